@@ -1,0 +1,31 @@
+package runtime
+
+// Labels that identify whose a sandbox or container is. A kubelet writes the
+// same ones, and log shippers, crictl and monitoring read them.
+const (
+	LabelPodName       = "io.kubernetes.pod.name"
+	LabelPodNamespace  = "io.kubernetes.pod.namespace"
+	LabelPodUID        = "io.kubernetes.pod.uid"
+	LabelContainerName = "io.kubernetes.container.name"
+)
+
+// Annotations of a container that let an agent started later, without the
+// pod's spec, judge and stop it. A kubelet writes the same ones.
+const (
+	// AnnotationHash is HashContainer of the spec, in lower-case hexadecimal.
+	AnnotationHash = "io.kubernetes.container.hash"
+	// AnnotationRestartCount is the attempt, in decimal.
+	AnnotationRestartCount = "io.kubernetes.container.restartCount"
+	// AnnotationTerminationMessagePath and AnnotationTerminationMessagePolicy are
+	// the spec's fields of that name.
+	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
+	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
+	// AnnotationPreStopHandler is the v1.LifecycleHandler to run before a stop, as JSON.
+	AnnotationPreStopHandler = "io.kubernetes.container.preStopHandler"
+	// AnnotationPorts is the list of v1.ContainerPort, as JSON.
+	AnnotationPorts = "io.kubernetes.container.ports"
+	// AnnotationDeletionGracePeriod and AnnotationTerminationGracePeriod are the
+	// pod's grace periods in seconds, absent when the pod has none.
+	AnnotationDeletionGracePeriod    = "io.kubernetes.pod.deletionGracePeriod"
+	AnnotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
+)

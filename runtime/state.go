@@ -1,0 +1,80 @@
+package runtime
+
+// ContainerState is where a container is in its life, as CRI's
+// ContainerState says it. The zero value is ContainerUnknown: nothing is known
+// until the runtime has said it.
+type ContainerState uint8
+
+const (
+	// ContainerUnknown means that the runtime cannot tell whether the
+	// container's process is alive. It must be stopped before it is replaced.
+	ContainerUnknown ContainerState = iota
+	// ContainerCreated means that the container exists and its process has
+	// never been started, as far as the runtime knows.
+	ContainerCreated
+	// ContainerRunning means that the container's process is alive.
+	ContainerRunning
+	// ContainerExited means that the container's process has ended.
+	ContainerExited
+)
+
+// String returns the state in one lower-case word.
+func (s ContainerState) String() string {
+	switch s {
+	case ContainerCreated:
+		return "created"
+	case ContainerRunning:
+		return "running"
+	case ContainerExited:
+		return "exited"
+	}
+	return "unknown"
+}
+
+// SandboxState is whether a pod sandbox can hold containers, as CRI's
+// PodSandboxState says it. The zero value is SandboxNotReady.
+type SandboxState uint8
+
+const (
+	// SandboxNotReady means that the sandbox has been stopped or was lost.
+	// Containers in it may still be alive.
+	SandboxNotReady SandboxState = iota
+	// SandboxReady means that containers can be started in the sandbox.
+	SandboxReady
+)
+
+// String returns the state in lower-case words.
+func (s SandboxState) String() string {
+	if s == SandboxReady {
+		return "ready"
+	}
+	return "not ready"
+}
+
+// NamespaceMode is how widely a namespace of a sandbox is shared, as CRI's
+// NamespaceMode says it. The zero value is NamespacePod.
+type NamespaceMode uint8
+
+const (
+	// NamespacePod is shared by the containers of one pod.
+	NamespacePod NamespaceMode = iota
+	// NamespaceContainer belongs to one container alone.
+	NamespaceContainer
+	// NamespaceNode is the node's own.
+	NamespaceNode
+	// NamespaceTarget is that of another, named container.
+	NamespaceTarget
+)
+
+// String returns the mode in one lower-case word.
+func (m NamespaceMode) String() string {
+	switch m {
+	case NamespaceContainer:
+		return "container"
+	case NamespaceNode:
+		return "node"
+	case NamespaceTarget:
+		return "target"
+	}
+	return "pod"
+}

@@ -1,0 +1,181 @@
+package runtime
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodStatus is what a runtime reports of one pod: all its sandboxes and
+// containers, dead ones included, in one snapshot.
+//
+// A nil *PodStatus is a pod of which the runtime knows nothing; the methods
+// accept it.
+type PodStatus struct {
+	UID       types.UID
+	Name      string
+	Namespace string
+	// Sandboxes are all sandboxes of the pod the runtime still has. The order
+	// matters only between equal attempts, where the first one counts as newer.
+	Sandboxes []SandboxStatus
+	// Containers are all containers of the pod the runtime still has, of every
+	// sandbox. The order matters only between equal attempts of one name, where
+	// the first one counts as newer unless another is running.
+	Containers []ContainerStatus
+	// ObservedAt is when the read that produced this snapshot began: everything
+	// that happened before it is visible here. Zero when it is not known.
+	ObservedAt time.Time
+}
+
+// SandboxStatus is what a runtime reports of one pod sandbox.
+type SandboxStatus struct {
+	// ID is the runtime's identifier of the sandbox.
+	ID string
+	// State says whether containers can be started in it.
+	State SandboxState
+	// Attempt counts the sandboxes of the pod, from 0.
+	Attempt uint32
+	// CreatedAt is the runtime's wall clock at creation. For display only.
+	CreatedAt time.Time
+	// NetworkMode is the network namespace the sandbox was made with.
+	NetworkMode NamespaceMode
+	// Network is the sandbox's network, nil if the runtime reported none.
+	Network *SandboxNetwork
+	// RuntimeHandler is the handler (of a RuntimeClass) the sandbox runs under;
+	// empty is the runtime's default.
+	RuntimeHandler string
+}
+
+// SandboxNetwork is the network of a sandbox.
+type SandboxNetwork struct {
+	// IPs are the pod's addresses, the primary first. Empty while the network is
+	// being set up, and for a sandbox on the node's network.
+	IPs []string
+}
+
+// ContainerStatus is what a runtime reports of one container, that is of one
+// attempt to run a container of the pod's spec.
+type ContainerStatus struct {
+	// ID identifies the container.
+	ID ContainerID
+	// Name is the name of the container in the pod's spec.
+	Name string
+	// SandboxID is the sandbox the container was created in. Empty when it is not
+	// known; such a container is taken to be in the latest sandbox.
+	SandboxID string
+	// State is where the container is in its life.
+	State ContainerState
+	// Attempt counts the containers of this name in the pod, from 0. It is the
+	// restart count of the Kubernetes API.
+	Attempt uint32
+	// SpecHash is the hash of the container's spec recorded when it was created;
+	// see HashContainer.
+	SpecHash uint64
+	// ExitCode is the process's exit code. Meaningful when State is
+	// ContainerExited.
+	ExitCode int32
+	// Reason and Message are the runtime's words on the state, kept as they are
+	// ("Completed", "Error", "OOMKilled").
+	Reason  string
+	Message string
+	// CreatedAt, StartedAt and FinishedAt are the runtime's wall clock, zero when
+	// it has not happened or is not known. They never decide an order.
+	CreatedAt, StartedAt, FinishedAt time.Time
+	// Image is the image as it was asked for; ImageID is the runtime's identifier
+	// of it, ImageRef its digest where there is one.
+	Image, ImageID, ImageRef string
+	// Resources are those in force in the running container, nil when the runtime
+	// does not report them.
+	Resources *ContainerResources
+}
+
+// ContainerResources are the resources in force in a running container. A nil
+// quantity was not reported.
+type ContainerResources struct {
+	CPURequest, CPULimit       *resource.Quantity
+	MemoryRequest, MemoryLimit *resource.Quantity
+}
+
+// Latest returns the current container of that name: the one with the highest
+// attempt; between equal attempts the running one, and then the first listed.
+// It returns nil if there is none.
+func (s *PodStatus) Latest(name string) *ContainerStatus {
+	if s == nil {
+		return nil
+	}
+	var latest *ContainerStatus
+	for i := range s.Containers {
+		if c := &s.Containers[i]; c.Name == name && (latest == nil || c.newerThan(latest)) {
+			latest = c
+		}
+	}
+	return latest
+}
+
+func (c *ContainerStatus) newerThan(other *ContainerStatus) bool {
+	if c.Attempt != other.Attempt {
+		return c.Attempt > other.Attempt
+	}
+	return c.State == ContainerRunning && other.State != ContainerRunning
+}
+
+// LatestSandbox returns the sandbox with the highest attempt, the first listed
+// between equal ones, or nil if there is none.
+func (s *PodStatus) LatestSandbox() *SandboxStatus {
+	if s == nil {
+		return nil
+	}
+	var latest *SandboxStatus
+	for i := range s.Sandboxes {
+		if sb := &s.Sandboxes[i]; latest == nil || sb.Attempt > latest.Attempt {
+			latest = sb
+		}
+	}
+	return latest
+}
+
+// ActiveSandbox returns the latest sandbox if it is ready, and nil otherwise.
+func (s *PodStatus) ActiveSandbox() *SandboxStatus {
+	if sb := s.LatestSandbox(); sb != nil && sb.State == SandboxReady {
+		return sb
+	}
+	return nil
+}
+
+// InActiveSandbox returns the containers of the active sandbox, in the order
+// listed, nil if there is no active sandbox. A container whose sandbox is not
+// known counts as one of the active sandbox.
+func (s *PodStatus) InActiveSandbox() []*ContainerStatus {
+	active := s.ActiveSandbox()
+	if active == nil {
+		return nil
+	}
+	var in []*ContainerStatus
+	for i := range s.Containers {
+		if c := &s.Containers[i]; c.In(active) {
+			in = append(in, c)
+		}
+	}
+	return in
+}
+
+// In reports whether c was created in sb. A container whose sandbox is not
+// known is taken to be in it.
+func (c *ContainerStatus) In(sb *SandboxStatus) bool {
+	return c.SandboxID == "" || (sb != nil && c.SandboxID == sb.ID)
+}
+
+// Live reports whether c may have, or may yet get, a process: everything but
+// an exited container may. A created one counts, because a start that timed
+// out can still happen.
+func (c *ContainerStatus) Live() bool { return c.State != ContainerExited }
+
+// IPs returns the pod's addresses, those of its active sandbox, the primary
+// first. The slice belongs to the status.
+func (s *PodStatus) IPs() []string {
+	if sb := s.ActiveSandbox(); sb != nil && sb.Network != nil {
+		return sb.Network.IPs
+	}
+	return nil
+}
