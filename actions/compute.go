@@ -1,124 +1,107 @@
 package actions
 
 import (
-	"slices"
-
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podsync/podsync/runtime"
 )
 
 // Compute decides what the pod needs next. It is a pure function: the same
-// Input gives the same Plan, and nothing is read, kept or written beyond it.
+// Input gives the same Plan, and nothing is read, kept or written beyond it. It
+// may be called concurrently.
 //
 // For an Input that Validate refuses it returns the zero Plan.
 func Compute(in Input) Plan {
 	if in.Validate() != nil {
 		return Plan{}
 	}
-	d := decision{Input: in, active: in.Status.ActiveSandbox()}
-	d.plan.Sandbox = judgeSandbox(in.Pod, in.Status)
+	d := decision{Input: in, active: in.Status.LatestSandbox()}
+	d.decide()
+	return d.plan
+}
+
+// decision is a plan in the making. Each of its methods holds one rule and adds
+// the steps that follow from it.
+type decision struct {
+	Input
+	// active is the sandbox that the pod's containers are looked for in.
+	active *runtime.SandboxStatus
+	plan   Plan
+}
+
+func (d *decision) decide() {
+	d.plan.Sandbox = judgeSandbox(d.Pod, d.Status)
 	switch {
-	case in.RestartAll:
+	case d.RestartAll:
 		d.resetAll()
 	case d.plan.Sandbox.Reason != ReasonNone:
 		d.replaceSandbox()
 	default:
 		d.goOn()
 	}
-	return d.plan
 }
 
-// decision is a Plan in the making.
-type decision struct {
-	Input
-	active *runtime.SandboxStatus
-	plan   Plan
-}
-
-// resetAll removes every container that is not ephemeral, so that the next look
-// at the pod finds it as if it had never run.
-func (d *decision) resetAll() {
-	if d.plan.Sandbox.Reason != ReasonNone {
-		d.killPod(d.plan.Sandbox.Reason)
-		d.plan.Sandbox.Create = true
-	}
-	for i := range d.Pod.Spec.Containers {
-		d.reset(ContainerRef{RegularContainer, i, d.Pod.Spec.Containers[i].Name})
-	}
-	for i := range d.Pod.Spec.InitContainers {
-		d.reset(ContainerRef{InitContainer, i, d.Pod.Spec.InitContainers[i].Name})
-	}
-}
-
-func (d *decision) reset(ref ContainerRef) {
-	if d.Status == nil {
-		return
-	}
-	for i := range d.Status.Containers {
-		if c := &d.Status.Containers[i]; c.Name == ref.Name {
-			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, c.Live()})
-		}
-	}
-}
-
-// replaceSandbox stops what is left of the pod and, if a container is to run
-// again, starts over in a new sandbox.
-func (d *decision) replaceSandbox() {
-	d.killPod(d.plan.Sandbox.Reason)
-	if d.finishedForGood() {
-		return
-	}
-	if !slices.ContainsFunc(d.Pod.Spec.Containers, func(c v1.Container) bool { return d.worthRestarting(&c) }) {
-		return
-	}
-	first := d.plan.Sandbox.Reason
-	if len(d.Pod.Spec.InitContainers) > 0 {
-		d.plan.Sandbox.Create = true
-		d.start(ContainerRef{InitContainer, 0, d.Pod.Spec.InitContainers[0].Name}, first)
-		return
-	}
-	for i := range d.Pod.Spec.Containers {
-		c := &d.Pod.Spec.Containers[i]
-		if d.worthRestarting(c) {
-			d.plan.Sandbox.Create = true
-			d.start(ContainerRef{RegularContainer, i, c.Name}, first)
-		}
-	}
-}
-
-// goOn looks at every container in the sandbox that the pod has.
+// goOn brings every container to where it should be, in the sandbox that the
+// pod has.
 func (d *decision) goOn() {
 	d.startEphemeral()
 	switch d.initialize() {
 	case initWaits:
-		return
 	case initFailed:
 		d.killPod(PodInitFailed)
-		return
+	case initDone:
+		if !d.runRegular() {
+			d.endPod()
+		}
 	}
-	if !d.runRegular() {
-		d.plan.Start = slices.DeleteFunc(d.plan.Start, func(s StartStep) bool { return s.Container.Kind != EphemeralContainer })
-		d.killPod(PodFinished)
+	if !d.plan.KillPod {
+		d.clearStrays()
+	}
+}
+
+// endPod stops the pod because no regular container is alive or will be.
+// Sidecars do not keep a pod alive (KEP-753), so their starts are taken back.
+func (d *decision) endPod() {
+	d.killPod(PodFinished)
+	for i, s := range d.plan.Start {
+		if s.Container.Kind == InitContainer {
+			d.plan.Start = d.plan.Start[:i:i]
+			return
+		}
 	}
 }
 
 func (d *decision) killPod(why Reason) { d.plan.KillPod, d.plan.KillReason = true, why }
 
+// take adds the steps that a verdict on a container asks for.
+func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict) {
+	if v.kill {
+		d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, v.why, v.start})
+	}
+	if v.start {
+		d.start(ref, v.why)
+	}
+	if v.resize.any() {
+		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, v.resize.cpu, v.resize.memory})
+	}
+}
+
 func (d *decision) start(ref ContainerRef, why Reason) {
-	d.plan.Start = append(d.plan.Start, StartStep{ref, nextAttempt(d.Status, ref.Name), why})
+	attempt := uint32(0)
+	if last := d.Status.Latest(ref.Name); last != nil {
+		attempt = last.Attempt + 1
+	}
+	if d.plan.Start == nil {
+		d.plan.Start = make([]StartStep, 0, len(d.Pod.Spec.EphemeralContainers)+len(d.Pod.Spec.Containers))
+	}
+	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, why})
 }
 
-func (d *decision) kill(ref ContainerRef, c *runtime.ContainerStatus, why Reason, restart bool) {
-	d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, why, restart})
-	if restart {
-		d.start(ref, why)
-	}
+// verdict is what becomes of one container, and why. A verdict without kill and
+// start leaves it as it is.
+type verdict struct {
+	kill, start bool
+	why         Reason
+	resize      resize
 }
 
-func nextAttempt(status *runtime.PodStatus, name string) uint32 {
-	if last := status.Latest(name); last != nil {
-		return last.Attempt + 1
-	}
-	return 0
-}
+// alive reports whether the container runs once the plan is carried out.
+func (v verdict) alive() bool { return v.start || v.why == StillRunning }

@@ -2,6 +2,7 @@ package actions
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -30,17 +31,6 @@ func (k ContainerKind) String() string {
 	return "container"
 }
 
-// field returns the name of the list in the pod's spec.
-func (k ContainerKind) field() string {
-	switch k {
-	case InitContainer:
-		return "initContainers"
-	case EphemeralContainer:
-		return "ephemeralContainers"
-	}
-	return "containers"
-}
-
 // ContainerRef names one container of the pod's spec.
 type ContainerRef struct {
 	Kind ContainerKind
@@ -53,27 +43,74 @@ type ContainerRef struct {
 // String returns the kind and the name, such as `init container "migrate"`.
 func (r ContainerRef) String() string { return fmt.Sprintf("%s %q", r.Kind, r.Name) }
 
-// containerCount counts the containers of all three lists.
-func containerCount(spec *v1.PodSpec) int {
-	return len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers)
+// path returns where the container stands in the pod, such as
+// spec.initContainers[1].
+func (r ContainerRef) path() string {
+	list := "containers"
+	switch r.Kind {
+	case InitContainer:
+		list = "initContainers"
+	case EphemeralContainer:
+		list = "ephemeralContainers"
+	}
+	return fmt.Sprintf("spec.%s[%d]", list, r.Index)
+}
+
+func initRef(pod *v1.Pod, i int) ContainerRef {
+	return ContainerRef{InitContainer, i, pod.Spec.InitContainers[i].Name}
+}
+
+func regularRef(pod *v1.Pod, i int) ContainerRef {
+	return ContainerRef{RegularContainer, i, pod.Spec.Containers[i].Name}
+}
+
+func ephemeralRef(pod *v1.Pod, i int) ContainerRef {
+	return ContainerRef{EphemeralContainer, i, pod.Spec.EphemeralContainers[i].Name}
+}
+
+// usualContainers is how many containers a pod may have before a decision on
+// it needs memory for their number.
+const usualContainers = 16
+
+// containerNames appends the names of the containers of all three lists, in the
+// order of refAt.
+func containerNames(names []string, pod *v1.Pod) []string {
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	return names
 }
 
 // refAt returns the at-th container of the three lists taken as one: init,
 // regular, ephemeral.
-func refAt(spec *v1.PodSpec, at int) ContainerRef {
-	if at < len(spec.InitContainers) {
-		return ContainerRef{InitContainer, at, spec.InitContainers[at].Name}
+func refAt(pod *v1.Pod, at int) ContainerRef {
+	inits, regulars := len(pod.Spec.InitContainers), len(pod.Spec.Containers)
+	switch {
+	case at < inits:
+		return initRef(pod, at)
+	case at < inits+regulars:
+		return regularRef(pod, at-inits)
 	}
-	at -= len(spec.InitContainers)
-	if at < len(spec.Containers) {
-		return ContainerRef{RegularContainer, at, spec.Containers[at].Name}
-	}
-	at -= len(spec.Containers)
-	return ContainerRef{EphemeralContainer, at, spec.EphemeralContainers[at].Name}
+	return ephemeralRef(pod, at-inits-regulars)
 }
 
-// specOf returns the spec of a container; that of an ephemeral container has
-// the same fields.
+// findRef returns the container of that name.
+func findRef(pod *v1.Pod, name string) (ContainerRef, bool) {
+	at := slices.Index(containerNames(make([]string, 0, usualContainers), pod), name)
+	if at < 0 {
+		return ContainerRef{}, false
+	}
+	return refAt(pod, at), true
+}
+
+// specOf returns the spec of a container. That of an ephemeral container has the
+// same fields.
 func specOf(pod *v1.Pod, ref ContainerRef) *v1.Container {
 	switch ref.Kind {
 	case InitContainer:

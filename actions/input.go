@@ -3,6 +3,7 @@ package actions
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -56,21 +57,18 @@ func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errors.New("input: Pod is required")
 	}
-	spec := &in.Pod.Spec
-	for at := range containerCount(spec) {
-		ref := refAt(spec, at)
-		if ref.Name == "" {
-			return fmt.Errorf("input: pod %s/%s: spec.%s[%d].name is empty", in.Pod.Namespace, in.Pod.Name, ref.Kind.field(), ref.Index)
+	return validateNames(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
+}
+
+func validateNames(pod *v1.Pod, names []string) error {
+	for at, name := range names {
+		if name == "" {
+			return fmt.Errorf("input: pod %s/%s: %s has no name", pod.Namespace, pod.Name, refAt(pod, at).path())
 		}
-		for before := range at {
-			if other := refAt(spec, before); other.Name == ref.Name {
-				return fmt.Errorf("input: pod %s/%s: spec.%s[%d].name %q is also that of spec.%s[%d]",
-					in.Pod.Namespace, in.Pod.Name, ref.Kind.field(), ref.Index, ref.Name, other.Kind.field(), other.Index)
-			}
+		if same := slices.Index(names[:at], name); same >= 0 {
+			return fmt.Errorf("input: pod %s/%s: %s and %s are both named %q",
+				pod.Namespace, pod.Name, refAt(pod, same).path(), refAt(pod, at).path(), name)
 		}
 	}
 	return nil
 }
-
-// probes returns the last probe results of a container.
-func (in Input) probes(c *runtime.ContainerStatus) ProbeResults { return in.Probes[c.ID] }

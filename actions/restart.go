@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/podsync/podsync/runtime"
 )
 
 // restartPolicy returns the policy that holds for a container: its own if it
@@ -26,8 +24,9 @@ func isSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// afterExit decides what follows the exit of a container: the first of its
-// restart rules that matches the exit code, and else its restart policy.
+// afterExit decides what follows the exit of a container: a restart rule that
+// matches the exit code asks for another run (KEP-5307), and if there is none its
+// restart policy decides. Nothing runs again in a pod that is being deleted.
 func afterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if pod.DeletionTimestamp != nil {
 		return false, PodDeleted
@@ -63,25 +62,4 @@ func matches(want *v1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
 		return !listed
 	}
 	return false
-}
-
-// RestartAllRequested reports whether a container has ended with an exit code
-// for which its restart rules ask that all containers of the pod restart
-// (KEP-5532), and which one. A pod that is being deleted restarts nothing.
-func RestartAllRequested(pod *v1.Pod, status *runtime.PodStatus) (by ContainerRef, requested bool) {
-	if pod == nil || pod.DeletionTimestamp != nil {
-		return ContainerRef{}, false
-	}
-	for at := range len(pod.Spec.InitContainers) + len(pod.Spec.Containers) {
-		ref := refAt(&pod.Spec, at)
-		last := status.Latest(ref.Name)
-		if last == nil || last.State != runtime.ContainerExited {
-			continue
-		}
-		rule := matchingRule(specOf(pod, ref), last.ExitCode)
-		if rule != nil && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
-			return ref, true
-		}
-	}
-	return ContainerRef{}, false
 }

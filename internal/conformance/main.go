@@ -21,6 +21,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/podsync/podsync/internal/conformance/record"
 )
 
 func main() {
@@ -55,7 +57,7 @@ func run(out io.Writer, args []string) (tally, error) {
 	}
 	t := tally{kind: args[0], out: out}
 	for _, path := range args[1:] {
-		if err := eachLine(path, func(line []byte) error { return t.add(judge(line)) }); err != nil {
+		if err := record.EachLine(path, func(line []byte) error { return t.add(judge(line)) }); err != nil {
 			return t, err
 		}
 	}

@@ -1,4 +1,6 @@
-package main
+// Package record reads recorded decisions of a kubelet and makes of them what
+// podsync's packages are given.
+package record
 
 import (
 	"bufio"
@@ -11,9 +13,9 @@ import (
 	"strings"
 )
 
-// eachLine calls visit with every line of a .jsonl or .jsonl.gz file that is
+// EachLine calls visit with every line of a .jsonl or .jsonl.gz file that is
 // not blank, and stops at the first error, which then names file and line.
-func eachLine(path string, visit func(line []byte) error) error {
+func EachLine(path string, visit func(line []byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
