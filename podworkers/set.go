@@ -18,6 +18,8 @@ import (
 type Set struct {
 	pods    map[types.UID]state
 	statics statics
+	// revision is that of the last work handed out.
+	revision Revision
 	// synced: Known has been called, so a pod that is not here is not on the node.
 	synced bool
 }
@@ -82,7 +84,8 @@ func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 			return Work{}, false, Effects{}
 		}
 	}
-	p, w = p.begin()
+	s.revision++
+	p, w = p.begin(s.revision)
 	w.UID = uid
 	s.pods[uid] = p
 	return w, true, Effects{}

@@ -40,8 +40,6 @@ type state struct {
 	active *Update
 	// inFlight is the work that has not come back; zero if none.
 	inFlight Revision
-	// revision is that of the last work handed out.
-	revision Revision
 	// inFlightType is the type of the work in flight.
 	inFlightType WorkType
 	// waiting are the stop requests to answer.
@@ -168,14 +166,13 @@ func (s state) await(r *StopRequest) state {
 }
 
 // begin is the transition to work on the pending update.
-func (s state) begin() (state, Work) {
+func (s state) begin(revision Revision) (state, Work) {
 	s.active = merge(s.active, *s.pending)
 	s.started = s.started || s.active.Pod != nil
 	u := s.pending
 	s.pending = nil
-	s.revision++
-	s.inFlight = s.revision
-	w := Work{Revision: s.revision, UpdateType: u.Type, Pod: s.active.Pod}
+	s.inFlight = revision
+	w := Work{Revision: revision, UpdateType: u.Type, Pod: s.active.Pod}
 	switch s.phase {
 	case Terminating:
 		s.stopping = true

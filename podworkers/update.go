@@ -112,7 +112,7 @@ func (t WorkType) String() string {
 type Work struct {
 	UID  types.UID
 	Type WorkType
-	// Revision tells this work from all other of the pod.
+	// Revision tells this work from all other.
 	Revision Revision
 	// UpdateType is that of the update this work follows.
 	UpdateType UpdateType
@@ -128,7 +128,7 @@ type Work struct {
 	Deadline time.Time
 }
 
-// Revision counts the work of one pod.
+// Revision counts the work that a Set has handed out, from 1.
 type Revision uint64
 
 // Outcome is how work ended.
