@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestConfigAgreesWithTheKubelet(t *testing.T) {
+	agree(t, "testdata/config.jsonl.gz", 600, checkConfig)
+}
+
+func TestEnvAgreesWithTheKubelet(t *testing.T) {
+	agree(t, "testdata/env.jsonl.gz", 800, checkEnv)
+}
+
+// agree requires that every line of the file is checked and agrees.
+func agree(t *testing.T, file string, count int, check func([]byte) (outcome, error)) {
+	t.Helper()
+	checked := 0
+	for _, line := range recorded(t, file) {
+		o, err := check([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.diff != "" {
+			t.Errorf("%s differs:\n%s", o.name, o.diff)
+		}
+		checked++
+	}
+	if checked != count {
+		t.Errorf("%d cases checked, want %d", checked, count)
+	}
+}
+
+func recorded(t *testing.T, file string) []string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	s := bufio.NewScanner(z)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		lines = append(lines, s.Text())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// The comparison itself notices a change of every kind of answer.
+func TestChecksNoticeDifferences(t *testing.T) {
+	config, env := recorded(t, "testdata/config.jsonl.gz"), recorded(t, "testdata/env.jsonl.gz")
+	for _, tc := range []struct {
+		name, line, old, new, path string
+		check                      func([]byte) (outcome, error)
+	}{
+		{"sandbox", config[1], `"cpuShares":"10"`, `"cpuShares":"11"`, ".linux.resources.cpuShares", checkConfig},
+		{"container", config[1], `"logPath":"c2/3.log"`, `"logPath":"c2/4.log"`, ".logPath", checkConfig},
+		{"missing field", config[1], `"workingDir":"/srv","envs"`, `"envs"`, ".workingDir", checkConfig},
+		{"container error", config[0], `"wantContainerError":true`, `"wantContainer":{}`, "no error", checkConfig},
+		{"variable", env[0], `"E2":"0"`, `"E2":"1"`, ".E2", checkEnv},
+		{"env error", env[2], `"wantError":true`, `"want":{}`, "no error", checkEnv},
+	} {
+		changed := strings.Replace(tc.line, tc.old, tc.new, 1)
+		if changed == tc.line {
+			t.Fatalf("%s: %s is not in the recorded line", tc.name, tc.old)
+		}
+		o, err := tc.check([]byte(changed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(o.diff, tc.path) {
+			t.Errorf("%s: diff %q does not show %s", tc.name, o.diff, tc.path)
+		}
+	}
+}
+
+func TestChecksRefuseOtherFormats(t *testing.T) {
+	for _, line := range []string{"", "{", "{}", `{"name":"x"}`, `{"name":"x","pod":{},"options":{"mounts":[{"propagation":"nope"}]}}`, `[]`} {
+		if _, err := checkConfig([]byte(line)); err == nil {
+			t.Errorf("checkConfig(%q): no error", line)
+		}
+		if _, err := checkEnv([]byte(line)); err == nil {
+			t.Errorf("checkEnv(%q): no error", line)
+		}
+	}
+}
