@@ -111,6 +111,9 @@ func (in *Input) hostname() (string, error) {
 			return "", err
 		}
 	}
+	if name.Host == "" {
+		return "", errors.New("Input.Hostname has a domain, but no host")
+	}
 	return name.Kernel(in.Pod)
 }
 

@@ -96,12 +96,11 @@ func host(pod *v1.Pod) (string, error) {
 		}
 		name = pod.Spec.Hostname
 	}
-	if len(name) <= maxHostname {
-		return name, nil
+	if len(name) > maxHostname {
+		name = strings.TrimRight(name[:maxHostname], "-.")
 	}
-	name = strings.TrimRight(name[:maxHostname], "-.")
 	if name == "" {
-		return "", fmt.Errorf("metadata.name %q leaves no hostname when it is cut to %d characters", pod.Name, maxHostname)
+		return "", fmt.Errorf("metadata.name %q leaves no hostname of up to %d characters", pod.Name, maxHostname)
 	}
 	return name, nil
 }
