@@ -3,9 +3,15 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
 )
 
 func TestConfigAgreesWithTheKubelet(t *testing.T) {
@@ -93,6 +99,35 @@ func TestChecksRefuseOtherFormats(t *testing.T) {
 		}
 		if _, err := checkEnv([]byte(line)); err == nil {
 			t.Errorf("checkEnv(%q): no error", line)
+		}
+	}
+}
+
+// What podsync is given stays as it was, for every recorded pod.
+func TestRecordedInputsAreOnlyRead(t *testing.T) {
+	for _, line := range recorded(t, "testdata/config.jsonl.gz") {
+		var c, untouched configCase
+		if err := errors.Join(json.Unmarshal([]byte(line), &c), json.Unmarshal([]byte(line), &untouched)); err != nil {
+			t.Fatal(err)
+		}
+		in, err := c.container()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sandbox.Config(c.sandbox())
+		container.Config(in)
+		if !reflect.DeepEqual(c, untouched) {
+			t.Errorf("%s: the input was written to", c.Name)
+		}
+	}
+	for _, line := range recorded(t, "testdata/env.jsonl.gz") {
+		var c, untouched envCase
+		if err := errors.Join(json.Unmarshal([]byte(line), &c), json.Unmarshal([]byte(line), &untouched)); err != nil {
+			t.Fatal(err)
+		}
+		c.resolve()
+		if !reflect.DeepEqual(c, untouched) {
+			t.Errorf("%s: the input was written to", c.Name)
 		}
 	}
 }

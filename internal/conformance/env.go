@@ -45,18 +45,22 @@ func checkEnv(line []byte) (outcome, error) {
 	if c.Pod == nil || c.Name == "" || len(c.Pod.Spec.Containers) != 1 {
 		return outcome{}, errors.New("env: the line has no name or no pod of one container")
 	}
-	vars, err := env.Resolve(context.Background(), env.Input{
+	vars, err := c.resolve()
+	if err != nil || c.WantError {
+		return outcome{name: c.Name, diff: compareErrors(err, c.WantError)}, nil
+	}
+	return outcome{name: c.Name, diff: sideBySide(anyMap(c.Want), byName(vars))}, nil
+}
+
+func (c *envCase) resolve() ([]env.Var, error) {
+	return env.Resolve(context.Background(), env.Input{
 		Pod:             c.Pod,
 		Container:       c.Pod.Spec.Containers[0].Name,
 		PodIPs:          c.PodIPs,
 		HostIPs:         c.HostIPs,
 		Allocatable:     c.NodeAllocatable,
 		MasterNamespace: c.MasterServiceNamespace,
-	}, env.Sources{ConfigMaps: &c, Secrets: &c, Services: &c})
-	if err != nil || c.WantError {
-		return outcome{name: c.Name, diff: compareErrors(err, c.WantError)}, nil
-	}
-	return outcome{name: c.Name, diff: sideBySide(anyMap(c.Want), byName(vars))}, nil
+	}, env.Sources{ConfigMaps: c, Secrets: c, Services: c})
 }
 
 // byName is the variables as JSON values. A variable that is there twice shows as
