@@ -131,6 +131,23 @@ func TestUserNamespace(t *testing.T) {
 	}
 }
 
+func TestGroups(t *testing.T) {
+	in := fullInput()
+	if got, want := mustConfig(t, in).Linux.SecurityContext.SupplementalGroups, []int64{3, 4, 5, 6}; !reflect.DeepEqual(got, want) {
+		t.Errorf("groups %v, want fsGroup, supplementalGroups and the extra ones: %v", got, want)
+	}
+}
+
+// A kubelet describes neither users nor namespaces without a security context.
+func TestPodWithoutSecurityContext(t *testing.T) {
+	pod := named("p", v1.PodSpec{HostNetwork: true})
+	got := mustConfig(t, sandbox.Input{Pod: pod, ExtraGroups: []int64{1}}).Linux.SecurityContext
+	want := &runtimeapi.LinuxSandboxSecurityContext{Seccomp: &runtimeapi.SecurityProfile{}}
+	if !proto.Equal(got, want) {
+		t.Errorf("security context %v, want %v", got, want)
+	}
+}
+
 func TestPorts(t *testing.T) {
 	tcp := v1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}
 	web, again, udp := tcp, tcp, tcp

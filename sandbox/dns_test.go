@@ -136,3 +136,37 @@ func TestDNSLimits(t *testing.T) {
 		}
 	}
 }
+
+// The configuration is the caller's: neither making it nor writing to it
+// changes the node's settings or the pod.
+func TestDNSSharesNothingWithItsInput(t *testing.T) {
+	node := func() sandbox.NodeDNS {
+		return sandbox.NodeDNS{Servers: roomy("1", "2"), Searches: roomy("a", "b"), Options: roomy("ndots:2", "x"),
+			ClusterServers: roomy("9", "8"), ClusterDomain: "c"}
+	}
+	for _, policy := range []v1.DNSPolicy{v1.DNSClusterFirst, v1.DNSDefault, v1.DNSNone} {
+		for _, config := range []*v1.PodDNSConfig{nil, {
+			Nameservers: roomy("1", "3", "4", "5"), Searches: roomy("b", "d"), Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: ptr("1")}}}} {
+			given, pod := node(), named("p", v1.PodSpec{DNSPolicy: policy, DNSConfig: config})
+			before := pod.DeepCopy()
+			got, warnings, err := sandbox.DNS(pod, given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clear(got.Servers)
+			clear(got.Searches)
+			clear(got.Options)
+			if !reflect.DeepEqual(given, node()) || !reflect.DeepEqual(pod, before) {
+				t.Errorf("%s, %v: the input changed", policy, config)
+			}
+			for _, w := range warnings {
+				if slices.Contains(w.Applied, "") {
+					t.Errorf("%s: a warning changed with the configuration", policy)
+				}
+			}
+		}
+	}
+}
+
+// roomy is a slice with space behind its end, which an append would fill.
+func roomy(list ...string) []string { return append(make([]string, 0, 20), list...) }

@@ -116,6 +116,23 @@ func TestCommandSeesTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestWhatIsHandedThrough(t *testing.T) {
+	in := fullInput()
+	c := &in.Pod.Spec.Containers[0]
+	c.StdinOnce, c.TTY = true, true
+	got := mustConfig(t, in)
+	if len(got.Mounts) != 1 || got.Mounts[0] != in.Mounts[0] || len(got.Devices) != 1 || got.Devices[0] != in.Devices[0] ||
+		len(got.CDIDevices) != 1 || got.CDIDevices[0] != in.CDIDevices[0] {
+		t.Errorf("mounts %v, devices %v, CDI devices %v; want those given", got.Mounts, got.Devices, got.CDIDevices)
+	}
+	if got.Stdin || !got.StdinOnce || !got.Tty || got.WorkingDir != "/" {
+		t.Errorf("stdin %v, once %v, tty %v, in %q; want what the spec says", got.Stdin, got.StdinOnce, got.Tty, got.WorkingDir)
+	}
+	if groups := got.Linux.SecurityContext.SupplementalGroups; !slices.Equal(groups, []int64{3, 4, 5}) {
+		t.Errorf("groups %v, want fsGroup, supplementalGroups and the extra ones", groups)
+	}
+}
+
 func TestImage(t *testing.T) {
 	in := of(v1.Container{})
 	for ref, want := range map[string]string{"": "repo/img:v1", "sha256:abc": "sha256:abc"} {

@@ -119,6 +119,9 @@ func TestTargetContainer(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
+	if ns := security(t, of(v1.Container{})).NamespaceOptions; ns.Pid != runtimeapi.NamespaceMode_CONTAINER {
+		t.Errorf("no target: %s, want CONTAINER", ns.Pid)
+	}
 }
 
 func TestUser(t *testing.T) {
@@ -182,9 +185,21 @@ func TestHugePagesAndGroupKill(t *testing.T) {
 	}
 }
 
+// A container's own word counts, all of it, where it has one.
+func TestContainerBeforePod(t *testing.T) {
+	in := of(v1.Container{SecurityContext: &v1.SecurityContext{RunAsGroup: ptr[int64](1), SELinuxOptions: &v1.SELinuxOptions{Level: "own"}}})
+	in.Pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: ptr[int64](2), RunAsGroup: ptr[int64](2),
+		SELinuxOptions: &v1.SELinuxOptions{Level: "pod", Type: "pod"}}
+	s := security(t, in)
+	if s.RunAsUser.Value != 2 || s.RunAsGroup.Value != 1 || s.SelinuxOptions.Level != "own" || s.SelinuxOptions.Type != "" {
+		t.Errorf("user %v, group %v, SELinux %v; want the pod's user and its own group and label", s.RunAsUser, s.RunAsGroup, s.SelinuxOptions)
+	}
+}
+
 func TestPodLevelLimitsHoldForContainersWithout(t *testing.T) {
 	in := of(v1.Container{Resources: v1.ResourceRequirements{Limits: list("cpu", "1")}})
 	in.Pod.Spec.Resources = &v1.ResourceRequirements{Limits: list("cpu", "4", "memory", "1Gi")}
+	in.Pod.Spec.Containers[0].Resources.Limits["memory"] = resource.MustParse("0")
 	r := mustConfig(t, in).Linux.Resources
 	if r.CpuQuota != 100000 || r.MemoryLimitInBytes != 1<<30 {
 		t.Errorf("quota %d, memory %d; want its own CPU limit and the pod's memory limit", r.CpuQuota, r.MemoryLimitInBytes)
@@ -229,6 +244,11 @@ func TestOOMScoreByQualityOfService(t *testing.T) {
 		if got := oom(t, in); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
+	}
+	limited := of(v1.Container{Resources: v1.ResourceRequirements{Requests: equal, Limits: both}})
+	limited.Pod.Spec.InitContainers = []v1.Container{withMemory("i", "1Gi")}
+	if got := oom(t, limited); got != 969 {
+		t.Errorf("guaranteed but for an init container: %d, want 969", got)
 	}
 	critical := of(v1.Container{})
 	critical.Pod.Spec.PriorityClassName = "system-node-critical"

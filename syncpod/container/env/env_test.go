@@ -213,6 +213,15 @@ func TestOptionalAndRequired(t *testing.T) {
 	}
 }
 
+// An API server refuses both; a kubelet takes the value.
+func TestValueBeforeValueFrom(t *testing.T) {
+	v := from("V", cmKey("none", "K", nil))
+	v.Value = "value"
+	if got, err := resolve(t, &world{}, pod(v1.Container{Env: []v1.EnvVar{v}})); err != nil || got["V"] != "value" {
+		t.Errorf("%q, error %v; want the value", got["V"], err)
+	}
+}
+
 func TestEnvFrom(t *testing.T) {
 	w := func() *world {
 		return &world{
