@@ -12,8 +12,8 @@ import (
 
 // NodeDNS is what a node knows about name resolution. Everything is optional.
 type NodeDNS struct {
-	// Servers, Searches and Options are the node's own resolver configuration, as
-	// read from its resolv.conf. A node without one that still wants lookups of a
+	// Servers, Searches and Options are the node's own resolver configuration; see
+	// [ParseResolvConf]. A node without one that still wants lookups of a
 	// pod to end on the node gives Servers ["127.0.0.1"] and Searches ["."].
 	Servers, Searches, Options []string
 	// ClusterServers are the addresses of the cluster's DNS service. Without one,
@@ -114,27 +114,29 @@ func (n *NodeDNS) clusterSearches(namespace string) []string {
 func merge(config *runtimeapi.DNSConfig, pod *v1.PodDNSConfig) {
 	config.Servers = unique(append(config.Servers, pod.Nameservers...))
 	config.Searches = unique(append(config.Searches, pod.Searches...))
-	for i := range pod.Options {
-		config.Options = withOption(config.Options, &pod.Options[i])
+	for _, o := range pod.Options {
+		text := o.Name
+		if o.Value != nil && *o.Value != "" {
+			text += ":" + *o.Value
+		}
+		config.Options = withOption(config.Options, text)
 	}
 }
 
 // withOption sets one option, in the place of an earlier one of that name if
 // there is one.
-func withOption(options []string, o *v1.PodDNSConfigOption) []string {
-	text := o.Name
-	if o.Value != nil && *o.Value != "" {
-		text += ":" + *o.Value
-	}
-	same := slices.IndexFunc(options, func(earlier string) bool {
-		name, _, _ := strings.Cut(earlier, ":")
-		return name == o.Name
-	})
+func withOption(options []string, option string) []string {
+	same := slices.IndexFunc(options, func(earlier string) bool { return optionName(earlier) == optionName(option) })
 	if same < 0 {
-		return append(options, text)
+		return append(options, option)
 	}
-	options[same] = text
+	options[same] = option
 	return options
+}
+
+func optionName(option string) string {
+	name, _, _ := strings.Cut(option, ":")
+	return name
 }
 
 // unique returns the strings without repetitions, in the order they first appear.

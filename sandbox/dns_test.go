@@ -170,3 +170,19 @@ func TestDNSSharesNothingWithItsInput(t *testing.T) {
 
 // roomy is a slice with space behind its end, which an append would fill.
 func roomy(list ...string) []string { return append(make([]string, 0, 20), list...) }
+
+func TestParseResolvConf(t *testing.T) {
+	const text = "# comment\n; comment\nnameserver 192.0.2.1\nnameserver\tfd00::1 # rest\r\n\nsearch a. b\n" +
+		"domain d\nsearch example.org. . c\nsearch\noptions timeout:2 rotate\noptions timeout:3\nsortlist 1\nnameserver\nnameserver 192.0.2.2"
+	want := sandbox.NodeDNS{
+		Servers:  []string{"192.0.2.1", "fd00::1", "192.0.2.2"},
+		Searches: []string{"example.org", ".", "c"},
+		Options:  []string{"timeout:3", "rotate"},
+	}
+	if got := sandbox.ParseResolvConf(text); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got := sandbox.ParseResolvConf(""); !reflect.DeepEqual(got, sandbox.NodeDNS{}) {
+		t.Errorf("%+v of nothing", got)
+	}
+}

@@ -15,7 +15,9 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// configCase is one recorded sandbox and container configuration.
+// configCase is one pod and container made at random, and the messages kubelet
+// v1.36.2 made of it. The kubelet ran on cgroup v1; limits of huge pages and
+// unified cgroup settings were left out of the record.
 type configCase struct {
 	Name              string
 	Pod               *v1.Pod

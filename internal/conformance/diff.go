@@ -8,11 +8,14 @@ import (
 	"strconv"
 )
 
+// absent stands for a value that one side does not have.
+type absent struct{}
+
 // sideBySide returns a row for each place where two JSON values differ: its
 // path, what was recorded, and what podsync says. Absent values show as "-".
-func sideBySide(want, got any) string { return rows("", want, got, true, true) }
+func sideBySide(want, got any) string { return rows("", want, got) }
 
-func rows(path string, want, got any, hasWant, hasGot bool) string {
+func rows(path string, want, got any) string {
 	wantMap, ok1 := want.(map[string]any)
 	gotMap, ok2 := got.(map[string]any)
 	if ok1 && ok2 {
@@ -23,11 +26,10 @@ func rows(path string, want, got any, hasWant, hasGot bool) string {
 	if ok1 && ok2 {
 		return listRows(path, wantList, gotList)
 	}
-	wantText, gotText := text(want, hasWant), text(got, hasGot)
-	if wantText == gotText {
+	if text(want) == text(got) {
 		return ""
 	}
-	return row(path, wantText, gotText)
+	return row(path, text(want), text(got))
 }
 
 func mapRows(path string, want, got map[string]any) string {
@@ -40,9 +42,7 @@ func mapRows(path string, want, got map[string]any) string {
 	}
 	var out string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		w, hasWant := want[key]
-		g, hasGot := got[key]
-		out += rows(path+"."+key, w, g, hasWant, hasGot)
+		out += rows(path+"."+key, value(want, key), value(got, key))
 	}
 	return out
 }
@@ -50,22 +50,27 @@ func mapRows(path string, want, got map[string]any) string {
 func listRows(path string, want, got []any) string {
 	var out string
 	for i := range max(len(want), len(got)) {
-		w, hasWant := at(want, i)
-		g, hasGot := at(got, i)
-		out += rows(path+"["+strconv.Itoa(i)+"]", w, g, hasWant, hasGot)
+		out += rows(path+"["+strconv.Itoa(i)+"]", element(want, i), element(got, i))
 	}
 	return out
 }
 
-func at(list []any, i int) (any, bool) {
-	if i < len(list) {
-		return list[i], true
+func value(m map[string]any, key string) any {
+	if v, ok := m[key]; ok {
+		return v
 	}
-	return nil, false
+	return absent{}
 }
 
-func text(v any, present bool) string {
-	if !present {
+func element(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return absent{}
+}
+
+func text(v any) string {
+	if v == (absent{}) {
 		return "-"
 	}
 	b, err := json.Marshal(v)

@@ -12,7 +12,8 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// envCase is one recorded environment. It is also the source of the objects the
+// envCase is one container made at random, and the environment kubelet v1.36.2
+// gave it, in no order, or that it gave none. It is also the source of the objects the
 // environment refers to.
 type envCase struct {
 	Name                   string

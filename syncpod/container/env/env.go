@@ -75,6 +75,9 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 // Container returns the init, regular or ephemeral container of that name. What
 // it returns belongs to the pod.
 func Container(pod *v1.Pod, name string) (*v1.Container, error) {
+	if pod == nil {
+		return nil, errors.New("the pod is nil")
+	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if list[i].Name == name {

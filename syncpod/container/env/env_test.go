@@ -78,7 +78,12 @@ func (w *world) FileKey(_ context.Context, _ *v1.Pod, ref *v1.FileKeySelector) (
 }
 
 func (w *world) sources() env.Sources {
-	return env.Sources{ConfigMaps: w, Secrets: w, Services: w, FileKeys: w}
+	return env.Sources{
+		ConfigMaps: env.ConfigMapsFunc(w.ConfigMap),
+		Secrets:    env.SecretsFunc(w.Secret),
+		Services:   env.ServicesFunc(w.Services),
+		FileKeys:   env.FileKeysFunc(w.FileKey),
+	}
 }
 
 func pod(c v1.Container) *v1.Pod {
@@ -319,6 +324,9 @@ func TestSecretValuesReachNoErrorAndNoPrint(t *testing.T) {
 }
 
 func TestInputErrors(t *testing.T) {
+	if _, err := env.Container(nil, "c"); err == nil {
+		t.Error("no error for a nil pod")
+	}
 	if _, err := env.Resolve(t.Context(), env.Input{}, env.Sources{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
 		t.Errorf("error %v, want Input.Pod named", err)
 	}

@@ -5,7 +5,8 @@ import "strings"
 // Expand replaces references to variables in s. $(NAME) becomes the value that
 // lookup has for NAME, and stays as it is if lookup has none; $$ becomes $, so
 // $$(NAME) is the text $(NAME). A $ before anything else, and a $( without an
-// end, stand for themselves. Values are not expanded again.
+// end, stand for themselves. Values are not expanded again. A nil lookup has no
+// variable.
 func Expand(s string, lookup func(name string) (value string, ok bool)) string {
 	dollar := strings.IndexByte(s, '$')
 	if dollar < 0 {
@@ -35,8 +36,10 @@ func reference(s string, lookup func(string) (string, bool)) (text string, lengt
 	if end < 0 {
 		return "$(", len("$(")
 	}
-	if value, ok := lookup(s[len("$("):end]); ok {
-		return value, end + 1
+	if lookup != nil {
+		if value, ok := lookup(s[len("$("):end]); ok {
+			return value, end + 1
+		}
 	}
 	return s[:end+1], end + 1
 }

@@ -45,6 +45,12 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+func TestExpandWithoutLookup(t *testing.T) {
+	if got := env.Expand("$(A)$$(B)", nil); got != "$(A)$(B)" {
+		t.Errorf("%q, want the reference as it is", got)
+	}
+}
+
 // slowExpand is the syntax said another way: one byte after the other.
 func slowExpand(s string, lookup func(string) (string, bool)) string {
 	out := ""

@@ -75,6 +75,14 @@ func (f ServicesFunc) Services(ctx context.Context, namespace string) ([]*v1.Ser
 	return f(ctx, namespace)
 }
 
+// FileKeysFunc is a function that is a [FileKeys].
+type FileKeysFunc func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
+
+// FileKey calls f.
+func (f FileKeysFunc) FileKey(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
+	return f(ctx, pod, ref)
+}
+
 // objects are those already asked for, nil if they do not exist.
 type objects struct {
 	configMaps map[string]*v1.ConfigMap
