@@ -172,7 +172,7 @@ func compare[T any, M interface {
 	if proto.Equal(recorded, got) {
 		return "", nil
 	}
-	return sideBySide(tree(recorded), tree(got)), nil
+	return sideBySide(compareTrees("", tree(recorded), tree(got))), nil
 }
 
 func compareErrors(got error, want bool) string {
@@ -180,9 +180,9 @@ func compareErrors(got error, want bool) string {
 	case got != nil && want:
 		return ""
 	case got != nil:
-		return row("", "no error", got.Error())
+		return sideBySide([]row{{"error", "none", got.Error()}})
 	}
-	return row("", "an error", "no error")
+	return sideBySide([]row{{"error", "one", "none"}})
 }
 
 // tree is a message as JSON values, which can be walked without its type.

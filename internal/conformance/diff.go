@@ -2,57 +2,39 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 )
 
 // absent stands for a value that one side does not have.
 type absent struct{}
 
-// sideBySide returns a row for each place where two JSON values differ: its
-// path, what was recorded, and what podsync says. Absent values show as "-".
-func sideBySide(want, got any) string { return rows("", want, got) }
-
-func rows(path string, want, got any) string {
+// compareTrees returns a row for each leaf of two JSON values, by its path.
+func compareTrees(path string, want, got any) []row {
 	wantMap, ok1 := want.(map[string]any)
 	gotMap, ok2 := got.(map[string]any)
 	if ok1 && ok2 {
-		return mapRows(path, wantMap, gotMap)
+		return compareMaps(path, wantMap, gotMap)
 	}
 	wantList, ok1 := want.([]any)
 	gotList, ok2 := got.([]any)
 	if ok1 && ok2 {
-		return listRows(path, wantList, gotList)
+		return compareLists(path, wantList, gotList)
 	}
-	if text(want) == text(got) {
-		return ""
-	}
-	return row(path, text(want), text(got))
+	return []row{{path, text(want), text(got)}}
 }
 
-func mapRows(path string, want, got map[string]any) string {
-	keys := map[string]bool{}
-	for key := range want {
-		keys[key] = true
+func compareMaps(path string, want, got map[string]any) (rows []row) {
+	for _, key := range keys(want, got) {
+		rows = append(rows, compareTrees(path+"."+key, value(want, key), value(got, key))...)
 	}
-	for key := range got {
-		keys[key] = true
-	}
-	var out string
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		out += rows(path+"."+key, value(want, key), value(got, key))
-	}
-	return out
+	return rows
 }
 
-func listRows(path string, want, got []any) string {
-	var out string
+func compareLists(path string, want, got []any) (rows []row) {
 	for i := range max(len(want), len(got)) {
-		out += rows(path+"["+strconv.Itoa(i)+"]", element(want, i), element(got, i))
+		rows = append(rows, compareTrees(path+"["+strconv.Itoa(i)+"]", element(want, i), element(got, i))...)
 	}
-	return out
+	return rows
 }
 
 func value(m map[string]any, key string) any {
@@ -71,15 +53,11 @@ func element(list []any, i int) any {
 
 func text(v any) string {
 	if v == (absent{}) {
-		return "-"
+		return ""
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()
 	}
 	return string(b)
-}
-
-func row(path, want, got string) string {
-	return fmt.Sprintf("  %-50s recorded %-30s podsync %s\n", path, want, got)
 }

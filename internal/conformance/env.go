@@ -50,7 +50,7 @@ func checkEnv(line []byte) (outcome, error) {
 	if err != nil || c.WantError {
 		return outcome{name: c.Name, diff: compareErrors(err, c.WantError)}, nil
 	}
-	return outcome{name: c.Name, diff: sideBySide(anyMap(c.Want), byName(vars))}, nil
+	return outcome{name: c.Name, diff: sideBySide(compareTrees("", anyMap(c.Want), byName(vars)))}, nil
 }
 
 func (c *envCase) resolve() ([]env.Var, error) {
