@@ -48,8 +48,8 @@ func ExampleExplain() {
 	fmt.Println(actions.Explain(actions.Input{Pod: pod, Status: status}, "app"))
 	fmt.Println(actions.Explain(actions.Input{Pod: pod, Status: status}, "migrate"))
 	// Output:
-	// container "app" is started as attempt 3: it has ended and its restart policy asks for another run. The runtime reports attempt 2 of it as exited with exit code 137 (OOMKilled); its restart policy is OnFailure.
-	// init container "migrate" is left alone: initialization is over. The runtime reports attempt 0 of it as exited with exit code 0; its restart policy is OnFailure.
+	// Container "app" is started as attempt 3: it has ended and its restart policy asks for another run. The runtime reports attempt 2 of it as exited with exit code 137 (OOMKilled); its restart policy is OnFailure.
+	// Init container "migrate" is left alone: initialization is over. The runtime reports attempt 0 of it as exited with exit code 0; its restart policy is OnFailure.
 }
 
 // A program acts on the typed reasons, not on words.

@@ -22,7 +22,7 @@ func Explain(in Input, name string) string {
 	d.decide()
 	did := d.steps(ref)
 	if len(did) == 0 {
-		did = []string{fmt.Sprintf("%s is left alone: %v", ref, d.whyLeft(ref))}
+		did = []string{fmt.Sprintf("%s is left alone: %v", subject(ref), d.whyLeft(ref))}
 	}
 	if d.plan.Ends() {
 		did = append(did, fmt.Sprintf("The pod is stopped: %v", d.plan.KillReason))
@@ -40,7 +40,7 @@ func explainStranger(in Input, name string) string {
 // steps returns what the plan does with a container, a sentence a step.
 func (d *decision) steps(ref ContainerRef) []string {
 	var did []string
-	say := func(format string, args ...any) { did = append(did, ref.String()+" "+fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
 	p := d.plan
 	if c := d.Status.Latest(ref.Name); p.KillPod && c != nil && c.Live() {
 		say("is stopped with the whole pod: %v", p.KillReason)
@@ -71,6 +71,12 @@ func (d *decision) steps(ref ContainerRef) []string {
 		}
 	}
 	return did
+}
+
+// subject returns the container as the beginning of a sentence.
+func subject(ref ContainerRef) string {
+	words := ref.String()
+	return strings.ToUpper(words[:1]) + words[1:]
 }
 
 // whyLeft returns why the plan has no step for a container. It asks the rules
