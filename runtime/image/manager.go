@@ -1,0 +1,87 @@
+package image
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Config is what a Manager needs.
+type Config struct {
+	// Runtime has the images and pulls them. Required.
+	Runtime cri.ImagePuller
+	// MaxParallelPulls bounds how many pulls run at once; further ones wait, first
+	// come first served. Images that are there already never wait. Default 5;
+	// negative for no bound.
+	MaxParallelPulls int
+	// FirstBackOff is the pause after a first failed pull, which doubles with each
+	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet.
+	FirstBackOff, MaxBackOff time.Duration
+	// Leases are shared with whoever removes images. Default: the Manager's own,
+	// which nobody else sees.
+	Leases *Leases
+	// Observer is told of pulls. Default: nobody is.
+	Observer Observer
+	// ProgressInterval is how often Observer.PullProgress is called. Default 10 s.
+	ProgressInterval time.Duration
+}
+
+const (
+	defaultParallelPulls    = 5
+	defaultFirstBackOff     = 10 * time.Second
+	defaultMaxBackOff       = 5 * time.Minute
+	defaultProgressInterval = 10 * time.Second
+)
+
+// Manager makes sure that images are there. All methods may be called
+// concurrently.
+type Manager struct {
+	config  Config
+	flights flights
+	retries retries
+	// slots holds a token for each pull that runs, nil if there is no bound.
+	// Goroutines that wait to send on a channel get their turn in order.
+	slots chan struct{}
+}
+
+// New returns a Manager. It makes no call and starts nothing.
+func New(c Config) (*Manager, error) {
+	if c.Runtime == nil {
+		return nil, errors.New("image: Config.Runtime is missing")
+	}
+	c.MaxParallelPulls = cmp.Or(c.MaxParallelPulls, defaultParallelPulls)
+	c.FirstBackOff = cmp.Or(c.FirstBackOff, defaultFirstBackOff)
+	c.MaxBackOff = cmp.Or(c.MaxBackOff, defaultMaxBackOff)
+	c.ProgressInterval = cmp.Or(c.ProgressInterval, defaultProgressInterval)
+	switch {
+	case c.FirstBackOff < 0:
+		return nil, errors.New("image: Config.FirstBackOff is negative")
+	case c.MaxBackOff < c.FirstBackOff:
+		return nil, errors.New("image: Config.MaxBackOff is less than Config.FirstBackOff")
+	case c.ProgressInterval < 0:
+		return nil, errors.New("image: Config.ProgressInterval is negative")
+	}
+	if c.Leases == nil {
+		c.Leases = &Leases{}
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
+	}
+	m := &Manager{config: c, retries: retries{first: c.FirstBackOff, most: c.MaxBackOff}}
+	if c.MaxParallelPulls > 0 {
+		m.slots = make(chan struct{}, c.MaxParallelPulls)
+	}
+	return m, nil
+}
+
+// Forget drops the failures noted for a pod that is gone. Without it they are
+// dropped when nobody has asked for twice MaxBackOff.
+func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
+
+// Wait returns when no pull is under way. A pull ends soon after the last
+// EnsureImage that waits for it has returned.
+func (m *Manager) Wait() { m.flights.running.Wait() }
