@@ -129,7 +129,7 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 		grpc.WithContextDialer(dial),
 		grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(size), grpc.MaxCallSendMsgSize(size)),
-		grpc.WithChainUnaryInterceptor(timeouts.intercept),
+		grpc.WithChainUnaryInterceptor(timeouts.Interceptor()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: min(firstReconnect, delay), Multiplier: 1.6, Jitter: 0.2, MaxDelay: delay},
 			MinConnectTimeout: delay,

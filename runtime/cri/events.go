@@ -42,7 +42,8 @@ func (t EventType) String() string {
 // what an event says of a container may not be true any more
 // (kubernetes #121003, KEP-3386). It therefore carries no status.
 type Event struct {
-	// PodUID, PodName and PodNamespace name the pod.
+	// PodUID, PodName and PodNamespace name the pod. They are empty if the runtime
+	// did not say: then ContainerID has to be known already, or all pods looked at.
 	PodUID                types.UID
 	PodName, PodNamespace string
 	// ContainerID is the container's or, for a sandbox's own events, the sandbox's
@@ -158,13 +159,12 @@ func (e *Events) read(stream grpc.ServerStreamingClient[runtimeapi.ContainerEven
 	}
 }
 
-// event converts a message. It is not ours if the sandbox is not, or if the
-// message does not say which pod it is about, as when the sandbox is gone. The
-// next look at all pods finds those.
+// event converts a message. It is not ours if the sandbox is not. A message
+// without the sandbox's status, as when that could not be read any more, may be.
 func (e *Events) event(m *runtimeapi.ContainerEventResponse) (event Event, mine bool) {
 	s := m.GetPodSandboxStatus()
 	uid := s.GetMetadata().GetUid()
-	if uid == "" || !e.config.Owner.Owns(s.GetLabels()) {
+	if uid != "" && !e.config.Owner.Owns(s.GetLabels()) {
 		return Event{}, false
 	}
 	return Event{

@@ -55,7 +55,7 @@ func TestEventsOfOwnPodsInOrder(t *testing.T) {
 			for _, m := range []*runtimeapi.ContainerEventResponse{
 				message(DefaultOwner, "u", "c", runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT),
 				message("other", "v", "d", runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT),
-				{ContainerId: "of no pod"},
+				{ContainerId: "c"},
 				message(DefaultOwner, "u", "c", runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT),
 				message(DefaultOwner, "u", "c", runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT),
 				message(DefaultOwner, "u", "c", runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT),
@@ -75,7 +75,7 @@ func TestEventsOfOwnPodsInOrder(t *testing.T) {
 		for _, e := range r.events {
 			got = append(got, fmt.Sprintf("%s %s %v %v", e.PodUID, e.ContainerID, e.Type, e.CreatedAt.IsZero()))
 		}
-		want := []string{"u c created true", "u c started true", "u c started true", "u c stopped true", "u u deleted true"}
+		want := []string{"u c created true", " c created true", "u c started true", "u c started true", "u c stopped true", "u u deleted true"}
 		if !slices.Equal(got, want) {
 			t.Errorf("events %v, want %v", got, want)
 		}

@@ -78,13 +78,16 @@ func withSlack(seconds int64, slack time.Duration) time.Duration {
 	return time.Duration(max(seconds, 0))*time.Second + slack
 }
 
-// intercept gives each unary call its bound.
-func (t Timeouts) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	bound := t.of(req)
-	if bound < 0 {
+// Interceptor gives each unary call of a connection its bound. Dial installs it;
+// it is for connections that are made otherwise.
+func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
+	t = t.withDefaults()
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if bound := t.of(req); bound >= 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, bound)
+			defer cancel()
+		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	return invoke(ctx, method, req, reply, cc, opts...)
 }
