@@ -25,9 +25,9 @@ type Call struct {
 	Env            map[string]string
 	Stdout, Stderr io.Writer
 	Files          Files
-	// Signals delivers what is sent to the process except SIGKILL, which ends
+	// Signals delivers the numbers of what is sent to the process, except SIGKILL, which ends
 	// the program's context. A program that never reads it ignores signals.
-	Signals <-chan Signal
+	Signals <-chan int
 }
 
 // Program is a command written in Go. It returns the exit code, and soon
@@ -64,7 +64,7 @@ type Process struct {
 	traps   map[Signal]string // "" ignores
 	pending []Signal          // trapped, action not yet run
 	wake    chan struct{}     // something became pending
-	program chan Signal       // not nil while a Program runs in the foreground
+	program chan int          // not nil while a Program runs in the foreground
 }
 
 // New prepares a process; Run runs it.
@@ -118,7 +118,7 @@ func (p *Process) Signal(n Signal) {
 		}
 	case p.program != nil:
 		select {
-		case p.program <- n:
+		case p.program <- int(n):
 		default: // a program that does not read its signals ignores them
 		}
 	case p.cfg.Init || ignoredByDefault(n):
@@ -196,7 +196,7 @@ func (p *Process) lookup(name string) applet {
 // signals go to.
 func (p *Process) foreground(prog Program) applet {
 	return func(s *shell, args []string, io stdio) int {
-		signals := make(chan Signal, 16)
+		signals := make(chan int, 16)
 		if !s.child {
 			p.mu.Lock()
 			p.program = signals
