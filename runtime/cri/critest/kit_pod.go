@@ -34,7 +34,9 @@ func (b *bench) sandboxConfig(attempt uint32, changes ...change[runtimeapi.PodSa
 	return c
 }
 
+// onNode leaves the hostname out: the node's cannot be changed.
 func onNode(c *runtimeapi.PodSandboxConfig) {
+	c.Hostname = ""
 	c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
 }
 

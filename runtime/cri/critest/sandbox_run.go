@@ -51,6 +51,10 @@ func (s service) checkSandbox(req *runtimeapi.RunPodSandboxRequest) error {
 	if h := req.GetRuntimeHandler(); h != "" && !slices.Contains(s.cfg.Handlers, h) {
 		return status.Errorf(codes.Unknown, "failed to get sandbox runtime: no runtime for %q is configured", h)
 	}
+	onNode := req.GetConfig().GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	if onNode && req.GetConfig().GetHostname() != "" {
+		return status.Error(codes.Unknown, "failed to create containerd task: unable to set hostname without a private UTS namespace")
+	}
 	if d := req.GetConfig().GetLogDirectory(); d != "" && !filepath.IsAbs(d) {
 		return status.Errorf(codes.InvalidArgument, "log directory %q is not an absolute path", d)
 	}
