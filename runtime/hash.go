@@ -22,73 +22,47 @@ func HashContainer(c *v1.Container) uint64 {
 	if c == nil {
 		return 0
 	}
-	if !plainJSON(c.Name) || !plainJSON(c.Image) {
-		return hashEscaped(c)
-	}
-	h := newDumpHash()
-	h.add(`{"image":"`)
-	h.add(c.Image)
-	h.add(`","name":"`)
-	h.add(c.Name)
-	h.add(`"}`)
-	return h.sum()
+	h := addDecimals(hashOfImageKey, jsonText(c.Image))
+	h = addDecimals(h, `","name":"`)
+	h = addDecimals(h, jsonText(c.Name))
+	h = addDecimals(h, `"}`)
+	return uint64(addByte(h, ']'))
 }
 
-// plainJSON reports whether s stands in JSON as it is.
-func plainJSON(s string) bool {
+// The hash is the 32-bit FNV-1a of a text that is never made here: the JSON
+// object of image and name, as apimachinery's util/dump prints a byte slice,
+// "([]uint8)[123 34 105 ...]". hashOfImageKey is the state after `{"image":"`.
+const (
+	hashOfImageKey uint32 = 0x323ecb63
+	fnvPrime       uint32 = 16777619
+)
+
+func addByte(h uint32, b byte) uint32 { return (h ^ uint32(b)) * fnvPrime }
+
+// addDecimals adds the bytes of s, each as a space and its decimal digits.
+func addDecimals(h uint32, s string) uint32 {
 	for i := range len(s) {
-		switch b := s[i]; {
-		case b < ' ', b >= utf8.RuneSelf, b == '"', b == '\\', b == '<', b == '>', b == '&':
-			return false
+		b := s[i]
+		h = addByte(h, ' ')
+		if b >= 100 {
+			h = addByte(h, '0'+b/100)
 		}
-	}
-	return true
-}
-
-// hashEscaped is HashContainer for strings that JSON has to escape.
-func hashEscaped(c *v1.Container) uint64 {
-	// Strings always marshal, and a map does so in the order of its keys.
-	text, _ := json.Marshal(map[string]string{"image": c.Image, "name": c.Name})
-	h := newDumpHash()
-	h.add(string(text))
-	return h.sum()
-}
-
-// dumpHash is the 32-bit FNV-1a hash of a byte slice as apimachinery's
-// util/dump prints it, "([]uint8)[123 34 105]", without making that text.
-type dumpHash struct {
-	fnv     uint32
-	started bool
-}
-
-func newDumpHash() dumpHash {
-	h := dumpHash{fnv: 2166136261}
-	for _, b := range []byte("([]uint8)[") {
-		h.addByte(b)
+		if b >= 10 {
+			h = addByte(h, '0'+b/10%10)
+		}
+		h = addByte(h, '0'+b%10)
 	}
 	return h
 }
 
-func (h *dumpHash) add(s string) {
+// jsonText returns s as it stands between the quotes of a JSON string.
+func jsonText(s string) string {
 	for i := range len(s) {
-		if h.started {
-			h.addByte(' ')
+		switch b := s[i]; {
+		case b < ' ', b >= utf8.RuneSelf, b == '"', b == '\\', b == '<', b == '>', b == '&':
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return string(quoted[1 : len(quoted)-1])
 		}
-		h.started = true
-		b := s[i]
-		if b >= 100 {
-			h.addByte('0' + b/100)
-		}
-		if b >= 10 {
-			h.addByte('0' + b/10%10)
-		}
-		h.addByte('0' + b%10)
 	}
-}
-
-func (h *dumpHash) addByte(b byte) { h.fnv = (h.fnv ^ uint32(b)) * 16777619 }
-
-func (h *dumpHash) sum() uint64 {
-	h.addByte(']')
-	return uint64(h.fnv)
+	return s
 }

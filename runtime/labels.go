@@ -29,3 +29,10 @@ const (
 	AnnotationDeletionGracePeriod    = "io.kubernetes.pod.deletionGracePeriod"
 	AnnotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
 )
+
+// AnnotationConfigSource is the annotation of a pod that says which source the
+// agent has it from. A pod of any source but ConfigSourceAPI is a static pod.
+const (
+	AnnotationConfigSource = "kubernetes.io/config.source"
+	ConfigSourceAPI        = "api"
+)

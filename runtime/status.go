@@ -3,7 +3,6 @@ package runtime
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -34,14 +33,14 @@ type SandboxStatus struct {
 	ID string
 	// State says whether containers can be started in it.
 	State SandboxState
-	// Attempt counts the sandboxes of the pod, from 0.
-	Attempt uint32
-	// CreatedAt is the runtime's wall clock at creation. For display only.
-	CreatedAt time.Time
 	// NetworkMode is the network namespace the sandbox was made with.
 	NetworkMode NamespaceMode
+	// Attempt counts the sandboxes of the pod, from 0.
+	Attempt uint32
 	// Network is the sandbox's network, nil if the runtime reported none.
 	Network *SandboxNetwork
+	// CreatedAt is the runtime's wall clock at creation. For display only.
+	CreatedAt time.Time
 	// RuntimeHandler is the handler (of a RuntimeClass) the sandbox runs under;
 	// empty is the runtime's default.
 	RuntimeHandler string
@@ -57,24 +56,24 @@ type SandboxNetwork struct {
 // ContainerStatus is what a runtime reports of one container, that is of one
 // attempt to run a container of the pod's spec.
 type ContainerStatus struct {
-	// ID identifies the container.
-	ID ContainerID
 	// Name is the name of the container in the pod's spec.
 	Name string
-	// SandboxID is the sandbox the container was created in. Empty when it is not
-	// known; such a container is taken to be in the latest sandbox.
-	SandboxID string
 	// State is where the container is in its life.
 	State ContainerState
 	// Attempt counts the containers of this name in the pod, from 0. It is the
 	// restart count of the Kubernetes API.
 	Attempt uint32
-	// SpecHash is the hash of the container's spec recorded when it was created;
-	// see HashContainer.
-	SpecHash uint64
 	// ExitCode is the process's exit code. Meaningful when State is
 	// ContainerExited.
 	ExitCode int32
+	// SpecHash is the hash of the container's spec recorded when it was created;
+	// see HashContainer.
+	SpecHash uint64
+	// SandboxID is the sandbox the container was created in. Empty when it is not
+	// known; such a container is taken to be in the latest sandbox.
+	SandboxID string
+	// ID identifies the container.
+	ID ContainerID
 	// Reason and Message are the runtime's words on the state, kept as they are
 	// ("Completed", "Error", "OOMKilled").
 	Reason  string
@@ -85,16 +84,20 @@ type ContainerStatus struct {
 	// Image is the image as it was asked for; ImageID is the runtime's identifier
 	// of it, ImageRef its digest where there is one.
 	Image, ImageID, ImageRef string
-	// Resources are those in force in the running container, nil when the runtime
-	// does not report them.
+	// Resources are those in force in the running container, nil when they are
+	// not known; see ContainerResources.
 	Resources *ContainerResources
 }
 
-// ContainerResources are the resources in force in a running container. A nil
-// quantity was not reported.
+// ContainerResources are the resources in force in a running container, in the
+// terms of its spec: those it was created with or last resized to. A runtime
+// reports them rounded to what its cgroups can hold, so they come from whoever
+// set them. Zero is none.
 type ContainerResources struct {
-	CPURequest, CPULimit       *resource.Quantity
-	MemoryRequest, MemoryLimit *resource.Quantity
+	// CPURequest and CPULimit are in thousandths of a CPU.
+	CPURequest, CPULimit int64
+	// MemoryRequest and MemoryLimit are in bytes.
+	MemoryRequest, MemoryLimit int64
 }
 
 // Latest returns the current container of that name: the one with the highest

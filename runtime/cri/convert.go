@@ -1,12 +1,10 @@
 package cri
 
 import (
-	"math"
 	"net/netip"
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -97,6 +95,8 @@ func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.Namespac
 //
 // Name, attempt and hash are those recorded in labels and annotations when the
 // container was created; for what was made without them, the metadata's.
+// Resources are left out, because what a runtime reports of them is rounded; see
+// runtime.ContainerResources.
 func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runtime.ContainerStatus {
 	return runtime.ContainerStatus{
 		ID:         runtime.ContainerID{Type: typ, ID: s.GetId()},
@@ -114,7 +114,6 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 		Image:      askedImage(s.GetImage()),
 		ImageID:    firstOf(s.GetImageId(), s.GetImageRef()), // ImageId is newer than CRI v1
 		ImageRef:   s.GetImageRef(),
-		Resources:  resources(s.GetResources().GetLinux()),
 	}
 }
 
@@ -156,23 +155,4 @@ func wallClock(ns int64) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, ns)
-}
-
-// resources reads back what Linux enforces. Shares are what a CPU request
-// becomes; no runtime reports a memory request.
-func resources(l *runtimeapi.LinuxContainerResources) *runtime.ContainerResources {
-	if l == nil {
-		return nil
-	}
-	r := &runtime.ContainerResources{}
-	if shares := l.GetCpuShares(); shares > 0 && shares <= math.MaxInt64/1000 {
-		r.CPURequest = resource.NewMilliQuantity((shares*1000+1023)/1024, resource.DecimalSI)
-	}
-	if quota, period := l.GetCpuQuota(), l.GetCpuPeriod(); quota > 0 && period > 0 && quota <= math.MaxInt64/1000 {
-		r.CPULimit = resource.NewMilliQuantity(quota*1000/period, resource.DecimalSI)
-	}
-	if limit := l.GetMemoryLimitInBytes(); limit > 0 {
-		r.MemoryLimit = resource.NewQuantity(limit, resource.BinarySI)
-	}
-	return r
 }

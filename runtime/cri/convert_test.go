@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -49,11 +48,6 @@ func TestContainerStatus(t *testing.T) {
 		Image:      "app:v1",
 		ImageID:    "sha256:1",
 		ImageRef:   "repo/app@sha256:2",
-		Resources: &runtime.ContainerResources{
-			CPURequest:  resource.NewMilliQuantity(100, resource.DecimalSI),
-			CPULimit:    resource.NewMilliQuantity(500, resource.DecimalSI),
-			MemoryLimit: resource.NewQuantity(1<<20, resource.BinarySI),
-		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -33,8 +33,7 @@ type ListedPod struct {
 // Changed reports whether the pod differs from prev in which sandboxes and
 // containers there are, or in any one's state. A nil prev is a pod with none.
 //
-// A change that leaves all states as they are, such as of a container's
-// resources, does not show in a list.
+// A change that leaves all states as they are does not show in a list.
 func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
 	known := knownPod{prev}
 	if sandboxes, containers := known.count(); len(p.sandboxes) != sandboxes || len(p.containers) != containers {

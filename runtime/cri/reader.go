@@ -88,8 +88,7 @@ func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.Pod
 //
 // What is listed and then not found is gone, and left out (kubernetes #107670).
 // Any other error is returned, and no status. With a nil prev everything is read
-// anew: the way to see a container's changed resources. prev is not written to;
-// parts of it become part of the answer.
+// anew. prev is not written to; parts of it become part of the answer.
 func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	in := inspection{Reader: r, known: knownPod{prev}, answered: map[string]*runtimeapi.ContainerStatus{}}
 	status := &runtime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}

@@ -1,0 +1,46 @@
+package actions
+
+import "github.com/podsync/podsync/runtime"
+
+// clearStrays removes the instances whose place is taken and that are not known
+// to be dead, so that no container ever runs twice: one that timed out while it
+// was created or started can come alive long after (kubernetes #139670).
+func (d *decision) clearStrays() {
+	if d.Status == nil {
+		return
+	}
+	for i := range d.Status.Containers {
+		c := &d.Status.Containers[i]
+		why := d.stray(c)
+		if why == ReasonNone {
+			continue
+		}
+		if ref, ok := findRef(d.Pod, c.Name); ok {
+			d.plan.Clear = append(d.plan.Clear, ClearStep{ref, c.ID, why})
+		}
+	}
+}
+
+// stray returns why a container's place is taken, ReasonNone if it is not.
+func (d *decision) stray(c *runtime.ContainerStatus) Reason {
+	switch {
+	case !c.Live():
+		return ReasonNone
+	case d.Status.Latest(c.Name) != c:
+		return Superseded
+	case !c.In(d.active):
+		return ContainerOfOldSandbox
+	case c.State == runtime.ContainerCreated && d.starts(c.Name):
+		return ContainerNeverStarted
+	}
+	return ReasonNone
+}
+
+func (d *decision) starts(name string) bool {
+	for i := range d.plan.Start {
+		if d.plan.Start[i].Container.Name == name {
+			return true
+		}
+	}
+	return false
+}

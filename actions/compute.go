@@ -1,0 +1,107 @@
+package actions
+
+import (
+	"github.com/podsync/podsync/runtime"
+)
+
+// Compute decides what the pod needs next. It is a pure function: the same
+// Input gives the same Plan, and nothing is read, kept or written beyond it. It
+// may be called concurrently.
+//
+// For an Input that Validate refuses it returns the zero Plan.
+func Compute(in Input) Plan {
+	if in.Validate() != nil {
+		return Plan{}
+	}
+	d := decision{Input: in, active: in.Status.LatestSandbox()}
+	d.decide()
+	return d.plan
+}
+
+// decision is a plan in the making. Each of its methods holds one rule and adds
+// the steps that follow from it.
+type decision struct {
+	Input
+	// active is the sandbox that the pod's containers are looked for in.
+	active *runtime.SandboxStatus
+	plan   Plan
+}
+
+func (d *decision) decide() {
+	d.plan.Sandbox = judgeSandbox(d.Pod, d.Status)
+	switch {
+	case d.RestartAll:
+		d.resetAll()
+	case d.plan.Sandbox.Reason != ReasonNone:
+		d.replaceSandbox()
+	default:
+		d.goOn()
+	}
+}
+
+// goOn brings every container to where it should be, in the sandbox that the
+// pod has.
+func (d *decision) goOn() {
+	d.startEphemeral()
+	switch d.initialize() {
+	case initWaits:
+	case initFailed:
+		d.killPod(PodInitFailed)
+	case initDone:
+		if !d.runRegular() {
+			d.endPod()
+		}
+	}
+	if !d.plan.KillPod {
+		d.clearStrays()
+	}
+}
+
+// endPod stops the pod because no regular container is alive or will be.
+// Sidecars do not keep a pod alive (KEP-753), so their starts are taken back.
+func (d *decision) endPod() {
+	d.killPod(PodFinished)
+	for i, s := range d.plan.Start {
+		if s.Container.Kind == InitContainer {
+			d.plan.Start = d.plan.Start[:i:i]
+			return
+		}
+	}
+}
+
+func (d *decision) killPod(why Reason) { d.plan.KillPod, d.plan.KillReason = true, why }
+
+// take adds the steps that a verdict on a container asks for.
+func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict) {
+	if v.kill {
+		d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, v.why, v.start})
+	}
+	if v.start {
+		d.start(ref, v.why)
+	}
+	if v.resize.any() {
+		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, v.resize.cpu, v.resize.memory})
+	}
+}
+
+func (d *decision) start(ref ContainerRef, why Reason) {
+	attempt := uint32(0)
+	if last := d.Status.Latest(ref.Name); last != nil {
+		attempt = last.Attempt + 1
+	}
+	if d.plan.Start == nil {
+		d.plan.Start = make([]StartStep, 0, len(d.Pod.Spec.EphemeralContainers)+len(d.Pod.Spec.Containers))
+	}
+	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, why})
+}
+
+// verdict is what becomes of one container, and why. A verdict without kill and
+// start leaves it as it is.
+type verdict struct {
+	kill, start bool
+	why         Reason
+	resize      resize
+}
+
+// alive reports whether the container runs once the plan is carried out.
+func (v verdict) alive() bool { return v.start || v.why == StillRunning }

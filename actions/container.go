@@ -1,0 +1,122 @@
+package actions
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// ContainerKind is which list of the pod's spec a container is in.
+type ContainerKind uint8
+
+const (
+	// RegularContainer is one of spec.containers.
+	RegularContainer ContainerKind = iota
+	// InitContainer is one of spec.initContainers; those with the restart policy
+	// Always are the sidecars of KEP-753.
+	InitContainer
+	// EphemeralContainer is one of spec.ephemeralContainers.
+	EphemeralContainer
+)
+
+// String returns the kind as a person says it.
+func (k ContainerKind) String() string {
+	switch k {
+	case InitContainer:
+		return "init container"
+	case EphemeralContainer:
+		return "ephemeral container"
+	}
+	return "container"
+}
+
+// ContainerRef names one container of the pod's spec.
+type ContainerRef struct {
+	Kind ContainerKind
+	// Index is the container's place in its list of the spec.
+	Index int
+	// Name is the container's name, unique over all three lists.
+	Name string
+}
+
+// String returns the kind and the name, such as `init container "migrate"`.
+func (r ContainerRef) String() string { return fmt.Sprintf("%s %q", r.Kind, r.Name) }
+
+// path returns where the container stands in the pod, such as
+// spec.initContainers[1].
+func (r ContainerRef) path() string {
+	list := "containers"
+	switch r.Kind {
+	case InitContainer:
+		list = "initContainers"
+	case EphemeralContainer:
+		list = "ephemeralContainers"
+	}
+	return fmt.Sprintf("spec.%s[%d]", list, r.Index)
+}
+
+func initRef(pod *v1.Pod, i int) ContainerRef {
+	return ContainerRef{InitContainer, i, pod.Spec.InitContainers[i].Name}
+}
+
+func regularRef(pod *v1.Pod, i int) ContainerRef {
+	return ContainerRef{RegularContainer, i, pod.Spec.Containers[i].Name}
+}
+
+func ephemeralRef(pod *v1.Pod, i int) ContainerRef {
+	return ContainerRef{EphemeralContainer, i, pod.Spec.EphemeralContainers[i].Name}
+}
+
+// usualContainers is how many containers a pod may have before a decision on
+// it needs memory for their number.
+const usualContainers = 16
+
+// containerNames appends the names of the containers of all three lists, in the
+// order of refAt.
+func containerNames(names []string, pod *v1.Pod) []string {
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	return names
+}
+
+// refAt returns the at-th container of the three lists taken as one: init,
+// regular, ephemeral.
+func refAt(pod *v1.Pod, at int) ContainerRef {
+	inits, regulars := len(pod.Spec.InitContainers), len(pod.Spec.Containers)
+	switch {
+	case at < inits:
+		return initRef(pod, at)
+	case at < inits+regulars:
+		return regularRef(pod, at-inits)
+	}
+	return ephemeralRef(pod, at-inits-regulars)
+}
+
+// findRef returns the container of that name.
+func findRef(pod *v1.Pod, name string) (ContainerRef, bool) {
+	at := slices.Index(containerNames(make([]string, 0, usualContainers), pod), name)
+	if at < 0 {
+		return ContainerRef{}, false
+	}
+	return refAt(pod, at), true
+}
+
+// specOf returns the spec of a container. That of an ephemeral container has the
+// same fields.
+func specOf(pod *v1.Pod, ref ContainerRef) *v1.Container {
+	switch ref.Kind {
+	case InitContainer:
+		return &pod.Spec.InitContainers[ref.Index]
+	case EphemeralContainer:
+		return (*v1.Container)(&pod.Spec.EphemeralContainers[ref.Index].EphemeralContainerCommon)
+	}
+	return &pod.Spec.Containers[ref.Index]
+}

@@ -1,0 +1,137 @@
+package actions
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Explain answers in plain words, for the container of that name, what Compute
+// does with it and why, or why it leaves it alone. The words are for people and
+// may change; programs read the Plan.
+func Explain(in Input, name string) string {
+	if err := in.Validate(); err != nil {
+		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.", err)
+	}
+	ref, ok := findRef(in.Pod, name)
+	if !ok {
+		return explainStranger(in, name)
+	}
+	d := decision{Input: in, active: in.Status.LatestSandbox()}
+	d.decide()
+	did := d.steps(ref)
+	if len(did) == 0 {
+		did = []string{fmt.Sprintf("%s is left alone: %v", ref, d.whyLeft(ref))}
+	}
+	return strings.Join(append(did, d.observed(ref)), ". ") + "."
+}
+
+func explainStranger(in Input, name string) string {
+	if in.Status.Latest(name) == nil {
+		return fmt.Sprintf("The pod has no container named %q, and the runtime does not know one either.", name)
+	}
+	return fmt.Sprintf("The runtime has a container %q that is not in the pod's spec: it is left alone as long as the pod is not stopped as a whole.", name)
+}
+
+// steps returns what the plan does with a container, a sentence a step.
+func (d *decision) steps(ref ContainerRef) []string {
+	var did []string
+	say := func(format string, args ...any) { did = append(did, ref.String()+" "+fmt.Sprintf(format, args...)) }
+	p := d.plan
+	if p.KillPod && d.Status.Latest(ref.Name) != nil {
+		say("is stopped with the whole pod: %v", p.KillReason)
+	}
+	for _, s := range p.Kill {
+		if s.Container == ref {
+			say("is stopped: %v", s.Reason)
+		}
+	}
+	for _, s := range p.Clear {
+		if s.Container == ref {
+			say("has an instance %v that is removed: %v", s.ID, s.Reason)
+		}
+	}
+	for _, s := range p.Reset {
+		if s.Container == ref {
+			say("has its instance %v removed: all containers of the pod restart", s.ID)
+		}
+	}
+	for _, s := range p.Start {
+		if s.Container == ref && (!p.KillPod || p.Sandbox.Create) {
+			say("is started as attempt %d: %v", s.Attempt, s.Reason)
+		}
+	}
+	for _, s := range p.Resize {
+		if s.Container == ref {
+			say("is resized in place: %s", s.resources())
+		}
+	}
+	return did
+}
+
+// whyLeft returns why the plan has no step for a container. It asks the rules
+// in the order in which Compute does.
+func (d *decision) whyLeft(ref ContainerRef) Reason {
+	switch {
+	case d.RestartAll && ref.Kind != EphemeralContainer:
+		return WaitsForReset
+	case d.plan.Sandbox.Create:
+		return d.whyNotInNewSandbox(ref)
+	case d.plan.KillPod:
+		return EndsWithPod
+	case ref.Kind == EphemeralContainer:
+		return DoneEphemeral
+	case ref.Kind == InitContainer:
+		return d.whyInitLeft(ref)
+	case !d.initialized():
+		return WaitsForInit
+	}
+	return d.judgeRegular(ref, d.Status.Latest(ref.Name)).why
+}
+
+func (d *decision) whyNotInNewSandbox(ref ContainerRef) Reason {
+	if ref.Kind == RegularContainer && !d.rerunsInNewSandbox(ref) {
+		return DoneSucceeded
+	}
+	return WaitsForSandbox
+}
+
+// initialized reports whether the regular containers are looked at.
+func (d *decision) initialized() bool {
+	dry := decision{Input: d.Input, active: d.active}
+	return dry.initialize() == initDone
+}
+
+func (d *decision) whyInitLeft(ref ContainerRef) Reason {
+	reached := d.reachedInit()
+	switch {
+	case isSidecar(specOf(d.Pod, ref)) && (d.pastInit() || ref.Index <= reached):
+		v, _ := d.judgeSidecar(ref, d.inActive(ref))
+		return v.why
+	case d.pastInit():
+		return DoneInit
+	case ref.Index > reached:
+		return WaitsForInit
+	case ref.Index < reached:
+		return DoneSucceeded
+	}
+	v, _ := d.judgeInit(ref, d.inActive(ref))
+	return v.why
+}
+
+// observed says what the runtime reports of a container.
+func (d *decision) observed(ref ContainerRef) string {
+	c := d.Status.Latest(ref.Name)
+	if c == nil {
+		return "The runtime reports no instance of it"
+	}
+	said := fmt.Sprintf("The runtime reports attempt %d of it as %v", c.Attempt, c.State)
+	if c.State == runtime.ContainerExited {
+		said += fmt.Sprintf(" with exit code %d", c.ExitCode)
+		if c.Reason != "" {
+			said += fmt.Sprintf(" (%s)", c.Reason)
+		}
+	}
+	return said + fmt.Sprintf("; its restart policy is %s", restartPolicy(d.Pod, specOf(d.Pod, ref)))
+}

@@ -1,0 +1,160 @@
+package actions
+
+import (
+	"github.com/podsync/podsync/runtime"
+)
+
+// initState is how far the init containers of a pod are.
+type initState uint8
+
+const (
+	// initWaits: one of them has to do its part before anything else starts.
+	initWaits initState = iota
+	// initDone: regular containers may run.
+	initDone
+	// initFailed: one of them failed and may not run again.
+	initFailed
+)
+
+// initialize takes the next step of initialization and keeps sidecars alive.
+//
+// Init containers run one after the other, and the records of finished ones may
+// be removed at any time. So progress is read off the last one that has a
+// record: those before it have done their part, and it decides what is next.
+func (d *decision) initialize() initState {
+	all := d.Pod.Spec.InitContainers
+	if len(all) == 0 {
+		return initDone
+	}
+	if d.pastInit() {
+		d.keepSidecars(len(all))
+		return initDone
+	}
+	reached := d.reachedInit()
+	if reached < 0 {
+		d.start(initRef(d.Pod, 0), ContainerMissing)
+		return initWaits
+	}
+	ref := initRef(d.Pod, reached)
+	c := d.inActive(ref)
+	v, state := d.judgeInit(ref, c)
+	if state == initFailed {
+		return initFailed
+	}
+	d.keepSidecars(reached)
+	d.take(ref, c, v)
+	if state == initDone && reached+1 < len(all) {
+		d.start(initRef(d.Pod, reached+1), NextInit)
+		return initWaits
+	}
+	return state
+}
+
+// inActive returns the current instance of a container if it belongs to the
+// active sandbox. What an init container did in an earlier sandbox does not
+// count in this one (kubernetes #140309).
+func (d *decision) inActive(ref ContainerRef) *runtime.ContainerStatus {
+	if c := d.Status.Latest(ref.Name); c != nil && c.In(d.active) {
+		return c
+	}
+	return nil
+}
+
+// pastInit reports whether a regular container shows that initialization is
+// over: one has been created in this sandbox. Where the runtime status does not
+// say of which sandbox an ended container is, it may be of an earlier one and
+// shows nothing.
+func (d *decision) pastInit() bool {
+	for i := range d.Pod.Spec.Containers {
+		c := d.inActive(regularRef(d.Pod, i))
+		if c == nil {
+			continue
+		}
+		if c.SandboxID != "" || c.State == runtime.ContainerCreated || c.State == runtime.ContainerRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// reachedInit returns the index of the last init container that has a record
+// in this sandbox, or -1.
+func (d *decision) reachedInit() int {
+	for i := len(d.Pod.Spec.InitContainers) - 1; i >= 0; i-- {
+		if d.inActive(initRef(d.Pod, i)) != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// keepSidecars keeps the sidecars among the first n init containers alive.
+func (d *decision) keepSidecars(n int) {
+	for i := range n {
+		if isSidecar(&d.Pod.Spec.InitContainers[i]) {
+			ref := initRef(d.Pod, i)
+			c := d.inActive(ref)
+			v, _ := d.judgeSidecar(ref, c)
+			d.take(ref, c, v)
+		}
+	}
+}
+
+// judgeInit decides on an init container by its current instance, and tells
+// whether it has done its part.
+func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
+	spec := specOf(d.Pod, ref)
+	if isSidecar(spec) {
+		return d.judgeSidecar(ref, c)
+	}
+	switch c.State {
+	case runtime.ContainerCreated:
+		return verdict{start: true, why: ContainerNeverStarted}, initWaits
+	case runtime.ContainerRunning:
+		return verdict{why: StillRunning}, initWaits
+	case runtime.ContainerUnknown:
+		if !d.mayRunAgain(spec) {
+			return verdict{why: ContainerStateUnknown}, initFailed
+		}
+		return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
+	}
+	if c.ExitCode == 0 {
+		return verdict{why: DoneSucceeded}, initDone
+	}
+	again, why := afterExit(d.Pod, spec, c.ExitCode)
+	if !again {
+		return verdict{why: why}, initFailed
+	}
+	return verdict{start: true, why: why}, initWaits
+}
+
+// judgeSidecar decides on a restartable init container, which is always to run
+// and has done its part once it has started (KEP-753): for one with a startup
+// probe, when that has passed. Only probes that its spec declares count.
+func (d *decision) judgeSidecar(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
+	if c == nil {
+		return verdict{start: true, why: ContainerMissing}, initWaits
+	}
+	switch c.State {
+	case runtime.ContainerCreated:
+		return verdict{start: true, why: ContainerNeverStarted}, initWaits
+	case runtime.ContainerUnknown:
+		return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
+	case runtime.ContainerExited:
+		return verdict{start: true, why: ContainerExited}, initWaits
+	}
+	spec, probes := specOf(d.Pod, ref), d.Probes[c.ID]
+	if spec.StartupProbe != nil && probes.Startup == ProbeFailure {
+		return verdict{kill: true, start: true, why: StartupFailed}, initWaits
+	}
+	if spec.StartupProbe != nil && probes.Startup != ProbeSuccess {
+		return verdict{why: StillStarting}, initWaits
+	}
+	if runtime.HashContainer(spec) != c.SpecHash {
+		return verdict{kill: true, start: true, why: SpecChanged}, initDone
+	}
+	if spec.LivenessProbe != nil && probes.Liveness == ProbeFailure {
+		return verdict{kill: true, start: true, why: LivenessFailed}, initDone
+	}
+	return d.judgeResize(spec, c), initDone
+}

@@ -1,0 +1,74 @@
+package actions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Input is everything a decision depends on. Compute reads it and keeps
+// nothing of it but strings; it never writes to it.
+type Input struct {
+	// Pod is the pod that should be. Required. Its Status is not read, except
+	// that RestartAll is often derived from it by the caller.
+	Pod *v1.Pod
+	// Status is what the runtime reports of the pod. Nil means that the runtime
+	// knows nothing of it. Containers whose names are not in Pod are ignored,
+	// unless the whole pod is killed.
+	Status *runtime.PodStatus
+	// Probes holds the last results of the probes that are declared, by container
+	// ID. A container without an entry has not been probed yet.
+	Probes map[runtime.ContainerID]ProbeResults
+	// RestartAll asks for all containers to be stopped and removed, so that the
+	// pod starts over in its sandbox (KEP-5532). RestartAllRequested tells whether
+	// an exit code asks for it; the caller keeps it set until the plan has nothing
+	// left to reset.
+	RestartAll bool
+}
+
+// ProbeResults are the last results of one container's probes.
+type ProbeResults struct {
+	Liveness, Startup ProbeResult
+}
+
+// ProbeResult is the last result of one probe. The zero value is ProbePending.
+type ProbeResult uint8
+
+const (
+	// ProbePending means that the probe has not been run on this container.
+	ProbePending ProbeResult = iota
+	// ProbeUnknown means that the probe ran and could not tell.
+	ProbeUnknown
+	// ProbeSuccess means that the probe passed.
+	ProbeSuccess
+	// ProbeFailure means that the probe failed as often as its threshold says.
+	ProbeFailure
+)
+
+// Validate reports what makes in unusable: no pod, a container without a name,
+// or two containers of one name, which no runtime status could tell apart. The
+// error names the field. Compute has the zero Plan for such an Input: of a pod
+// that cannot be told right from wrong, nothing is touched.
+func (in Input) Validate() error {
+	if in.Pod == nil {
+		return errors.New("input: Pod is required")
+	}
+	return validateNames(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
+}
+
+func validateNames(pod *v1.Pod, names []string) error {
+	for at, name := range names {
+		if name == "" {
+			return fmt.Errorf("input: pod %s/%s: %s has no name", pod.Namespace, pod.Name, refAt(pod, at).path())
+		}
+		if same := slices.Index(names[:at], name); same >= 0 {
+			return fmt.Errorf("input: pod %s/%s: %s and %s are both named %q",
+				pod.Namespace, pod.Name, refAt(pod, same).path(), refAt(pod, at).path(), name)
+		}
+	}
+	return nil
+}

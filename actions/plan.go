@@ -1,0 +1,104 @@
+package actions
+
+import "github.com/podsync/podsync/runtime"
+
+// Plan is what one pod needs next. It is a value: it holds no reference to the
+// Input it was made from, and computing it again gives an equal one.
+//
+// The fields stand in the order they are carried out: the pod is stopped if
+// KillPod says so; then Kill, Clear and Reset, which are independent of each
+// other and may run side by side; then the sandbox is made if Sandbox.Create
+// says so; then Start, in order; then Resize. A step that fails does not
+// prevent the others of its field, but nothing of a later field may run for
+// the same container, and no container is started in a sandbox that could not
+// be made.
+//
+// The zero Plan has nothing to do, and neither has any other for which Quiet
+// is true.
+type Plan struct {
+	// KillPod asks for every container and sandbox of the pod to be stopped,
+	// known to the spec or not. KillReason says why.
+	KillPod    bool
+	KillReason Reason
+	// Kill are running containers to stop. Where KillPod is set they are part of
+	// it, and only say why.
+	Kill []KillStep
+	// Clear are instances that may be, or may yet come, alive and whose place is
+	// taken by another: stop and remove them. A container is started only after
+	// each instance of its name has been cleared, so that two never run at once
+	// (kubernetes #139670).
+	Clear []ClearStep
+	// Reset are containers to remove because the whole pod starts over.
+	Reset []ResetStep
+	// Sandbox is the sandbox that the pod's containers run in.
+	Sandbox SandboxStep
+	// Start are containers to create and start: ephemeral, then init, then
+	// regular ones, each in the order of the spec.
+	Start []StartStep
+	// Resize are running containers whose resources change in place.
+	Resize []ResizeStep
+	// Release are regular containers that exist and do not run: resources held
+	// for them alone (exclusive CPUs, devices) can be given back. It is told each
+	// time, and it is no work on the runtime.
+	Release []ContainerRef
+}
+
+// SandboxStep is the sandbox the pod runs in after the plan.
+type SandboxStep struct {
+	// Create asks for a new sandbox with the number Attempt.
+	Create bool
+	// ID is the latest sandbox the runtime has: the one that containers start in,
+	// or the one that the new sandbox follows. Empty if there is none.
+	ID string
+	// Attempt is the number of that sandbox, and if it cannot be used the next.
+	Attempt uint32
+	// Reason is why the sandbox ID cannot be used, ReasonNone if it can.
+	Reason Reason
+}
+
+// KillStep stops one running container.
+type KillStep struct {
+	Container ContainerRef
+	ID        runtime.ContainerID
+	Reason    Reason
+	// Restart tells that the plan starts the container again afterwards.
+	Restart bool
+}
+
+// ClearStep stops and removes one instance whose place is taken.
+type ClearStep struct {
+	Container ContainerRef
+	ID        runtime.ContainerID
+	Reason    Reason
+}
+
+// ResetStep removes one container, after stopping it if Stop is set.
+type ResetStep struct {
+	Container ContainerRef
+	ID        runtime.ContainerID
+	Stop      bool
+}
+
+// StartStep creates and starts one container.
+type StartStep struct {
+	Container ContainerRef
+	// Attempt is the least number the new instance may have: one more than that
+	// of any instance the runtime reports, whatever its age. A caller that knows
+	// of higher ones, from logs or memory, takes those (kubernetes #134153).
+	Attempt uint32
+	Reason  Reason
+}
+
+// ResizeStep changes resources of one running container in place.
+type ResizeStep struct {
+	Container ContainerRef
+	ID        runtime.ContainerID
+	// CPU and Memory tell which of the two differ from the spec.
+	CPU, Memory bool
+}
+
+// Quiet reports whether the plan leaves the runtime as it is.
+func (p Plan) Quiet() bool {
+	return !p.KillPod && !p.Sandbox.Create &&
+		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.Start)+len(p.Resize) == 0
+}

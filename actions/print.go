@@ -1,0 +1,69 @@
+package actions
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String prints the plan, one line a step in the order of execution, each with
+// its reason. The form is stable: equal plans print alike.
+func (p Plan) String() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if p.KillPod {
+		line("kill pod: %v", p.KillReason)
+	}
+	for _, s := range p.Kill {
+		line("%v", s)
+	}
+	for _, s := range p.Clear {
+		line("clear %v %v: %v", s.Container, s.ID, s.Reason)
+	}
+	for _, s := range p.Reset {
+		line("%v", s)
+	}
+	if p.Sandbox.Create {
+		line("create sandbox, attempt %d: %v", p.Sandbox.Attempt, p.Sandbox.Reason)
+	}
+	for _, s := range p.Start {
+		line("start %v, attempt %d: %v", s.Container, s.Attempt, s.Reason)
+	}
+	for _, s := range p.Resize {
+		line("resize %v %v: %s", s.Container, s.ID, s.resources())
+	}
+	if p.Quiet() {
+		line("nothing to do")
+	}
+	for _, ref := range p.Release {
+		line("release what is held for %v", ref)
+	}
+	return b.String()
+}
+
+// String prints the step in one line.
+func (s KillStep) String() string {
+	again := ""
+	if s.Restart {
+		again = ", then start it again"
+	}
+	return fmt.Sprintf("kill %v %v: %v%s", s.Container, s.ID, s.Reason, again)
+}
+
+// String prints the step in one line.
+func (s ResetStep) String() string {
+	verb := "remove"
+	if s.Stop {
+		verb = "stop and remove"
+	}
+	return fmt.Sprintf("%s %v %v: all containers of the pod restart", verb, s.Container, s.ID)
+}
+
+func (s ResizeStep) resources() string {
+	switch {
+	case s.CPU && s.Memory:
+		return "cpu and memory changed"
+	case s.CPU:
+		return "cpu changed"
+	}
+	return "memory changed"
+}

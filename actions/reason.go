@@ -1,0 +1,102 @@
+package actions
+
+// Reason is why a step is taken, or why a container is left alone. The zero
+// value, ReasonNone, is no reason.
+type Reason uint8
+
+const (
+	ReasonNone Reason = iota
+
+	// Why the pod's sandbox cannot be used.
+
+	SandboxMissing        // there is none
+	SandboxNotReady       // the latest has stopped
+	SandboxDoubled        // more than one is ready
+	SandboxNetworkChanged // the latest is on the node's network and should not be, or the other way round (spec.hostNetwork)
+	SandboxNoAddress      // the latest has a network and no address in it
+
+	// Why the pod is stopped for good.
+
+	PodFinished   // no regular container is alive or may run again
+	PodInitFailed // an init container failed and may not run again
+
+	// Why a container is started, or an instance of it cleared.
+
+	ContainerMissing      // the runtime has no record of it
+	ContainerNeverStarted // it was created, and its start failed or never came
+	ContainerStateUnknown // the runtime cannot tell whether it is alive
+	ContainerExited       // it has ended, and its restart policy asks for another run
+	ContainerExitRule     // it has ended, and a restart rule for the exit code asks for another run (KEP-5307)
+	ContainerOfOldSandbox // it belongs to a sandbox the pod no longer has
+	NextInit              // the init container before it has done its part
+	Superseded            // a newer instance has taken its place
+
+	// Why a running container is stopped.
+
+	SpecChanged    // it was made from another name or image than its spec has now
+	LivenessFailed // its liveness probe failed
+	StartupFailed  // its startup probe failed
+	ResizeRestart  // its resources changed, and its resize policy asks for a restart (KEP-1287)
+
+	// Why a container is left alone.
+
+	StillRunning    // it runs as it should
+	StillStarting   // it is a sidecar whose startup probe has yet to pass
+	DoneSucceeded   // it ended with exit code 0 and is not to run again
+	DoneFailed      // it ended with another exit code and is not to run again
+	PodDeleted      // the pod is being deleted, so nothing is started in it
+	DoneInit        // it is an init container of a pod past initialization
+	DoneEphemeral   // it is an ephemeral container, and those run once
+	WaitsForInit    // an init container has to do its part first
+	WaitsForSandbox // the new sandbox's init containers come first
+	WaitsForReset   // all containers of the pod are removed first
+	EndsWithPod     // the pod is stopped for good
+
+	reasons // their number
+)
+
+// String returns the reason as the end of a sentence, such as "its liveness
+// probe failed".
+func (r Reason) String() string {
+	if r >= reasons {
+		return "no known reason"
+	}
+	return [reasons]string{
+		ReasonNone: "no reason",
+
+		SandboxMissing:        "the pod has no sandbox",
+		SandboxNotReady:       "the sandbox is not ready",
+		SandboxDoubled:        "the pod has more than one ready sandbox",
+		SandboxNetworkChanged: "the sandbox is in another network namespace than spec.hostNetwork asks for",
+		SandboxNoAddress:      "the sandbox has no address",
+
+		PodFinished:   "no container is running and none is to run again",
+		PodInitFailed: "an init container failed and is not to run again",
+
+		ContainerMissing:      "the runtime has no record of it",
+		ContainerNeverStarted: "it was created and never started",
+		ContainerStateUnknown: "the runtime cannot tell whether it is alive",
+		ContainerExited:       "it has ended and its restart policy asks for another run",
+		ContainerExitRule:     "it has ended and a restart rule for its exit code asks for another run",
+		ContainerOfOldSandbox: "it belongs to a sandbox the pod no longer has",
+		NextInit:              "the init container before it has done its part",
+		Superseded:            "a newer instance has taken its place",
+
+		SpecChanged:    "its name or image changed",
+		LivenessFailed: "its liveness probe failed",
+		StartupFailed:  "its startup probe failed",
+		ResizeRestart:  "its resources changed and its resize policy asks for a restart",
+
+		StillRunning:    "it runs as it should",
+		StillStarting:   "its startup probe has yet to pass",
+		DoneSucceeded:   "it succeeded and is not to run again",
+		DoneFailed:      "it failed and is not to run again",
+		PodDeleted:      "the pod is being deleted",
+		DoneInit:        "initialization is over",
+		DoneEphemeral:   "an ephemeral container runs once",
+		WaitsForInit:    "an init container has to do its part first",
+		WaitsForSandbox: "the init containers come first in the new sandbox",
+		WaitsForReset:   "all containers of the pod are removed first",
+		EndsWithPod:     "the pod is stopped for good",
+	}[r]
+}

@@ -1,0 +1,84 @@
+package actions
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// startEphemeral starts the ephemeral containers that have no record. An
+// ephemeral container runs once, whatever became of it.
+func (d *decision) startEphemeral() {
+	for i := range d.Pod.Spec.EphemeralContainers {
+		if ref := ephemeralRef(d.Pod, i); d.Status.Latest(ref.Name) == nil {
+			d.start(ref, ContainerMissing)
+		}
+	}
+}
+
+// runRegular brings the regular containers to where they should be, and
+// reports whether any of them is alive then.
+func (d *decision) runRegular() (alive bool) {
+	for i := range d.Pod.Spec.Containers {
+		ref := regularRef(d.Pod, i)
+		c := d.Status.Latest(ref.Name)
+		if c != nil && c.State != runtime.ContainerRunning {
+			d.plan.Release = append(d.plan.Release, ref)
+		}
+		v := d.judgeRegular(ref, c)
+		d.take(ref, c, v)
+		alive = alive || v.alive()
+	}
+	return alive
+}
+
+// judgeRegular decides on a regular container by its current instance.
+func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) verdict {
+	switch {
+	case c == nil:
+		return d.startUnlessDeleted(ContainerMissing)
+	case c.Live() && !c.In(d.active):
+		return d.startUnlessDeleted(ContainerOfOldSandbox)
+	}
+	switch c.State {
+	case runtime.ContainerRunning:
+		return d.judgeRunning(ref, c)
+	case runtime.ContainerCreated:
+		return d.startUnlessDeleted(ContainerNeverStarted)
+	case runtime.ContainerUnknown:
+		v := d.startUnlessDeleted(ContainerStateUnknown)
+		v.kill = v.start
+		return v
+	}
+	again, why := afterExit(d.Pod, specOf(d.Pod, ref), c.ExitCode)
+	return verdict{start: again, why: why}
+}
+
+func (d *decision) startUnlessDeleted(why Reason) verdict {
+	if d.Pod.DeletionTimestamp != nil {
+		return verdict{why: PodDeleted}
+	}
+	return verdict{start: true, why: why}
+}
+
+// judgeRunning decides on a running regular container. One whose spec changed
+// runs again whatever its restart policy says, because it has not run yet as it
+// is now.
+func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) verdict {
+	spec, probes := specOf(d.Pod, ref), d.Probes[c.ID]
+	switch {
+	case runtime.HashContainer(spec) != c.SpecHash:
+		return verdict{kill: true, start: true, why: SpecChanged}
+	case probes.Liveness == ProbeFailure:
+		return verdict{kill: true, start: d.mayRunAgain(spec), why: LivenessFailed}
+	case probes.Startup == ProbeFailure:
+		return verdict{kill: true, start: d.mayRunAgain(spec), why: StartupFailed}
+	}
+	return d.judgeResize(spec, c)
+}
+
+// mayRunAgain reports whether a container may run again when it is podsync that
+// ends it. Restart rules are not asked: there is no exit code yet.
+func (d *decision) mayRunAgain(spec *v1.Container) bool {
+	return restartPolicy(d.Pod, spec) != v1.RestartPolicyNever
+}

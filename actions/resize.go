@@ -1,0 +1,43 @@
+package actions
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// resize tells which resources of a running container differ from its spec.
+type resize struct{ cpu, memory bool }
+
+func (r resize) any() bool { return r.cpu || r.memory }
+
+// judgeResize decides on a running container with which nothing else is wrong:
+// whether its resources are those of its spec, and if not, whether they change
+// in place or by a restart (KEP-1287). A container whose resources are not
+// known, or whose pod is being deleted, is left as it is.
+func (d *decision) judgeResize(spec *v1.Container, c *runtime.ContainerStatus) verdict {
+	if c.Resources == nil || d.Pod.DeletionTimestamp != nil {
+		return verdict{why: StillRunning}
+	}
+	need := resize{
+		cpu: c.Resources.CPURequest != spec.Resources.Requests.Cpu().MilliValue() ||
+			c.Resources.CPULimit != spec.Resources.Limits.Cpu().MilliValue(),
+		memory: c.Resources.MemoryRequest != spec.Resources.Requests.Memory().Value() ||
+			c.Resources.MemoryLimit != spec.Resources.Limits.Memory().Value(),
+	}
+	if need.cpu && resizeRestarts(spec, v1.ResourceCPU) || need.memory && resizeRestarts(spec, v1.ResourceMemory) {
+		return verdict{kill: true, start: true, why: ResizeRestart}
+	}
+	return verdict{why: StillRunning, resize: need}
+}
+
+// resizeRestarts reports whether the resize policy of a container asks for a
+// restart when that resource changes. Without a policy it does not.
+func resizeRestarts(spec *v1.Container, name v1.ResourceName) bool {
+	for _, p := range spec.ResizePolicy {
+		if p.ResourceName == name {
+			return p.RestartPolicy == v1.RestartContainer
+		}
+	}
+	return false
+}

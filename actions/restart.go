@@ -1,0 +1,65 @@
+package actions
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// restartPolicy returns the policy that holds for a container: its own if it
+// has one (KEP-753, KEP-5307), else the pod's, else the API's default, Always.
+func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
+	switch {
+	case c.RestartPolicy != nil:
+		return v1.RestartPolicy(*c.RestartPolicy)
+	case pod.Spec.RestartPolicy != "":
+		return pod.Spec.RestartPolicy
+	}
+	return v1.RestartPolicyAlways
+}
+
+// isSidecar reports whether an init container is to be kept running beside the
+// regular ones (KEP-753).
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// afterExit decides what follows the exit of a container: a restart rule that
+// matches the exit code asks for another run (KEP-5307), and if there is none its
+// restart policy decides. Nothing runs again in a pod that is being deleted.
+func afterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
+	if pod.DeletionTimestamp != nil {
+		return false, PodDeleted
+	}
+	if matchingRule(c, exitCode) != nil {
+		return true, ContainerExitRule
+	}
+	switch policy := restartPolicy(pod, c); {
+	case policy == v1.RestartPolicyAlways, policy == v1.RestartPolicyOnFailure && exitCode != 0:
+		return true, ContainerExited
+	case exitCode == 0:
+		return false, DoneSucceeded
+	}
+	return false, DoneFailed
+}
+
+// matchingRule returns the first restart rule of c that matches the exit code.
+func matchingRule(c *v1.Container, exitCode int32) *v1.ContainerRestartRule {
+	for i := range c.RestartPolicyRules {
+		if rule := &c.RestartPolicyRules[i]; rule.ExitCodes != nil && matches(rule.ExitCodes, exitCode) {
+			return rule
+		}
+	}
+	return nil
+}
+
+func matches(want *v1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
+	listed := slices.Contains(want.Values, exitCode)
+	switch want.Operator {
+	case v1.ContainerRestartRuleOnExitCodesOpIn:
+		return listed
+	case v1.ContainerRestartRuleOnExitCodesOpNotIn:
+		return !listed
+	}
+	return false
+}

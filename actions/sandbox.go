@@ -1,0 +1,106 @@
+package actions
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// judgeSandbox decides whether the pod can go on in its latest sandbox. Whether
+// another one is worth making depends on the containers: see replaceSandbox.
+func judgeSandbox(pod *v1.Pod, status *runtime.PodStatus) SandboxStep {
+	latest := status.LatestSandbox()
+	if latest == nil {
+		return SandboxStep{Reason: SandboxMissing}
+	}
+	step := SandboxStep{ID: latest.ID, Attempt: latest.Attempt, Reason: sandboxFault(pod, status, latest)}
+	if step.Reason != ReasonNone {
+		step.Attempt++
+	}
+	return step
+}
+
+func sandboxFault(pod *v1.Pod, status *runtime.PodStatus, latest *runtime.SandboxStatus) Reason {
+	switch {
+	case readySandboxes(status) > 1:
+		return SandboxDoubled
+	case latest.State != runtime.SandboxReady:
+		return SandboxNotReady
+	case latest.NetworkMode != networkMode(pod):
+		return SandboxNetworkChanged
+	case !pod.Spec.HostNetwork && latest.Network != nil && len(latest.Network.IPs) == 0:
+		return SandboxNoAddress
+	}
+	return ReasonNone
+}
+
+func readySandboxes(status *runtime.PodStatus) int {
+	n := 0
+	for i := range status.Sandboxes {
+		if status.Sandboxes[i].State == runtime.SandboxReady {
+			n++
+		}
+	}
+	return n
+}
+
+func networkMode(pod *v1.Pod) runtime.NamespaceMode {
+	if pod.Spec.HostNetwork {
+		return runtime.NamespaceNode
+	}
+	return runtime.NamespacePod
+}
+
+// replaceSandbox stops what is left of the pod and, if a container is to run
+// again, makes a new sandbox and starts over in it. A sandbox in which nothing
+// would run is never made (kubernetes #92613).
+func (d *decision) replaceSandbox() {
+	d.killPod(d.plan.Sandbox.Reason)
+	if d.ranItsOnce() || !d.anyToRerun() {
+		return
+	}
+	d.plan.Sandbox.Create = true
+	if len(d.Pod.Spec.InitContainers) > 0 {
+		d.start(initRef(d.Pod, 0), d.plan.Sandbox.Reason)
+		return
+	}
+	for i := range d.Pod.Spec.Containers {
+		if d.rerunsInNewSandbox(regularRef(d.Pod, i)) {
+			d.start(regularRef(d.Pod, i), d.plan.Sandbox.Reason)
+		}
+	}
+}
+
+// ranItsOnce reports whether the pod has had the one run that the pod's restart
+// policy Never allows: it had a sandbox, and a container has run in it. A
+// container that was created and never started has not run (kubernetes #118321,
+// #123839); the kubelet counts it as run, and such a pod waits for ever.
+func (d *decision) ranItsOnce() bool {
+	if d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || d.plan.Sandbox.Reason == SandboxMissing {
+		return false
+	}
+	for i := range d.Status.Containers {
+		if d.Status.Containers[i].State != runtime.ContainerCreated {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decision) anyToRerun() bool {
+	for i := range d.Pod.Spec.Containers {
+		if d.rerunsInNewSandbox(regularRef(d.Pod, i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// rerunsInNewSandbox reports whether a regular container runs again because its
+// sandbox is lost: all do but those that succeeded under the policy OnFailure.
+// Restart rules are not asked, because it is not an exit that brings the new run.
+func (d *decision) rerunsInNewSandbox(ref ContainerRef) bool {
+	c := d.Status.Latest(ref.Name)
+	succeeded := c != nil && c.State == runtime.ContainerExited && c.ExitCode == 0
+	return !succeeded || restartPolicy(d.Pod, specOf(d.Pod, ref)) != v1.RestartPolicyOnFailure
+}

@@ -1,0 +1,176 @@
+package backoff
+
+import (
+	"fmt"
+	"time"
+)
+
+// The defaults of Config.
+const (
+	DefaultInitial = 10 * time.Second
+	DefaultMax     = 300 * time.Second
+)
+
+// Config says how long to wait. The zero Config is the kubelet's.
+type Config[K comparable] struct {
+	// Initial is the wait after the second failure; each further one doubles it.
+	// Zero means DefaultInitial.
+	Initial time.Duration
+	// Max is the longest wait. Zero means DefaultMax. It must not be shorter than
+	// Initial; a default Initial gives way to it.
+	Max time.Duration
+	// MaxFor returns the longest wait for one key (KEP-4603); zero or less means
+	// Max, and it may be shorter than Initial. Nil means Max for all keys. It must
+	// give the same answer each time and is called with every Advance.
+	MaxFor func(K) time.Duration
+	// WaitFirst makes the first failure wait Initial, the second twice that, and
+	// so on. By default the first try after a failure is made at once.
+	WaitFirst bool
+}
+
+// Backoff holds the state of all keys. It must not be used concurrently. The
+// zero Backoff has no keys and the zero Config.
+type Backoff[K comparable] struct {
+	config  Config[K]
+	entries map[K]entry
+}
+
+// entry is the state of one key.
+type entry struct {
+	// failures counts those since the key was last forgotten.
+	failures int
+	// failedAt is when the last of them was told of, by the caller's clock.
+	failedAt time.Time
+	// failure is when it happened, by the clock of whoever saw it: two failures
+	// with the same time are one.
+	failure time.Time
+	// delay is the wait that followed from it, max the longest for the key.
+	delay, max time.Duration
+}
+
+// New returns a Backoff with no keys. The error names the field that cannot be.
+func New[K comparable](c Config[K]) (*Backoff[K], error) {
+	switch {
+	case c.Initial < 0:
+		return nil, fmt.Errorf("backoff: Config.Initial is %v, want 0 or more", c.Initial)
+	case c.Max < 0:
+		return nil, fmt.Errorf("backoff: Config.Max is %v, want 0 or more", c.Max)
+	}
+	if c.longest() < c.Initial {
+		return nil, fmt.Errorf("backoff: Config.Max is %v, shorter than Initial, %v", c.longest(), c.Initial)
+	}
+	return &Backoff[K]{config: c}, nil
+}
+
+func (c Config[K]) longest() time.Duration {
+	if c.Max == 0 {
+		return DefaultMax
+	}
+	return c.Max
+}
+
+func (c Config[K]) initial() time.Duration {
+	if c.Initial == 0 {
+		return min(DefaultInitial, c.longest())
+	}
+	return c.Initial
+}
+
+// Check reports whether the key has to wait at now, and until when. A key that
+// need not wait has no time to wait for. Check changes nothing.
+func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
+	e, ok := b.entries[key]
+	if !ok || now.Before(e.failedAt) {
+		return time.Time{}, false
+	}
+	until = e.failedAt.Add(e.delay)
+	if !now.Before(until) {
+		return time.Time{}, false
+	}
+	return until, true
+}
+
+// Advance tells of a failure of key at now, and returns until when the key has
+// to wait: not after now if it need not. The wait counts from at, when the
+// failure happened by the clock of whoever saw it, such as the finish time of a
+// container; the zero time means now. A failure that was told of before, with
+// the same at, changes nothing, so it may be told of at every look.
+func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
+	e, ok := b.entries[key]
+	if ok && !at.IsZero() && at.Equal(e.failure) {
+		return e.failedAt.Add(e.delay)
+	}
+	if !ok || e.stale(now) {
+		e = entry{}
+	}
+	e.failures++
+	e.max = b.maxFor(key)
+	e.delay = b.delay(e.failures, e.max)
+	e.failure = at
+	e.failedAt = now.Add(-e.age(now, at))
+	if b.entries == nil {
+		b.entries = map[K]entry{}
+	}
+	b.entries[key] = e
+	return e.failedAt.Add(e.delay)
+}
+
+// age returns how much of the delay is over at now, for a failure at at.
+func (e entry) age(now, at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return min(max(now.Sub(at), 0), e.delay)
+}
+
+// stale reports whether the key's last wait has been over for twice the longest
+// one: what fails now has nothing to do with what failed then.
+func (e entry) stale(now time.Time) bool {
+	return now.Sub(e.failedAt.Add(e.delay)) > 2*e.max
+}
+
+func (b *Backoff[K]) maxFor(key K) time.Duration {
+	if b.config.MaxFor != nil {
+		if m := b.config.MaxFor(key); m > 0 {
+			return m
+		}
+	}
+	return b.config.longest()
+}
+
+// delay returns the wait after that many failures.
+func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
+	doublings := failures - 1
+	if !b.config.WaitFirst {
+		doublings--
+	}
+	if doublings < 0 {
+		return 0
+	}
+	delay := b.config.initial()
+	for range doublings {
+		if delay > longest/2 {
+			return longest
+		}
+		delay *= 2
+	}
+	return min(delay, longest)
+}
+
+// Failures returns how many failures of the key count.
+func (b *Backoff[K]) Failures(key K) int { return b.entries[key].failures }
+
+// Forget drops the key: its next failure is its first.
+func (b *Backoff[K]) Forget(key K) { delete(b.entries, key) }
+
+// Collect drops the keys whose failures no longer count at now, and returns how
+// many are left. Call it now and then, so that keys that never come back do not
+// stay.
+func (b *Backoff[K]) Collect(now time.Time) (left int) {
+	for key, e := range b.entries {
+		if e.stale(now) {
+			delete(b.entries, key)
+		}
+	}
+	return len(b.entries)
+}

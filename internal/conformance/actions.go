@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/conformance/record"
+	"github.com/podsync/podsync/runtime"
+)
+
+func checkActions(line []byte) (outcome, error) {
+	var c record.Actions
+	if err := json.Unmarshal(line, &c); err != nil {
+		return outcome{}, fmt.Errorf("not a recorded actions case: %w", err)
+	}
+	in, err := c.Input()
+	if err != nil {
+		return outcome{}, fmt.Errorf("actions case %s: %w", c.Name, err)
+	}
+	got := kubeletForm(actions.Compute(in))
+	o := outcome{name: c.Name, diff: sideBySide(compareActions(c.Want, got))}
+	if o.diff != "" && sideBySide(compareActions(c.Want, withoutS3(in, got))) == "" {
+		o.deviation, o.diff = "S3", ""
+	}
+	return o, nil
+}
+
+// withoutS3 undoes the one rule by which podsync decides otherwise: a pod that
+// runs once, and of which no container has ever run, gets a new sandbox for a
+// lost one (kubernetes #118321, #123839). The kubelet then only kills the pod. Of
+// any other case it returns what it was given.
+func withoutS3(in actions.Input, got record.ActionsWant) record.ActionsWant {
+	neverRan := func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated }
+	if in.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.RestartAll || !got.CreateSandbox ||
+		len(in.Status.Containers) == 0 || slices.ContainsFunc(in.Status.Containers, not(neverRan)) {
+		return got
+	}
+	got.CreateSandbox, got.InitContainersToStart, got.ContainersToStart = false, nil, nil
+	return got
+}
+
+func not[T any](is func(T) bool) func(T) bool { return func(v T) bool { return !is(v) } }
+
+func compareActions(want, got record.ActionsWant) []row {
+	text := func(v any) string { return strings.Trim(fmt.Sprint(v), "[]") } // null and [] are the same
+	return []row{
+		{"killPod", text(want.KillPod), text(got.KillPod)},
+		{"createSandbox", text(want.CreateSandbox), text(got.CreateSandbox)},
+		{"sandboxID", want.SandboxID, got.SandboxID},
+		{"attempt", text(want.Attempt), text(got.Attempt)},
+		{"initContainersToStart", text(want.InitContainersToStart), text(got.InitContainersToStart)},
+		{"containersToStart", text(want.ContainersToStart), text(got.ContainersToStart)},
+		{"ephemeralContainersToStart", text(want.EphemeralContainersToStart), text(got.EphemeralContainersToStart)},
+		{"containersToKill", text(want.ContainersToKill), text(got.ContainersToKill)},
+		{"containersToReset", text(want.ContainersToReset), text(got.ContainersToReset)},
+	}
+}
+
+// kubeletForm says a plan in the kubelet's words. What a plan holds beyond them
+// (Clear, Release, Resize) has no counterpart there.
+func kubeletForm(p actions.Plan) record.ActionsWant {
+	form := record.ActionsWant{
+		KillPod:       p.KillPod,
+		CreateSandbox: p.Sandbox.Create,
+		SandboxID:     p.Sandbox.ID,
+		Attempt:       p.Sandbox.Attempt,
+	}
+	if p.Sandbox.Reason == actions.SandboxNetworkChanged {
+		form.SandboxID = "" // the kubelet does not name the sandbox it leaves for this reason
+	}
+	for _, s := range p.Start {
+		switch s.Container.Kind {
+		case actions.InitContainer:
+			form.InitContainersToStart = append(form.InitContainersToStart, s.Container.Index)
+		case actions.EphemeralContainer:
+			form.EphemeralContainersToStart = append(form.EphemeralContainersToStart, s.Container.Index)
+		default:
+			form.ContainersToStart = append(form.ContainersToStart, s.Container.Index)
+		}
+	}
+	for _, s := range p.Kill {
+		form.ContainersToKill = append(form.ContainersToKill, record.ContainerAction{
+			ID: s.ID.ID, Name: s.Container.Name, Reason: kubeletKillReason(s.Reason),
+		})
+	}
+	slices.SortFunc(form.ContainersToKill, func(a, b record.ContainerAction) int { return strings.Compare(a.ID, b.ID) })
+	for _, s := range p.Reset {
+		reset := record.ContainerAction{ID: s.ID.ID, Name: s.Container.Name}
+		if s.Stop {
+			reset.Reason = "kill"
+		}
+		form.ContainersToReset = append(form.ContainersToReset, reset)
+	}
+	return form
+}
+
+func kubeletKillReason(r actions.Reason) string {
+	switch r {
+	case actions.ContainerStateUnknown:
+		return "Unknown"
+	case actions.LivenessFailed:
+		return "LivenessProbe"
+	case actions.StartupFailed:
+		return "StartupProbe"
+	}
+	return ""
+}

@@ -1,0 +1,324 @@
+package podworkers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// FuzzSet drives a Set by what the bytes say, checks after every step what the
+// package promises, and in the end that everything comes to rest.
+func FuzzSet(f *testing.F) {
+	f.Add([]byte{0, 0, 1, 7, 2, 9, 0, 4, 4, 1})
+	f.Add([]byte("a static pod, another one of its name, and a kill"))
+	f.Fuzz(func(t *testing.T, script []byte) { newFuzzed(script).run(t) })
+}
+
+func TestRandomRuns(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		script := make([]byte, 200)
+		for i := range script {
+			script[i] = byte(r.Uint32())
+		}
+		newFuzzed(script).run(t)
+	}
+}
+
+// fuzzed is an owner of a Set that only does what effects ask for, and a record
+// of what it saw.
+type fuzzed struct {
+	script []byte
+	set    Set
+	now    time.Time
+
+	lent   []lent
+	nextID StopID
+	asked  map[StopID]int // times answered
+	ready  []types.UID    // pods with work, as the effects said
+	failed []types.UID    // pods to try again, as the effects said
+	busy   map[types.UID]Work
+	lives  map[types.UID]*life
+}
+
+// lent is something given to the Set, and what it was then.
+type lent struct{ given, was *v1.Pod }
+
+// life is what was seen of one pod since it was last forgotten.
+type life struct {
+	stage    WorkType
+	grace    int64
+	deadline time.Time
+}
+
+func newFuzzed(script []byte) *fuzzed {
+	return &fuzzed{
+		script: script, now: now,
+		asked: map[StopID]int{}, busy: map[types.UID]Work{}, lives: map[types.UID]*life{},
+	}
+}
+
+// pick takes the next number below n from the script.
+func (z *fuzzed) pick(n int) int {
+	if len(z.script) == 0 {
+		return 0
+	}
+	b := z.script[0]
+	z.script = z.script[1:]
+	return int(b) % n
+}
+
+var uids = []types.UID{"a", "b", "c", "d"}
+
+func (z *fuzzed) run(t *testing.T) {
+	for len(z.script) > 0 {
+		z.now = z.now.Add(time.Duration(z.pick(4)) * time.Second)
+		switch z.pick(8) {
+		case 0, 1, 2:
+			z.update(t)
+		case 3, 4:
+			z.start(t)
+		case 5, 6:
+			z.finish(t, Outcome(z.pick(3)))
+		case 7:
+			z.other(t)
+		}
+		z.check(t)
+	}
+	z.rest(t)
+}
+
+func (z *fuzzed) update(t *testing.T) {
+	uid := uids[z.pick(len(uids))]
+	u := Update{Type: UpdateType(z.pick(4)), Pod: z.pod(uid)}
+	if z.pick(4) == 0 {
+		u.Pod, u.RuntimePod = nil, &RuntimePod{UID: uid, Name: string(uid), Namespace: "ns"}
+	}
+	if z.pick(3) > 0 {
+		u.Status = &runtime.PodStatus{}
+	}
+	if z.pick(2) == 0 {
+		z.nextID++
+		z.asked[z.nextID] = 0
+		u.Stop = &StopRequest{ID: z.nextID, Evict: z.pick(2) == 0, GracePeriodSeconds: z.seconds()}
+	}
+	e, err := z.set.Update(z.now, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.follow(t, uid, e)
+}
+
+// pod makes a pod; a, b and c are static pods of one name.
+func (z *fuzzed) pod(uid types.UID) *v1.Pod {
+	p := pod(uid)
+	if uid != "d" {
+		p = static(uid)
+	}
+	if z.pick(5) == 0 {
+		p.DeletionTimestamp = &metav1.Time{Time: z.now}
+		p.DeletionGracePeriodSeconds = z.seconds()
+	}
+	p.Spec.TerminationGracePeriodSeconds = z.seconds()
+	p.Status.Phase = []v1.PodPhase{v1.PodRunning, v1.PodRunning, v1.PodRunning, v1.PodFailed}[z.pick(4)]
+	z.lent = append(z.lent, lent{p, p.DeepCopy()})
+	return p
+}
+
+func (z *fuzzed) seconds() *int64 {
+	if z.pick(2) == 0 {
+		return nil
+	}
+	return ptr(int64(z.pick(40)))
+}
+
+// start hands out the work of one pod that is ready.
+func (z *fuzzed) start(t *testing.T) {
+	if len(z.ready) == 0 {
+		return
+	}
+	i := z.pick(len(z.ready))
+	uid := z.ready[i]
+	z.ready = append(z.ready[:i:i], z.ready[i+1:]...)
+	w, ok, e := z.set.Next(uid)
+	if ok {
+		z.begin(t, w)
+	}
+	z.follow(t, uid, e)
+}
+
+func (z *fuzzed) begin(t *testing.T, w Work) {
+	if _, twice := z.busy[w.UID]; twice {
+		t.Fatalf("%s: two works in flight", w.UID)
+	}
+	z.busy[w.UID] = w
+	l := z.lives[w.UID]
+	if l == nil {
+		l = &life{}
+		z.lives[w.UID] = l
+	}
+	if w.Type < l.stage && !(w.Type == SyncTerminatingPod && l.stage == SyncTerminatingRuntimePod) {
+		t.Fatalf("%s: %v after %v", w.UID, w.Type, l.stage)
+	}
+	l.stage = w.Type
+	if w.Pod == nil && w.Type != SyncTerminatingRuntimePod || w.Pod != nil && w.Type == SyncTerminatingRuntimePod {
+		t.Fatalf("%s: %v with pod %v", w.UID, w.Type, w.Pod)
+	}
+	if w.Type == SyncTerminatingPod {
+		z.checkGrace(t, w, l)
+	}
+	if w.Type == SyncPod && w.UID != "d" {
+		z.checkTurn(t, w)
+	}
+}
+
+// checkTurn checks that a static pod runs alone.
+func (z *fuzzed) checkTurn(t *testing.T, w Work) {
+	for _, other := range uids {
+		l := z.lives[other]
+		if other != w.UID && other != "d" && l != nil && l.stage <= SyncTerminatingPod && z.set.MayHaveRunningContainers(other) {
+			t.Fatalf("static pod %s runs while %s does", w.UID, other)
+		}
+	}
+}
+
+func (z *fuzzed) checkGrace(t *testing.T, w Work, l *life) {
+	if w.GracePeriodSeconds == nil {
+		if l.grace != 0 {
+			t.Fatalf("%s: no grace period after one of %ds", w.UID, l.grace)
+		}
+		return
+	}
+	grace := *w.GracePeriodSeconds
+	if grace < 1 || l.grace != 0 && grace > l.grace || !l.deadline.IsZero() && w.Deadline.After(l.deadline) {
+		t.Fatalf("%s: %ds until %v after %ds until %v", w.UID, grace, w.Deadline, l.grace, l.deadline)
+	}
+	l.grace, l.deadline = grace, w.Deadline
+}
+
+// finish ends the work of one busy pod.
+func (z *fuzzed) finish(t *testing.T, o Outcome) {
+	for _, uid := range uids {
+		w, ok := z.busy[uid]
+		if !ok || z.pick(2) == 0 && len(z.script) > 0 {
+			continue
+		}
+		delete(z.busy, uid)
+		z.follow(t, uid, z.set.Done(w, o))
+		if o != Failed && w.Type == SyncTerminatingRuntimePod {
+			delete(z.lives, uid)
+		}
+		return
+	}
+}
+
+func (z *fuzzed) other(t *testing.T) {
+	switch z.pick(3) {
+	case 0:
+		var desired []types.UID
+		for _, uid := range uids {
+			if z.pick(2) == 0 {
+				desired = append(desired, uid)
+			}
+		}
+		z.known(t, desired)
+	case 1:
+		for _, uid := range z.failed {
+			z.follow(t, uid, z.set.Again(uid))
+		}
+		z.failed = nil
+	case 2:
+		for _, uid := range uids {
+			if w, ok := z.busy[uid]; ok {
+				delete(z.busy, uid)
+				z.follow(t, uid, z.set.Abandon(w))
+				z.follow(t, uid, z.set.Done(w, Succeeded))
+				return
+			}
+		}
+	}
+}
+
+func (z *fuzzed) known(t *testing.T, desired []types.UID) {
+	known, forgotten := z.set.Known(desired)
+	for _, k := range forgotten {
+		delete(z.lives, k.UID)
+		z.follow(t, k.UID, k.Effects)
+	}
+	for _, k := range known {
+		z.follow(t, k.UID, k.Effects)
+	}
+}
+
+func (z *fuzzed) follow(t *testing.T, uid types.UID, e Effects) {
+	if e.Work {
+		z.ready = append(z.ready, uid)
+	}
+	if e.Retry {
+		z.failed = append(z.failed, uid)
+	}
+	z.ready = append(z.ready, e.Successors...)
+	for _, id := range e.Stopped {
+		if z.asked[id]++; z.asked[id] > 1 {
+			t.Fatalf("request %d answered twice", id)
+		}
+	}
+	if e.Interrupt {
+		if _, ok := z.busy[uid]; !ok {
+			t.Fatalf("%s: interrupt without work in flight", uid)
+		}
+	}
+}
+
+func (z *fuzzed) check(t *testing.T) {
+	for _, uid := range uids {
+		if z.set.Terminated(uid) && (z.set.MayHaveRunningContainers(uid) || !z.set.TerminationRequested(uid)) {
+			t.Fatalf("%s: the answers contradict each other", uid)
+		}
+		if z.set.ShouldBeFinished(uid) && z.set.MayHaveRunningContainers(uid) {
+			t.Fatalf("%s: finished, and may have running containers", uid)
+		}
+	}
+	for _, l := range z.lent {
+		if !reflect.DeepEqual(l.given, l.was) {
+			t.Fatalf("%s was written to", l.was.UID)
+		}
+	}
+}
+
+// rest takes all sources away and lets every pod come to its end, doing only
+// what the effects ask for: nothing may be left, and no request unanswered.
+func (z *fuzzed) rest(t *testing.T) {
+	for range 50 {
+		for len(z.ready) > 0 || len(z.busy) > 0 {
+			z.start(t)
+			z.finish(t, Succeeded)
+		}
+		for _, uid := range z.failed {
+			z.follow(t, uid, z.set.Again(uid))
+		}
+		z.failed = nil
+		if len(z.ready) == 0 {
+			z.known(t, nil)
+		}
+		if len(z.set.pods) == 0 && len(z.ready) == 0 {
+			break
+		}
+	}
+	if left := fmt.Sprint(z.set.pods, z.set.statics); left != fmt.Sprint(map[types.UID]state{}, statics{}) {
+		t.Fatalf("left at the end: %s", left)
+	}
+	for id, times := range z.asked {
+		if times != 1 {
+			t.Fatalf("request %d was answered %d times", id, times)
+		}
+	}
+}

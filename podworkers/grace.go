@@ -1,0 +1,28 @@
+package podworkers
+
+import v1 "k8s.io/api/core/v1"
+
+// minimumGraceSeconds is the least time a pod is given.
+const minimumGraceSeconds = 1
+
+// effectiveGrace returns the time a pod has to stop, in seconds: the least of
+// what it had before, what its source gives it (metadata.deletionGracePeriodSeconds)
+// and what is asked for; if none of them says, what its spec says
+// (spec.terminationGracePeriodSeconds). A before of zero says nothing, and a nil pod
+// does not either.
+func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
+	grace, given := before, before != 0
+	atMost := func(limit *int64) {
+		if limit != nil && (!given || *limit < grace) {
+			grace, given = *limit, true
+		}
+	}
+	if pod != nil {
+		atMost(pod.DeletionGracePeriodSeconds)
+	}
+	atMost(asked)
+	if !given && pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return max(grace, minimumGraceSeconds)
+}

@@ -1,0 +1,86 @@
+package podworkers
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Known is what a Set knows of one pod after Set.Known.
+type Known struct {
+	UID   types.UID
+	Phase Phase
+	// Orphan: no source wants the pod any more.
+	Orphan bool
+	// HasPod: the pod's definition is known, not only its UID.
+	HasPod bool
+	// Static: the pod comes from a source on the node.
+	Static bool
+	// Effects are what follows for the pod.
+	Effects Effects
+}
+
+// Known tells the Set which pods the sources want, all of them: those it knows
+// of besides are orphans and have to stop. Pods that have finished are forgotten
+// if no source wants them, or if a source wants a pod with their UID anew; so
+// are those that never started. Forgotten ones are told of with their effects
+// and without a phase to follow: see the second result.
+//
+// It returns the pods that are still there, and the effects for those that are
+// not, both in the order of their UIDs.
+func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
+	s.synced = true
+	wanted := make(map[types.UID]struct{}, len(desired))
+	for _, uid := range desired {
+		wanted[uid] = struct{}{}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
+		_, want := wanted[uid]
+		p := s.pods[uid]
+		k := Known{UID: uid, Orphan: !want}
+		if p.forgettable(!want) {
+			k.Effects = s.forget(uid, p)
+			forgotten = append(forgotten, k)
+			continue
+		}
+		if !want {
+			p, k.Effects = p.orphan()
+			s.pods[uid] = p
+		}
+		k.Phase = p.phase
+		pod := p.definition()
+		k.HasPod, k.Static = pod != nil, isStatic(pod)
+		known = append(known, k)
+	}
+	return known, forgotten
+}
+
+// forgettable reports whether nothing is lost with the pod's history.
+func (s state) forgettable(orphan bool) bool {
+	if s.phase == Finished {
+		return orphan || s.again
+	}
+	return orphan && !s.started && !s.inRuntime
+}
+
+// orphan is the transition on the loss of the last source.
+func (s state) orphan() (state, Effects) {
+	s.deleted = true
+	before := s.phase
+	if s.phase == Syncing {
+		s.phase = Terminating
+		if s.active != nil && s.active.Pod != nil {
+			s.grace = effectiveGrace(s.grace, s.active.Pod, nil)
+		} else {
+			s.grace = minimumGraceSeconds
+		}
+	}
+	s = s.repeat()
+	return s, Effects{Work: s.inFlight == 0 && s.pending != nil, Interrupt: s.inFlight != 0 && before == Syncing}
+}
+
+func (s *Set) forget(uid types.UID, p state) Effects {
+	delete(s.pods, uid)
+	return Effects{Stopped: p.waiting, Successors: s.statics.end(p.fullName, uid, s.mayStart)}
+}

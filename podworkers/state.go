@@ -1,0 +1,256 @@
+package podworkers
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// state is one pod's life so far. Its methods are the transitions: each takes a
+// state and returns the next, and changes nothing else.
+type state struct {
+	phase Phase
+	// started: work on the pod's definition has been handed out.
+	started bool
+	// inRuntime: the runtime knows the pod, whether it was started here or not.
+	inRuntime bool
+	// stopping: work that stops the pod has been handed out, or the pod was found
+	// to be over. From here on nothing of it is started.
+	stopping bool
+	// deleted: no source wants the pod any more.
+	deleted bool
+	// evicted: the pod was killed to be evicted.
+	evicted bool
+	// again: a pod with the same UID is to follow this one.
+	again bool
+
+	// grace is the time the pod has to stop, in seconds; zero if it was never set.
+	grace int64
+	// deadline is when that time is over; zero if nobody asked for a stop.
+	deadline time.Time
+
+	// fullName is the name_namespace that only one static pod may have at a time.
+	fullName string
+	// pending is the last update no work was handed out for.
+	pending *Update
+	// active is what the last work handed out was made from.
+	active *Update
+	// inFlight is the work that has not come back; zero if none.
+	inFlight Revision
+	// inFlightType is the type of the work in flight.
+	inFlightType WorkType
+	// waiting are the stop requests to answer.
+	waiting []StopID
+}
+
+// first returns the state of a pod that has not been heard of, before u. A pod
+// that is over at its source and of which nothing runs was stopped before: what
+// is left is to clean up, once more if need be (kubernetes #105527, #117019).
+func first(u Update) state {
+	s := state{fullName: fullName(u)}
+	if u.Pod != nil && isOver(u.Pod) && u.Status != nil && !anyAlive(u.Status) {
+		s.phase, s.stopping = Terminated, true
+	}
+	return s
+}
+
+// isOver reports whether the pod's containers are said to have ended for good.
+func isOver(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
+}
+
+func anyAlive(status *runtime.PodStatus) bool {
+	for i := range status.Containers {
+		if status.Containers[i].State == runtime.ContainerRunning {
+			return true
+		}
+	}
+	for i := range status.Sandboxes {
+		if status.Sandboxes[i].State == runtime.SandboxReady {
+			return true
+		}
+	}
+	return false
+}
+
+// update is the transition on news of the pod. isNew tells that it is the first.
+func (s state) update(u Update, isNew bool, now time.Time) (state, Effects) {
+	if s.phase != Syncing && !isNew && u.Type == Create {
+		s.again = true
+		if s.phase == Terminating {
+			return s.await(u.Stop), Effects{}
+		}
+		return s, stopped(u.Stop)
+	}
+	if s.phase == Finished {
+		return s, stopped(u.Stop)
+	}
+	before := s.phase
+	s = s.stopIfAsked(u)
+	if s.phase == Terminated && u.Pod == nil {
+		return s, stopped(u.Stop) // the runtime's view of it is old
+	}
+	if u.Pod == nil {
+		u.Pod = s.definition()
+	}
+	e := Effects{Work: s.inFlight == 0}
+	if s.phase != Terminating {
+		e.Stopped = stopped(u.Stop).Stopped
+		u.Stop = nil
+	} else {
+		var shortened bool
+		s, u, shortened = s.stopWithin(u, now)
+		e.Interrupt = s.inFlight != 0 && (before == Syncing || shortened)
+	}
+	s.pending = &u
+	return s, e
+}
+
+// definition returns the last definition of the pod, nil if only the runtime
+// knows it.
+func (s state) definition() *v1.Pod {
+	for _, u := range []*Update{s.pending, s.active} {
+		if u != nil && u.Pod != nil {
+			return u.Pod
+		}
+	}
+	return nil
+}
+
+// stopIfAsked moves a syncing pod on if the update says that it is to stop.
+func (s state) stopIfAsked(u Update) state {
+	if s.phase != Syncing {
+		return s
+	}
+	switch {
+	case u.Pod == nil:
+		s.phase, s.deleted, s.inRuntime = Terminating, true, true
+	case u.Pod.DeletionTimestamp != nil:
+		s.phase, s.deleted = Terminating, true
+	case isOver(u.Pod):
+		s.phase = Terminating
+	case u.Type == Kill:
+		s.phase, s.evicted = Terminating, u.Stop != nil && u.Stop.Evict
+	}
+	return s
+}
+
+// stopWithin sets the time that a terminating pod has, which only ever gets
+// shorter, and puts it into the update.
+func (s state) stopWithin(u Update, now time.Time) (next state, with Update, shortened bool) {
+	request := StopRequest{}
+	if u.Stop != nil {
+		request = *u.Stop
+	}
+	s = s.await(&request)
+	grace := effectiveGrace(s.grace, u.Pod, request.GracePeriodSeconds)
+	shortened = s.grace != 0 && grace != s.grace
+	s.grace = grace
+	if end := now.Add(time.Duration(grace) * time.Second); s.deadline.IsZero() || end.Before(s.deadline) {
+		s.deadline = end
+	}
+	request.GracePeriodSeconds = &grace
+	u.Stop = &request
+	return s, u, shortened
+}
+
+// await remembers a request that is to be answered when the pod has stopped.
+func (s state) await(r *StopRequest) state {
+	if r != nil && r.ID != 0 {
+		s.waiting = append(slices.Clip(s.waiting), r.ID)
+	}
+	return s
+}
+
+// begin is the transition to work on the pending update.
+func (s state) begin(revision Revision) (state, Work) {
+	s.active = merge(s.active, *s.pending)
+	s.started = s.started || s.active.Pod != nil
+	u := s.pending
+	s.pending = nil
+	s.inFlight = revision
+	w := Work{Revision: revision, UpdateType: u.Type, Pod: s.active.Pod}
+	switch s.phase {
+	case Terminating:
+		s.stopping = true
+		w.Type = SyncTerminatingPod
+		if s.active.Pod == nil {
+			w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
+		} else if stop := s.active.Stop; stop != nil {
+			w.GracePeriodSeconds, w.Deadline = stop.GracePeriodSeconds, s.deadline
+		}
+	case Terminated:
+		w.Type = SyncTerminatedPod
+	}
+	s.inFlightType = w.Type
+	return s, w
+}
+
+// merge returns what is known of a pod after one more update: its last
+// definition, and the last request to stop it.
+func merge(before *Update, u Update) *Update {
+	if before == nil {
+		return &u
+	}
+	if u.Pod == nil {
+		u.Pod = before.Pod
+	}
+	if u.Stop == nil {
+		u.Stop = before.Stop
+	}
+	return &u
+}
+
+// done is the transition on the end of the work in flight.
+func (s state) done(o Outcome) (state, Effects) {
+	work := s.inFlightType
+	s.inFlight = 0
+	switch {
+	case o == Failed:
+		return s, Effects{Work: s.pending != nil, Retry: s.pending == nil}
+	case work == SyncTerminatedPod, work == SyncTerminatingRuntimePod:
+		return s.finish()
+	case work == SyncTerminatingPod:
+		return s.terminated()
+	case o == SucceededTerminal:
+		s.phase, s.stopping = Terminating, true
+		s = s.repeat()
+	}
+	return s, Effects{Work: s.pending != nil}
+}
+
+func (s state) terminated() (state, Effects) {
+	s.phase = Terminated
+	e := Effects{Work: true, Stopped: s.waiting}
+	s.waiting = nil
+	return s.repeat(), e
+}
+
+// finish is the last transition, from any phase. Requests still waiting are
+// done: there is nothing left to stop.
+func (s state) finish() (state, Effects) {
+	s.phase, s.pending = Finished, nil
+	e := Effects{Stopped: s.waiting}
+	s.waiting = nil
+	return s, e
+}
+
+// repeat makes the last update pending again, unless there is news.
+func (s state) repeat() state {
+	if s.pending == nil && s.active != nil {
+		u := *s.active
+		u.Type = Sync
+		s.pending = &u
+	}
+	return s
+}
+
+func stopped(r *StopRequest) Effects {
+	if r == nil || r.ID == 0 {
+		return Effects{}
+	}
+	return Effects{Stopped: []StopID{r.ID}}
+}

@@ -1,0 +1,101 @@
+package podworkers
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// isStatic reports whether the pod comes from a source on the node itself. What
+// it is called there may be given to another pod at any time, so only one static
+// pod of a full name runs at a time (kubernetes #104743).
+func isStatic(pod *v1.Pod) bool {
+	if pod == nil {
+		return false
+	}
+	source, ok := pod.Annotations[runtime.AnnotationConfigSource]
+	return ok && source != runtime.ConfigSourceAPI
+}
+
+// fullName returns the name that is unique among the pods of a node's sources.
+func fullName(u Update) string {
+	if u.Pod != nil {
+		return u.Pod.Name + "_" + u.Pod.Namespace
+	}
+	return u.RuntimePod.Name + "_" + u.RuntimePod.Namespace
+}
+
+// statics lets static pods of one full name run one at a time, in the order in
+// which they were first heard of. The zero statics has none.
+type statics struct {
+	// running is the pod that has its turn, by full name.
+	running map[string]types.UID
+	// waiting are those that follow, in order.
+	waiting map[string][]types.UID
+}
+
+// queue puts a pod at the end of the line for its full name, unless it is
+// already in it or has its turn.
+func (s *statics) queue(fullName string, uid types.UID) {
+	if s.running[fullName] == uid || slices.Contains(s.waiting[fullName], uid) {
+		return
+	}
+	if s.waiting == nil {
+		s.waiting = map[string][]types.UID{}
+	}
+	s.waiting[fullName] = append(s.waiting[fullName], uid)
+}
+
+// start gives a pod its turn if it is the next to have it, and reports whether
+// it has it. Those before it that do not want theirs any more lose it.
+func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bool) bool {
+	if running, ok := s.running[fullName]; ok {
+		return running == uid
+	}
+	if next, ok := s.next(fullName, wants); ok && next != uid {
+		return false
+	}
+	s.leave(fullName, uid)
+	if s.running == nil {
+		s.running = map[string]types.UID{}
+	}
+	s.running[fullName] = uid
+	return true
+}
+
+// next returns the first pod in line that wants its turn.
+func (s *statics) next(fullName string, wants func(types.UID) bool) (types.UID, bool) {
+	line := s.waiting[fullName]
+	i := slices.IndexFunc(line, wants)
+	if i < 0 {
+		return "", false
+	}
+	return line[i], true
+}
+
+// end takes a pod out of the line and returns the one whose turn comes by that.
+func (s *statics) end(fullName string, uid types.UID, wants func(types.UID) bool) []types.UID {
+	s.leave(fullName, uid)
+	if s.running[fullName] == uid {
+		delete(s.running, fullName)
+	}
+	if _, taken := s.running[fullName]; taken {
+		return nil
+	}
+	if next, ok := s.next(fullName, wants); ok {
+		return []types.UID{next}
+	}
+	return nil
+}
+
+func (s *statics) leave(fullName string, uid types.UID) {
+	line := slices.DeleteFunc(s.waiting[fullName], func(other types.UID) bool { return other == uid })
+	if len(line) == 0 {
+		delete(s.waiting, fullName)
+		return
+	}
+	s.waiting[fullName] = line
+}

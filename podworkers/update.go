@@ -1,0 +1,160 @@
+package podworkers
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// UpdateType says what brought an update about.
+type UpdateType uint8
+
+const (
+	// Sync looks at a pod again although nothing was heard of it.
+	Sync UpdateType = iota
+	// Changed tells that the pod's definition or status at its source changed.
+	Changed
+	// Create tells that the pod is new at its source. For a pod that is already
+	// stopping it means that a pod with the same UID follows it.
+	Create
+	// Kill asks for the pod to be stopped.
+	Kill
+)
+
+// String returns the type in one lower-case word.
+func (t UpdateType) String() string {
+	switch t {
+	case Changed:
+		return "update"
+	case Create:
+		return "create"
+	case Kill:
+		return "kill"
+	}
+	return "sync"
+}
+
+// Update is news of one pod. Of several that arrive while the pod is being
+// worked on, only the last is kept: each says all there is to say.
+type Update struct {
+	Type UpdateType
+	// Pod is the pod as its source has it. It is kept and lent to the work that
+	// follows, and never written to. Required unless RuntimePod is set; if both
+	// are, RuntimePod is ignored.
+	Pod *v1.Pod
+	// RuntimePod is a pod that only the runtime knows. It can only be killed:
+	// updates of another type are ignored.
+	RuntimePod *RuntimePod
+	// Status is what the runtime last reported of the pod, nil if it is not known.
+	// It is asked once, when a pod that is over at its source is first seen: if
+	// nothing of it runs, it was stopped before, and only cleaning up is left.
+	Status *runtime.PodStatus
+	// Stop says how to stop the pod. It is heeded in updates that make the pod
+	// stop, or come while it does; in others the request counts as done at once.
+	Stop *StopRequest
+}
+
+// RuntimePod identifies a pod that only the runtime knows.
+type RuntimePod struct {
+	UID       types.UID
+	Name      string
+	Namespace string
+}
+
+// StopRequest says how to stop a pod.
+type StopRequest struct {
+	// ID is handed back in Effects.Stopped when the pod has stopped, exactly once.
+	// Zero asks for no answer.
+	ID StopID
+	// Evict tells that the pod is evicted: what it wrote may be removed once it is
+	// stopped, even while its source still wants it.
+	Evict bool
+	// GracePeriodSeconds is the time the pod has to stop, nil for the pod's own.
+	// It can only shorten the time the pod was given before.
+	GracePeriodSeconds *int64
+}
+
+// StopID identifies a request to whoever made it.
+type StopID uint64
+
+// WorkType is what is to be done for a pod.
+type WorkType uint8
+
+const (
+	// SyncPod brings the pod to where its definition says.
+	SyncPod WorkType = iota
+	// SyncTerminatingPod stops the pod and all its containers.
+	SyncTerminatingPod
+	// SyncTerminatingRuntimePod stops a pod that only the runtime knows.
+	SyncTerminatingRuntimePod
+	// SyncTerminatedPod cleans up after a pod that has stopped.
+	SyncTerminatedPod
+)
+
+// String returns the name of the call.
+func (t WorkType) String() string {
+	switch t {
+	case SyncTerminatingPod:
+		return "SyncTerminatingPod"
+	case SyncTerminatingRuntimePod:
+		return "SyncTerminatingRuntimePod"
+	case SyncTerminatedPod:
+		return "SyncTerminatedPod"
+	}
+	return "SyncPod"
+}
+
+// Work is one thing to be done for one pod. It is in flight from the call of
+// Next that returned it to that of Done or Abandon.
+type Work struct {
+	UID  types.UID
+	Type WorkType
+	// Revision tells this work from all other.
+	Revision Revision
+	// UpdateType is that of the update this work follows.
+	UpdateType UpdateType
+	// Pod is the pod, nil for SyncTerminatingRuntimePod.
+	Pod *v1.Pod
+	// RuntimePod is set for SyncTerminatingRuntimePod.
+	RuntimePod *RuntimePod
+	// GracePeriodSeconds is the time that SyncTerminatingPod has, nil if nobody has
+	// asked for the pod to be stopped and its own grace period holds.
+	GracePeriodSeconds *int64
+	// Deadline is when that time is over, counted from the requests: the earliest
+	// of all. Zero if GracePeriodSeconds is nil.
+	Deadline time.Time
+}
+
+// Revision counts the work that a Set has handed out, from 1.
+type Revision uint64
+
+// Outcome is how work ended.
+type Outcome uint8
+
+const (
+	// Succeeded: the work is done.
+	Succeeded Outcome = iota
+	// SucceededTerminal: SyncPod found that the pod is over and is to be stopped.
+	// After other work it is the same as Succeeded.
+	SucceededTerminal
+	// Failed: the work is to be done again.
+	Failed
+)
+
+// Effects are what follows from a change, for whoever owns the goroutines. The
+// zero Effects ask for nothing.
+type Effects struct {
+	// Work: the pod has work; call Next.
+	Work bool
+	// Retry: the work failed and no news is waiting; call Again after a while.
+	Retry bool
+	// Interrupt: cancel the work in flight, other work is more urgent.
+	Interrupt bool
+	// Stopped are the requests that are done.
+	Stopped []StopID
+	// Successors are other pods that this one held up and that have work now.
+	Successors []types.UID
+}
