@@ -145,12 +145,12 @@ func TestBackOffIsPerPodAndImage(t *testing.T) {
 				t.Errorf("%s for %s: %v, want a pull", req.Image, req.PodUID, err)
 			}
 		}
-		if n := len(m.retries.entries); n != 3 {
+		if n := len(m.retries.causes); n != 3 {
 			t.Errorf("%d failures noted", n)
 		}
 		time.Sleep(time.Hour)
-		if ensure(t, m, Request{Image: "c", PodUID: "w"}); len(m.retries.entries) != 1 {
-			t.Errorf("%d failures noted an hour later, want the new one", len(m.retries.entries))
+		if ensure(t, m, Request{Image: "c", PodUID: "w"}); len(m.retries.causes) != 1 {
+			t.Errorf("%d failures noted an hour later, want the new one", len(m.retries.causes))
 		}
 	})
 }
@@ -258,8 +258,8 @@ func TestW2_APullEndsWhenNobodyWaits(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if len(r.pulls) != 1 || len(m.retries.entries) != 0 {
-				t.Errorf("pulls %v, failures noted: %d", r.pulls, len(m.retries.entries))
+			if len(r.pulls) != 1 || len(m.retries.causes) != 0 {
+				t.Errorf("pulls %v, failures noted: %d", r.pulls, len(m.retries.causes))
 			}
 			r.mu.Lock()
 			r.stubborn, r.pullTime = false, time.Second
@@ -367,7 +367,7 @@ func TestNewValidates(t *testing.T) {
 	for want, c := range map[string]Config{
 		"Config.Runtime":          {},
 		"Config.FirstBackOff":     {Runtime: r, FirstBackOff: -1},
-		"Config.MaxBackOff":       {Runtime: r, FirstBackOff: time.Hour},
+		"MaxBackOff":              {Runtime: r, FirstBackOff: time.Hour},
 		"Config.ProgressInterval": {Runtime: r, ProgressInterval: -1},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {

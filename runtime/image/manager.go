@@ -3,6 +3,7 @@ package image
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +20,8 @@ type Config struct {
 	// negative for no bound.
 	MaxParallelPulls int
 	// FirstBackOff is the pause after a first failed pull, which doubles with each
-	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet.
+	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet: those
+	// of package backoff.
 	FirstBackOff, MaxBackOff time.Duration
 	// Leases are shared with whoever removes images. Default: the Manager's own,
 	// which nobody else sees.
@@ -32,8 +34,6 @@ type Config struct {
 
 const (
 	defaultParallelPulls    = 5
-	defaultFirstBackOff     = 10 * time.Second
-	defaultMaxBackOff       = 5 * time.Minute
 	defaultProgressInterval = 10 * time.Second
 )
 
@@ -42,7 +42,7 @@ const (
 type Manager struct {
 	config  Config
 	flights flights
-	retries retries
+	retries *retries
 	// slots holds a token for each pull that runs, nil if there is no bound.
 	// Goroutines that wait to send on a channel get their turn in order.
 	slots chan struct{}
@@ -54,16 +54,13 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("image: Config.Runtime is missing")
 	}
 	c.MaxParallelPulls = cmp.Or(c.MaxParallelPulls, defaultParallelPulls)
-	c.FirstBackOff = cmp.Or(c.FirstBackOff, defaultFirstBackOff)
-	c.MaxBackOff = cmp.Or(c.MaxBackOff, defaultMaxBackOff)
 	c.ProgressInterval = cmp.Or(c.ProgressInterval, defaultProgressInterval)
-	switch {
-	case c.FirstBackOff < 0:
-		return nil, errors.New("image: Config.FirstBackOff is negative")
-	case c.MaxBackOff < c.FirstBackOff:
-		return nil, errors.New("image: Config.MaxBackOff is less than Config.FirstBackOff")
-	case c.ProgressInterval < 0:
+	if c.ProgressInterval < 0 {
 		return nil, errors.New("image: Config.ProgressInterval is negative")
+	}
+	retries, err := newRetries(c.FirstBackOff, c.MaxBackOff)
+	if err != nil {
+		return nil, fmt.Errorf("image: Config.FirstBackOff and MaxBackOff: %w", err)
 	}
 	if c.Leases == nil {
 		c.Leases = &Leases{}
@@ -71,7 +68,7 @@ func New(c Config) (*Manager, error) {
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}
-	m := &Manager{config: c, retries: retries{first: c.FirstBackOff, most: c.MaxBackOff}}
+	m := &Manager{config: c, retries: retries}
 	if c.MaxParallelPulls > 0 {
 		m.slots = make(chan struct{}, c.MaxParallelPulls)
 	}

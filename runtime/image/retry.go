@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/backoff"
 )
 
 // retryKey is what a failed pull holds up: the same image for the same pod, as
@@ -16,63 +18,61 @@ type retryKey struct {
 	credential fingerprint
 }
 
-// retries says when a pull that failed may be tried again: after a pause that
-// doubles with each failure.
+// retries says when a pull that failed may be tried again, and what it had
+// failed of.
 type retries struct {
-	first, most time.Duration
-
 	mu      sync.Mutex
-	entries map[retryKey]retry
+	backoff *backoff.Backoff[retryKey]
+	causes  map[retryKey]error // of the last failure of each key in backoff
 }
 
-type retry struct {
-	pause time.Duration
-	at    time.Time // when the next may begin
-	cause error     // of the last failure
+func newRetries(first, longest time.Duration) (*retries, error) {
+	b, err := backoff.New(backoff.Config[retryKey]{Initial: first, Max: longest, WaitFirst: true})
+	if err != nil {
+		return nil, err
+	}
+	return &retries{backoff: b, causes: map[retryKey]error{}}, nil
 }
 
-// check returns the last failure's cause and when the next pull may begin, if that is
-// after now.
-func (r *retries) check(key retryKey, now time.Time) (cause error, at time.Time, wait bool) {
+// check returns the last failure's cause and when the next pull may begin, if
+// that is after now.
+func (r *retries) check(key retryKey, now time.Time) (cause error, until time.Time, wait bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, failed := r.entries[key]
-	return e.cause, e.at, failed && now.Before(e.at)
+	until, wait = r.backoff.Check(key, now)
+	return r.causes[key], until, wait
 }
 
-// failed notes a failure, sets when the next pull may begin, and returns that.
-func (r *retries) failed(key retryKey, cause error, now time.Time) time.Time {
+// failed notes a failure and returns when the next pull may begin. It drops what
+// nobody has come back for: failures of pods that were never forgotten, and of
+// credentials that have changed.
+func (r *retries) failed(key retryKey, cause error, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.prune(now)
-	e, again := r.entries[key]
-	if again {
-		e.pause = min(2*e.pause, r.most)
-	} else {
-		e.pause = min(r.first, r.most)
-	}
-	e.cause, e.at = cause, now.Add(e.pause)
-	if r.entries == nil {
-		r.entries = map[retryKey]retry{}
-	}
-	r.entries[key] = e
-	return e.at
+	r.backoff.Collect(now)
+	maps.DeleteFunc(r.causes, func(k retryKey, _ error) bool { return r.backoff.Failures(k) == 0 })
+	r.causes[key] = cause
+	return r.backoff.Advance(key, now, time.Time{})
 }
 
 func (r *retries) succeeded(key retryKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.entries, key)
+	r.forget(key)
 }
 
 func (r *retries) forgetPod(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.entries, func(key retryKey, _ retry) bool { return key.pod == uid })
+	for key := range r.causes {
+		if key.pod == uid {
+			r.forget(key)
+		}
+	}
 }
 
-// prune drops what nobody has come back for: the failures of pods that were
-// never forgotten, and of credentials that have changed.
-func (r *retries) prune(now time.Time) {
-	maps.DeleteFunc(r.entries, func(_ retryKey, e retry) bool { return now.Sub(e.at) > 2*r.most })
+// forget must be called with mu held.
+func (r *retries) forget(key retryKey) {
+	r.backoff.Forget(key)
+	delete(r.causes, key)
 }
