@@ -271,6 +271,57 @@ func TestW2_APullEndsWhenNobodyWaits(t *testing.T) {
 	}
 }
 
+// A pull that goes on although nobody waits does not stand for the next one.
+func TestW2_AnAbandonedPullIsNobodys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{pullTime: time.Minute, stubborn: true}
+		m := newTestManager(t, Config{Runtime: r})
+		req := Request{Image: "r.io/app:v1", Policy: v1.PullAlways}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		m.EnsureImage(ctx, req)
+		go ensure(t, m, req) // from 30 s on, while the abandoned pull ends at 60 s
+		time.Sleep(45 * time.Second)
+		ensure(t, m, req)
+		if len(r.pulls) != 2 {
+			t.Errorf("pulls %v, want the last two requests to share the second", r.pulls)
+		}
+	})
+}
+
+// W2: with its context, a request ends its whole list of credentials.
+func TestW2_NoFurtherCredentialIsTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{pullTime: time.Minute}
+		m := newTestManager(t, Config{Runtime: r})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		m.EnsureImage(ctx, Request{Image: "r.io/app:v1", Secrets: []v1.Secret{loginSecret("1", "r.io", "a", "p"), loginSecret("2", "r.io", "b", "p")}})
+		m.Wait()
+		if want := []string{"r.io/app:v1 as a"}; !slices.Equal(r.pulls, want) {
+			t.Errorf("pulls %v, want %v", r.pulls, want)
+		}
+	})
+}
+
+func TestInspectAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{inspect: status.Error(codes.NotFound, "no such image")}
+		if err := ensure(t, newTestManager(t, Config{Runtime: r}), Request{Image: "a:v1", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
+			t.Errorf("a runtime that says not found: %v", err)
+		}
+		r = &registry{inspect: status.Error(codes.Unavailable, "x")}
+		err := ensure(t, newTestManager(t, Config{Runtime: r}), Request{Image: "a:v1"})
+		if !errors.Is(err, ErrImageInspect) || !errors.Is(err, cri.ErrUnavailable) || len(r.pulls) != 0 {
+			t.Errorf("a runtime that cannot say: %v; pulls %v", err, r.pulls)
+		}
+		r = &registry{inspect: status.Error(codes.NotFound, "no such image")}
+		if err := ensure(t, newTestManager(t, Config{Runtime: r}), Request{Image: "a:v1"}); !errors.Is(err, ErrImageInspect) {
+			t.Errorf("an image that is not there after its pull: %v", err)
+		}
+	})
+}
+
 // G3: a limit holds up neither images that are there nor, beyond itself, others;
 // those that wait get their turn in order.
 func TestG3_Limit(t *testing.T) {

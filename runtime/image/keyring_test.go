@@ -87,6 +87,20 @@ func TestLookupOrder(t *testing.T) {
 	}
 }
 
+func TestLookupKeepsTheOrderOfEquals(t *testing.T) {
+	var secrets []v1.Secret
+	want := make([]string, 90)
+	for i := range want { // 30 for each place, in turn
+		place := i % 3
+		user := fmt.Sprint("user", i)
+		secrets = append(secrets, loginSecret("s", []string{"r.io/a", "r.io", "*.io"}[place], user, "p"))
+		want[30*place+i/3] = user
+	}
+	if got := users(t, "r.io/a", secrets...); !slices.Equal(got, want) {
+		t.Errorf("found %v, want them as given", got)
+	}
+}
+
 func TestSecretForms(t *testing.T) {
 	auth := base64.StdEncoding.EncodeToString([]byte("bob:pa:ss"))
 	for name, data := range map[string]map[string][]byte{

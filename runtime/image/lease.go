@@ -24,7 +24,7 @@ type Leases struct {
 // Lease keeps one image from being removed until it is released.
 type Lease struct {
 	leases *Leases
-	names  []string // guarded by leases.mu
+	names  []string // guarded by leases.mu, some twice
 }
 
 // Acquire takes a lease for an image by its name or identifier. While that image
@@ -100,9 +100,6 @@ func (l *Leases) hold(lease *Lease, name string) (over <-chan struct{}) {
 	defer l.mu.Unlock()
 	if over, ok := l.removing[name]; ok {
 		return over
-	}
-	if slices.Contains(lease.names, name) {
-		return nil
 	}
 	if l.held == nil {
 		l.held = map[string]int{}

@@ -24,6 +24,8 @@ type registry struct {
 	password string
 	// fails, if set, is the error of every pull.
 	fails error
+	// inspect, if set, is the answer to every ImageStatus.
+	inspect error
 
 	mu       sync.Mutex
 	present  map[string]bool
@@ -36,6 +38,9 @@ type registry struct {
 func (r *registry) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusRequest, _ ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.inspect != nil {
+		return nil, r.inspect
+	}
 	if name := req.GetImage().GetImage(); r.present[name] {
 		return &runtimeapi.ImageStatusResponse{Image: stored(name)}, nil
 	}
