@@ -33,6 +33,9 @@ func TestDialUnixSocket(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", endpoint, err)
 		}
+		if s.authority != "localhost" {
+			t.Errorf("authority %q, want one that every server takes", s.authority)
+		}
 		if c.RuntimeName() != "fake" || c.RuntimeVersion() != "1.0" {
 			t.Errorf("runtime %q %q", c.RuntimeName(), c.RuntimeVersion())
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -130,19 +129,13 @@ func (e *Events) Run(ctx context.Context) error {
 	}
 }
 
-// stream reads one stream to its end. It reports whether the stream brought
-// anything, and why it ended, which is never nil.
+// stream opens a stream and reads it to its end. It reports whether the stream
+// brought anything, and why it ended, which is never nil.
 func (e *Events) stream(ctx context.Context) (brought bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stream, err := e.config.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
 		return false, Classify(err)
 	}
-	return e.read(stream)
-}
-
-func (e *Events) read(stream grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse]) (brought bool, err error) {
 	e.config.Log.V(1).Info("container event stream opened")
 	e.config.Handler.StreamOpened()
 	for {

@@ -211,6 +211,30 @@ func TestListAllPods(t *testing.T) {
 	}
 }
 
+// Newest first, by attempt and not by the clock (C2), and in one order always.
+func TestOrder(t *testing.T) {
+	n := &node{}
+	s := n.sandbox(DefaultOwner, "u", 0)
+	for _, c := range []struct {
+		name    string
+		attempt uint32
+	}{{"a", 1}, {"b", 0}, {"a", 10}, {"a", 9}, {"c", 0}} {
+		n.container(s, c.name, c.attempt).CreatedAt = -int64(c.attempt)
+	}
+	slices.Reverse(n.containers)
+	status, err := newTestReader(t, n, Owner{}).PodStatus(t.Context(), "u", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range status.Containers {
+		got = append(got, c.ID.ID)
+	}
+	if want := []string{"c-u-a-10", "c-u-a-9", "c-u-a-1", "c-u-b-0", "c-u-c-0"}; !slices.Equal(got, want) {
+		t.Errorf("containers %v, want %v", got, want)
+	}
+}
+
 func TestOnlyOwnPodsAreSeen(t *testing.T) {
 	n := &node{}
 	for uid, owner := range map[string]string{"mine": "me", "theirs": "other", "kubelets": ""} {

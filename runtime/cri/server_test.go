@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -22,6 +24,8 @@ type server struct {
 	stop    func(context.Context, *runtimeapi.StopContainerRequest) error
 	pull    func(context.Context) error
 	events  func(grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error
+
+	authority string // of the last Version call
 
 	mu    sync.Mutex
 	conns *pipes // nil while the server is away
@@ -73,7 +77,10 @@ func (s *server) client(t *testing.T, c Config) *Client {
 	return client
 }
 
-func (s *server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+func (s *server) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	if md, ok := metadata.FromIncomingContext(ctx); ok {
+		s.authority = strings.Join(md.Get(":authority"), " ")
+	}
 	if s.version == nil {
 		return nil, status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")
 	}
