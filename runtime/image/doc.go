@@ -16,6 +16,9 @@
 //   - An image just found is not removed before a container uses it
 //     (kubernetes #123631); see Leases.
 //
+// An image that a pod's secret has opened stays closed to pods without it, although
+// it is there (KEP-2535); see Config.ShareImages. This is remembered in memory.
+//
 // Credentials come from pull secrets alone. They are never printed, and errors of
 // a runtime that repeat them are handed on without.
 package image

@@ -92,15 +92,16 @@ func (m *Manager) ensure(ctx context.Context, req Request, ref Reference, lease 
 	if err != nil {
 		return nil, err
 	}
-	pull, reason := shouldPull(effectivePolicy(req.Policy, ref), img != nil)
+	pull, err := m.mustPull(req, ref, img)
 	switch {
-	case reason != "":
-		return nil, &Error{Reason: reason, Image: req.Image}
+	case err != nil:
+		return nil, err
 	case !pull:
 		return img, nil
 	}
 	began := time.Now()
-	if err := m.pull(ctx, req, ref); err != nil {
+	used, err := m.pull(ctx, req, ref)
+	if err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
@@ -110,8 +111,35 @@ func (m *Manager) ensure(ctx context.Context, req Request, ref Reference, lease 
 	if img == nil {
 		return nil, &Error{Reason: ErrImageInspect, Image: req.Image, Err: errors.New("it is not there after its pull")}
 	}
+	m.access.pulled(img.ID, ref.Repository, used)
 	img.Pulled, img.PullTook = true, took
 	return img, nil
+}
+
+// mustPull decides by the policy. An image that is there and that the pod may not
+// use is, to the policy, not there.
+func (m *Manager) mustPull(req Request, ref Reference, img *Image) (bool, error) {
+	usable, err := m.mayUse(req, ref, img)
+	if err != nil {
+		return false, err
+	}
+	pull, reason := shouldPull(effectivePolicy(req.Policy, ref), usable)
+	switch {
+	case reason == "":
+		return pull, nil
+	case img != nil:
+		err = errors.New("it is there, but was pulled with credentials that the pod does not have")
+	}
+	return false, &Error{Reason: reason, Image: req.Image, Err: err}
+}
+
+// mayUse looks at the secrets only where that can make a difference.
+func (m *Manager) mayUse(req Request, ref Reference, img *Image) (bool, error) {
+	if img == nil || m.config.ShareImages || m.access.allows(img.ID, ref, nil) {
+		return img != nil, nil
+	}
+	credentials, err := credentialsFor(req, ref)
+	return err == nil && m.access.allows(img.ID, ref, credentials), err
 }
 
 // inspect returns nil if the image is not there.

@@ -40,7 +40,7 @@ func TestEnsureImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !img.Pulled || img.PullTook != time.Minute || img.ID != "sha256:id-of-r.io/app:v1" || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
+		if !img.Pulled || img.PullTook != time.Minute || img.ID != stored("r.io/app:v1").Id || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
 			t.Errorf("image %+v", img)
 		}
 		if s := img.Spec; s.Image != img.ID || s.UserSpecifiedImage != "r.io/app:v1" || s.RuntimeHandler != "kata" {

@@ -54,7 +54,9 @@ func (e *Error) Error() string {
 	case ErrImagePullBackOff:
 		text = fmt.Sprintf("Back-off pulling image %q", e.Image)
 	case ErrImageNeverPull:
-		text = fmt.Sprintf("Container image %q is not present with pull policy of Never", e.Image)
+		if text = fmt.Sprintf("Container image %q is not present with pull policy of Never", e.Image); e.Err != nil {
+			text = fmt.Sprintf("Container image %q cannot be used with pull policy of Never", e.Image)
+		}
 	case ErrInvalidImageName:
 		text = "Invalid image name"
 	case ErrImageInspect:

@@ -26,6 +26,11 @@ type Config struct {
 	// Leases are shared with whoever removes images. Default: the Manager's own,
 	// which nobody else sees.
 	Leases *Leases
+	// ShareImages lets every pod use every image that is there. By default a pod
+	// needs, for an image that this Manager has pulled with a credential, one that
+	// has pulled it; with others it is pulled again, which the registry has to
+	// allow, as in a kubelet from v1.35 on (KEP-2535).
+	ShareImages bool
 	// Observer is told of pulls. Default: nobody is.
 	Observer Observer
 	// ProgressInterval is how often Observer.PullProgress is called. Default 10 s.
@@ -43,6 +48,7 @@ type Manager struct {
 	config  Config
 	flights flights
 	retries *retries
+	access  access
 	// slots holds a token for each pull that runs, nil if there is no bound.
 	// Goroutines that wait to send on a channel get their turn in order.
 	slots chan struct{}

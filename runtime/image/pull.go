@@ -11,35 +11,44 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// pull pulls the image unless a failure of before still counts.
-func (m *Manager) pull(ctx context.Context, req Request, ref Reference) error {
-	keyring, err := NewKeyring(req.Secrets)
+// pull pulls the image unless a failure of before still counts. It returns the
+// credential that worked.
+func (m *Manager) pull(ctx context.Context, req Request, ref Reference) (used Credential, err error) {
+	credentials, err := credentialsFor(req, ref)
 	if err != nil {
-		return &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
+		return Credential{}, err
 	}
-	credentials := keyring.Lookup(ref.Repository)
 	key := retryKey{req.PodUID, ref.Pull, fingerprintOf(credentials...)}
 	if cause, at, wait := m.retries.check(key, time.Now()); wait {
-		return &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
+		return Credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
 	}
 	if req.OnPull != nil {
 		req.OnPull()
 	}
-	err = m.tryAll(ctx, req, ref, credentials)
+	used, err = m.tryAll(ctx, req, ref, credentials)
 	switch {
 	case err == nil:
 		m.retries.succeeded(key)
-		return nil
+		return used, nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
+		return Credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
 	}
 	at := m.retries.failed(key, err, time.Now())
-	return &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
+	return Credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
+}
+
+// credentialsFor returns those of the pod's secrets that are for the image.
+func credentialsFor(req Request, ref Reference) ([]Credential, error) {
+	keyring, err := NewKeyring(req.Secrets)
+	if err != nil {
+		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
+	}
+	return keyring.Lookup(ref.Repository), nil
 }
 
 // tryAll pulls with each credential until one works, or with none if there are
 // none.
-func (m *Manager) tryAll(ctx context.Context, req Request, ref Reference, credentials []Credential) error {
+func (m *Manager) tryAll(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
 	if len(credentials) == 0 {
 		credentials = []Credential{{}}
 	}
@@ -50,14 +59,14 @@ func (m *Manager) tryAll(ctx context.Context, req Request, ref Reference, creden
 			return m.pullOnce(ctx, req, ref, c)
 		})
 		if err == nil {
-			return nil
+			return c, nil
 		}
 		failed = append(failed, err)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return errors.Join(failed...)
+	return Credential{}, errors.Join(failed...)
 }
 
 // pullOnce waits for its turn and pulls. It runs once for all who want the same.

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"testing"
@@ -29,7 +30,8 @@ type registry struct {
 
 	mu       sync.Mutex
 	present  map[string]bool
-	pulls    []string // image and user, in the order they began
+	aliases  map[string]string // further names of images
+	pulls    []string          // image and user, in the order they began
 	canceled int
 	running  int
 	most     int // pulls that ever ran at once
@@ -41,7 +43,11 @@ func (r *registry) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusR
 	if r.inspect != nil {
 		return nil, r.inspect
 	}
-	if name := req.GetImage().GetImage(); r.present[name] {
+	name := req.GetImage().GetImage()
+	if other := r.aliases[name]; other != "" {
+		name = other
+	}
+	if r.present[name] {
 		return &runtimeapi.ImageStatusResponse{Image: stored(name)}, nil
 	}
 	return &runtimeapi.ImageStatusResponse{}, ctx.Err()
@@ -49,7 +55,7 @@ func (r *registry) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusR
 
 // stored is an image of which all names but its tag derive from the tag.
 func stored(name string) *runtimeapi.Image {
-	return &runtimeapi.Image{Id: "sha256:id-of-" + name, RepoTags: []string{name}, Uid: &runtimeapi.Int64Value{Value: 1000}, Size: 42}
+	return &runtimeapi.Image{Id: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name))), RepoTags: []string{name}, Uid: &runtimeapi.Int64Value{Value: 1000}, Size: 42}
 }
 
 func (r *registry) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest, _ ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
@@ -109,6 +115,13 @@ func (r *registry) gaveUp() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.canceled
+}
+
+func (r *registry) alias(alias, name string) {
+	if r.aliases == nil {
+		r.aliases = map[string]string{}
+	}
+	r.aliases[alias] = name
 }
 
 func (r *registry) add(name string) {
