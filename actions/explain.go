@@ -22,7 +22,10 @@ func Explain(in Input, name string) string {
 	d.decide()
 	did := d.steps(ref)
 	if len(did) == 0 {
-		did = []string{fmt.Sprintf("%s is left alone: %v", ref, d.whyLeft(ref))}
+		did = []string{fmt.Sprintf("%s is left alone: %v", subject(ref), d.whyLeft(ref))}
+	}
+	if d.plan.Ends() {
+		did = append(did, fmt.Sprintf("The pod is stopped: %v", d.plan.KillReason))
 	}
 	return strings.Join(append(did, d.observed(ref)), ". ") + "."
 }
@@ -37,9 +40,9 @@ func explainStranger(in Input, name string) string {
 // steps returns what the plan does with a container, a sentence a step.
 func (d *decision) steps(ref ContainerRef) []string {
 	var did []string
-	say := func(format string, args ...any) { did = append(did, ref.String()+" "+fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
 	p := d.plan
-	if p.KillPod && d.Status.Latest(ref.Name) != nil {
+	if c := d.Status.Latest(ref.Name); p.KillPod && c != nil && c.Live() {
 		say("is stopped with the whole pod: %v", p.KillReason)
 	}
 	for _, s := range p.Kill {
@@ -57,8 +60,8 @@ func (d *decision) steps(ref ContainerRef) []string {
 			say("has its instance %v removed: all containers of the pod restart", s.ID)
 		}
 	}
-	for _, s := range p.Start {
-		if s.Container == ref && (!p.KillPod || p.Sandbox.Create) {
+	for _, s := range p.starts() {
+		if s.Container == ref {
 			say("is started as attempt %d: %v", s.Attempt, s.Reason)
 		}
 	}
@@ -70,6 +73,12 @@ func (d *decision) steps(ref ContainerRef) []string {
 	return did
 }
 
+// subject returns the container as the beginning of a sentence.
+func subject(ref ContainerRef) string {
+	words := ref.String()
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
 // whyLeft returns why the plan has no step for a container. It asks the rules
 // in the order in which Compute does.
 func (d *decision) whyLeft(ref ContainerRef) Reason {
@@ -79,7 +88,7 @@ func (d *decision) whyLeft(ref ContainerRef) Reason {
 	case d.plan.Sandbox.Create:
 		return d.whyNotInNewSandbox(ref)
 	case d.plan.KillPod:
-		return EndsWithPod
+		return d.whyOver(ref)
 	case ref.Kind == EphemeralContainer:
 		return DoneEphemeral
 	case ref.Kind == InitContainer:
@@ -95,6 +104,19 @@ func (d *decision) whyNotInNewSandbox(ref ContainerRef) Reason {
 		return DoneSucceeded
 	}
 	return WaitsForSandbox
+}
+
+// whyOver returns why a container of a pod that is stopped for good does not run:
+// its own end, or that of the pod.
+func (d *decision) whyOver(ref ContainerRef) Reason {
+	c := d.Status.Latest(ref.Name)
+	if c == nil || c.State != runtime.ContainerExited || ref.Kind == EphemeralContainer {
+		return EndsWithPod
+	}
+	if again, why := AfterExit(d.Pod, specOf(d.Pod, ref), c.ExitCode); !again {
+		return why
+	}
+	return EndsWithPod
 }
 
 // initialized reports whether the regular containers are looked at.

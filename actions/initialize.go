@@ -121,7 +121,7 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 	if c.ExitCode == 0 {
 		return verdict{why: DoneSucceeded}, initDone
 	}
-	again, why := afterExit(d.Pod, spec, c.ExitCode)
+	again, why := AfterExit(d.Pod, spec, c.ExitCode)
 	if !again {
 		return verdict{why: why}, initFailed
 	}

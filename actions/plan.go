@@ -5,13 +5,12 @@ import "github.com/podsync/podsync/runtime"
 // Plan is what one pod needs next. It is a value: it holds no reference to the
 // Input it was made from, and computing it again gives an equal one.
 //
-// The fields stand in the order they are carried out: the pod is stopped if
-// KillPod says so; then Kill, Clear and Reset, which are independent of each
-// other and may run side by side; then the sandbox is made if Sandbox.Create
-// says so; then Start, in order; then Resize. A step that fails does not
-// prevent the others of its field, but nothing of a later field may run for
-// the same container, and no container is started in a sandbox that could not
-// be made.
+// The fields stand in the order in which they are carried out. First the pod is
+// stopped, if KillPod is set, and if no new sandbox follows that is all: see
+// Ends. Then come Kill, Clear and Reset, which do not depend on each other and
+// may be carried out side by side; then the sandbox; then Start, in order; then
+// Resize. A step that fails holds up the later steps of its own container, and a
+// sandbox that cannot be made holds up all of Start.
 //
 // The zero Plan has nothing to do, and neither has any other for which Quiet
 // is true.
@@ -20,8 +19,8 @@ type Plan struct {
 	// known to the spec or not. KillReason says why.
 	KillPod    bool
 	KillReason Reason
-	// Kill are running containers to stop. Where KillPod is set they are part of
-	// it, and only say why.
+	// Kill are containers to stop: running ones, and those of which the runtime
+	// cannot tell. Where KillPod is set they are part of it, and only say why.
 	Kill []KillStep
 	// Clear are instances that may be, or may yet come, alive and whose place is
 	// taken by another: stop and remove them. A container is started only after
@@ -33,7 +32,8 @@ type Plan struct {
 	// Sandbox is the sandbox that the pod's containers run in.
 	Sandbox SandboxStep
 	// Start are containers to create and start: ephemeral, then init, then
-	// regular ones, each in the order of the spec.
+	// regular ones, each in the order of the spec. In a plan that Ends the pod
+	// these are the ephemeral ones that will never run.
 	Start []StartStep
 	// Resize are running containers whose resources change in place.
 	Resize []ResizeStep
@@ -56,7 +56,7 @@ type SandboxStep struct {
 	Reason Reason
 }
 
-// KillStep stops one running container.
+// KillStep stops one container.
 type KillStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
@@ -102,3 +102,7 @@ func (p Plan) Quiet() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
 		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.Start)+len(p.Resize) == 0
 }
+
+// Ends reports whether the plan stops the pod for good: then nothing but
+// stopping it is carried out.
+func (p Plan) Ends() bool { return p.KillPod && !p.Sandbox.Create }

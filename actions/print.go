@@ -10,8 +10,11 @@ import (
 func (p Plan) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	if p.KillPod {
-		line("kill pod: %v", p.KillReason)
+	switch {
+	case p.Ends():
+		line("stop the pod: %v", p.KillReason)
+	case p.KillPod:
+		line("stop what is left of the pod: %v", p.KillReason)
 	}
 	for _, s := range p.Kill {
 		line("%v", s)
@@ -25,7 +28,7 @@ func (p Plan) String() string {
 	if p.Sandbox.Create {
 		line("create sandbox, attempt %d: %v", p.Sandbox.Attempt, p.Sandbox.Reason)
 	}
-	for _, s := range p.Start {
+	for _, s := range p.starts() {
 		line("start %v, attempt %d: %v", s.Container, s.Attempt, s.Reason)
 	}
 	for _, s := range p.Resize {
@@ -38,6 +41,14 @@ func (p Plan) String() string {
 		line("release what is held for %v", ref)
 	}
 	return b.String()
+}
+
+// starts are the steps of Start that are carried out.
+func (p Plan) starts() []StartStep {
+	if p.Ends() {
+		return nil
+	}
+	return p.Start
 }
 
 // String prints the step in one line.

@@ -28,6 +28,7 @@ const (
 	ContainerExited       // it has ended, and its restart policy asks for another run
 	ContainerExitRule     // it has ended, and a restart rule for the exit code asks for another run (KEP-5307)
 	ContainerOfOldSandbox // it belongs to a sandbox the pod no longer has
+	StartsOver            // the pod starts over in a new sandbox
 	NextInit              // the init container before it has done its part
 	Superseded            // a newer instance has taken its place
 
@@ -79,6 +80,7 @@ func (r Reason) String() string {
 		ContainerExited:       "it has ended and its restart policy asks for another run",
 		ContainerExitRule:     "it has ended and a restart rule for its exit code asks for another run",
 		ContainerOfOldSandbox: "it belongs to a sandbox the pod no longer has",
+		StartsOver:            "the pod starts over in a new sandbox",
 		NextInit:              "the init container before it has done its part",
 		Superseded:            "a newer instance has taken its place",
 

@@ -50,7 +50,7 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 		v.kill = v.start
 		return v
 	}
-	again, why := afterExit(d.Pod, specOf(d.Pod, ref), c.ExitCode)
+	again, why := AfterExit(d.Pod, specOf(d.Pod, ref), c.ExitCode)
 	return verdict{start: again, why: why}
 }
 

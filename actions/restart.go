@@ -24,10 +24,11 @@ func isSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// afterExit decides what follows the exit of a container: a restart rule that
-// matches the exit code asks for another run (KEP-5307), and if there is none its
-// restart policy decides. Nothing runs again in a pod that is being deleted.
-func afterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
+// AfterExit decides what follows the exit of a container of the pod: whether it
+// runs again, and why. A restart rule that matches the exit code asks for another
+// run (KEP-5307), and if there is none the restart policy decides. Nothing runs
+// again in a pod that is being deleted. Both arguments are required.
+func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if pod.DeletionTimestamp != nil {
 		return false, PodDeleted
 	}

@@ -61,12 +61,12 @@ func (d *decision) replaceSandbox() {
 	}
 	d.plan.Sandbox.Create = true
 	if len(d.Pod.Spec.InitContainers) > 0 {
-		d.start(initRef(d.Pod, 0), d.plan.Sandbox.Reason)
+		d.start(initRef(d.Pod, 0), StartsOver)
 		return
 	}
 	for i := range d.Pod.Spec.Containers {
 		if d.rerunsInNewSandbox(regularRef(d.Pod, i)) {
-			d.start(regularRef(d.Pod, i), d.plan.Sandbox.Reason)
+			d.start(regularRef(d.Pod, i), StartsOver)
 		}
 	}
 }

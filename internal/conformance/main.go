@@ -43,6 +43,8 @@ type check func(line []byte) (outcome, error)
 func kinds() map[string]check {
 	return map[string]check{
 		"actions": checkActions,
+		"config":  checkConfig,
+		"env":     checkEnv,
 		"workers": checkWorkers,
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -82,4 +83,11 @@ func orNothing(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// keys returns the keys of both maps in order.
+func keys[K cmp.Ordered, A, B any](a map[K]A, b map[K]B) []K {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
 }

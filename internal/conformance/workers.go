@@ -285,13 +285,6 @@ func (r *workersRun) comparePredicates(want *record.WorkersWant) (rows []row) {
 	return rows
 }
 
-// keys returns the keys of both maps in order.
-func keys[K types.UID | string, A, B any](a map[K]A, b map[K]B) []K {
-	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // inMap prints the value of a key, "" if there is none.
 func inMap[K comparable, V any](m map[K]V, k K) string {
 	v, ok := m[k]

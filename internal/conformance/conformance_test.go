@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every recorded case of every kind is decided as the kubelet did, or otherwise
+// by one of the rules named here, so often and no more.
+func TestEveryRecordedCase(t *testing.T) {
+	for kind, want := range map[string]tally{
+		"actions": {agree: 2997, deviate: 3, deviations: map[string]int{neverRan: 3}},
+		"workers": {agree: 922, deviate: 74, deviations: map[string]int{
+			graceNotRaised: 1, answeredKill: 41, promptSuccessor: 31, answeredKill + "; " + promptSuccessor: 1,
+		}},
+		"config": {agree: 600},
+		"env":    {agree: 800},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			var out bytes.Buffer
+			got, err := run(&out, []string{kind, "testdata/" + kind + ".jsonl.gz"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.differ > 0 || got.agree != want.agree || got.deviate != want.deviate || fmt.Sprint(got.deviations) != fmt.Sprint(want.deviations) {
+				t.Errorf("want %d agree, deviations %v; got\n%s", want.agree, want.deviations, &out)
+			}
+			last := fmt.Sprintf("%s: %d vectors, %d agree, %d deviate on purpose, 0 differ\n", kind, want.agree+want.deviate, want.agree, want.deviate)
+			if !strings.HasSuffix(out.String(), last) {
+				t.Errorf("the last line is not %q:\n%s", last, &out)
+			}
+		})
+	}
+}
+
+// A deviation is documented where users look for it.
+func TestDeviationsAreDocumented(t *testing.T) {
+	parity, err := os.ReadFile("../../docs/PARITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised} {
+		if !strings.Contains(string(parity), rule) {
+			t.Errorf("docs/PARITY.md does not name %q", rule)
+		}
+	}
+}
+
+// A wrong record is noticed, in every field that is compared.
+func TestChecksNoticeWrongRecords(t *testing.T) {
+	for _, c := range []struct{ kind, old, new, field string }{
+		{"actions", `"killPod":false`, `"killPod":true`, "killPod"},
+		{"actions", `"createSandbox":false`, `"createSandbox":true`, "createSandbox"},
+		{"actions", `"sandboxID":"s0"`, `"sandboxID":"s9"`, "sandboxID"},
+		{"actions", `"attempt":2,"init`, `"attempt":3,"init`, "attempt"},
+		{"actions", `"initContainersToStart":null`, `"initContainersToStart":[0]`, "initContainersToStart"},
+		{"actions", `"containersToStart":[0,1]`, `"containersToStart":[0]`, "containersToStart"},
+		{"actions", `"ephemeralContainersToStart":[0]`, `"ephemeralContainersToStart":[]`, "ephemeralContainersToStart"},
+		{"actions", `"reason":"LivenessProbe"`, `"reason":"StartupProbe"`, "containersToKill"},
+		{"actions", `"containersToKill":[]`, `"containersToKill":[],"containersToReset":[{"id":"k0"}]`, "containersToReset"},
+		{"workers", `"method":"SyncPod","type":"create"`, `"method":"SyncPod","type":"sync"`, "calls a"},
+		{"workers", `"calls":[]`, `"calls":[{"uid":"b","method":"SyncPod","result":"ok"}]`, "calls b"},
+		{"workers", `"knownTerminated":false`, `"knownTerminated":true`, "knownTerminated a"},
+		{"workers", `"shouldContentBeRemoved":false`, `"shouldContentBeRemoved":true`, "shouldContentBeRemoved a"},
+		{"workers", `"killCompleted":true`, `"killCompleted":false`, "killCompleted"},
+		{"workers", `"orphan":true`, `"orphan":false`, "known a"},
+	} {
+		t.Run(c.field, func(t *testing.T) {
+			judge := kinds()[c.kind]
+			for _, line := range recorded(t, "testdata/"+c.kind+".jsonl.gz") {
+				if o, err := judge([]byte(line)); err != nil || o.deviation != "" {
+					continue
+				}
+				wrong := strings.Replace(line, c.old, c.new, 1)
+				if wrong == line {
+					continue
+				}
+				o, err := judge([]byte(wrong))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(o.diff, c.field) {
+					t.Errorf("with %s for %s the difference is %q, want %s in it", c.new, c.old, o.diff, c.field)
+				}
+				return
+			}
+			t.Fatalf("no record has %s", c.old)
+		})
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for want, args := range map[string][]string{
+		"usage":                        {},
+		"usage: conformance KIND FILE": {"actions"},
+		`kind "shape" is not one of`:   {"shape", "x.jsonl"},
+		"no such file":                 {"actions", filepath.Join(dir, "missing.jsonl")},
+		"broken.jsonl:2":               {"actions", write("broken.jsonl", "\n{")},
+		"bad.gz":                       {"actions", write("bad.gz", "not gzip")},
+		`"odd" is not one of`:          {"actions", write("state.jsonl", `{"containers":[{"name":"c","state":"odd"}]}`)},
+		"has neither pod nor runtime":  {"workers", write("pod.jsonl", `{"steps":[{"do":{"op":"update","uid":"a","type":"sync"}}]}`)},
+		`"sleep" is not one of`:        {"workers", write("op.jsonl", `{"steps":[{"do":{"op":"sleep"}}]}`)},
+	} {
+		if _, err := run(&bytes.Buffer{}, args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("run(%q): error %v, want %q in it", args, err, want)
+		}
+	}
+}
+
+func TestPlainLinesAreReadToo(t *testing.T) {
+	line := recorded(t, "testdata/actions.jsonl.gz")[0]
+	path := filepath.Join(t.TempDir(), "one.jsonl")
+	if err := os.WriteFile(path, []byte(line), 0o600); err != nil { // no newline at the end
+		t.Fatal(err)
+	}
+	got, err := run(&bytes.Buffer{}, []string{"actions", path, path})
+	if err != nil || got.agree != 2 {
+		t.Errorf("%d agree, error %v; want 2", got.agree, err)
+	}
+}
+
+func TestOnlyTheFirstDifferencesArePrinted(t *testing.T) {
+	var out bytes.Buffer
+	tl := tally{kind: "k", out: &out}
+	for range printedDifferences + 5 {
+		if err := tl.add(outcome{name: "n", diff: "d"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tl.print()
+	if got := strings.Count(out.String(), "k n differs"); got != printedDifferences {
+		t.Errorf("%d differences printed, want %d", got, printedDifferences)
+	}
+	if !strings.HasSuffix(out.String(), "k: 15 vectors, 0 agree, 0 deviate on purpose, 15 differ\n") {
+		t.Errorf("last line: %s", &out)
+	}
+}

@@ -1,0 +1,7 @@
+// Package linux holds the parts of CRI messages that the sandbox and the
+// containers of a pod have in common on Linux: cgroup limits, namespaces,
+// groups and SELinux labels.
+//
+// The functions are pure. What they return shares no memory with what they
+// were given.
+package linux

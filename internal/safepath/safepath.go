@@ -1,0 +1,45 @@
+// Package safepath checks names and paths that come from a pod before they
+// become part of a path on the node.
+//
+// An API server has checked them already; a pod read from a file or handed in
+// by another program may never have seen one.
+package safepath
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Element returns an error, which names field, unless s can stand as one
+// element of a path: not empty, not "." or "..", and without a separator of
+// any operating system or a NUL.
+func Element(field, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("%s is empty", field)
+	case s == "." || s == "..":
+		return fmt.Errorf("%s %q would leave its directory", field, s)
+	case strings.ContainsAny(s, "/\\\x00"):
+		return fmt.Errorf("%s %q contains a path separator or NUL", field, s)
+	}
+	return nil
+}
+
+// Relative returns an error, which names field, unless s is a relative,
+// slash-separated path that stays below the directory it is joined to.
+func Relative(field, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("%s is empty", field)
+	case strings.HasPrefix(s, "/"):
+		return fmt.Errorf("%s %q is absolute, it must be relative", field, s)
+	case strings.ContainsAny(s, "\\\x00"):
+		return fmt.Errorf("%s %q contains a backslash or NUL", field, s)
+	}
+	for element := range strings.SplitSeq(s, "/") {
+		if element == ".." {
+			return fmt.Errorf("%s %q contains ..", field, s)
+		}
+	}
+	return nil
+}

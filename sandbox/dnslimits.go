@@ -1,0 +1,97 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// What a resolver can hold. The first is glibc's MAXNS; the others are the API's
+// limits of a pod's dnsConfig (KEP-2595).
+const (
+	maxNameservers = 3
+	maxSearches    = 32
+	// maxSearchLine is the length of all search domains with a space between them.
+	maxSearchLine = 2048
+	// maxSearch is the longest domain: some resolvers abort on a longer one.
+	maxSearch = validation.DNS1123SubdomainMaxLength
+)
+
+// DNSWarningKind says what a [DNSWarning] is about.
+type DNSWarningKind uint8
+
+const (
+	// ClusterDNSMissing: the pod asks for the cluster's DNS, the node knows of
+	// none, and the pod got the node's configuration.
+	ClusterDNSMissing DNSWarningKind = iota + 1
+	// NameserversCut: some nameservers were left out.
+	NameserversCut
+	// SearchesCut: some search domains were left out.
+	SearchesCut
+)
+
+// DNSWarning tells of a resolver configuration that is not what the pod asked for.
+type DNSWarning struct {
+	Kind DNSWarningKind
+	// Applied is the list that is left, and Omitted what was taken from it, both in
+	// their first order. Both are nil for ClusterDNSMissing.
+	Applied, Omitted []string
+}
+
+// Reason returns the reason under which a kubelet records the event.
+func (w DNSWarning) Reason() string {
+	if w.Kind == ClusterDNSMissing {
+		return "MissingClusterDNS"
+	}
+	return "DNSConfigForming"
+}
+
+// String returns the warning as a sentence.
+func (w DNSWarning) String() string {
+	switch w.Kind {
+	case ClusterDNSMissing:
+		return "the node has no cluster DNS address, so the pod's policy ClusterFirst cannot be met; its own resolver configuration is used"
+	case NameserversCut:
+		return fmt.Sprintf("nameservers beyond the first %d were left out, used are: %s", maxNameservers, strings.Join(w.Applied, " "))
+	case SearchesCut:
+		return fmt.Sprintf("search domains beyond %d domains of %d characters, or %d characters in all, were left out, used are: %s",
+			maxSearches, maxSearch, maxSearchLine, strings.Join(w.Applied, " "))
+	}
+	return "unknown warning"
+}
+
+// cut takes from config what exceeds the limits.
+func cut(config *runtimeapi.DNSConfig) []DNSWarning {
+	var warnings []DNSWarning
+	if all := config.Servers; len(all) > maxNameservers {
+		config.Servers = slices.Clone(all[:maxNameservers])
+		warnings = append(warnings, DNSWarning{NameserversCut, slices.Clone(config.Servers), all[maxNameservers:]})
+	}
+	all := slices.Clone(config.Searches)
+	config.Searches = fitting(config.Searches)
+	if len(config.Searches) < len(all) {
+		omitted := slices.DeleteFunc(all, func(s string) bool { return slices.Contains(config.Searches, s) })
+		warnings = append(warnings, DNSWarning{SearchesCut, slices.Clone(config.Searches), omitted})
+	}
+	return warnings
+}
+
+// fitting returns the search domains that fit: of the first ones, those that are
+// not too long, as many as one line holds.
+func fitting(searches []string) []string {
+	if len(searches) > maxSearches {
+		searches = searches[:maxSearches]
+	}
+	searches = slices.DeleteFunc(searches, func(s string) bool { return len(s) > maxSearch })
+	line := -1 // no space before the first
+	for i, s := range searches {
+		line += 1 + len(s)
+		if line > maxSearchLine {
+			return searches[:i]
+		}
+	}
+	return searches
+}

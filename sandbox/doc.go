@@ -1,0 +1,26 @@
+// Package sandbox makes the sandbox of a pod: the environment its containers
+// share, as CRI's PodSandboxConfig describes it.
+//
+// [Config] is pure: it turns a pod, and what the node knows about it, into the
+// message. The parts that need the node's own settings are small functions of
+// their own, usable without the rest: [HostnameOf], [DNS], [LogDirectory] and
+// [RuntimeHandler].
+//
+// # Defaults
+//
+// The pod is taken as it is. Fields that an API server fills in are not filled
+// in here, and one of them matters: the namespaces, users, groups and SELinux
+// label of a sandbox are described only for a pod whose spec.securityContext is
+// not nil, as a kubelet does. A pod that no API server has seen must be given
+// its defaults first (the API default is an empty object).
+//
+// # Ownership
+//
+// Nothing given is written to, and nothing returned shares memory with it. All
+// functions may be called concurrently.
+//
+// # Limits
+//
+// Linux only: Windows containers, and the windows part of the message, are out
+// of scope.
+package sandbox

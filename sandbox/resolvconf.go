@@ -1,0 +1,54 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// ParseResolvConf returns the servers, searches and options of a node's
+// resolv.conf, for [DNS]; see resolv.conf(5). Of several search lines the last
+// one counts; an option given again replaces the first. A domain line is passed
+// over, as a kubelet does, and so is a line that is not known.
+func ParseResolvConf(text string) NodeDNS {
+	var node NodeDNS
+	for line := range strings.Lines(text) {
+		keyword, values := resolvConfLine(line)
+		switch keyword {
+		case "nameserver":
+			node.Servers = append(node.Servers, values[0])
+		case "search":
+			node.Searches = unrooted(values)
+		case "options":
+			node.Options = withOptions(node.Options, values)
+		}
+	}
+	return node
+}
+
+// resolvConfLine returns no keyword for a comment and a line without a value.
+func resolvConfLine(line string) (keyword string, values []string) {
+	fields := strings.Fields(line)
+	if len(fields) < 2 || strings.HasPrefix(fields[0], "#") || strings.HasPrefix(fields[0], ";") {
+		return "", nil
+	}
+	return fields[0], fields[1:]
+}
+
+// unrooted removes the dot that ends a domain, so that a domain written both ways
+// counts as one. The root alone keeps it.
+func unrooted(domains []string) []string {
+	list := slices.Clone(domains)
+	for i, d := range list {
+		if d != "." {
+			list[i] = strings.TrimSuffix(d, ".")
+		}
+	}
+	return list
+}
+
+func withOptions(options, more []string) []string {
+	for _, o := range more {
+		options = withOption(options, o)
+	}
+	return options
+}

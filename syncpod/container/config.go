@@ -1,0 +1,211 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// Input is what [Config] makes a container's configuration of.
+type Input struct {
+	// Pod is the pod, required.
+	Pod *v1.Pod
+	// Name is the name of one of the pod's init, regular or ephemeral containers,
+	// required.
+	Name string
+	// Attempt counts the containers of this name in the pod, from 0: the restart
+	// count. It is part of the log path and of the name the runtime reserves, so it
+	// must grow.
+	Attempt uint32
+
+	// Image is the image to run.
+	Image Image
+	// Env are the variables, in order; see package env. They are also what $(NAME)
+	// in command and args refers to.
+	Env []env.Var
+	// Mounts, Devices and CDIDevices are handed to the runtime as they are.
+	Mounts     []*runtimeapi.Mount
+	Devices    []*runtimeapi.Device
+	CDIDevices []*runtimeapi.CDIDevice
+	// TargetID is the runtime's ID of the container whose processes an ephemeral
+	// container is to see (targetContainerName). "" means none. It has no effect in
+	// a pod whose containers share their processes with each other or the node.
+	TargetID string
+	// UserNamespace maps the IDs of a pod with spec.hostUsers false, and is then
+	// required. It must be the one the sandbox was made with.
+	UserNamespace *runtimeapi.UserNamespace
+	// ExtraGroups are supplemental groups that the pod's volumes need.
+	ExtraGroups []int64
+
+	// Labels and Annotations are added, such as the mark of the agent that owns the
+	// container, or what a device plugin wants told to the runtime. They do not
+	// replace those that podsync writes.
+	Labels, Annotations map[string]string
+
+	// Node is what the container's node is like.
+	Node Node
+}
+
+// Image is the image of a container, as it was found on the node.
+type Image struct {
+	// Ref is what the runtime is asked to run, the image's ID or digest. "" means
+	// the image as the spec has it.
+	Ref string
+	// UID and Username are the user the image itself runs as. If neither is there
+	// the image runs as root. UID is the one used if both are.
+	UID      *int64
+	Username string
+}
+
+// Node is what all containers of a node have in common.
+type Node struct {
+	// MemoryBytes is the node's memory, required: how early a container is killed
+	// when memory runs out depends on its share.
+	MemoryBytes int64
+	// NoCPUQuota turns the enforcement of CPU limits off.
+	NoCPUQuota bool
+	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
+	CPUPeriod time.Duration
+	// GroupOOMKill has all processes of a container killed together when memory
+	// runs out, as a kubelet does by default on cgroup v2. It must be off on v1.
+	GroupOOMKill bool
+	// HugePageSizes are the sizes of huge pages the node's kernel has, in the form
+	// of cgroup file names ("2MB", "1GB"). A container gets a limit for each: what
+	// its spec says, or 0.
+	HugePageSizes []string
+
+	// SeccompRoot is the directory of seccomp profiles, "" means
+	// DefaultSeccompRoot.
+	SeccompRoot string
+	// SeccompDefault gives containers that ask for no seccomp profile that of the
+	// runtime, and not none.
+	SeccompDefault bool
+	// MaskedPaths are masked in containers beside those always masked, unless the
+	// container's procMount is Unmasked: paths that differ from node to node, such
+	// as the thermal_throttle directory of each CPU.
+	MaskedPaths []string
+}
+
+// DefaultSeccompRoot is where node administrators put seccomp profiles.
+const DefaultSeccompRoot = "/var/lib/kubelet/seccomp"
+
+// Config returns the configuration of a container. An error names the field of
+// the pod or of the input it is about; [ErrRunAsNonRoot] is among them.
+func Config(in Input) (*runtimeapi.ContainerConfig, error) {
+	if in.Pod == nil {
+		return nil, errors.New("container: Input.Pod is required")
+	}
+	config, err := in.config()
+	if err != nil {
+		return nil, fmt.Errorf("container %q of pod %s/%s: %w", in.Name, in.Pod.Namespace, in.Pod.Name, err)
+	}
+	return config, nil
+}
+
+func (in *Input) config() (*runtimeapi.ContainerConfig, error) {
+	if in.Node.MemoryBytes <= 0 {
+		return nil, errors.New("Input.Node.MemoryBytes is required")
+	}
+	c, err := env.Container(in.Pod, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	logPath, err := LogPath(in.Name, in.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	annotations, err := in.annotations(c)
+	if err != nil {
+		return nil, err
+	}
+	signal, err := stopSignal(c.Lifecycle)
+	if err != nil {
+		return nil, err
+	}
+	linux, err := in.linux(c)
+	if err != nil {
+		return nil, err
+	}
+	expand := env.Lookup(in.Env)
+	return &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: in.Name, Attempt: in.Attempt},
+		Image:       in.Image.spec(c),
+		Command:     expandAll(c.Command, expand),
+		Args:        expandAll(c.Args, expand),
+		WorkingDir:  c.WorkingDir,
+		Envs:        keyValues(in.Env),
+		Mounts:      slices.Clone(in.Mounts),
+		Devices:     slices.Clone(in.Devices),
+		CDIDevices:  slices.Clone(in.CDIDevices),
+		Labels:      in.labels(),
+		Annotations: annotations,
+		LogPath:     logPath,
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		StopSignal:  signal,
+		Linux:       linux,
+	}, nil
+}
+
+// spec carries both the image that was resolved and the one that was asked for,
+// which a runtime needs to tell what a reference was meant to be (CRI-O insists).
+func (i *Image) spec(c *v1.Container) *runtimeapi.ImageSpec {
+	ref := i.Ref
+	if ref == "" {
+		ref = c.Image
+	}
+	return &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: c.Image}
+}
+
+func expandAll(list []string, lookup func(string) (string, bool)) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	expanded := make([]string, len(list))
+	for i, s := range list {
+		expanded[i] = env.Expand(s, lookup)
+	}
+	return expanded
+}
+
+func keyValues(vars []env.Var) []*runtimeapi.KeyValue {
+	kvs := make([]*runtimeapi.KeyValue, len(vars))
+	for i, v := range vars {
+		kvs[i] = &runtimeapi.KeyValue{Key: v.Name, Value: []byte(v.Value)}
+	}
+	return kvs
+}
+
+func stopSignal(l *v1.Lifecycle) (runtimeapi.Signal, error) {
+	if l == nil || l.StopSignal == nil {
+		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT, nil
+	}
+	// The API writes SIGRTMIN+1 what CRI writes SIGNAL_SIGRTMINPLUS1.
+	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*l.StopSignal))
+	number, ok := runtimeapi.Signal_value["SIGNAL_"+name]
+	if !ok {
+		return 0, fmt.Errorf("lifecycle.stopSignal %q is not a signal", *l.StopSignal)
+	}
+	return runtimeapi.Signal(number), nil
+}
+
+// LogPath returns the path of a container's log, relative to the log directory
+// of its sandbox: <name>/<attempt>.log. It is an error if the name could lead
+// out of that directory.
+func LogPath(name string, attempt uint32) (string, error) {
+	if err := safepath.Element("container name", name); err != nil {
+		return "", err
+	}
+	return path.Join(name, strconv.FormatUint(uint64(attempt), 10)+".log"), nil
+}

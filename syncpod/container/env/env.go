@@ -1,0 +1,186 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Var is one environment variable. The value may come from a Secret: do not log it.
+type Var struct {
+	Name, Value string
+}
+
+// String returns the name alone, so that a value does not reach a log by accident.
+func (v Var) String() string { return v.Name + "=..." }
+
+// GoString is String, for the verb %#v.
+func (v Var) GoString() string { return v.String() }
+
+// Input is what [Resolve] reads the variables of a container from, beside
+// [Sources].
+type Input struct {
+	// Pod is the pod, required.
+	Pod *v1.Pod
+	// Container is the name of one of the pod's init, regular or ephemeral
+	// containers, required.
+	Container string
+	// PodIPs are the addresses of the pod, the primary first: those of its sandbox,
+	// or of the node for a pod on the node's network. They may be unknown yet; a
+	// variable that tells them is then empty.
+	PodIPs []string
+	// HostIPs are the addresses of the node, the primary first. A variable that
+	// tells them is an error if there are none.
+	HostIPs []string
+	// Allocatable is what the node can give to pods: the answer to a
+	// resourceFieldRef for a limit that is not set.
+	Allocatable v1.ResourceList
+	// MasterNamespace is the namespace of the service "kubernetes", of which
+	// every pod is told. "" means "default".
+	MasterNamespace string
+}
+
+// Resolve returns the environment of a container. See the package's
+// documentation for the order and for what wins.
+//
+// An error is an [*Error] unless the input itself is incomplete. The context is
+// handed to the sources and not looked at otherwise.
+func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
+	if in.Pod == nil {
+		return nil, errors.New("env: Input.Pod is required")
+	}
+	c, err := Container(in.Pod, in.Container)
+	if err != nil {
+		return nil, fmt.Errorf("env of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
+	}
+	r := &resolver{in: &in, container: c, from: from, vars: newSet(), objects: newObjects()}
+	if err := r.services(ctx); err != nil {
+		return nil, r.wrap("service variables", err)
+	}
+	for i := range c.EnvFrom {
+		if err := r.envFrom(ctx, &c.EnvFrom[i]); err != nil {
+			return nil, r.wrap(fmt.Sprintf("envFrom[%d]", i), err)
+		}
+	}
+	for i := range c.Env {
+		if err := r.env(ctx, &c.Env[i]); err != nil {
+			return nil, r.wrap("variable "+c.Env[i].Name, err)
+		}
+	}
+	return r.vars.list, nil
+}
+
+// Container returns the init, regular or ephemeral container of that name. What
+// it returns belongs to the pod.
+func Container(pod *v1.Pod, name string) (*v1.Container, error) {
+	if pod == nil {
+		return nil, errors.New("the pod is nil")
+	}
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i], nil
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := &pod.Spec.EphemeralContainers[i].EphemeralContainerCommon; c.Name == name {
+			return (*v1.Container)(c), nil
+		}
+	}
+	return nil, fmt.Errorf("the pod has no container %q", name)
+}
+
+// ErrNotFound is what an [*Error] wraps if a required ConfigMap, Secret, file or
+// key does not exist. It may yet come to be.
+var ErrNotFound = errors.New("not found")
+
+// Error says which variable of which container could not be resolved, and why.
+type Error struct {
+	Namespace, Pod, Container string
+	// Item is what could not be resolved: "variable X", "envFrom[2]", or "service
+	// variables".
+	Item string
+	Err  error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("env of pod %s/%s, container %s: %s: %v", e.Namespace, e.Pod, e.Container, e.Item, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// resolver is one call of Resolve.
+type resolver struct {
+	in        *Input
+	container *v1.Container
+	from      Sources
+	vars      *set
+	objects   objects
+}
+
+func (r *resolver) wrap(item string, err error) error {
+	return &Error{Namespace: r.in.Pod.Namespace, Pod: r.in.Pod.Name, Container: r.container.Name, Item: item, Err: err}
+}
+
+// env sets one variable of the spec. One whose optional reference leads nowhere
+// is not set, and keeps what it was set to before.
+func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
+	if e.ValueFrom == nil || e.Value != "" {
+		r.vars.set(e.Name, Expand(e.Value, r.vars.lookup))
+		return nil
+	}
+	value, ok, err := r.valueFrom(ctx, e.ValueFrom)
+	if err != nil {
+		return err
+	}
+	if ok {
+		r.vars.set(e.Name, value)
+	}
+	return nil
+}
+
+func (r *resolver) valueFrom(ctx context.Context, s *v1.EnvVarSource) (value string, ok bool, err error) {
+	switch {
+	case s.FieldRef != nil:
+		value, err = r.field(s.FieldRef)
+		return value, true, err
+	case s.ResourceFieldRef != nil:
+		value, err = r.resource(s.ResourceFieldRef)
+		return value, true, err
+	case s.ConfigMapKeyRef != nil:
+		return r.configMapKey(ctx, s.ConfigMapKeyRef)
+	case s.SecretKeyRef != nil:
+		return r.secretKey(ctx, s.SecretKeyRef)
+	case s.FileKeyRef != nil:
+		return r.fileKey(ctx, s.FileKeyRef)
+	}
+	return "", false, errors.New("valueFrom names no source that is known")
+}
+
+// set is a list of variables, each name once, at its first place.
+type set struct {
+	list  []Var
+	index map[string]int
+}
+
+func newSet() *set { return &set{index: map[string]int{}} }
+
+func (s *set) set(name, value string) {
+	if i, ok := s.index[name]; ok {
+		s.list[i].Value = value
+		return
+	}
+	s.index[name] = len(s.list)
+	s.list = append(s.list, Var{name, value})
+}
+
+func (s *set) lookup(name string) (string, bool) {
+	if i, ok := s.index[name]; ok {
+		return s.list[i].Value, true
+	}
+	return "", false
+}

@@ -1,0 +1,58 @@
+package env
+
+import "strings"
+
+// Expand replaces references to variables in s. $(NAME) becomes the value that
+// lookup has for NAME, and stays as it is if lookup has none; $$ becomes $, so
+// $$(NAME) is the text $(NAME). A $ before anything else, and a $( without an
+// end, stand for themselves. Values are not expanded again. A nil lookup has no
+// variable.
+func Expand(s string, lookup func(name string) (value string, ok bool)) string {
+	dollar := strings.IndexByte(s, '$')
+	if dollar < 0 {
+		return s
+	}
+	var out strings.Builder
+	for ; dollar >= 0; dollar = strings.IndexByte(s, '$') {
+		out.WriteString(s[:dollar])
+		text, length := reference(s[dollar:], lookup)
+		out.WriteString(text)
+		s = s[dollar+length:]
+	}
+	out.WriteString(s)
+	return out.String()
+}
+
+// reference reads what begins with the $ at the start of s, and returns the text
+// for it and how much of s it was.
+func reference(s string, lookup func(string) (string, bool)) (text string, length int) {
+	switch {
+	case strings.HasPrefix(s, "$$"):
+		return "$", len("$$")
+	case !strings.HasPrefix(s, "$("):
+		return "$", len("$")
+	}
+	end := strings.IndexByte(s, ')')
+	if end < 0 {
+		return "$(", len("$(")
+	}
+	if lookup != nil {
+		if value, ok := lookup(s[len("$("):end]); ok {
+			return value, end + 1
+		}
+	}
+	return s[:end+1], end + 1
+}
+
+// Lookup returns a function that finds the value of a variable of vars, for
+// [Expand]. Of a name that is there more than once it is the last.
+func Lookup(vars []Var) func(name string) (value string, ok bool) {
+	values := make(map[string]string, len(vars))
+	for _, v := range vars {
+		values[v.Name] = v.Value
+	}
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}

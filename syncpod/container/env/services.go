@@ -1,0 +1,114 @@
+package env
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// The service of which every pod is told, whatever its spec says, since clients
+// in the cluster find the API by it; and where it is by default.
+const (
+	masterService          = "kubernetes"
+	defaultMasterNamespace = "default"
+)
+
+// services sets the variables that tell of services: of the API's, and, unless
+// spec.enableServiceLinks is false, of all in the pod's namespace.
+func (r *resolver) services(ctx context.Context) error {
+	if r.from.Services == nil {
+		return nil
+	}
+	namespace := cmp.Or(r.in.MasterNamespace, defaultMasterNamespace)
+	masters, err := r.list(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	byName := map[string]*v1.Service{}
+	add(byName, masters, func(name string) bool { return name == masterService })
+	if links := r.in.Pod.Spec.EnableServiceLinks; links == nil || *links {
+		local := masters
+		if r.in.Pod.Namespace != namespace {
+			if local, err = r.list(ctx, r.in.Pod.Namespace); err != nil {
+				return err
+			}
+		}
+		add(byName, local, func(string) bool { return true })
+	}
+	for _, s := range sortedByName(byName) {
+		r.service(s)
+	}
+	return nil
+}
+
+func (r *resolver) list(ctx context.Context, namespace string) ([]*v1.Service, error) {
+	list, err := r.from.Services.Services(ctx, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("services of namespace %q: %w", namespace, err)
+	}
+	return list, nil
+}
+
+// add takes the services that have an address of their own: not headless ones,
+// and not those that are still to get one.
+func add(to map[string]*v1.Service, list []*v1.Service, wanted func(name string) bool) {
+	for _, s := range list {
+		if s != nil && wanted(s.Name) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != v1.ClusterIPNone {
+			to[s.Name] = s
+		}
+	}
+}
+
+func sortedByName(services map[string]*v1.Service) []*v1.Service {
+	list := make([]*v1.Service, 0, len(services))
+	for _, s := range services {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *v1.Service) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// service sets the variables of one service: where its first port is, where each
+// named port is, and all of it once more in the form of Docker's links.
+func (r *resolver) service(s *v1.Service) {
+	prefix := variable(s.Name)
+	r.vars.set(prefix+"_SERVICE_HOST", s.Spec.ClusterIP)
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		number := strconv.Itoa(int(port.Port))
+		if i == 0 {
+			r.vars.set(prefix+"_SERVICE_PORT", number)
+		}
+		if port.Name != "" {
+			r.vars.set(prefix+"_SERVICE_PORT_"+variable(port.Name), number)
+		}
+	}
+	for i := range s.Spec.Ports {
+		r.link(prefix, s.Spec.ClusterIP, &s.Spec.Ports[i], i == 0)
+	}
+}
+
+func (r *resolver) link(prefix, ip string, port *v1.ServicePort, first bool) {
+	protocol := string(cmp.Or(port.Protocol, v1.ProtocolTCP))
+	number := strconv.Itoa(int(port.Port))
+	url := strings.ToLower(protocol) + "://" + net.JoinHostPort(ip, number)
+	if first {
+		r.vars.set(prefix+"_PORT", url)
+	}
+	name := prefix + "_PORT_" + number + "_" + strings.ToUpper(protocol)
+	r.vars.set(name, url)
+	r.vars.set(name+"_PROTO", strings.ToLower(protocol))
+	r.vars.set(name+"_PORT", number)
+	r.vars.set(name+"_ADDR", ip)
+}
+
+// variable returns the name as part of the name of a variable.
+func variable(name string) string {
+	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}

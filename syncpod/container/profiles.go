@@ -1,0 +1,111 @@
+package container
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+)
+
+// seccomp returns the seccomp profile that the spec asks for, or the node's
+// default. A profile of the node is named below SeccompRoot.
+func (n *Node) seccomp(p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
+	if p == nil {
+		if n.SeccompDefault {
+			return profile(runtimeapi.SecurityProfile_RuntimeDefault), nil
+		}
+		return profile(runtimeapi.SecurityProfile_Unconfined), nil
+	}
+	switch p.Type {
+	case v1.SeccompProfileTypeRuntimeDefault:
+		return profile(runtimeapi.SecurityProfile_RuntimeDefault), nil
+	case v1.SeccompProfileTypeUnconfined:
+		return profile(runtimeapi.SecurityProfile_Unconfined), nil
+	case v1.SeccompProfileTypeLocalhost:
+		return n.localSeccomp(p.LocalhostProfile)
+	}
+	return nil, fmt.Errorf("seccompProfile.type %q is not known, want RuntimeDefault, Unconfined or Localhost", p.Type)
+}
+
+func profile(t runtimeapi.SecurityProfile_ProfileType) *runtimeapi.SecurityProfile {
+	return &runtimeapi.SecurityProfile{ProfileType: t}
+}
+
+func localProfile(ref string) *runtimeapi.SecurityProfile {
+	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: ref}
+}
+
+func (n *Node) localSeccomp(name *string) (*runtimeapi.SecurityProfile, error) {
+	if name == nil {
+		return nil, fmt.Errorf("seccompProfile.localhostProfile is required with type Localhost")
+	}
+	if err := safepath.Relative("seccompProfile.localhostProfile", *name); err != nil {
+		return nil, err
+	}
+	root := n.SeccompRoot
+	if root == "" {
+		root = DefaultSeccompRoot
+	}
+	return localProfile(path.Join(root, *name)), nil
+}
+
+// appArmor is an AppArmor profile in both forms that runtimes read: the message,
+// and the name that came before it.
+type appArmor struct {
+	profile *runtimeapi.SecurityProfile
+	name    string
+}
+
+// appArmorOf returns the profile of a container: its own, that of the annotation
+// for it, or that of the pod. No profile leaves the choice to the runtime.
+func appArmorOf(pod *v1.Pod, c *v1.Container) (appArmor, error) {
+	switch sc := pod.Spec.SecurityContext; {
+	case c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil:
+		return convertAppArmor(c.SecurityContext.AppArmorProfile)
+	case annotatedAppArmor(pod, c.Name) != nil:
+		return convertAppArmor(annotatedAppArmor(pod, c.Name))
+	case sc != nil && sc.AppArmorProfile != nil:
+		return convertAppArmor(sc.AppArmorProfile)
+	}
+	return appArmor{}, nil
+}
+
+func convertAppArmor(p *v1.AppArmorProfile) (appArmor, error) {
+	switch p.Type {
+	case v1.AppArmorProfileTypeRuntimeDefault:
+		return appArmor{profile(runtimeapi.SecurityProfile_RuntimeDefault), v1.DeprecatedAppArmorBetaProfileRuntimeDefault}, nil
+	case v1.AppArmorProfileTypeUnconfined:
+		return appArmor{profile(runtimeapi.SecurityProfile_Unconfined), v1.DeprecatedAppArmorBetaProfileNameUnconfined}, nil
+	case v1.AppArmorProfileTypeLocalhost:
+		if p.LocalhostProfile == nil || strings.TrimSpace(*p.LocalhostProfile) == "" {
+			return appArmor{}, fmt.Errorf("appArmorProfile.localhostProfile is required with type Localhost")
+		}
+		return appArmor{localProfile(*p.LocalhostProfile), v1.DeprecatedAppArmorBetaProfileNamePrefix + *p.LocalhostProfile}, nil
+	}
+	return appArmor{}, fmt.Errorf("appArmorProfile.type %q is not known, want RuntimeDefault, Unconfined or Localhost", p.Type)
+}
+
+// annotatedAppArmor reads the annotation that was used before the field. An API
+// server copies it to the field; only pods of another source still need it
+// (KEP-24).
+func annotatedAppArmor(pod *v1.Pod, name string) *v1.AppArmorProfile {
+	source := pod.Annotations["kubernetes.io/config.source"]
+	value, ok := pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name]
+	if !ok || value == "" || source == "" || source == "api" {
+		return nil
+	}
+	switch local, isLocal := strings.CutPrefix(value, v1.DeprecatedAppArmorBetaProfileNamePrefix); {
+	case isLocal:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local}
+	case value == v1.DeprecatedAppArmorBetaProfileRuntimeDefault:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
+	case value == v1.DeprecatedAppArmorBetaProfileNameUnconfined:
+		return &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeUnconfined}
+	}
+	// Not a profile: refused as a type, rather than to run unconfined.
+	return &v1.AppArmorProfile{Type: v1.AppArmorProfileType(value)}
+}
