@@ -37,9 +37,10 @@ func (t EventType) String() string {
 }
 
 // Event is a runtime's word that something happened in a pod. It is a hint to
-// look again, and not more: runtimes drop, repeat, delay and reorder events, and
-// what an event says of a container may not be true any more
-// (kubernetes #121003, KEP-3386). It therefore carries no status.
+// look again, and not more: runtimes drop, repeat, delay and reorder events,
+// containerd keeps those that nobody has read for the next stream, and what an
+// event says of a container may not be true any more (kubernetes #121003,
+// KEP-3386). It therefore carries no status.
 type Event struct {
 	// PodUID, PodName and PodNamespace name the pod. They are empty if the runtime
 	// did not say: then ContainerID has to be known already, or all pods looked at.
