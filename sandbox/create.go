@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -37,10 +38,14 @@ type Created struct {
 //     a sandbox that was made too late and hand it over when asked again. Only
 //     after RunnerConfig.ReservedTries refusals is that attempt given up.
 //
-// The error is one of the classes of package cri. Try again after a pause.
+// A pod that is ended while an attempt is in doubt may still get that sandbox: as
+// with anything that comes up late, whoever looks at all pods of the runtime stops
+// it.
+//
+// Errors of the runtime have a class of package cri. Try again after a pause.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
-	if config.GetMetadata().GetUid() == "" {
-		return Created{}, errors.New("sandbox: Create: config.metadata.uid is empty")
+	if err := validate(config); err != nil {
+		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
 	}
 	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler}
 	a := r.begin(c.pod, config.Metadata.Attempt)
@@ -54,6 +59,18 @@ func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig
 	}
 	r.made(c.pod, created.Attempt)
 	return created, nil
+}
+
+// validate looks at what Create finds a sandbox by.
+func validate(config *runtimeapi.PodSandboxConfig) error {
+	uid := config.GetMetadata().GetUid()
+	switch label := config.GetLabels()[runtime.LabelPodUID]; {
+	case uid == "":
+		return errors.New("config.metadata.uid is empty")
+	case label != uid:
+		return fmt.Errorf("config.labels[%s] is %q, and not the UID in config.metadata, %q", runtime.LabelPodUID, label, uid)
+	}
+	return nil
 }
 
 // creation is one run of Create.

@@ -172,6 +172,29 @@ func TestCreate(t *testing.T) {
 	})
 }
 
+func TestCreateValidates(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		other, unnamed := podConfig(), podConfig()
+		other.Labels[runtime.LabelPodUID], unnamed.Metadata.Uid = "v", ""
+		for want, config := range map[string]*runtimeapi.PodSandboxConfig{
+			"metadata.uid is empty": nil, "config.metadata.uid": unnamed, runtime.LabelPodUID: other,
+		} {
+			if _, err := n.runner.Create(t.Context(), config, ""); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v; want an error that says %s", err, want)
+			}
+		}
+		r, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := podConfig()
+		config.LogDirectory = "/logs"
+		if _, err := r.Create(t.Context(), config, ""); err == nil || !strings.Contains(err.Error(), "read-only /logs") || n.Journal().Count() != 0 {
+			t.Errorf("without a log directory: %v\n%v", err, n.Journal())
+		}
+	})
+}
+
 // S1 (a)-(d): the runtime goes on after the client's time is up. Retries find the
 // name taken until the sandbox is there, and then adopt it.
 func TestS1_LateSuccess(t *testing.T) {
