@@ -13,6 +13,9 @@ import (
 type access struct {
 	mu     sync.Mutex
 	grants map[string]map[string]grant // by image ID and repository
+	// pulling counts the pulls with credentials under way, by repository: what they
+	// bring may be there before it has a grant.
+	pulling map[string]int
 }
 
 // grant is who may use an image under the name of one repository. It depends on
@@ -44,6 +47,23 @@ func (a *access) pulled(id, repository string, c Credential) {
 	a.grants[id][repository] = g
 }
 
+// begin notes that a pull with credentials is under way, until done is called.
+func (a *access) begin(repository string) (done func()) {
+	a.add(repository, 1)
+	return func() { a.add(repository, -1) }
+}
+
+func (a *access) add(repository string, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pulling == nil {
+		a.pulling = map[string]int{}
+	}
+	if a.pulling[repository] += n; a.pulling[repository] == 0 {
+		delete(a.pulling, repository)
+	}
+}
+
 // allows reports whether whoever has these credentials may use the image. Who
 // asks for it by its identifier asks for it from every repository.
 func (a *access) allows(id string, ref Reference, credentials []Credential) bool {
@@ -51,8 +71,10 @@ func (a *access) allows(id string, ref Reference, credentials []Credential) bool
 	defer a.mu.Unlock()
 	grants := a.grants[id]
 	if !strings.HasPrefix(id, ref.Pull) { // runtimes take the beginning for the whole
-		g, pulled := grants[ref.Repository]
-		return !pulled || g.allows(credentials)
+		if g, pulled := grants[ref.Repository]; pulled {
+			return g.allows(credentials)
+		}
+		return a.pulling[ref.Repository] == 0
 	}
 	for _, g := range grants {
 		if g.allows(credentials) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -69,6 +70,27 @@ func TestG4_AnImagePulledByAllIsOpenToAll(t *testing.T) {
 		}
 		if len(r.pulls) != 2 {
 			t.Errorf("pulls %v, want bob's and the one without a login", r.pulls)
+		}
+	})
+}
+
+// An image may be there a moment before it is known who may use it.
+func TestG4_AnImageJustPulledIsNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{password: "right", lag: time.Minute}
+		r.add("r.io/public:v1")
+		m := newTestManager(t, Config{Runtime: r})
+		go ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{loginSecret("s", "r.io", "bob", "right")}})
+		time.Sleep(time.Second)
+		if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second"}); !errors.Is(err, ErrImagePull) {
+			t.Errorf("without a secret: %v, want a pull that fails", err)
+		}
+		if err := ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "second"}); err != nil {
+			t.Errorf("another image: %v", err)
+		}
+		m.Wait()
+		if len(m.access.pulling) != 0 {
+			t.Errorf("left behind: %v", m.access.pulling)
 		}
 	})
 }

@@ -19,6 +19,9 @@
 // An image that a pod's secret has opened stays closed to pods without it, although
 // it is there (KEP-2535); see Config.ShareImages. This is remembered in memory.
 //
+// An image that is there costs one CRI call, one that is pulled costs three: it is
+// looked at once more, to return what was pulled.
+//
 // Credentials come from pull secrets alone. They are never printed, and errors of
 // a runtime that repeat them are handed on without.
 package image

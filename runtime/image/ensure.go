@@ -99,13 +99,25 @@ func (m *Manager) ensure(ctx context.Context, req Request, ref Reference, lease 
 	case !pull:
 		return img, nil
 	}
+	return m.pullAndInspect(ctx, req, ref, lease)
+}
+
+func (m *Manager) pullAndInspect(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
+	credentials, err := credentialsFor(req, ref)
+	if err != nil {
+		return nil, err
+	}
+	if len(credentials) > 0 {
+		defer m.access.begin(ref.Repository)()
+	}
 	began := time.Now()
-	used, err := m.pull(ctx, req, ref)
+	used, err := m.pull(ctx, req, ref, credentials)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
-	if img, err = m.inspect(ctx, req, ref, lease); err != nil {
+	img, err := m.inspect(ctx, req, ref, lease)
+	if err != nil {
 		return nil, err
 	}
 	if img == nil {

@@ -13,11 +13,7 @@ import (
 
 // pull pulls the image unless a failure of before still counts. It returns the
 // credential that worked.
-func (m *Manager) pull(ctx context.Context, req Request, ref Reference) (used Credential, err error) {
-	credentials, err := credentialsFor(req, ref)
-	if err != nil {
-		return Credential{}, err
-	}
+func (m *Manager) pull(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
 	key := retryKey{req.PodUID, ref.Pull, fingerprintOf(credentials...)}
 	if cause, at, wait := m.retries.check(key, time.Now()); wait {
 		return Credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}

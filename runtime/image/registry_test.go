@@ -19,6 +19,8 @@ import (
 // registry is a runtime with images and the registry it pulls from.
 type registry struct {
 	pullTime time.Duration
+	// lag is how long an image is there before its pull returns.
+	lag time.Duration
 	// stubborn pulls go on when their context has ended.
 	stubborn bool
 	// password, if set, is what a pull has to show.
@@ -65,6 +67,7 @@ func (r *registry) PullImage(ctx context.Context, req *runtimeapi.PullImageReque
 	if err := r.wait(ctx); err != nil {
 		return nil, err
 	}
+	defer time.Sleep(r.lag)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
