@@ -1,0 +1,88 @@
+package critest
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// NameStyle is what the runtime does when a sandbox or container is asked for
+// whose name (pod, namespace, UID and attempt, and the container's) it has.
+type NameStyle uint8
+
+const (
+	// NamesReserved refuses with an error that says for which ID the name is
+	// reserved, as containerd does. A name is reserved from the first moment of
+	// its creation until it is removed.
+	NamesReserved NameStyle = iota
+	// NamesReturned answers with the ID of the one that is there, as CRI-O
+	// does. While that one is still being created, the call fails and says so.
+	NamesReturned
+)
+
+// Config describes a runtime. The zero value is a runtime that works: it pulls
+// any image, keeps everything in memory and never fails.
+type Config struct {
+	// Dir is the directory below which the log files and the mounts of
+	// containers are real files: paths of the CRI messages that point elsewhere
+	// are kept in memory, and nothing that a message names, through whatever
+	// links, is touched outside it. Empty means that all of it stays in memory.
+	Dir string
+	// Names is the runtime's answer to a name that is taken.
+	Names NameStyle
+	// Images are on the node from the start.
+	Images []Image
+	// Registry is what can be pulled. Nil means that every image can, at once
+	// and without credentials; its content is then an [Image] of that name.
+	Registry []RemoteImage
+	// Programs are commands by name, for containers and ExecSync. They come
+	// before those of the command language.
+	Programs map[string]Program
+	// Latency is how long a method takes before it does anything. Methods that
+	// are not in it take no time.
+	Latency map[Method]time.Duration
+	// PodCIDRs are what sandboxes get addresses from, one of each; the first
+	// one's is the pod's address. Default: 10.88.0.0/16.
+	PodCIDRs []netip.Prefix
+	// Handlers are the runtime handlers known besides "".
+	Handlers []string
+	// Name and Version are what Version answers. Default: critest, 2.0.0.
+	Name, Version string
+	// CgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
+	CgroupDriver runtimeapi.CgroupDriver
+	// NoEvents leaves GetContainerEvents unimplemented, as containerd 1.6 does.
+	NoEvents bool
+	// ContainersInSandboxStatus makes PodSandboxStatus tell the statuses of
+	// the sandbox's containers and a timestamp, as CRI-O does. containerd does not.
+	ContainersInSandboxStatus bool
+}
+
+// withDefaults checks a config and fills in what is unset. It does not keep
+// the maps and slices of the caller to itself, nor write to them.
+func (c Config) withDefaults() (Config, error) {
+	if c.Names > NamesReturned {
+		return c, fmt.Errorf("critest: Config.Names: unknown style %d", c.Names)
+	}
+	for m := range c.Latency {
+		if !m.known() {
+			return c, fmt.Errorf("critest: Config.Latency: unknown method %q", m)
+		}
+	}
+	if len(c.PodCIDRs) == 0 {
+		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
+	}
+	for i, p := range c.PodCIDRs {
+		if !p.IsValid() {
+			return c, fmt.Errorf("critest: Config.PodCIDRs[%d] is not a prefix", i)
+		}
+	}
+	if c.Name == "" {
+		c.Name = "critest"
+	}
+	if c.Version == "" {
+		c.Version = "2.0.0"
+	}
+	return c, nil
+}
