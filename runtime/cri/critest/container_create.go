@@ -57,7 +57,7 @@ func (s service) reserveContainer(c *container, sandboxID string) (existing stri
 		return "", status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
 	}
 	if !c.sandbox.ready() {
-		return "", status.Errorf(codes.Unknown, "sandbox container %q is not running", sandboxID)
+		return "", status.Errorf(s.cfg.Like.notRunning(), "sandbox container %q is not running", sandboxID)
 	}
 	c.id = s.newID()
 	return s.reserve("container", c.name, c.id)

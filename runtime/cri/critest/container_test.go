@@ -251,8 +251,8 @@ func TestStatsOfASandbox(t *testing.T) {
 }
 
 func TestContainersInSandboxStatus(t *testing.T) {
-	for _, in := range []bool{false, true} {
-		onBubble(t, Config{ContainersInSandboxStatus: in}, func(n *node) {
+	for like, in := range map[Model]bool{Containerd2: false, CRIO: true} {
+		onBubble(t, Config{Like: like}, func(n *node) {
 			sandbox, _ := n.runs("uid", "serve")
 			resp, err := n.rt.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
 			n.ok(err)

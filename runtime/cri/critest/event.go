@@ -138,7 +138,7 @@ func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, 
 // GetContainerEvents streams events as they happen. The header goes out at
 // once: a client that has it will miss nothing that happens from then on.
 func (s service) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	if s.cfg.NoEvents {
+	if s.cfg.Like == Containerd16 {
 		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")
 	}
 	es := s.events.subscribe()

@@ -49,9 +49,9 @@ func (n *node) creation(m Method) func(ctx context.Context) (string, error) {
 // afterwards the second style of runtimes gives back what has been made.
 func TestS1_LateSuccessReservesTheName(t *testing.T) {
 	for _, method := range []Method{RunPodSandbox, CreateContainer} {
-		for _, style := range []NameStyle{NamesReserved, NamesReturned} {
-			t.Run(string(method)+[]string{" reserved", " returned"}[style], func(t *testing.T) {
-				onBubble(t, Config{Names: style}, func(n *node) {
+		for _, style := range []Model{Containerd2, Containerd16, CRIO} {
+			t.Run(string(method)+[]string{" containerd 2", " containerd 1.6", " CRI-O"}[style], func(t *testing.T) {
+				onBubble(t, Config{Like: style}, func(n *node) {
 					act := n.creation(method)
 					gate := NewGate()
 					n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: gate, Deaf: true})
@@ -61,7 +61,7 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 					n.code(err, codes.DeadlineExceeded)
 					before := len(n.sandboxes()) + len(n.containers())
 					_, err = act(n.Context())
-					n.code(err, codes.Unknown)
+					n.code(err, style.nameTaken())
 					if !strings.Contains(err.Error(), "reserv") || gate.Waiting() != 1 {
 						n.Errorf("while it hangs: %v, %d wait", err, gate.Waiting())
 					}
@@ -72,9 +72,9 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 					}
 					id, err := act(n.Context())
 					switch style {
-					case NamesReserved:
-						n.code(err, codes.Unknown)
-					case NamesReturned:
+					default:
+						n.code(err, style.nameTaken())
+					case CRIO:
 						n.ok(err)
 						if n.sandbox(id) == nil && n.container(id) == nil {
 							n.Errorf("%s is not what was made", id)
@@ -179,7 +179,7 @@ func TestC2_F4_NameHeldForNothing(t *testing.T) {
 		sandbox := n.newSandbox("uid")
 		free := n.HoldName("app_web_default_uid_0")
 		_, err := n.tryContainer(n.Context(), sandbox, "uid", 0, "serve")
-		n.code(err, codes.Unknown)
+		n.code(err, codes.FailedPrecondition)
 		if len(n.containers()) != 0 {
 			n.Error("the holder is listed")
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,10 @@ func completeName(name string) string {
 	}
 	return name
 }
+
+// reference is what a complete name looks like: registry, repository, tag and digest.
+var reference = regexp.MustCompile(
+	`^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$`)
 
 // repository is a complete name without tag and digest.
 func repository(name string) string {

@@ -15,8 +15,8 @@ import (
 // the node. A pull whose caller goes leaves nothing.
 func (s service) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	ref := req.GetImage().GetImage()
-	if ref == "" {
-		return nil, status.Error(codes.InvalidArgument, "failed to parse image reference \"\": invalid reference format")
+	if !reference.MatchString(completeName(ref)) {
+		return nil, status.Errorf(codes.Unknown, "failed to parse image reference %q: invalid reference format", ref)
 	}
 	remote, err := s.find(ref, req.GetAuth())
 	if err != nil {

@@ -25,8 +25,8 @@ func (r *Runtime) reserve(kind, name, id string) (existing string, _ error) {
 		r.names[name] = id
 		return "", nil
 	}
-	if r.cfg.Names == NamesReserved {
-		return "", status.Errorf(codes.Unknown, "failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, holder)
+	if r.cfg.Like != CRIO {
+		return "", status.Errorf(r.cfg.Like.nameTaken(), "failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, holder)
 	}
 	if r.sandboxes[holder] == nil && r.containers[holder] == nil {
 		return "", status.Errorf(codes.Unknown, "error reserving %s name %s for id %s: name is reserved", kind, name, id)

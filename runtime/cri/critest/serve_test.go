@@ -132,7 +132,7 @@ func TestNewValidates(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	for field, cfg := range map[string]Config{
 		"Config.Dir":                  {Dir: file},
-		"Config.Names":                {Names: 9},
+		"Config.Like":                 {Like: 9},
 		"Config.Images[1].Name":       {Images: []Image{{Name: "a"}, {}}},
 		"Config.Registry[0].Name":     {Registry: []RemoteImage{{}}},
 		"Config.Registry[0].PullTime": {Registry: []RemoteImage{{Image: Image{Name: "a"}, PullTime: -1}}},
