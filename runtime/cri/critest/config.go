@@ -36,6 +36,9 @@ type Config struct {
 	Handlers []string
 	// Name and Version are what Version answers. Default: critest, 2.0.0.
 	Name, Version string
+	// JournalLimit is how many calls the journal keeps, the last ones: for a
+	// runtime that stands alone for long. 0 keeps all.
+	JournalLimit int
 	// CgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
 	CgroupDriver runtimeapi.CgroupDriver
 }
@@ -45,6 +48,9 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	if c.Like > CRIO {
 		return c, fmt.Errorf("critest: Config.Like: unknown model %d", c.Like)
+	}
+	if c.JournalLimit < 0 {
+		return c, fmt.Errorf("critest: Config.JournalLimit is negative: %d", c.JournalLimit)
 	}
 	for m := range c.Latency {
 		if !m.known() {

@@ -2,7 +2,7 @@ package critest
 
 import (
 	"maps"
-	"path"
+	"path/filepath"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -46,7 +46,7 @@ func (c *container) logPath() string {
 	if c.sandbox.config.GetLogDirectory() == "" || c.config.GetLogPath() == "" {
 		return ""
 	}
-	return path.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
+	return filepath.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
 }
 
 // stopSignal is what the container, or its image, wants to be stopped with.

@@ -30,6 +30,7 @@ type broker struct {
 	unheard []event // nobody was listening
 	faults  []*EventInjected
 	held    []event // reordered: they wait for the next one
+	random  *chance
 }
 
 // An eventStream is one listener. Its queue has no limit: a slow listener
@@ -75,7 +76,7 @@ func (b *broker) publish(msg *runtimeapi.ContainerEventResponse, who subject) {
 // deliver must be called with mu held.
 func (b *broker) deliver(e event) {
 	if len(b.streams) == 0 {
-		b.unheard = append(b.unheard, e)
+		b.unheard = slices.DeleteFunc(append(b.unheard, e), stale)
 	}
 	for _, es := range b.streams {
 		es.queue = append(es.queue, event{due: e.due, msg: proto.CloneOf(e.msg)})
@@ -83,17 +84,14 @@ func (b *broker) deliver(e event) {
 	}
 }
 
+func stale(e event) bool { return time.Since(e.due) >= keepEvents }
+
 // subscribe gives the first listener what nobody has heard yet.
 func (b *broker) subscribe() *eventStream {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	es := &eventStream{wake: make(chan struct{}, 1)}
-	for _, e := range b.unheard {
-		if time.Since(e.due) < keepEvents {
-			es.queue = append(es.queue, e)
-		}
-	}
-	b.unheard = nil
+	es.queue, b.unheard = slices.DeleteFunc(b.unheard, stale), nil
 	b.streams = append(b.streams, es)
 	es.notify()
 	return es

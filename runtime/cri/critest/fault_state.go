@@ -82,7 +82,8 @@ func (r *Runtime) Hide(id string, from View) (show func()) {
 
 // Remove removes a container, a sandbox with all that is in it, or an image,
 // by ID or an image by name, as an administrator does who does not ask the
-// agent. Processes are killed and events sent, no call is in the journal.
+// agent. Processes are killed and events sent, no call is in the journal. It
+// waits for a container that is stubborn to SIGKILL.
 func (r *Runtime) Remove(id string) error {
 	s := service{Runtime: r}
 	if c := r.container(id); c != nil {

@@ -24,7 +24,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		return nil, status.Errorf(codes.Internal, "critest: %T is not a message", req)
 	}
 	call := r.begin(methodOf(info.FullMethod), msg)
-	f := r.strike(call)
+	f := r.strike(&call.Call)
 	resp, err := r.perform(ctx, call.Method, f, func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err != nil {
 		resp, err = nil, asStatus(err)
@@ -120,7 +120,7 @@ func asStatus(err error) error {
 // last, and faults on GetContainerEvents strike before they begin.
 func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	call := r.begin(methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
-	f := r.strike(call)
+	f := r.strike(&call.Call)
 	_, err := r.perform(ss.Context(), call.Method, f, func(ctx context.Context) (any, error) {
 		return nil, handle(srv, boundedStream{ss, ctx})
 	})

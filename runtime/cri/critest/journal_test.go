@@ -138,3 +138,20 @@ func TestOnCall(t *testing.T) {
 		}
 	})
 }
+
+func TestJournalLimit(t *testing.T) {
+	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
+		gate := NewGate()
+		n.inject(Fault{Match: Match{Method: Version}, Hang: gate})
+		go func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }()
+		synctest.Wait()
+		for range 5 {
+			n.sandboxes()
+		}
+		gate.Open()
+		synctest.Wait()
+		if j := n.Journal(); len(j) != 3 || j[0].N != 4 || j[2].N != 6 || j.Count(ListPodSandbox) != 3 {
+			n.Errorf("%v", j)
+		}
+	})
+}

@@ -76,3 +76,29 @@ func TestRandomHasLimits(t *testing.T) {
 		}
 	})
 }
+
+func TestRandomEvents(t *testing.T) {
+	run := func(c Random) (told []string) {
+		onBubble(t, Config{}, func(n *node) {
+			n.ok(n.SetRandom(c))
+			events := n.events()
+			for i := range 20 {
+				n.newSandbox(fmt.Sprint("uid", i))
+			}
+			time.Sleep(time.Minute)
+			got, err := events()
+			n.ok(err)
+			for _, e := range got {
+				told = append(told, e.GetPodSandboxStatus().GetMetadata().GetUid()+e.GetContainerEventType().String())
+			}
+		})
+		return told
+	}
+	plain, first, again := run(Random{}), run(Random{Seed: 3, EventRate: 0.5}), run(Random{Seed: 3, EventRate: 0.5})
+	if len(plain) != 40 || slices.Equal(plain, first) || !slices.Equal(first, again) {
+		t.Errorf("%d events without, %d and %d with a seed", len(plain), len(first), len(again))
+	}
+	if len(run(Random{Seed: 3, EventRate: 1, Budget: 2})) < 38 {
+		t.Error("the budget does not count for events")
+	}
+}

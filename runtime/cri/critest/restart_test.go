@@ -45,14 +45,16 @@ func TestF8_FatesOfARestart(t *testing.T) {
 }
 
 func TestF8_SandboxGone(t *testing.T) {
-	onBubble(t, Config{}, func(n *node) {
-		n.runs("uid", "serve")
-		n.ok(n.Restart(Restart{Sandboxes: Gone, Containers: Gone}))
-		if len(n.sandboxes())+len(n.containers()) != 0 {
-			n.Error("something is left")
-		}
-		n.runs("uid", "serve") // the names are free
-	})
+	for _, containers := range []Fate{Kept, Gone} {
+		onBubble(t, Config{}, func(n *node) {
+			n.runs("uid", "serve")
+			n.ok(n.Restart(Restart{Sandboxes: Gone, Containers: containers}))
+			if len(n.sandboxes())+len(n.containers()) != 0 {
+				n.Error("something is left")
+			}
+			n.runs("uid", "serve") // the names are free
+		})
+	}
 }
 
 func TestF8_CallsInFlight(t *testing.T) {

@@ -70,6 +70,7 @@ func New(cfg Config) (*Runtime, error) {
 		images:     images,
 		conditions: ready(),
 	}
+	r.journal.limit = cfg.JournalLimit
 	if r.host, err = openHost(cfg.Dir); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package critest
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -15,8 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"net"
 )
 
 func TestServeUnixSocket(t *testing.T) {
@@ -133,6 +132,7 @@ func TestNewValidates(t *testing.T) {
 	for field, cfg := range map[string]Config{
 		"Config.Dir":                  {Dir: file},
 		"Config.Like":                 {Like: 9},
+		"Config.JournalLimit":         {JournalLimit: -1},
 		"Config.Images[1].Name":       {Images: []Image{{Name: "a"}, {}}},
 		"Config.Registry[0].Name":     {Registry: []RemoteImage{{}}},
 		"Config.Registry[0].PullTime": {Registry: []RemoteImage{{Image: Image{Name: "a"}, PullTime: -1}}},
