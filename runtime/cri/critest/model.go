@@ -4,13 +4,13 @@ import "google.golang.org/grpc/codes"
 
 // Model is a runtime to be like, where runtimes differ and agents notice.
 //
-//	                                    Containerd2         Containerd16  CRIO
-//	a name that is taken                FailedPrecondition  Unknown       the ID that has it
-//	GetContainerEvents                  yes                 no            yes
-//	stop of a container not there       success             NotFound      success
-//	ExecSync in one that has exited     Unknown             NotFound      Unknown
-//	CreateContainer in a stopped sandbox Unknown            NotFound      Unknown
-//	containers in PodSandboxStatus      no                  no            yes
+//	                                      Containerd2         Containerd16  CRIO
+//	a name that is taken                  FailedPrecondition  Unknown       the ID that has it
+//	GetContainerEvents                    yes                 no            yes
+//	stop of a container that is not there success             NotFound      success
+//	exec in a container that has exited   Unknown             NotFound      Unknown
+//	create in a stopped sandbox           Unknown             NotFound      Unknown
+//	containers in PodSandboxStatus        no                  no            yes
 //
 // What is said of containerd is compared with 2.4 and 1.6 by the project's
 // end-to-end tests; what is said of CRI-O is taken from its issues (cri-o
