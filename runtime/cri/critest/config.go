@@ -2,7 +2,9 @@ package critest
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -43,8 +45,8 @@ type Config struct {
 	CgroupDriver runtimeapi.CgroupDriver
 }
 
-// withDefaults checks a config and fills in what is unset. It does not keep
-// the maps and slices of the caller to itself, nor write to them.
+// withDefaults checks a config, fills in what is unset and copies what the
+// caller could still change.
 func (c Config) withDefaults() (Config, error) {
 	if c.Like > CRIO {
 		return c, fmt.Errorf("critest: Config.Like: unknown model %d", c.Like)
@@ -57,6 +59,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("critest: Config.Latency: unknown method %q", m)
 		}
 	}
+	c.Latency, c.Programs = maps.Clone(c.Latency), maps.Clone(c.Programs)
+	c.PodCIDRs, c.Handlers = slices.Clone(c.PodCIDRs), slices.Clone(c.Handlers)
 	if len(c.PodCIDRs) == 0 {
 		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
 	}

@@ -84,7 +84,7 @@
 // [Runtime.Inject] strikes calls, chosen by method, pod, container or anything
 // else, some times or always; [Runtime.InjectEvent] strikes events.
 //
-//	F1  hang until released                 Fault{Hang: gate}; with Deaf it succeeds late
+//	F1  hang until released                 Fault{Hang: new(Gate)}; with Deaf it succeeds late
 //	F2  done, but answered with an error    Fault{When: After, Err: err}
 //	F3  refused before any effect           Fault{Err: err}
 //	F4  name reserved while half done       Fault{When: Midway, Hang: gate}, Runtime.HoldName

@@ -17,7 +17,7 @@ func TestF1_HangThatHonoursItsContext(t *testing.T) {
 		t.Run(string(method), func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				act := n.creation(method)
-				n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: NewGate()})
+				n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: new(Gate)})
 				ctx, cancel := context.WithTimeout(n.Context(), 4*time.Minute)
 				defer cancel()
 				took := after(func() {
@@ -53,7 +53,7 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 			t.Run(string(method)+[]string{" containerd 2", " containerd 1.6", " CRI-O"}[style], func(t *testing.T) {
 				onBubble(t, Config{Like: style}, func(n *node) {
 					act := n.creation(method)
-					gate := NewGate()
+					gate := new(Gate)
 					n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: gate, Deaf: true})
 					ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 					defer cancel()
@@ -107,7 +107,7 @@ func TestF1_LateStart(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox := n.newSandbox("uid")
 		id := n.newContainer(sandbox, "uid", "sleep", "1000")
-		gate := NewGate()
+		gate := new(Gate)
 		n.inject(Fault{Match: Match{Method: StartContainer}, Hang: gate, Deaf: true})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
@@ -205,7 +205,7 @@ func TestF10_ExecHangsOrFails(t *testing.T) {
 			_, err := n.rt.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: script("cat /hook"), Timeout: 5})
 			return err
 		}
-		n.inject(Fault{Match: Match{Method: ExecSync, Command: "cat /hook"}, Hang: NewGate()})
+		n.inject(Fault{Match: Match{Method: ExecSync, Command: "cat /hook"}, Hang: new(Gate)})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Hour)
 		defer cancel()
 		if took := after(func() { n.code(exec(ctx), codes.DeadlineExceeded) }); took != time.Hour {
@@ -231,7 +231,7 @@ func TestW2_F13_PullHangs(t *testing.T) {
 			return resp.GetImage() != nil
 		}
 		for _, deaf := range []bool{false, true} {
-			gate := NewGate()
+			gate := new(Gate)
 			n.inject(Fault{Match: Match{Method: PullImage, Image: "big"}, When: Midway, Hang: gate, Deaf: deaf})
 			ctx, cancel := context.WithCancel(n.Context())
 			time.AfterFunc(time.Minute, cancel)

@@ -54,7 +54,9 @@ func digest(parts ...string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// withDefaults is a copy that the caller has no hold on.
 func (i Image) withDefaults() Image {
+	i.Entrypoint, i.Cmd, i.Env = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env)
 	i.Name = completeName(i.Name)
 	i.ID = cmp.Or(i.ID, digest("image", i.Name))
 	i.Digest = cmp.Or(i.Digest, digest("manifest", i.Name))
@@ -130,7 +132,7 @@ func newImageStore(cfg Config) (imageStore, error) {
 		case i.PullTime < 0:
 			return s, fmt.Errorf("critest: Config.Registry[%d].PullTime is negative", n)
 		}
-		i.Image = i.Image.withDefaults()
+		i.Image, i.Credentials = i.Image.withDefaults(), cloneAuth(i.Credentials)
 		s.remote[i.Name] = i
 	}
 	return s, nil

@@ -65,10 +65,15 @@ func (r *Runtime) SetCredentials(image string, credentials ...*runtimeapi.AuthCo
 	if !ok {
 		return fmt.Errorf("critest: image %q is not in Config.Registry", image)
 	}
-	remote.Credentials = nil
-	for _, a := range credentials {
-		remote.Credentials = append(remote.Credentials, proto.CloneOf(a))
-	}
+	remote.Credentials = cloneAuth(credentials)
 	r.images.remote[name] = remote
 	return nil
+}
+
+func cloneAuth(credentials []*runtimeapi.AuthConfig) []*runtimeapi.AuthConfig {
+	var clones []*runtimeapi.AuthConfig
+	for _, a := range credentials {
+		clones = append(clones, proto.CloneOf(a))
+	}
+	return clones
 }

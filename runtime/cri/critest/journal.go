@@ -192,8 +192,11 @@ func mask(a *runtimeapi.AuthConfig) {
 // OnCall calls f after every call has had its effect and before its caller
 // gets the answer, with the number of calls that have ended so far. f runs in
 // the call's goroutine and may use the runtime's methods. The function that
-// OnCall returns ends this.
+// OnCall returns ends this. A nil f is never called.
 func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
+	if f == nil {
+		return func() {}
+	}
 	w := &watcher{f: f}
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
@@ -211,7 +214,7 @@ func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
 func (r *Runtime) CrashAfter(k int, crash func()) {
 	var seen atomic.Int64
 	r.OnCall(func(int, Call) {
-		if seen.Add(1) == int64(k) {
+		if seen.Add(1) == int64(k) && crash != nil {
 			crash()
 		}
 	})

@@ -141,7 +141,7 @@ func TestOnCall(t *testing.T) {
 
 func TestJournalLimit(t *testing.T) {
 	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
-		gate := NewGate()
+		gate := new(Gate)
 		n.inject(Fault{Match: Match{Method: Version}, Hang: gate})
 		go func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }()
 		synctest.Wait()

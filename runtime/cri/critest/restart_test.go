@@ -61,7 +61,7 @@ func TestF8_CallsInFlight(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("uid", script(deaf)...)
 		events := n.events()
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: NewGate(), Deaf: true})
+		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: new(Gate), Deaf: true})
 		results := make(chan error, 2)
 		go func() { results <- n.stopIt(n.Context(), id, 1000) }()
 		go func() {

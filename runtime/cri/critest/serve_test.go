@@ -93,7 +93,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		n := &node{T: t, Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn)}
 		_, id := n.runs("uid", script(deaf)...)
 		n.ok(n.SetStubborn(id, Stubborn{Kill: true}))
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Hang: NewGate(), Deaf: true})
+		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Hang: new(Gate), Deaf: true})
 		results := make(chan error, 3)
 		go func() { results <- n.stopIt(context.Background(), id, 1000) }()
 		go func() {
