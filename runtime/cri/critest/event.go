@@ -54,6 +54,10 @@ func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
 	}
 	r.mu.Lock()
+	if r.isUnclaimed(id) {
+		r.mu.Unlock()
+		return
+	}
 	if sb := r.sandboxes[sandboxID]; sb != nil {
 		msg.PodSandboxStatus = sb.status()
 	}

@@ -59,30 +59,81 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 					defer cancel()
 					_, err := act(ctx)
 					n.code(err, codes.DeadlineExceeded)
-					before := len(n.sandboxes()) + len(n.containers())
-					_, err = act(n.Context())
-					n.code(err, style.nameTaken())
-					if !strings.Contains(err.Error(), "reserv") || gate.Waiting() != 1 {
-						n.Errorf("while it hangs: %v, %d wait", err, gate.Waiting())
-					}
-					gate.Open()
-					synctest.Wait()
-					if got := len(n.sandboxes()) + len(n.containers()); got != before+1 {
-						n.Errorf("%d things are there, want %d", got, before+1)
-					}
-					id, err := act(n.Context())
-					switch style {
-					default:
-						n.code(err, style.nameTaken())
-					case CRIO:
-						n.ok(err)
-						if n.sandbox(id) == nil && n.container(id) == nil {
-							n.Errorf("%s is not what was made", id)
-						}
-					}
+					n.wantSecond(act, style, gate)
 				})
 			})
 		}
+	}
+}
+
+// wantSecond asks for the same once more, while the first is being made and
+// when it has been.
+func (n *node) wantSecond(act func(context.Context) (string, error), style Model, gate *Gate) {
+	n.Helper()
+	before := len(n.sandboxes()) + len(n.containers())
+	ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
+	defer cancel()
+	events := n.events()
+	_, err := act(ctx)
+	if style == CRIO {
+		n.code(err, codes.DeadlineExceeded)
+	} else if n.code(err, style.nameTaken()); !strings.Contains(err.Error(), "is reserved for") {
+		n.Errorf("%v", err)
+	}
+	if gate.Waiting() != 1 {
+		n.Errorf("%d are being made", gate.Waiting())
+	}
+	gate.Open()
+	synctest.Wait()
+	shown := len(n.sandboxes()) + len(n.containers()) - before
+	id, err := act(n.Context())
+	if style != CRIO {
+		n.code(err, style.nameTaken())
+		if shown != 1 {
+			n.Errorf("%d are there", shown)
+		}
+		return
+	}
+	n.ok(err)
+	for _, e := range first(events()) {
+		if e.GetContainerId() == id {
+			n.Errorf("it was told before it was asked for: %v", e.GetContainerEventType())
+		}
+	}
+	if now := len(n.sandboxes()) + len(n.containers()) - before; shown != 0 || now != 1 {
+		n.Errorf("%d are shown before it is asked for, %d then", shown, now)
+	}
+	if again, err := act(n.Context()); err != nil || again != id {
+		n.Errorf("then it is %s: %v", again, err)
+	}
+}
+
+func first[T any](v T, _ error) T { return v }
+
+// A request that waits for the first one gets it, or learns that it failed.
+func TestS1_WaitingForTheFirst(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		onBubble(t, Config{Like: CRIO}, func(n *node) {
+			f := Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Delay: time.Minute}
+			if fails {
+				f.Err = status.Error(codes.Unknown, "no network")
+			}
+			n.inject(f)
+			first := make(chan string, 1)
+			go func() {
+				id, _ := n.trySandbox(n.Context(), "uid")
+				first <- id
+			}()
+			time.Sleep(time.Second)
+			second, err := n.trySandbox(n.Context(), "uid")
+			if got := <-first; got != second || (err != nil) != fails || (got == "") != fails {
+				n.Errorf("first %q, second %q, %v", got, second, err)
+			}
+			n.newSandbox("uid")
+			if len(n.sandboxes()) != 1 {
+				n.Errorf("%d sandboxes", len(n.sandboxes()))
+			}
+		})
 	}
 }
 

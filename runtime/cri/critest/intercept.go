@@ -65,6 +65,7 @@ func (r *Runtime) perform(ctx context.Context, m Method, f *Fault, handle func(c
 // bounded is a context that also ends with the runtime's process. A deaf one
 // does not end with the caller's.
 func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, callerKey{}, ctx)
 	if deaf {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -74,6 +75,14 @@ func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(epoch, func() { cancel(errAway) })
 	return ctx, func() { stop(); cancel(nil) }
+}
+
+type callerKey struct{}
+
+// callerHasGone reports whether the caller of a deaf call has given up.
+func callerHasGone(ctx context.Context) bool {
+	caller, ok := ctx.Value(callerKey{}).(context.Context)
+	return ok && caller.Err() != nil
 }
 
 // interrupted replaces an error by errAway if the runtime's end is its cause.

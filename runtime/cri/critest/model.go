@@ -25,7 +25,9 @@ const (
 	// Containerd16 has no events and tells less apart.
 	Containerd16
 	// CRIO answers a request for a name that is taken with the ID that has it.
-	// While that one is still being created, the call fails and says so.
+	// While that one is still being made, the request waits for it. What was made
+	// for a caller who had given up is not shown to anyone before it is asked for
+	// again. (CRI-O removes it if nobody does for a minute or two; critest does not.)
 	CRIO
 )
 

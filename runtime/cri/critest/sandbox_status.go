@@ -17,7 +17,7 @@ func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxS
 	defer s.mu.Unlock()
 	id := req.GetPodSandboxId()
 	sb := s.sandboxes[id]
-	if sb == nil || s.hidden[id]&InStatus != 0 {
+	if sb == nil || sb.unclaimed || s.hidden[id]&InStatus != 0 {
 		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)
 	}
 	resp := &runtimeapi.PodSandboxStatusResponse{Status: sb.status()}
