@@ -80,6 +80,7 @@ func (n *node) wantSecond(act func(context.Context) (string, error), style Model
 	} else if n.code(err, style.nameTaken()); !strings.Contains(err.Error(), "is reserved for") {
 		n.Errorf("%v", err)
 	}
+	synctest.Wait() // the runtime has learnt that the second caller went
 	if gate.Waiting() != 1 {
 		n.Errorf("%d are being made", gate.Waiting())
 	}

@@ -74,7 +74,9 @@ func (r *Runtime) await(ctx context.Context, kind, name string, pending <-chan s
 	select {
 	case <-pending:
 	case <-ctx.Done():
-		return "", ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err // it is shown to no caller who has gone
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
