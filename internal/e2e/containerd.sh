@@ -139,20 +139,37 @@ up() {
   die "containerd did not come up in $dir"
 }
 
-# down ends only processes that belong to the directory: containerd by its pid
-# file, shims by the socket on their command line, and the shims' children.
-down() {
-  local dir=$1 proc shim
-  [ ! -f "$dir/pid" ] || kill "$(cat "$dir/pid")" 2> /dev/null || true
-  sleep 1
+# shims prints the processes of the shims of a directory's containerd, which
+# they know by its socket.
+shims() {
+  local proc
   for proc in /proc/[0-9]*; do
-    shim=${proc#/proc/}
-    if tr '\0' ' ' < "$proc/cmdline" 2> /dev/null | grep -q -- "^[^ ]*containerd-shim[^ ]* .*-address $dir/containerd.sock"; then
-      xargs -r kill -9 < <(cat "$proc"/task/*/children 2> /dev/null) 2> /dev/null || true
-      kill -9 "$shim" 2> /dev/null || true
+    if { tr '\0' ' ' < "$proc/cmdline"; } 2> /dev/null | grep -- "^[^ ]*containerd-shim[^ ]* .*-address $1/containerd.sock" > /dev/null; then
+      echo "${proc#/proc/}"
     fi
   done
-  sleep 0.5
+}
+
+# down ends only processes that belong to the directory: containerd by its pid
+# file, its shims, and their children, which are the containers.
+down() {
+  local dir=$1 pid shim i
+  pid=$(cat "$dir/pid" 2> /dev/null || true)
+  if [ -n "$pid" ] && kill "$pid" 2> /dev/null; then
+    for ((i = 0; i < 100; i++)); do
+      kill -0 "$pid" 2> /dev/null || break
+      sleep 0.1
+    done
+    kill -9 "$pid" 2> /dev/null || true
+  fi
+  for shim in $(shims "$dir"); do
+    { cat "/proc/$shim"/task/*/children | xargs -r kill -9; } 2> /dev/null || true
+    kill -9 "$shim" 2> /dev/null || true
+  done
+  for ((i = 0; i < 50; i++)); do
+    [ -n "$(shims "$dir")" ] || break
+    sleep 0.1
+  done
   awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
   rm -rf "$dir"
 }

@@ -2,24 +2,12 @@ package critest
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
-
-// NameStyle is what the runtime does when a sandbox or container is asked for
-// whose name (pod, namespace, UID and attempt, and the container's) it has.
-type NameStyle uint8
-
-const (
-	// NamesReserved refuses with an error that says for which ID the name is
-	// reserved, as containerd does. A name is reserved from the first moment of
-	// its creation until it is removed.
-	NamesReserved NameStyle = iota
-	// NamesReturned answers with the ID of the one that is there, as CRI-O
-	// does. While that one is still being created, the call fails and says so.
-	NamesReturned
 )
 
 // Config describes a runtime. The zero value is a runtime that works: it pulls
@@ -30,8 +18,8 @@ type Config struct {
 	// are kept in memory, and nothing that a message names, through whatever
 	// links, is touched outside it. Empty means that all of it stays in memory.
 	Dir string
-	// Names is the runtime's answer to a name that is taken.
-	Names NameStyle
+	// Like is the runtime whose ways this one has.
+	Like Model
 	// Images are on the node from the start.
 	Images []Image
 	// Registry is what can be pulled. Nil means that every image can, at once
@@ -50,26 +38,29 @@ type Config struct {
 	Handlers []string
 	// Name and Version are what Version answers. Default: critest, 2.0.0.
 	Name, Version string
+	// JournalLimit is how many calls the journal keeps, the last ones: for a
+	// runtime that stands alone for long. 0 keeps all.
+	JournalLimit int
 	// CgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
 	CgroupDriver runtimeapi.CgroupDriver
-	// NoEvents leaves GetContainerEvents unimplemented, as containerd 1.6 does.
-	NoEvents bool
-	// ContainersInSandboxStatus makes PodSandboxStatus tell the statuses of
-	// the sandbox's containers and a timestamp, as CRI-O does. containerd does not.
-	ContainersInSandboxStatus bool
 }
 
-// withDefaults checks a config and fills in what is unset. It does not keep
-// the maps and slices of the caller to itself, nor write to them.
+// withDefaults checks a config, fills in what is unset and copies what the
+// caller could still change.
 func (c Config) withDefaults() (Config, error) {
-	if c.Names > NamesReturned {
-		return c, fmt.Errorf("critest: Config.Names: unknown style %d", c.Names)
+	if c.Like > CRIO {
+		return c, fmt.Errorf("critest: Config.Like: unknown model %d", c.Like)
+	}
+	if c.JournalLimit < 0 {
+		return c, fmt.Errorf("critest: Config.JournalLimit is negative: %d", c.JournalLimit)
 	}
 	for m := range c.Latency {
 		if !m.known() {
 			return c, fmt.Errorf("critest: Config.Latency: unknown method %q", m)
 		}
 	}
+	c.Latency, c.Programs = maps.Clone(c.Latency), maps.Clone(c.Programs)
+	c.PodCIDRs, c.Handlers = slices.Clone(c.PodCIDRs), slices.Clone(c.Handlers)
 	if len(c.PodCIDRs) == 0 {
 		c.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16")}
 	}

@@ -2,7 +2,7 @@ package critest
 
 import (
 	"maps"
-	"path"
+	"path/filepath"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -31,6 +31,7 @@ type container struct {
 	reason     string
 	message    string
 	resources  *runtimeapi.LinuxContainerResources
+	unclaimed  bool // made for a caller who had gone: CRI-O does not show it
 	starting   bool
 	removing   bool
 	running    bool  // the process lives, whatever the state says
@@ -46,7 +47,7 @@ func (c *container) logPath() string {
 	if c.sandbox.config.GetLogDirectory() == "" || c.config.GetLogPath() == "" {
 		return ""
 	}
-	return path.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
+	return filepath.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
 }
 
 // stopSignal is what the container, or its image, wants to be stopped with.

@@ -20,17 +20,19 @@ func (s service) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 		config: proto.CloneOf(req.GetConfig()),
 		exited: make(chan struct{}),
 	}
-	existing, err := s.reserveContainer(c, req.GetPodSandboxId())
+	taken, err := s.reserveContainer(c, req.GetPodSandboxId())
+	if taken.pending != nil {
+		taken.existing, err = s.await(ctx, "container", c.name, taken.pending)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if existing != "" {
-		return &runtimeapi.CreateContainerResponse{ContainerId: existing}, nil
+	if taken.existing != "" {
+		return &runtimeapi.CreateContainerResponse{ContainerId: taken.existing}, nil
 	}
-	if err := s.create(ctx, c); err != nil {
-		s.mu.Lock()
-		s.release(c.name, c.id)
-		s.mu.Unlock()
+	err = s.create(ctx, c)
+	s.settle(c.name, c.id, err)
+	if err != nil {
 		return nil, err
 	}
 	s.emit(c.id, c.sandbox.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
@@ -49,15 +51,15 @@ func checkContainer(req *runtimeapi.CreateContainerRequest) error {
 	return nil
 }
 
-func (s service) reserveContainer(c *container, sandboxID string) (existing string, _ error) {
+func (s service) reserveContainer(c *container, sandboxID string) (claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.sandbox = s.sandboxes[sandboxID]
 	if c.sandbox == nil {
-		return "", status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
+		return claim{}, status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
 	}
 	if !c.sandbox.ready() {
-		return "", status.Errorf(codes.Unknown, "sandbox container %q is not running", sandboxID)
+		return claim{}, status.Errorf(s.cfg.Like.notRunning(), "sandbox container %q is not running", sandboxID)
 	}
 	c.id = s.newID()
 	return s.reserve("container", c.name, c.id)
@@ -84,6 +86,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.log = &containerLog{host: s.host, path: c.logPath()}
 	c.state = runtimeapi.ContainerState_CONTAINER_CREATED
 	c.createdAt = time.Now().UnixNano()
+	c.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
 	c.resources = proto.CloneOf(c.config.GetLinux().GetResources())
 	if f := faultOf(ctx); f != nil {
 		c.stubborn = f.Stubborn

@@ -15,7 +15,7 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 	resp := &runtimeapi.ListContainersResponse{}
 	f := req.GetFilter()
 	for _, c := range s.containersOf(f.GetPodSandboxId()) {
-		if s.hidden[c.id]&InList != 0 ||
+		if c.unclaimed || s.hidden[c.id]&InList != 0 ||
 			f.GetId() != "" && f.GetId() != c.id ||
 			f.GetState() != nil && f.GetState().GetState() != c.state ||
 			!selects(f.GetLabelSelector(), c.config.GetLabels()) {

@@ -14,7 +14,7 @@ func (s service) ContainerStatus(_ context.Context, req *runtimeapi.ContainerSta
 	defer s.mu.Unlock()
 	id := req.GetContainerId()
 	c := s.containers[id]
-	if c == nil || s.hidden[id]&InStatus != 0 {
+	if c == nil || c.unclaimed || s.hidden[id]&InStatus != 0 {
 		return nil, errNoContainer(id)
 	}
 	resp := &runtimeapi.ContainerStatusResponse{Status: c.status()}

@@ -18,12 +18,18 @@ const (
 )
 
 // StopContainer sends the stop signal, waits for the timeout and kills. A
-// container that is unknown, created or exited is a success.
+// container that was not started or has exited is a success, and one that is not
+// there mostly, too.
 func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
-	if c := s.container(req.GetContainerId()); c != nil {
-		if err := s.stopContainer(ctx, c, seconds(req.GetTimeout())); err != nil {
-			return nil, err
-		}
+	c := s.container(req.GetContainerId())
+	switch {
+	case c == nil && s.cfg.Like == Containerd16:
+		return nil, errNoContainer(req.GetContainerId())
+	case c == nil:
+		return &runtimeapi.StopContainerResponse{}, nil
+	}
+	if err := s.stopContainer(ctx, c, seconds(req.GetTimeout())); err != nil {
+		return nil, err
 	}
 	return &runtimeapi.StopContainerResponse{}, nil
 }

@@ -30,6 +30,7 @@ type broker struct {
 	unheard []event // nobody was listening
 	faults  []*EventInjected
 	held    []event // reordered: they wait for the next one
+	random  *chance
 }
 
 // An eventStream is one listener. Its queue has no limit: a slow listener
@@ -53,6 +54,10 @@ func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
 	}
 	r.mu.Lock()
+	if r.isUnclaimed(id) {
+		r.mu.Unlock()
+		return
+	}
 	if sb := r.sandboxes[sandboxID]; sb != nil {
 		msg.PodSandboxStatus = sb.status()
 	}
@@ -75,7 +80,7 @@ func (b *broker) publish(msg *runtimeapi.ContainerEventResponse, who subject) {
 // deliver must be called with mu held.
 func (b *broker) deliver(e event) {
 	if len(b.streams) == 0 {
-		b.unheard = append(b.unheard, e)
+		b.unheard = slices.DeleteFunc(append(b.unheard, e), stale)
 	}
 	for _, es := range b.streams {
 		es.queue = append(es.queue, event{due: e.due, msg: proto.CloneOf(e.msg)})
@@ -83,17 +88,14 @@ func (b *broker) deliver(e event) {
 	}
 }
 
+func stale(e event) bool { return time.Since(e.due) >= keepEvents }
+
 // subscribe gives the first listener what nobody has heard yet.
 func (b *broker) subscribe() *eventStream {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	es := &eventStream{wake: make(chan struct{}, 1)}
-	for _, e := range b.unheard {
-		if time.Since(e.due) < keepEvents {
-			es.queue = append(es.queue, e)
-		}
-	}
-	b.unheard = nil
+	es.queue, b.unheard = slices.DeleteFunc(b.unheard, stale), nil
 	b.streams = append(b.streams, es)
 	es.notify()
 	return es
@@ -138,7 +140,7 @@ func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, 
 // GetContainerEvents streams events as they happen. The header goes out at
 // once: a client that has it will miss nothing that happens from then on.
 func (s service) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
-	if s.cfg.NoEvents {
+	if s.cfg.Like == Containerd16 {
 		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")
 	}
 	es := s.events.subscribe()

@@ -142,5 +142,5 @@ func (b *broker) strike(e event, who subject) *EventFault {
 		i.strikes++
 		return &i.fault
 	}
-	return nil
+	return b.random.eventFault(e.msg.GetContainerEventType(), who)
 }

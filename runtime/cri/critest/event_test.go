@@ -121,7 +121,7 @@ func TestEventFaultValidates(t *testing.T) {
 }
 
 func TestNoEvents(t *testing.T) {
-	onBubble(t, Config{NoEvents: true}, func(n *node) {
+	onBubble(t, Config{Like: Containerd16}, func(n *node) {
 		if _, err := n.events()(); status.Code(err) != codes.Unimplemented {
 			n.Errorf("%v", err)
 		}

@@ -80,19 +80,25 @@ type Fault struct {
 	Stubborn Stubborn
 }
 
-// A Gate holds calls until it opens.
+// A Gate holds calls until it opens. The zero value is closed. In a
+// testing/synctest bubble, make it inside.
 type Gate struct {
-	open    chan struct{}
-	once    sync.Once
 	mu      sync.Mutex
+	open    chan struct{} // made when it is first asked for
+	opened  bool
 	waiting int
 }
 
-// NewGate makes a closed gate. In a testing/synctest bubble, make it inside.
-func NewGate() *Gate { return &Gate{open: make(chan struct{})} }
-
 // Open lets everyone through, now and later.
-func (g *Gate) Open() { g.once.Do(func() { close(g.open) }) }
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened {
+		return
+	}
+	g.opened = true
+	close(g.passage())
+}
 
 // Waiting is the number of calls that wait at the gate.
 func (g *Gate) Waiting() int {
@@ -101,17 +107,27 @@ func (g *Gate) Waiting() int {
 	return g.waiting
 }
 
-func (g *Gate) count(d int) {
+// passage is closed when the gate opens. It must be called with mu held.
+func (g *Gate) passage() chan struct{} {
+	if g.open == nil {
+		g.open = make(chan struct{})
+	}
+	return g.open
+}
+
+// arrive counts a call that comes (1) or goes (-1).
+func (g *Gate) arrive(n int) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting += d
+	g.waiting += n
+	return g.passage()
 }
 
 func (g *Gate) wait(ctx context.Context) error {
-	g.count(1)
-	defer g.count(-1)
+	passage := g.arrive(1)
+	defer g.arrive(-1)
 	select {
-	case <-g.open:
+	case <-passage:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

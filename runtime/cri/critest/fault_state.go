@@ -21,8 +21,8 @@ func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.containers[id]
-	if c == nil {
-		return fmt.Errorf("critest: container %q: %w", id, errNoID)
+	if c == nil || edit == nil {
+		return fmt.Errorf("critest: container %q: %w, or no edit", id, errNoID)
 	}
 	st := c.status()
 	edit(st)
@@ -38,8 +38,8 @@ func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sb := r.sandboxes[id]
-	if sb == nil {
-		return fmt.Errorf("critest: sandbox %q: %w", id, errNoID)
+	if sb == nil || edit == nil {
+		return fmt.Errorf("critest: sandbox %q: %w, or no edit", id, errNoID)
 	}
 	st := sb.status()
 	had := proto.CloneOf(st.GetNetwork())
@@ -82,7 +82,8 @@ func (r *Runtime) Hide(id string, from View) (show func()) {
 
 // Remove removes a container, a sandbox with all that is in it, or an image,
 // by ID or an image by name, as an administrator does who does not ask the
-// agent. Processes are killed and events sent, no call is in the journal.
+// agent. Processes are killed and events sent, no call is in the journal. It
+// waits for a container that is stubborn to SIGKILL.
 func (r *Runtime) Remove(id string) error {
 	s := service{Runtime: r}
 	if c := r.container(id); c != nil {

@@ -17,7 +17,7 @@ func TestF1_HangThatHonoursItsContext(t *testing.T) {
 		t.Run(string(method), func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				act := n.creation(method)
-				n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: NewGate()})
+				n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: new(Gate)})
 				ctx, cancel := context.WithTimeout(n.Context(), 4*time.Minute)
 				defer cancel()
 				took := after(func() {
@@ -49,40 +49,92 @@ func (n *node) creation(m Method) func(ctx context.Context) (string, error) {
 // afterwards the second style of runtimes gives back what has been made.
 func TestS1_LateSuccessReservesTheName(t *testing.T) {
 	for _, method := range []Method{RunPodSandbox, CreateContainer} {
-		for _, style := range []NameStyle{NamesReserved, NamesReturned} {
-			t.Run(string(method)+[]string{" reserved", " returned"}[style], func(t *testing.T) {
-				onBubble(t, Config{Names: style}, func(n *node) {
+		for _, style := range []Model{Containerd2, Containerd16, CRIO} {
+			t.Run(string(method)+[]string{" containerd 2", " containerd 1.6", " CRI-O"}[style], func(t *testing.T) {
+				onBubble(t, Config{Like: style}, func(n *node) {
 					act := n.creation(method)
-					gate := NewGate()
+					gate := new(Gate)
 					n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: gate, Deaf: true})
 					ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 					defer cancel()
 					_, err := act(ctx)
 					n.code(err, codes.DeadlineExceeded)
-					before := len(n.sandboxes()) + len(n.containers())
-					_, err = act(n.Context())
-					n.code(err, codes.Unknown)
-					if !strings.Contains(err.Error(), "reserv") || gate.Waiting() != 1 {
-						n.Errorf("while it hangs: %v, %d wait", err, gate.Waiting())
-					}
-					gate.Open()
-					synctest.Wait()
-					if got := len(n.sandboxes()) + len(n.containers()); got != before+1 {
-						n.Errorf("%d things are there, want %d", got, before+1)
-					}
-					id, err := act(n.Context())
-					switch style {
-					case NamesReserved:
-						n.code(err, codes.Unknown)
-					case NamesReturned:
-						n.ok(err)
-						if n.sandbox(id) == nil && n.container(id) == nil {
-							n.Errorf("%s is not what was made", id)
-						}
-					}
+					n.wantSecond(act, style, gate)
 				})
 			})
 		}
+	}
+}
+
+// wantSecond asks for the same once more, while the first is being made and
+// when it has been.
+func (n *node) wantSecond(act func(context.Context) (string, error), style Model, gate *Gate) {
+	n.Helper()
+	before := len(n.sandboxes()) + len(n.containers())
+	ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
+	defer cancel()
+	events := n.events()
+	_, err := act(ctx)
+	if style == CRIO {
+		n.code(err, codes.DeadlineExceeded)
+	} else if n.code(err, style.nameTaken()); !strings.Contains(err.Error(), "is reserved for") {
+		n.Errorf("%v", err)
+	}
+	synctest.Wait() // the runtime has learnt that the second caller went
+	if gate.Waiting() != 1 {
+		n.Errorf("%d are being made", gate.Waiting())
+	}
+	gate.Open()
+	synctest.Wait()
+	shown := len(n.sandboxes()) + len(n.containers()) - before
+	id, err := act(n.Context())
+	if style != CRIO {
+		n.code(err, style.nameTaken())
+		if shown != 1 {
+			n.Errorf("%d are there", shown)
+		}
+		return
+	}
+	n.ok(err)
+	for _, e := range first(events()) {
+		if e.GetContainerId() == id {
+			n.Errorf("it was told before it was asked for: %v", e.GetContainerEventType())
+		}
+	}
+	if now := len(n.sandboxes()) + len(n.containers()) - before; shown != 0 || now != 1 {
+		n.Errorf("%d are shown before it is asked for, %d then", shown, now)
+	}
+	if again, err := act(n.Context()); err != nil || again != id {
+		n.Errorf("then it is %s: %v", again, err)
+	}
+}
+
+func first[T any](v T, _ error) T { return v }
+
+// A request that waits for the first one gets it, or learns that it failed.
+func TestS1_WaitingForTheFirst(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		onBubble(t, Config{Like: CRIO}, func(n *node) {
+			f := Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Delay: time.Minute}
+			if fails {
+				f.Err = status.Error(codes.Unknown, "no network")
+			}
+			n.inject(f)
+			first := make(chan string, 1)
+			go func() {
+				id, _ := n.trySandbox(n.Context(), "uid")
+				first <- id
+			}()
+			time.Sleep(time.Second)
+			second, err := n.trySandbox(n.Context(), "uid")
+			if got := <-first; got != second || (err != nil) != fails || (got == "") != fails {
+				n.Errorf("first %q, second %q, %v", got, second, err)
+			}
+			n.newSandbox("uid")
+			if len(n.sandboxes()) != 1 {
+				n.Errorf("%d sandboxes", len(n.sandboxes()))
+			}
+		})
 	}
 }
 
@@ -107,7 +159,7 @@ func TestF1_LateStart(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox := n.newSandbox("uid")
 		id := n.newContainer(sandbox, "uid", "sleep", "1000")
-		gate := NewGate()
+		gate := new(Gate)
 		n.inject(Fault{Match: Match{Method: StartContainer}, Hang: gate, Deaf: true})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
@@ -179,7 +231,7 @@ func TestC2_F4_NameHeldForNothing(t *testing.T) {
 		sandbox := n.newSandbox("uid")
 		free := n.HoldName("app_web_default_uid_0")
 		_, err := n.tryContainer(n.Context(), sandbox, "uid", 0, "serve")
-		n.code(err, codes.Unknown)
+		n.code(err, codes.FailedPrecondition)
 		if len(n.containers()) != 0 {
 			n.Error("the holder is listed")
 		}
@@ -205,7 +257,7 @@ func TestF10_ExecHangsOrFails(t *testing.T) {
 			_, err := n.rt.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: script("cat /hook"), Timeout: 5})
 			return err
 		}
-		n.inject(Fault{Match: Match{Method: ExecSync, Command: "cat /hook"}, Hang: NewGate()})
+		n.inject(Fault{Match: Match{Method: ExecSync, Command: "cat /hook"}, Hang: new(Gate)})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Hour)
 		defer cancel()
 		if took := after(func() { n.code(exec(ctx), codes.DeadlineExceeded) }); took != time.Hour {
@@ -231,7 +283,7 @@ func TestW2_F13_PullHangs(t *testing.T) {
 			return resp.GetImage() != nil
 		}
 		for _, deaf := range []bool{false, true} {
-			gate := NewGate()
+			gate := new(Gate)
 			n.inject(Fault{Match: Match{Method: PullImage, Image: "big"}, When: Midway, Hang: gate, Deaf: deaf})
 			ctx, cancel := context.WithCancel(n.Context())
 			time.AfterFunc(time.Minute, cancel)

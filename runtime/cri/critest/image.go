@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,9 @@ func digest(parts ...string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// withDefaults is a copy that the caller has no hold on.
 func (i Image) withDefaults() Image {
+	i.Entrypoint, i.Cmd, i.Env = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env)
 	i.Name = completeName(i.Name)
 	i.ID = cmp.Or(i.ID, digest("image", i.Name))
 	i.Digest = cmp.Or(i.Digest, digest("manifest", i.Name))
@@ -93,6 +96,10 @@ func completeName(name string) string {
 	return name
 }
 
+// reference is what a complete name looks like: registry, repository, tag and digest.
+var reference = regexp.MustCompile(
+	`^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$`)
+
 // repository is a complete name without tag and digest.
 func repository(name string) string {
 	name, _, _ = strings.Cut(name, "@")
@@ -125,7 +132,7 @@ func newImageStore(cfg Config) (imageStore, error) {
 		case i.PullTime < 0:
 			return s, fmt.Errorf("critest: Config.Registry[%d].PullTime is negative", n)
 		}
-		i.Image = i.Image.withDefaults()
+		i.Image, i.Credentials = i.Image.withDefaults(), cloneAuth(i.Credentials)
 		s.remote[i.Name] = i
 	}
 	return s, nil

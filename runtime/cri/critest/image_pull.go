@@ -15,8 +15,8 @@ import (
 // the node. A pull whose caller goes leaves nothing.
 func (s service) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	ref := req.GetImage().GetImage()
-	if ref == "" {
-		return nil, status.Error(codes.InvalidArgument, "failed to parse image reference \"\": invalid reference format")
+	if !reference.MatchString(completeName(ref)) {
+		return nil, status.Errorf(codes.Unknown, "failed to parse image reference %q: invalid reference format", ref)
 	}
 	remote, err := s.find(ref, req.GetAuth())
 	if err != nil {
@@ -65,10 +65,15 @@ func (r *Runtime) SetCredentials(image string, credentials ...*runtimeapi.AuthCo
 	if !ok {
 		return fmt.Errorf("critest: image %q is not in Config.Registry", image)
 	}
-	remote.Credentials = nil
-	for _, a := range credentials {
-		remote.Credentials = append(remote.Credentials, proto.CloneOf(a))
-	}
+	remote.Credentials = cloneAuth(credentials)
 	r.images.remote[name] = remote
 	return nil
+}
+
+func cloneAuth(credentials []*runtimeapi.AuthConfig) []*runtimeapi.AuthConfig {
+	var clones []*runtimeapi.AuthConfig
+	for _, a := range credentials {
+		clones = append(clones, proto.CloneOf(a))
+	}
+	return clones
 }

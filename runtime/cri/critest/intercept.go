@@ -24,7 +24,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		return nil, status.Errorf(codes.Internal, "critest: %T is not a message", req)
 	}
 	call := r.begin(methodOf(info.FullMethod), msg)
-	f := r.strike(call)
+	f := r.strike(&call.Call)
 	resp, err := r.perform(ctx, call.Method, f, func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err != nil {
 		resp, err = nil, asStatus(err)
@@ -65,6 +65,7 @@ func (r *Runtime) perform(ctx context.Context, m Method, f *Fault, handle func(c
 // bounded is a context that also ends with the runtime's process. A deaf one
 // does not end with the caller's.
 func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, callerKey{}, ctx)
 	if deaf {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -74,6 +75,14 @@ func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, cont
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(epoch, func() { cancel(errAway) })
 	return ctx, func() { stop(); cancel(nil) }
+}
+
+type callerKey struct{}
+
+// callerHasGone reports whether the caller of a deaf call has given up.
+func callerHasGone(ctx context.Context) bool {
+	caller, ok := ctx.Value(callerKey{}).(context.Context)
+	return ok && caller.Err() != nil
 }
 
 // interrupted replaces an error by errAway if the runtime's end is its cause.
@@ -120,7 +129,7 @@ func asStatus(err error) error {
 // last, and faults on GetContainerEvents strike before they begin.
 func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	call := r.begin(methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
-	f := r.strike(call)
+	f := r.strike(&call.Call)
 	_, err := r.perform(ss.Context(), call.Method, f, func(ctx context.Context) (any, error) {
 		return nil, handle(srv, boundedStream{ss, ctx})
 	})

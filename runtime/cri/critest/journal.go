@@ -110,15 +110,34 @@ func (c Call) Format(w fmt.State, _ rune) { fmt.Fprint(w, c.String()) }
 
 type journal struct {
 	mu       sync.Mutex
+	limit    int // of the calls kept, 0 for none
+	begun    int
 	calls    []*Call
 	done     int
 	watchers []*watcher
 }
 
+// enter numbers a call and keeps it. It must be called with mu held.
+func (j *journal) enter(c *Call) {
+	j.begun++
+	c.N = j.begun
+	j.calls = append(j.calls, c)
+	if j.limit > 0 && len(j.calls) > j.limit {
+		j.calls = slices.Delete(j.calls, 0, len(j.calls)-j.limit)
+	}
+}
+
 type watcher struct{ f func(done int, c Call) }
 
-// begin enters a call. What it returns is written to by end alone.
-func (r *Runtime) begin(m Method, req proto.Message) *Call {
+// An entry is a call while it runs: what is in the journal, and what it was
+// when it began, which nobody writes to.
+type entry struct {
+	kept *Call // guarded by the journal's mu
+	Call
+}
+
+// begin enters a call.
+func (r *Runtime) begin(m Method, req proto.Message) *entry {
 	s := r.subjectOf(req)
 	c := &Call{
 		Method: m, Start: time.Now(), Namespace: s.namespace, Pod: s.pod, PodUID: s.uid,
@@ -131,17 +150,15 @@ func (r *Runtime) begin(m Method, req proto.Message) *Call {
 	}
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
-	c.N = len(r.journal.calls) + 1
-	r.journal.calls = append(r.journal.calls, c)
-	begun := *c
-	return &begun
+	r.journal.enter(c)
+	return &entry{kept: c, Call: *c}
 }
 
 // end enters the outcome and then tells those who watch.
-func (r *Runtime) end(begun *Call, resp any, f *Fault, err error) {
+func (r *Runtime) end(e *entry, resp any, f *Fault, err error) {
 	j := &r.journal
 	j.mu.Lock()
-	c := j.calls[begun.N-1]
+	c := e.kept
 	c.End, c.Err = time.Now(), err
 	if f != nil {
 		c.Fault = f.String()
@@ -175,8 +192,11 @@ func mask(a *runtimeapi.AuthConfig) {
 // OnCall calls f after every call has had its effect and before its caller
 // gets the answer, with the number of calls that have ended so far. f runs in
 // the call's goroutine and may use the runtime's methods. The function that
-// OnCall returns ends this.
+// OnCall returns ends this. A nil f is never called.
 func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
+	if f == nil {
+		return func() {}
+	}
 	w := &watcher{f: f}
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
@@ -194,13 +214,14 @@ func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
 func (r *Runtime) CrashAfter(k int, crash func()) {
 	var seen atomic.Int64
 	r.OnCall(func(int, Call) {
-		if seen.Add(1) == int64(k) {
+		if seen.Add(1) == int64(k) && crash != nil {
 			crash()
 		}
 	})
 }
 
-// Journal is the calls so far, in order of arrival. The slice is the caller's.
+// Journal is the calls so far, or the last Config.JournalLimit of them, in order
+// of arrival. The slice is the caller's.
 func (r *Runtime) Journal() Journal {
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()

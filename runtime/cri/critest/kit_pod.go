@@ -59,6 +59,9 @@ func (b *bench) runSandbox(attempt uint32, changes ...change[runtimeapi.PodSandb
 	c := b.sandboxConfig(attempt, changes...)
 	resp, err := b.rt.RunPodSandbox(b.Context(), &runtimeapi.RunPodSandboxRequest{Config: c})
 	b.must(err)
+	if resp.GetPodSandboxId() == "" {
+		b.broken("RunPodSandbox answered without an ID")
+	}
 	return &pod{bench: b, id: resp.GetPodSandboxId(), config: c}
 }
 
@@ -85,6 +88,9 @@ func (p *pod) tryCreate(c *runtimeapi.ContainerConfig) (string, error) {
 	resp, err := p.rt.CreateContainer(p.Context(), &runtimeapi.CreateContainerRequest{
 		PodSandboxId: p.id, Config: c, SandboxConfig: p.config,
 	})
+	if err == nil && resp.GetContainerId() == "" {
+		p.broken("CreateContainer answered without an ID")
+	}
 	return resp.GetContainerId(), err
 }
 

@@ -9,10 +9,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// polite ends by itself on SIGTERM, deaf only by SIGKILL.
+// polite ends by itself on SIGTERM, deaf only by SIGKILL, and none says nothing
+// about signals. They make a file when their traps are set.
 const (
-	polite = "trap 'exit 7' TERM; sleep 1000 & wait"
-	deaf   = "trap '' TERM; sleep 1000"
+	polite = "trap 'exit 7' TERM; touch /tmp/set; sleep 1000 & wait"
+	deaf   = "trap '' TERM; touch /tmp/set; sleep 1000"
+	none   = "touch /tmp/set; sleep 1000; exit 0"
 )
 
 var stopRules = []rule{
@@ -33,7 +35,7 @@ var stopRules = []rule{
 func (b *bench) stopped(p *pod, s string, timeout int64, code int32) time.Duration {
 	b.Helper()
 	id := p.run(script(s))
-	time.Sleep(300 * time.Millisecond) // the shell sets its traps
+	b.waitSet(id)
 	start := time.Now()
 	b.must(b.stopIt(id, timeout))
 	took := time.Since(start)
@@ -41,6 +43,16 @@ func (b *bench) stopped(p *pod, s string, timeout int64, code int32) time.Durati
 		b.broken("it is %v with code %d, not %d", st.GetState(), st.GetExitCode(), code)
 	}
 	return took
+}
+
+// waitSet waits until a script has set its traps.
+func (b *bench) waitSet(id string) {
+	b.Helper()
+	b.waitFor("process that is ready for signals", func() bool {
+		resp, err := b.exec(id, 10, "test", "-e", "/tmp/set")
+		b.must(err)
+		return resp.GetExitCode() == 0
+	})
 }
 
 func checkStopPolite(b *bench) {
@@ -62,13 +74,13 @@ func checkStopNow(b *bench) {
 }
 
 func checkStopInit(b *bench) {
-	if took := b.stopped(b.runSandbox(0), "sleep 1000; exit 0", 1, 137); took < 900*time.Millisecond {
+	if took := b.stopped(b.runSandbox(0), none, 1, 137); took < 900*time.Millisecond {
 		b.broken("it took %v of 1 s", took)
 	}
 }
 
 func checkStopShared(b *bench) {
-	if took := b.stopped(b.runSandbox(0, sharedPID), "sleep 1000; exit 0", 30, 143); took > 10*time.Second {
+	if took := b.stopped(b.runSandbox(0, sharedPID), none, 30, 143); took > 10*time.Second {
 		b.broken("it took %v", took)
 	}
 }
@@ -122,10 +134,10 @@ func checkStopGivenUp(b *bench) {
 
 func checkStopSignal(b *bench) {
 	p := b.runSandbox(0)
-	id := p.run(script("trap 'exit 8' USR1; trap 'exit 7' TERM; sleep 1000 & wait"), func(c *runtimeapi.ContainerConfig) {
+	id := p.run(script("trap 'exit 8' USR1; trap 'exit 7' TERM; touch /tmp/set; sleep 1000 & wait"), func(c *runtimeapi.ContainerConfig) {
 		c.StopSignal = runtimeapi.Signal_SIGNAL_SIGUSR1
 	})
-	time.Sleep(300 * time.Millisecond) // the shell sets its traps
+	b.waitSet(id)
 	if b.statusOf(id).GetStopSignal() == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		b.Skip("this runtime does not know the stop signal of a config")
 	}

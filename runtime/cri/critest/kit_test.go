@@ -17,15 +17,11 @@ func kitConfig(dir string) Config {
 }
 
 func TestKit(t *testing.T) {
-	for name, change := range map[string]func(*Config){
-		"containerd 2":   func(*Config) {},
-		"containerd 1.6": func(c *Config) { c.NoEvents = true },
-		"CRI-O":          func(c *Config) { c.Names, c.ContainersInSandboxStatus = NamesReturned, true },
-	} {
+	for name, like := range map[string]Model{"containerd 2": Containerd2, "containerd 1.6": Containerd16, "CRI-O": CRIO} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cfg := kitConfig(dir)
-			change(&cfg)
+			cfg.Like = like
 			dial := func(t *testing.T) *grpc.ClientConn {
 				_, conn := Start(t, cfg)
 				return conn

@@ -21,7 +21,8 @@ const (
 	// Lost is no longer ready, for a sandbox; exited with code 255 and reason
 	// Unknown, for a running container, whose process is dead.
 	Lost
-	// Gone is no longer known at all; a container's process is dead.
+	// Gone is no longer known at all; a container's process is dead. A sandbox
+	// takes its containers along.
 	Gone
 	// Doubted is a container of UNKNOWN state whose process lives. For a
 	// sandbox it is Lost.
@@ -50,8 +51,12 @@ func (r *Runtime) Restart(rs Restart) error {
 	r.endEpoch()
 	r.epoch, r.endEpoch = context.WithCancel(r.life)
 	var dead []*container
+	fate := rs.Containers
+	if rs.Sandboxes == Gone {
+		fate = Gone // no container outlives its sandbox
+	}
 	for _, c := range r.containersOf("") {
-		if r.meet(c, rs.Containers) {
+		if r.meet(c, fate) {
 			dead = append(dead, c)
 		}
 	}
@@ -96,15 +101,13 @@ func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
 		sb.state, sb.ips = runtimeapi.PodSandboxState_SANDBOX_NOTREADY, nil
 	case Gone:
 		delete(r.sandboxes, sb.id)
-		for _, c := range r.containersOf(sb.id) {
-			delete(r.containers, c.id)
-		}
 	}
 }
 
 // forgetNames leaves the names of what is there. It must be called with mu held.
 func (r *Runtime) forgetNames() {
 	clear(r.names)
+	clear(r.pending) // those who wait are told by the end of the epoch
 	for _, sb := range r.sandboxes {
 		r.names[sb.name] = sb.id
 	}

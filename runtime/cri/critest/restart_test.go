@@ -45,21 +45,23 @@ func TestF8_FatesOfARestart(t *testing.T) {
 }
 
 func TestF8_SandboxGone(t *testing.T) {
-	onBubble(t, Config{}, func(n *node) {
-		n.runs("uid", "serve")
-		n.ok(n.Restart(Restart{Sandboxes: Gone, Containers: Gone}))
-		if len(n.sandboxes())+len(n.containers()) != 0 {
-			n.Error("something is left")
-		}
-		n.runs("uid", "serve") // the names are free
-	})
+	for _, containers := range []Fate{Kept, Gone} {
+		onBubble(t, Config{}, func(n *node) {
+			n.runs("uid", "serve")
+			n.ok(n.Restart(Restart{Sandboxes: Gone, Containers: containers}))
+			if len(n.sandboxes())+len(n.containers()) != 0 {
+				n.Error("something is left")
+			}
+			n.runs("uid", "serve") // the names are free
+		})
+	}
 }
 
 func TestF8_CallsInFlight(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("uid", script(deaf)...)
 		events := n.events()
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: NewGate(), Deaf: true})
+		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: new(Gate), Deaf: true})
 		results := make(chan error, 2)
 		go func() { results <- n.stopIt(n.Context(), id, 1000) }()
 		go func() {

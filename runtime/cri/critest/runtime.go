@@ -41,7 +41,8 @@ type Runtime struct {
 	made       int       // IDs made so far
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
-	names      map[string]string // to the ID it is reserved for
+	names      map[string]string        // to the ID it is reserved for
+	pending    map[string]chan struct{} // of names whose holder is being made
 	hidden     map[string]View
 	subjects   map[string]subject // of every ID there ever was
 	images     imageStore
@@ -65,11 +66,13 @@ func New(cfg Config) (*Runtime, error) {
 		sandboxes:  map[string]*sandbox{},
 		containers: map[string]*container{},
 		names:      map[string]string{},
+		pending:    map[string]chan struct{}{},
 		hidden:     map[string]View{},
 		subjects:   map[string]subject{},
 		images:     images,
 		conditions: ready(),
 	}
+	r.journal.limit = cfg.JournalLimit
 	if r.host, err = openHost(cfg.Dir); err != nil {
 		return nil, err
 	}

@@ -15,8 +15,11 @@ func ready() []*runtimeapi.RuntimeCondition {
 }
 
 // SetCondition changes what Status tells of a condition, RuntimeReady or
-// NetworkReady or one of your own.
+// NetworkReady or one of your own. Nil changes nothing.
 func (r *Runtime) SetCondition(c *runtimeapi.RuntimeCondition) {
+	if c == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c = proto.CloneOf(c)

@@ -23,6 +23,7 @@ type sandbox struct {
 	createdAt int64
 	ips       []string  // none for the node's network and once torn down
 	ipsFrom   time.Time // when they start to be told
+	unclaimed bool      // made for a caller who had gone: CRI-O does not show it
 	overhead  *runtimeapi.LinuxContainerResources
 	resources *runtimeapi.LinuxContainerResources
 }

@@ -15,7 +15,7 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 	resp := &runtimeapi.ListPodSandboxResponse{}
 	f := req.GetFilter()
 	for _, sb := range s.allSandboxes() {
-		if s.hidden[sb.id]&InList != 0 ||
+		if sb.unclaimed || s.hidden[sb.id]&InList != 0 ||
 			f.GetId() != "" && f.GetId() != sb.id ||
 			f.GetState() != nil && f.GetState().GetState() != sb.state ||
 			!selects(f.GetLabelSelector(), sb.config.GetLabels()) {

@@ -24,18 +24,20 @@ func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandbo
 	}
 	s.mu.Lock()
 	sb.id = s.newID()
-	existing, err := s.reserve("sandbox", sb.name, sb.id)
+	taken, err := s.reserve("sandbox", sb.name, sb.id)
 	s.mu.Unlock()
+	if taken.pending != nil {
+		taken.existing, err = s.await(ctx, "sandbox", sb.name, taken.pending)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if existing != "" {
-		return &runtimeapi.RunPodSandboxResponse{PodSandboxId: existing}, nil
+	if taken.existing != "" {
+		return &runtimeapi.RunPodSandboxResponse{PodSandboxId: taken.existing}, nil
 	}
-	if err := s.bringUp(ctx, sb); err != nil {
-		s.mu.Lock()
-		s.release(sb.name, sb.id)
-		s.mu.Unlock()
+	err = s.bringUp(ctx, sb)
+	s.settle(sb.name, sb.id, err)
+	if err != nil {
 		return nil, err
 	}
 	s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
@@ -83,6 +85,7 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 		sb.ipsFrom = now.Add(f.IPAfter)
 	}
 	sb.createdAt = now.UnixNano()
+	sb.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
 	s.made++
 	sb.seq = s.made
 	m := sb.config.GetMetadata()

@@ -10,18 +10,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// PodSandboxStatus tells one sandbox's status, and with
-// Config.ContainersInSandboxStatus those of its containers as of the timestamp.
+// PodSandboxStatus tells one sandbox's status, and if it is like CRI-O those of
+// its containers as of the timestamp.
 func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := req.GetPodSandboxId()
 	sb := s.sandboxes[id]
-	if sb == nil || s.hidden[id]&InStatus != 0 {
+	if sb == nil || sb.unclaimed || s.hidden[id]&InStatus != 0 {
 		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found: %q", id)
 	}
 	resp := &runtimeapi.PodSandboxStatusResponse{Status: sb.status()}
-	if s.cfg.ContainersInSandboxStatus {
+	if s.cfg.Like == CRIO {
 		for _, c := range s.containersOf(id) {
 			resp.ContainersStatuses = append(resp.ContainersStatuses, c.status())
 		}

@@ -14,6 +14,9 @@ import (
 // Serve answers CRI calls on a listener, which it closes, until Close. Any
 // listener will do: of a unix socket, of bufconn, of a TCP port.
 func (r *Runtime) Serve(lis net.Listener) error {
+	if lis == nil {
+		return errors.New("critest: no listener")
+	}
 	err := r.server.Serve(watchedListener{lis, r})
 	if errors.Is(err, grpc.ErrServerStopped) {
 		return nil

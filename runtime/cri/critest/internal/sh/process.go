@@ -135,16 +135,21 @@ func (p *Process) die(n Signal) {
 	p.end()
 }
 
-// kill is the kill command of the process itself: number 1 of a namespace
-// cannot be killed from inside it.
-func (p *Process) kill(n Signal) {
-	switch {
-	case p.cfg.Kill != nil:
-		p.cfg.Kill(n)
-	case n == SIGKILL && p.cfg.Init:
-	default:
+// SignalInside sends a signal from inside the process's namespace, where
+// number 1 cannot be killed.
+func (p *Process) SignalInside(n Signal) {
+	if n != SIGKILL || !p.cfg.Init {
 		p.Signal(n)
 	}
+}
+
+// kill is the kill command of the process itself.
+func (p *Process) kill(n Signal) {
+	if p.cfg.Kill != nil {
+		p.cfg.Kill(n)
+		return
+	}
+	p.SignalInside(n)
 }
 
 // forever is a sleep that only the end of the process ends. It needs no
