@@ -36,7 +36,8 @@ type Created struct {
 //   - it is not there: it may come later. The next Create looks again before it
 //     asks for anything, and asks for the same attempt, because some runtimes keep
 //     a sandbox that was made too late and hand it over when asked again. Only
-//     after RunnerConfig.ReservedTries refusals is that attempt given up.
+//     when that was in vain RunnerConfig.ReservedTries times, refused or without
+//     an answer, is the attempt given up.
 //
 // A pod that is ended while an attempt is in doubt may still get that sandbox: as
 // with anything that comes up late, whoever looks at all pods of the runtime stops
@@ -49,11 +50,11 @@ func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig
 	}
 	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler}
 	a := r.begin(c.pod, config.Metadata.Attempt)
-	c.attempt, c.since = a.next, a.next
+	c.attempt, c.since, c.inDoubt = a.next, a.next, a.doubt
 	if a.doubt {
 		c.since = a.since
 	}
-	created, err := c.run(ctx, config, a.doubt)
+	created, err := c.run(ctx, config)
 	if err != nil {
 		return Created{}, fmt.Errorf("sandbox of pod %s/%s, attempt %d: %w", config.Metadata.Namespace, config.Metadata.Name, c.attempt, err)
 	}
@@ -80,10 +81,11 @@ type creation struct {
 	handler string
 	attempt uint32 // to make
 	since   uint32 // the first that may have become a sandbox unnoticed
+	inDoubt bool   // whether there is one from an earlier Create
 }
 
-func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig, inDoubt bool) (Created, error) {
-	if inDoubt {
+func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
+	if c.inDoubt {
 		if found, err := c.settle(ctx); err != nil || found != nil {
 			return adopted(found), err
 		}
@@ -99,7 +101,7 @@ func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig,
 		return c.afterDoubt(ctx, err)
 	case err != nil:
 		return Created{}, errors.Join(err, c.undo(ctx))
-	case inDoubt:
+	case c.inDoubt:
 		// What was in doubt may have come up while this one was made.
 		c.logError(c.removeListed(ctx, func(s *runtimeapi.PodSandbox) bool { return s.GetId() != id && ready(s) }), "sandboxes of lost attempts remain")
 	}
@@ -132,8 +134,8 @@ func (c *creation) afterDoubt(ctx context.Context, cause error) (Created, error)
 		return Created{}, errors.Join(cause, err)
 	case found != nil:
 		return adopted(found), nil
-	case nameTaken(cause) && c.refused(c.pod, c.attempt):
-		c.config.Log.Info("sandbox name stays reserved with nothing listed, going on to the next attempt", "podUID", c.pod, "attempt", c.attempt)
+	case (c.inDoubt || nameTaken(cause)) && c.refused(c.pod, c.attempt):
+		c.config.Log.Info("sandbox name stays taken with nothing listed, going on to the next attempt", "podUID", c.pod, "attempt", c.attempt)
 	}
 	return Created{}, cause
 }

@@ -30,9 +30,9 @@ type node struct {
 	runner *sandbox.Runner
 }
 
-func newNode(t *testing.T, style critest.NameStyle) *node {
+func newNode(t *testing.T, model critest.Model) *node {
 	t.Helper()
-	r, _ := critest.Start(t, critest.Config{Names: style, Handlers: []string{"kata"}})
+	r, _ := critest.Start(t, critest.Config{Like: model, Handlers: []string{"kata"}})
 	conn, err := r.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
 	if err != nil {
 		t.Fatal(err)
@@ -130,9 +130,9 @@ func podConfig() *runtimeapi.PodSandboxConfig {
 
 // bothStyles runs a test in virtual time for each way to treat a taken name.
 func bothStyles(t *testing.T, f func(t *testing.T, n *node)) {
-	for name, style := range map[string]critest.NameStyle{"reserved": critest.NamesReserved, "returned": critest.NamesReturned} {
+	for name, model := range map[string]critest.Model{"reserved": critest.Containerd2, "returned": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { f(t, newNode(t, style)) })
+			synctest.Test(t, func(t *testing.T) { f(t, newNode(t, model)) })
 		})
 	}
 }
@@ -199,7 +199,7 @@ func TestCreateValidates(t *testing.T) {
 // name taken until the sandbox is there, and then adopt it.
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		late := critest.NewGate()
+		late := &critest.Gate{}
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
 		time.AfterFunc(4*time.Minute+15*time.Second, late.Open)
 		began := time.Now()
@@ -253,7 +253,7 @@ func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 // S1 (e): a name that stays reserved for nothing does not block the pod.
 func TestS1_ReservedForEver(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		never := critest.NewGate()
+		never := &critest.Gate{}
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, Deaf: true})
 		c := n.create(10)
 		if c.Attempt != 1 {
@@ -270,7 +270,7 @@ func TestS1_ReservedForEver(t *testing.T) {
 // S1 (a): the lost attempt comes up while the next one is made.
 func TestS1_BothComeUp(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		late := critest.NewGate()
+		late := &critest.Gate{}
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
 		n.inject(critest.Fault{
 			Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
@@ -431,7 +431,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 // After a crash nothing is remembered, and the attempt in flight is found again.
 func TestF14_CrashDuringCreate(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		late := critest.NewGate()
+		late := &critest.Gate{}
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
 		ctx, crash := context.WithTimeout(t.Context(), time.Second)
 		defer crash()

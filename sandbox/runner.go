@@ -23,8 +23,8 @@ type RunnerConfig struct {
 	// CleanupTimeout bounds the removal of what a failed Create left behind, which
 	// goes on when Create's context has ended. Default 1 min.
 	CleanupTimeout time.Duration
-	// ReservedTries is after how many refusals of a name that nothing listed holds
-	// Create moves on to the next attempt. Default 3, which leaves a runtime that
+	// ReservedTries is how often an attempt is asked for in vain, while nothing
+	// listed has its name, before Create moves on to the next. Default 3, which leaves a runtime that
 	// keeps what timed out the time to hand it over (cri-o #4221).
 	ReservedTries int
 	// FirstRetry is the pause after the first failed stop or remove, which doubles
@@ -91,8 +91,8 @@ type attempts struct {
 	// first of which is since.
 	doubt bool
 	since uint32
-	// reserved counts the refusals of next's name in a row, with nothing listed
-	// that could hold it.
+	// reserved counts how often next was asked for in vain, with nothing listed
+	// that could have its name.
 	reserved int
 }
 
@@ -128,8 +128,8 @@ func (r *Runner) doubt(pod types.UID, attempt uint32) {
 	}
 }
 
-// refused notes that an attempt's name is reserved for something that is not
-// listed. It reports whether the attempt is given up.
+// refused notes that an attempt was asked for in vain: its name is taken, and what
+// has it is not listed. It reports whether the attempt is given up.
 func (r *Runner) refused(pod types.UID, attempt uint32) (gaveUp bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

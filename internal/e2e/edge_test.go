@@ -15,7 +15,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/image"
+	podimage "github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 )
 
@@ -188,18 +188,18 @@ func TestEdgeTwoAgents(t *testing.T) {
 
 func TestEdgeImages(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
-		m, err := image.New(image.Config{Runtime: e.client})
+		m, err := podimage.New(podimage.Config{Runtime: e.client})
 		if err != nil {
 			t.Fatal(err)
 		}
-		img, err := m.EnsureImage(t.Context(), image.Request{Image: "localhost/busybox:e2e"})
+		img, err := m.EnsureImage(t.Context(), podimage.Request{Image: "localhost/busybox:e2e"})
 		if err != nil || img.Pulled || img.ID == "" {
 			t.Fatalf("%+v, %v", img, err)
 		}
 		img.Release()
-		var why *image.Error
-		_, err = m.EnsureImage(t.Context(), image.Request{Image: "localhost:1/none:v1", PodUID: "u"})
-		if !errors.As(err, &why) || why.Reason != image.ErrImagePull || why.RetryAt.IsZero() {
+		var why *podimage.Error
+		_, err = m.EnsureImage(t.Context(), podimage.Request{Image: "localhost:1/none:v1", PodUID: "u"})
+		if !errors.As(err, &why) || why.Reason != podimage.ErrImagePull || why.RetryAt.IsZero() {
 			t.Errorf("a registry that is not there: %v", err)
 		}
 	})

@@ -96,7 +96,11 @@ func TestNumberOfCalls(t *testing.T) {
 		for _, containers := range [][]string{{"a"}, {"a", "b", "c"}} {
 			t.Run(fmt.Sprintf("%d containers, statuses in the sandbox's %v", len(containers), evented), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					n := newNode(t, critest.Config{ContainersInSandboxStatus: evented})
+					model := critest.Containerd2
+					if evented {
+						model = critest.CRIO
+					}
+					n := newNode(t, critest.Config{Like: model})
 					ids := n.pod(cri.Owner{}, "u", containers...)
 					numberOfCalls(n, n.reader(cri.Owner{}), evented, ids)
 				})

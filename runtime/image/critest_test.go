@@ -160,7 +160,7 @@ func TestF8_PullOverARestart(t *testing.T) {
 func TestF13_AHangingPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		gate := critest.NewGate()
+		gate := &critest.Gate{}
 		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage, Image: "r.io/slow:v1"}, Hang: gate}); err != nil {
 			t.Fatal(err)
 		}
