@@ -94,12 +94,18 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 func (d *decision) start(ref ContainerRef, why Reason) {
 	attempt := uint32(0)
 	if last := d.current(ref); last != nil {
-		attempt = last.Attempt + 1
+		attempt = following(last.Attempt)
 	}
 	if d.plan.Start == nil {
 		d.plan.Start = make([]StartStep, 0, len(d.Pod.Spec.EphemeralContainers)+len(d.Pod.Spec.Containers))
 	}
 	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, why})
+}
+
+// following returns the number after attempt. The last one there is stays the
+// last.
+func following(attempt uint32) uint32 {
+	return max(attempt, attempt+1)
 }
 
 // verdict is what becomes of one container, and why. A verdict without kill and

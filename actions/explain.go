@@ -42,7 +42,7 @@ func (d *decision) steps(ref ContainerRef) []string {
 	var did []string
 	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
 	p := d.plan
-	if c := d.current(ref); p.KillPod && c != nil && c.Live() {
+	if p.KillPod && d.mayBeAlive(ref) {
 		say("is stopped with the whole pod: %v", p.KillReason)
 	}
 	for _, s := range p.Kill {
@@ -91,6 +91,9 @@ func (d *decision) observed(ref ContainerRef) string {
 		if c.Reason != "" {
 			said += fmt.Sprintf(" (%s)", c.Reason)
 		}
+	}
+	if ref.Kind == EphemeralContainer { // which has none
+		return said
 	}
 	return said + fmt.Sprintf("; its restart policy is %s", restartPolicy(d.Pod, ref.Spec(d.Pod)))
 }

@@ -1,6 +1,8 @@
 package actions
 
 import (
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -113,12 +115,16 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 		return verdict{start: true, why: ContainerNeverStarted}, initWaits
 	case runtime.ContainerRunning:
 		return verdict{why: StillRunning}, initWaits
-	case runtime.ContainerUnknown:
-		if !d.mayRunAgain(spec) {
-			return verdict{why: ContainerStateUnknown}, initFailed
-		}
-		return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
+	case runtime.ContainerExited:
+		return d.judgeEndedInit(spec, c)
 	}
+	if !d.mayRunAgain(spec) {
+		return verdict{why: ContainerStateUnknown}, initFailed
+	}
+	return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
+}
+
+func (d *decision) judgeEndedInit(spec *v1.Container, c *runtime.ContainerStatus) (verdict, initState) {
 	if c.ExitCode == 0 {
 		return verdict{why: DoneSucceeded}, initDone
 	}
@@ -139,11 +145,15 @@ func (d *decision) judgeSidecar(ref ContainerRef, c *runtime.ContainerStatus) (v
 	switch c.State {
 	case runtime.ContainerCreated:
 		return verdict{start: true, why: ContainerNeverStarted}, initWaits
-	case runtime.ContainerUnknown:
-		return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
 	case runtime.ContainerExited:
 		return verdict{start: true, why: ContainerExited}, initWaits
+	case runtime.ContainerRunning:
+		return d.judgeRunningSidecar(ref, c)
 	}
+	return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
+}
+
+func (d *decision) judgeRunningSidecar(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
 	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	if spec.StartupProbe != nil && probes.Startup == ProbeFailure {
 		return verdict{kill: true, start: true, why: StartupFailed}, initWaits
@@ -151,7 +161,7 @@ func (d *decision) judgeSidecar(ref ContainerRef, c *runtime.ContainerStatus) (v
 	if spec.StartupProbe != nil && probes.Startup != ProbeSuccess {
 		return verdict{why: StillStarting}, initWaits
 	}
-	if runtime.HashContainer(spec) != c.SpecHash {
+	if changed(spec, c) {
 		return verdict{kill: true, start: true, why: SpecChanged}, initDone
 	}
 	if spec.LivenessProbe != nil && probes.Liveness == ProbeFailure {

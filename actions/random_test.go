@@ -119,8 +119,9 @@ func checkWords(in actions.Input, plan actions.Plan, name string, fail func(stri
 	for _, s := range plan.Resize {
 		touched = touched || s.Container.Name == name
 	}
-	if c := in.Status.Latest(name); plan.KillPod && c != nil && c.Live() {
-		touched = true
+	for i := range in.Status.Containers {
+		c := &in.Status.Containers[i]
+		touched = touched || plan.KillPod && c.Name == name && c.Live()
 	}
 	words := actions.Explain(in, name)
 	if strings.Contains(words, "is left alone") == touched || !strings.Contains(words, name) || strings.Contains(words, "is started") != started {

@@ -25,7 +25,7 @@ func (d *decision) runRegular() (alive bool) {
 	for i := range d.Pod.Spec.Containers {
 		ref := regularRef(d.Pod, i)
 		c := d.current(ref)
-		if c != nil && c.State != runtime.ContainerRunning {
+		if c != nil && !d.mayBeAlive(ref) {
 			d.plan.Release = append(d.plan.Release, ref)
 		}
 		v := d.judgeRegular(ref, c)
@@ -48,13 +48,26 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 		return d.judgeRunning(ref, c)
 	case runtime.ContainerCreated:
 		return d.startUnlessDeleted(ContainerNeverStarted)
-	case runtime.ContainerUnknown:
-		v := d.startUnlessDeleted(ContainerStateUnknown)
-		v.kill = v.start
-		return v
+	case runtime.ContainerExited:
+		again, why := AfterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode)
+		return verdict{start: again, why: why}
 	}
-	again, why := AfterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode)
-	return verdict{start: again, why: why}
+	v := d.startUnlessDeleted(ContainerStateUnknown)
+	v.kill = v.start
+	return v
+}
+
+// mayBeAlive reports whether any instance of a container may have a process.
+func (d *decision) mayBeAlive(ref ContainerRef) bool {
+	if c := d.current(ref); c.Live() || !d.strays {
+		return c.Live()
+	}
+	for i := range d.Status.Containers {
+		if c := &d.Status.Containers[i]; c.Name == ref.Name && c.Live() {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *decision) startUnlessDeleted(why Reason) verdict {
@@ -70,7 +83,7 @@ func (d *decision) startUnlessDeleted(why Reason) verdict {
 func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) verdict {
 	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	switch {
-	case runtime.HashContainer(spec) != c.SpecHash:
+	case changed(spec, c):
 		return verdict{kill: true, start: true, why: SpecChanged}
 	case probes.Liveness == ProbeFailure:
 		return verdict{kill: true, start: d.mayRunAgain(spec), why: LivenessFailed}
@@ -78,6 +91,12 @@ func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) ve
 		return verdict{kill: true, start: d.mayRunAgain(spec), why: StartupFailed}
 	}
 	return d.judgeResize(spec, c)
+}
+
+// changed reports whether a container was made from another spec than it has now.
+// One without a record of its spec is taken to be as it should.
+func changed(spec *v1.Container, c *runtime.ContainerStatus) bool {
+	return c.SpecHash != 0 && c.SpecHash != runtime.HashContainer(spec)
 }
 
 // mayRunAgain reports whether a container may run again when it is podsync that

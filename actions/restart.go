@@ -27,9 +27,9 @@ func isSidecar(c *v1.Container) bool {
 // AfterExit decides what follows the exit of a container of the pod: whether it
 // runs again, and why. A restart rule that matches the exit code asks for another
 // run (KEP-5307), and if there is none the restart policy decides. Nothing runs
-// again in a pod that is being deleted. Both arguments are required.
+// again in a pod that is being deleted, or in none.
 func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
-	if pod.DeletionTimestamp != nil {
+	if pod == nil || c == nil || pod.DeletionTimestamp != nil {
 		return false, PodDeleted
 	}
 	if matchingRule(c, exitCode) != nil {

@@ -15,7 +15,7 @@ func judgeSandbox(pod *v1.Pod, status *runtime.PodStatus) SandboxStep {
 	}
 	step := SandboxStep{ID: latest.ID, Attempt: latest.Attempt, Reason: sandboxFault(pod, status, latest)}
 	if step.Reason != ReasonNone {
-		step.Attempt++
+		step.Attempt = following(step.Attempt)
 	}
 	return step
 }

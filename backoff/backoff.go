@@ -48,7 +48,8 @@ type entry struct {
 	delay, max time.Duration
 }
 
-// New returns a Backoff with no keys. The error names the field that cannot be.
+// New returns a Backoff with no keys. The error names the field that is out of
+// range.
 func New[K comparable](c Config[K]) (*Backoff[K], error) {
 	switch {
 	case c.Initial < 0:
@@ -76,8 +77,8 @@ func (c Config[K]) initial() time.Duration {
 	return c.Initial
 }
 
-// Check reports whether the key has to wait at now, and until when. A key that
-// need not wait has no time to wait for. Check changes nothing.
+// Check reports whether the key has to wait at now, and until when; until is zero
+// if it need not. Check changes nothing.
 func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
 	e, ok := b.entries[key]
 	if !ok || now.Before(e.failedAt) {
@@ -91,28 +92,42 @@ func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
 }
 
 // Advance tells of a failure of key at now, and returns until when the key has
-// to wait: not after now if it need not. The wait counts from at, when the
+// to wait: now if it need not. The wait counts from at, when the
 // failure happened by the clock of whoever saw it, such as the finish time of a
 // container; the zero time means now. A failure that was told of before, with
 // the same at, changes nothing, so it may be told of at every look.
 func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 	e, ok := b.entries[key]
 	if ok && !at.IsZero() && at.Equal(e.failure) {
-		return e.failedAt.Add(e.delay)
+		if until, wait := b.Check(key, now); wait {
+			return until
+		}
+		return now
 	}
 	if !ok || e.stale(now) {
 		e = entry{}
 	}
+	running, waits := b.Check(key, now)
 	e.failures++
 	e.max = b.maxFor(key)
 	e.delay = b.delay(e.failures, e.max)
 	e.failure = at
 	e.failedAt = now.Add(-e.age(now, at))
+	if waits && running.After(e.failedAt.Add(e.delay)) {
+		e.failedAt = running.Add(-e.delay) // what is told late ends no wait
+	}
 	if b.entries == nil {
 		b.entries = map[K]entry{}
 	}
 	b.entries[key] = e
-	return e.failedAt.Add(e.delay)
+	return later(now, e.failedAt.Add(e.delay))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // age returns how much of the delay is over at now, for a failure at at.
@@ -126,7 +141,7 @@ func (e entry) age(now, at time.Time) time.Duration {
 // stale reports whether the key's last wait has been over for twice the longest
 // one: what fails now has nothing to do with what failed then.
 func (e entry) stale(now time.Time) bool {
-	return now.Sub(e.failedAt.Add(e.delay)) > 2*e.max
+	return now.Sub(e.failedAt.Add(e.delay))/2 > e.max
 }
 
 func (b *Backoff[K]) maxFor(key K) time.Duration {

@@ -38,8 +38,7 @@
 //   - A pod that only the runtime knows has SyncTerminatingRuntimePod in place of
 //     SyncTerminatingPod, and is forgotten right after it.
 //   - A static pod that is to stop before it was started is finished at once,
-//     also if the runtime has something of its UID: that is then up to whoever
-//     compares the runtime with what is known.
+//     unless the runtime was found to have something of it.
 //
 // A pod whose UID is given to a new pod (Create while it stops or after) is
 // forgotten once it has finished, and the new pod begins with the next update.

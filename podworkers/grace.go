@@ -2,6 +2,14 @@ package podworkers
 
 import v1 "k8s.io/api/core/v1"
 
+// ownGrace returns the time that the pod itself names, zero if it names none.
+func ownGrace(pod *v1.Pod) int64 {
+	if pod == nil || pod.DeletionGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
+		return 0
+	}
+	return effectiveGrace(0, pod, nil)
+}
+
 // minimumGraceSeconds is the least time a pod is given.
 const minimumGraceSeconds = 1
 

@@ -42,7 +42,10 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	}
 	p, e := p.update(u, !known, now)
 	s.put(uid, p)
-	if p.pending != nil && isStatic(p.pending.Pod) {
+	switch {
+	case p.inRuntime:
+		s.statics.block(p.fullName, uid)
+	case p.pending != nil && isStatic(p.pending.Pod):
 		s.statics.queue(p.fullName, uid)
 	}
 	return e, nil
@@ -76,7 +79,7 @@ func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 	if !known || p.pending == nil || p.inFlight != 0 {
 		return Work{}, false, Effects{}
 	}
-	if !p.started && isStatic(p.pending.Pod) {
+	if !p.started && !p.inRuntime && isStatic(p.pending.Pod) {
 		if p.phase != Syncing {
 			return Work{}, false, s.finish(uid, p)
 		}
@@ -94,7 +97,7 @@ func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 // mayStart reports whether a pod waiting for its turn is still to start.
 func (s *Set) mayStart(uid types.UID) bool {
 	p, known := s.pods[uid]
-	return known && p.phase == Syncing
+	return known && p.phase == Syncing && !p.started
 }
 
 // Done takes the outcome of work. Work that is no longer in flight, because it
@@ -104,15 +107,34 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
 		return Effects{}
 	}
+	news := p.pending
 	p, e := p.done(o)
 	s.pods[w.UID] = p
-	if p.phase == Finished && w.Type == SyncTerminatingRuntimePod {
-		delete(s.pods, w.UID) // no source has it that could still ask
+	if p.phase != Finished {
+		return e
 	}
-	if p.phase == Finished {
-		e.Successors = s.statics.end(p.fullName, w.UID, s.mayStart)
+	e.Successors = s.statics.end(p.fullName, w.UID, s.mayStart)
+	if w.Type == SyncTerminatingRuntimePod {
+		delete(s.pods, w.UID) // no source has it that could still ask
+		e.Work = s.renew(w.UID, news)
 	}
 	return e
+}
+
+// renew begins a pod anew with the news that came while what the runtime had of
+// its UID was stopped. It reports whether there was any.
+func (s *Set) renew(uid types.UID, news *Update) bool {
+	if news == nil || news.Pod == nil {
+		return false
+	}
+	u := *news
+	u.Stop = nil // answered with what was stopped
+	p, e := first(u).update(u, true, time.Time{})
+	s.put(uid, p)
+	if isStatic(news.Pod) {
+		s.statics.queue(p.fullName, uid)
+	}
+	return e.Work
 }
 
 // Abandon gives up on work that was interrupted and does not return, so that

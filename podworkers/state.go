@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -94,6 +95,7 @@ func (s state) update(u Update, isNew bool, now time.Time) (state, Effects) {
 		return s, stopped(u.Stop) // the runtime's view of it is old
 	}
 	if u.Pod == nil {
+		s.inRuntime = true
 		u.Pod = s.definition()
 	}
 	u.Status = nil // has been asked, and is not to be kept for the pod's life
@@ -128,7 +130,7 @@ func (s state) stopIfAsked(u Update) state {
 	}
 	switch {
 	case u.Pod == nil:
-		s.phase, s.deleted, s.inRuntime = Terminating, true, true
+		s.phase, s.deleted = Terminating, true
 	case u.Pod.DeletionTimestamp != nil:
 		s.phase, s.deleted = Terminating, true
 	case isOver(u.Pod):
@@ -150,12 +152,24 @@ func (s state) stopWithin(u Update, now time.Time) (next state, with Update, sho
 	grace := effectiveGrace(s.grace, u.Pod, request.GracePeriodSeconds)
 	shortened = s.grace != 0 && grace != s.grace
 	s.grace = grace
-	if end := now.Add(time.Duration(grace) * time.Second); s.deadline.IsZero() || end.Before(s.deadline) {
-		s.deadline = end
-	}
+	s.deadline = earlier(s.deadline, now, grace)
 	request.GracePeriodSeconds = &grace
 	u.Stop = &request
 	return s, u, shortened
+}
+
+// earlier returns the deadline of a request made at now, or the one before if that
+// is earlier. At the zero time nothing is asked for.
+func earlier(before, now time.Time, grace int64) time.Time {
+	if now.IsZero() {
+		return before
+	}
+	const longest = math.MaxInt64 / int64(time.Second)
+	end := now.Add(time.Duration(min(grace, longest)) * time.Second)
+	if before.IsZero() || end.Before(before) {
+		return end
+	}
+	return before
 }
 
 // await remembers a request that is to be answered when the pod has stopped.
@@ -181,7 +195,8 @@ func (s state) begin(revision Revision) (state, Work) {
 		if s.active.Pod == nil {
 			w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
 		} else if stop := s.active.Stop; stop != nil {
-			w.GracePeriodSeconds, w.Deadline = stop.GracePeriodSeconds, s.deadline
+			grace := *stop.GracePeriodSeconds
+			w.GracePeriodSeconds, w.Deadline = &grace, s.deadline
 		}
 	case Terminated:
 		w.Type = SyncTerminatedPod
@@ -217,6 +232,9 @@ func (s state) done(o Outcome) (state, Effects) {
 	case work == SyncTerminatingPod:
 		return s.terminated()
 	case o == SucceededTerminal:
+		if s.phase == Syncing {
+			s.grace = ownGrace(s.active.Pod)
+		}
 		s.phase, s.stopping = Terminating, true
 		s = s.repeat()
 	}

@@ -35,6 +35,9 @@ type statics struct {
 	running map[string]types.UID
 	// waiting are those that follow, in order.
 	waiting map[string][]types.UID
+	// stopping are pods that the runtime has and that have to stop before the next
+	// has its turn.
+	stopping map[string][]types.UID
 }
 
 // queue puts a pod at the end of the line for its full name, unless it is
@@ -49,16 +52,28 @@ func (s *statics) queue(fullName string, uid types.UID) {
 	s.waiting[fullName] = append(s.waiting[fullName], uid)
 }
 
+// block keeps a full name from being given to a pod until this one, which the
+// runtime has and which is to stop, has ended.
+func (s *statics) block(fullName string, uid types.UID) {
+	if slices.Contains(s.stopping[fullName], uid) {
+		return
+	}
+	if s.stopping == nil {
+		s.stopping = map[string][]types.UID{}
+	}
+	s.stopping[fullName] = append(s.stopping[fullName], uid)
+}
+
 // start gives a pod its turn if it is the next to have it, and reports whether
 // it has it. Those before it that do not want theirs any more lose it.
 func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bool) bool {
-	if running, ok := s.running[fullName]; ok {
+	if running, taken := s.running[fullName]; taken {
 		return running == uid
 	}
-	if next, ok := s.next(fullName, wants); ok && next != uid {
+	if next, ok := s.next(fullName, wants); !ok || next != uid {
 		return false
 	}
-	s.leave(fullName, uid)
+	remove(s.waiting, fullName, uid)
 	if s.running == nil {
 		s.running = map[string]types.UID{}
 	}
@@ -66,8 +81,12 @@ func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bo
 	return true
 }
 
-// next returns the first pod in line that wants its turn.
+// next returns the first pod in line that wants its turn, if its name is free of
+// pods that have to stop.
 func (s *statics) next(fullName string, wants func(types.UID) bool) (types.UID, bool) {
+	if len(s.stopping[fullName]) > 0 {
+		return "", false
+	}
 	line := s.waiting[fullName]
 	i := slices.IndexFunc(line, wants)
 	if i < 0 {
@@ -76,9 +95,10 @@ func (s *statics) next(fullName string, wants func(types.UID) bool) (types.UID, 
 	return line[i], true
 }
 
-// end takes a pod out of the line and returns the one whose turn comes by that.
+// end takes a pod that has ended away and returns the one whose turn comes by it.
 func (s *statics) end(fullName string, uid types.UID, wants func(types.UID) bool) []types.UID {
-	s.leave(fullName, uid)
+	remove(s.waiting, fullName, uid)
+	remove(s.stopping, fullName, uid)
 	if s.running[fullName] == uid {
 		delete(s.running, fullName)
 	}
@@ -91,11 +111,11 @@ func (s *statics) end(fullName string, uid types.UID, wants func(types.UID) bool
 	return nil
 }
 
-func (s *statics) leave(fullName string, uid types.UID) {
-	line := slices.DeleteFunc(s.waiting[fullName], func(other types.UID) bool { return other == uid })
+func remove(lines map[string][]types.UID, fullName string, uid types.UID) {
+	line := slices.DeleteFunc(lines[fullName], func(other types.UID) bool { return other == uid })
 	if len(line) == 0 {
-		delete(s.waiting, fullName)
+		delete(lines, fullName)
 		return
 	}
-	s.waiting[fullName] = line
+	lines[fullName] = line
 }

@@ -67,7 +67,8 @@ type ContainerStatus struct {
 	// ContainerExited.
 	ExitCode int32
 	// SpecHash is the hash of the container's spec recorded when it was created;
-	// see HashContainer.
+	// see HashContainer. Zero means that none was recorded: such a container is
+	// taken to be as its spec is.
 	SpecHash uint64
 	// SandboxID is the sandbox the container was created in. Empty when it is not
 	// known; such a container is taken to be in the latest sandbox.
@@ -168,13 +169,13 @@ func (s *PodStatus) InActiveSandbox() []*ContainerStatus {
 // In reports whether c was created in sb. A container whose sandbox is not
 // known is taken to be in it.
 func (c *ContainerStatus) In(sb *SandboxStatus) bool {
-	return c.SandboxID == "" || (sb != nil && c.SandboxID == sb.ID)
+	return c != nil && (c.SandboxID == "" || sb != nil && c.SandboxID == sb.ID)
 }
 
 // Live reports whether c may have, or may yet get, a process: everything but
 // an exited container may. A created one counts, because a start that timed
 // out can still happen.
-func (c *ContainerStatus) Live() bool { return c.State != ContainerExited }
+func (c *ContainerStatus) Live() bool { return c != nil && c.State != ContainerExited }
 
 // IPs returns the pod's addresses, those of its active sandbox, the primary
 // first. The slice belongs to the status.

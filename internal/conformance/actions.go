@@ -40,11 +40,26 @@ func checkActions(line []byte) (outcome, error) {
 func withoutS3(in actions.Input, got record.ActionsWant) record.ActionsWant {
 	ran := func(c runtime.ContainerStatus) bool { return c.State != runtime.ContainerCreated }
 	if in.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.RestartAll || !got.CreateSandbox ||
-		len(in.Status.Containers) == 0 || slices.ContainsFunc(in.Status.Containers, ran) {
+		len(in.Status.Sandboxes) == 0 || len(in.Status.Containers) == 0 || slices.ContainsFunc(in.Status.Containers, ran) {
+		return got
+	}
+	if fromTheStart := startsOf(in.Pod); fmt.Sprint(fromTheStart) != fmt.Sprint([2][]int{got.InitContainersToStart, got.ContainersToStart}) {
 		return got
 	}
 	got.CreateSandbox, got.InitContainersToStart, got.ContainersToStart = false, nil, nil
 	return got
+}
+
+// startsOf are the init and the regular containers that a pod starts with.
+func startsOf(pod *v1.Pod) (starts [2][]int) {
+	if len(pod.Spec.InitContainers) > 0 {
+		starts[0] = []int{0}
+		return starts
+	}
+	for i := range pod.Spec.Containers {
+		starts[1] = append(starts[1], i)
+	}
+	return starts
 }
 
 func compareActions(want, got record.ActionsWant) []row {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/internal/conformance/record"
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 )
 
 // The ways in which podsync's workers decide otherwise on purpose.
@@ -23,51 +24,58 @@ const (
 	// answeredKill: a request to stop a pod as the runtime knows it is answered when
 	// the pod has stopped. The kubelet never answers it (kubernetes #118679).
 	answeredKill = "W9: a stop request from the runtime's side is answered"
-	// graceNotRaised: a deletion grace period of zero is the shortest there is. The
-	// kubelet takes it for none as soon as another is asked for, and so gives the
-	// pod more time than its deletion does (kubernetes #83916).
-	graceNotRaised = "W3: a longer request does not raise a deletion grace period of zero"
+	// graceNotRaised: the time a pod was given to stop, a deletion grace period of
+	// zero included, is not made longer by a later request. The kubelet takes zero
+	// for none, and forgets the pod's own time when it was SyncPod that ended the
+	// pod (kubernetes #83916).
+	graceNotRaised = "W3: a longer request does not raise the time a pod was given"
+	// runtimePodStops: a static pod that never had its turn, and of which the
+	// runtime has something, is stopped before it is finished. The kubelet takes it
+	// for finished at once, whatever runs (kubernetes #139833).
+	runtimePodStops = "W6: a static pod that the runtime has is stopped before it is finished"
 )
 
 // checkWorkers runs a recorded case the way podsync does it, and if that differs
-// once more without waking successors, to see that nothing else differs.
+// again with the kubelet's ways in what podsync does otherwise on purpose, to see
+// that nothing else differs.
 func checkWorkers(line []byte) (outcome, error) {
 	var c record.Workers
 	if err := json.Unmarshal(line, &c); err != nil {
 		return outcome{}, fmt.Errorf("not a recorded workers case: %w", err)
 	}
-	prompt := newWorkersRun(false)
-	diff, err := prompt.run(&c)
-	if err != nil {
-		return outcome{}, fmt.Errorf("workers case %s: %w", c.Name, err)
-	}
-	run := prompt
-	if diff != "" && prompt.deviations[promptSuccessor] {
-		waiting := newWorkersRun(true)
-		if again, err := waiting.run(&c); err == nil && again == "" {
-			diff, run = "", waiting
-			run.deviations[promptSuccessor] = true
+	o := outcome{name: c.Name}
+	for _, ways := range [][]string{{}, {promptSuccessor}, {runtimePodStops}, {promptSuccessor, runtimePodStops}} {
+		r := newWorkersRun(ways)
+		diff, err := r.run(&c)
+		if err != nil {
+			return o, fmt.Errorf("workers case %s: %w", c.Name, err)
 		}
-	} else {
-		delete(run.deviations, promptSuccessor)
+		if diff == "" {
+			o.deviation, o.diff = strings.Join(slices.Sorted(maps.Keys(r.deviations)), "; "), ""
+			return o, nil
+		}
+		if len(ways) == 0 {
+			o.diff = diff // podsync's own way is the one to show
+		}
 	}
-	return outcome{
-		name:      c.Name,
-		deviation: strings.Join(slices.Sorted(maps.Keys(run.deviations)), "; "),
-		diff:      diff,
-	}, nil
+	return o, nil
 }
 
 // workersRun drives a Set through a recorded case.
 type workersRun struct {
 	set podworkers.Set
-	// successorsWait leaves a static pod asleep when its turn comes.
-	successorsWait bool
+	// ways are the rules for which the kubelet's way is taken instead of podsync's.
+	ways []string
 	// deviations are the rules that came into play.
 	deviations map[string]bool
-	// zeroed are the pods whose deletion grace period was zero while more was
-	// asked for.
-	zeroed map[types.UID]bool
+	// bounded are the pods whose time to stop podsync may know to be shorter than
+	// the kubelet does.
+	bounded map[types.UID]bool
+	// synced are the pods that had a SyncPod, stopping those that had a call that
+	// stops them, skipped those whose calls were not made in the kubelet's way.
+	synced, stopping, skipped map[types.UID]bool
+	// answers counts the answers to each request.
+	answers map[podworkers.StopID]int
 
 	// Of the step at hand:
 
@@ -76,8 +84,22 @@ type workersRun struct {
 	stopped []podworkers.StopID
 }
 
-func newWorkersRun(successorsWait bool) *workersRun {
-	return &workersRun{successorsWait: successorsWait, deviations: map[string]bool{}, zeroed: map[types.UID]bool{}}
+func newWorkersRun(ways []string) *workersRun {
+	none := func() map[types.UID]bool { return map[types.UID]bool{} }
+	return &workersRun{
+		ways: ways, deviations: map[string]bool{}, answers: map[podworkers.StopID]int{},
+		bounded: none(), synced: none(), stopping: none(), skipped: none(),
+	}
+}
+
+// kubeletWay reports whether the kubelet's way is to be taken in what the rule is
+// about, which is noted as a deviation then.
+func (r *workersRun) kubeletWay(rule string) bool {
+	if !slices.Contains(r.ways, rule) {
+		return false
+	}
+	r.deviations[rule] = true
+	return true
 }
 
 func (r *workersRun) run(c *record.Workers) (diff string, err error) {
@@ -91,7 +113,24 @@ func (r *workersRun) run(c *record.Workers) (diff string, err error) {
 			return fmt.Sprintf("  in steps[%d]:\n%s", i, diff), nil
 		}
 	}
-	return "", nil
+	return sideBySide(r.compareAnswers(c)), nil
+}
+
+// compareAnswers holds podsync to its own word where the kubelet gives none: a
+// request to stop a pod is answered once, unless the pod is still to stop.
+func (r *workersRun) compareAnswers(c *record.Workers) (rows []row) {
+	for i := range c.Steps {
+		do := &c.Steps[i].Do
+		if do.Kill == nil {
+			continue
+		}
+		got, want := r.answers[podworkers.StopID(i+1)], 1
+		if got == 0 && r.running(do.UID) {
+			want = 0
+		}
+		rows = append(rows, row{fmt.Sprintf("answers to steps[%d]", i), fmt.Sprint(want), fmt.Sprint(got)})
+	}
+	return rows
 }
 
 func (r *workersRun) step(id podworkers.StopID, do *record.WorkersDo, want *record.WorkersWant) (rows []row, err error) {
@@ -139,7 +178,7 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 	}
 	if u.Pod != nil && u.Stop != nil && u.Stop.GracePeriodSeconds != nil {
 		given := u.Pod.DeletionGracePeriodSeconds
-		r.zeroed[do.UID] = r.zeroed[do.UID] || given != nil && *given == 0 && *u.Stop.GracePeriodSeconds > 0
+		r.bounded[do.UID] = r.bounded[do.UID] || given != nil && *given == 0
 	}
 	e, err := r.set.Update(noTime, u)
 	if err != nil {
@@ -174,9 +213,11 @@ func (r *workersRun) known(do *record.WorkersDo, want *record.WorkersWant) (rows
 // follow does what effects ask for, until the pod rests.
 func (r *workersRun) follow(uid types.UID, e podworkers.Effects) {
 	r.stopped = append(r.stopped, e.Stopped...)
+	for _, id := range e.Stopped {
+		r.answers[id]++
+	}
 	for _, successor := range e.Successors {
-		r.deviations[promptSuccessor] = true
-		if !r.successorsWait {
+		if !r.kubeletWay(promptSuccessor) {
 			r.work(successor)
 		}
 	}
@@ -191,12 +232,37 @@ func (r *workersRun) work(uid types.UID) {
 	if !ok {
 		return
 	}
+	if r.skips(w) {
+		r.follow(uid, r.set.Done(w, podworkers.Succeeded))
+		return
+	}
 	result := podworkers.Succeeded
 	if len(r.results) > 0 {
 		result, r.results = r.results[0], r.results[1:]
 	}
 	r.calls[uid] = append(r.calls[uid], callOf(w, result))
+	switch {
+	case w.Type != podworkers.SyncPod:
+		r.stopping[uid] = true
+	case result == podworkers.SucceededTerminal:
+		r.synced[uid], r.bounded[uid] = true, true
+	default:
+		r.synced[uid] = true
+	}
 	r.follow(uid, r.set.Done(w, result))
+}
+
+// skips reports whether the kubelet would not make this call: for a static pod
+// that never had its turn.
+func (r *workersRun) skips(w podworkers.Work) bool {
+	if w.Pod == nil || w.Pod.Annotations[runtime.AnnotationConfigSource] == "" || r.synced[w.UID] || w.Type == podworkers.SyncPod {
+		return false
+	}
+	if !r.kubeletWay(runtimePodStops) {
+		return false
+	}
+	r.skipped[w.UID] = true
+	return true
 }
 
 // call is a call in the words of a record, its grace period apart.
@@ -243,7 +309,7 @@ func (r *workersRun) compareCalls(want *record.WorkersWant) (rows []row) {
 		wanted[c.UID] = append(wanted[c.UID], recordedCall(c))
 	}
 	for _, uid := range keys(wanted, r.calls) {
-		if r.zeroed[uid] {
+		if r.bounded[uid] {
 			r.allowShorter(wanted[uid], r.calls[uid])
 		}
 		rows = append(rows, row{"calls " + string(uid), fmt.Sprint(wanted[uid]), fmt.Sprint(r.calls[uid])})
@@ -276,6 +342,9 @@ func (r *workersRun) comparePredicates(want *record.WorkersWant) (rows []row) {
 		for name := range want.Predicates[uid] {
 			if ask, ok := asked[name]; ok {
 				answers[name] = ask(uid)
+			}
+			if name == "shouldContainersBeTerminating" && r.skipped[uid] && answers[name] {
+				answers[name] = r.stopping[uid] || !r.set.TerminationRequested(uid)
 			}
 		}
 		for _, name := range keys(want.Predicates[uid], answers) {

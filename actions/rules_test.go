@@ -1,0 +1,200 @@
+package actions_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// settledWith returns a settled pod after a change to it.
+func settledWith(change func(in *actions.Input)) actions.Input {
+	in := settled()
+	change(&in)
+	return in
+}
+
+func container(in *actions.Input, name string) *runtime.ContainerStatus {
+	return in.Status.Latest(name)
+}
+
+// The plan for a settled pod with one thing changed, by the lines that follow.
+func TestOneThingAtATime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *actions.Input)
+		want   string
+	}{
+		"nothing": {func(*actions.Input) {}, "nothing to do"},
+		"a sidecar's startup probe cannot tell": {func(in *actions.Input) {
+			in.Pod.Spec.InitContainers[1].StartupProbe = &v1.Probe{}
+			in.Probes[container(in, "proxy").ID] = actions.ProbeResults{Startup: actions.ProbeUnknown}
+			in.Status.Containers = in.Status.Containers[:2] // nothing shows that initialization is over
+		}, "nothing to do"},
+		"an older instance was only created": {func(in *actions.Input) {
+			old := *container(in, "web")
+			old.ID.ID, old.State = "old", runtime.ContainerCreated
+			container(in, "web").Attempt = 1
+			in.Status.Containers = append(in.Status.Containers, old)
+		}, `clear container "web" containerd://old: a newer instance has taken its place`},
+		"an ephemeral container was only created": {func(in *actions.Input) {
+			in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+			in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "debug", SandboxID: "s0", State: runtime.ContainerCreated})
+		}, "nothing to do"},
+		"a state that does not exist": {func(in *actions.Input) { container(in, "web").State = 7 },
+			`kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
+start container "web", attempt 1: the runtime cannot tell whether it is alive`},
+		"no record of the spec": {func(in *actions.Input) { container(in, "web").SpecHash = 0 }, "nothing to do"},
+		"the last attempt there is": {func(in *actions.Input) {
+			c := container(in, "web")
+			c.State, c.Attempt = runtime.ContainerExited, math.MaxUint32
+		}, `start container "web", attempt 4294967295: it has ended and its restart policy asks for another run
+release the resources held for container "web"`},
+		"the last sandbox there is": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].Attempt, in.Status.Sandboxes[0].State = math.MaxUint32, runtime.SandboxNotReady
+		}, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 4294967295: the sandbox is not ready
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"ended, with an older instance alive": {func(in *actions.Input) {
+			old := *container(in, "web")
+			old.ID.ID = "old"
+			c := container(in, "web")
+			c.State, c.Attempt = runtime.ContainerExited, 1
+			in.Status.Containers = append(in.Status.Containers, old)
+		}, `clear container "web" containerd://old: a newer instance has taken its place
+start container "web", attempt 2: it has ended and its restart policy asks for another run`},
+		"a network of the node": {func(in *actions.Input) { in.Pod.Spec.HostNetwork = true },
+			`stop what is left of the pod: the sandbox is in another network namespace than spec.hostNetwork asks for
+create sandbox, attempt 1: the sandbox is in another network namespace than spec.hostNetwork asks for
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.TrimSuffix(actions.Compute(settledWith(c.change)).String(), "\n"); got != c.want {
+				t.Errorf("the plan is\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestResize(t *testing.T) {
+	quantities := func(cpu, memory string) v1.ResourceList {
+		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
+	}
+	inForce := runtime.ContainerResources{CPURequest: 100, CPULimit: 200, MemoryRequest: 64 << 20, MemoryLimit: 128 << 20}
+	for name, c := range map[string]struct {
+		requests, limits v1.ResourceList
+		policy           []v1.ContainerResizePolicy
+		want             string
+	}{
+		"as they are":    {quantities("100m", "64Mi"), quantities("200m", "128Mi"), nil, "nothing to do"},
+		"CPU request":    {quantities("150m", "64Mi"), quantities("200m", "128Mi"), nil, "resize cpu of"},
+		"CPU limit":      {quantities("100m", "64Mi"), quantities("300m", "128Mi"), nil, "resize cpu of"},
+		"memory request": {quantities("100m", "65Mi"), quantities("200m", "128Mi"), nil, "resize memory of"},
+		"memory limit":   {quantities("100m", "64Mi"), quantities("200m", "1Gi"), nil, "resize memory of"},
+		"both":           {quantities("1", "64Mi"), quantities("2", "1Gi"), nil, "resize cpu and memory of"},
+		"none any more":  {nil, nil, nil, "resize cpu and memory of"},
+		"memory restarts, CPU changed": {quantities("1", "64Mi"), quantities("1", "128Mi"),
+			[]v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}, "resize cpu of"},
+		"memory restarts, memory changed": {quantities("100m", "64Mi"), quantities("200m", "1Gi"),
+			[]v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}, "kill"},
+		"nothing restarts": {quantities("1", "64Mi"), quantities("1", "128Mi"),
+			[]v1.ContainerResizePolicy{{ResourceName: v1.ResourceCPU, RestartPolicy: v1.NotRequired}}, "resize cpu of"},
+	} {
+		for _, kind := range []string{"web", "proxy"} {
+			t.Run(name+" of "+kind, func(t *testing.T) {
+				in := settled()
+				spec := &in.Pod.Spec.Containers[0]
+				if kind == "proxy" {
+					spec = &in.Pod.Spec.InitContainers[1]
+				}
+				spec.Resources, spec.ResizePolicy = v1.ResourceRequirements{Requests: c.requests, Limits: c.limits}, c.policy
+				force := inForce
+				container(&in, kind).Resources = &force
+				plan := actions.Compute(in)
+				if !strings.HasPrefix(plan.String(), c.want) {
+					t.Errorf("the plan is\n%v, want %q", plan, c.want)
+				}
+				if plan.Quiet() != (c.want == "nothing to do") {
+					t.Errorf("quiet: %v", plan.Quiet())
+				}
+				in.Pod.DeletionTimestamp = &metav1.Time{}
+				if plan := actions.Compute(in); !plan.Quiet() {
+					t.Errorf("resized while the pod is being deleted:\n%v", plan)
+				}
+			})
+		}
+	}
+}
+
+func TestRestartAllOfADeletedPod(t *testing.T) {
+	pod := shop()
+	pod.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+		Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{0}},
+	}}
+	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited}}}
+	if _, asked := actions.RestartAllRequested(pod, status); !asked {
+		t.Fatal("not asked for")
+	}
+	pod.DeletionTimestamp = &metav1.Time{}
+	if _, asked := actions.RestartAllRequested(pod, status); asked {
+		t.Error("asked for in a pod that is being deleted")
+	}
+}
+
+func TestNilIsAnswered(t *testing.T) {
+	if again, _ := actions.AfterExit(nil, &v1.Container{}, 1); again {
+		t.Error("a container of no pod runs again")
+	}
+	if again, _ := actions.AfterExit(shop(), nil, 1); again {
+		t.Error("no container runs again")
+	}
+	if _, ok := actions.Why(actions.Input{}, "app"); ok {
+		t.Error("a reason without a pod")
+	}
+	if _, ok := actions.Why(actions.Input{Pod: shop()}, "nobody"); ok {
+		t.Error("a reason for a container that the pod does not have")
+	}
+}
+
+// A reason for each way of being left alone.
+func TestWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *actions.Input)
+		of     string
+		want   actions.Reason
+	}{
+		"running":           {func(*actions.Input) {}, "web", actions.StillRunning},
+		"past its time":     {func(*actions.Input) {}, "migrate", actions.DoneInit},
+		"before the others": {func(in *actions.Input) { in.Status.Containers = in.Status.Containers[1:2] }, "migrate", actions.InitPassed},
+		"starting": {func(in *actions.Input) {
+			in.Pod.Spec.InitContainers[1].StartupProbe = &v1.Probe{}
+			in.Probes = nil
+		}, "proxy", actions.StillStarting},
+		"after the others":       {func(in *actions.Input) { in.Status.Containers = nil }, "proxy", actions.WaitsForInit},
+		"after initialization":   {func(in *actions.Input) { in.Status.Containers = nil }, "web", actions.WaitsForInit},
+		"in a new sandbox":       {func(in *actions.Input) { in.Status = nil }, "web", actions.WaitsForInit},
+		"removed with the rest":  {func(in *actions.Input) { in.RestartAll = true }, "web", actions.AllRestart},
+		"after the rest is gone": {func(in *actions.Input) { in.RestartAll, in.Status.Containers = true, nil }, "web", actions.WaitsForReset},
+		"stopped with the pod": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+		}, "web", actions.EndsWithPod},
+		"its own end": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			container(in, "web").State = runtime.ContainerExited
+		}, "web", actions.DoneSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := actions.Why(settledWith(c.change), c.of); !ok || got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
