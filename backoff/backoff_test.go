@@ -2,6 +2,7 @@ package backoff_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,5 +206,63 @@ func BenchmarkCheck(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		k.Check("key", start)
+	}
+}
+
+func TestKnownFailureAfterTheClockWasSetBack(t *testing.T) {
+	b := newBackoff(t, backoff.Config[string]{WaitFirst: true})
+	b.Advance("k", start, start)
+	back := start.Add(-time.Hour)
+	if until := b.Advance("k", back, start); until.Sub(back) > 10*time.Second {
+		t.Errorf("waits %v", until.Sub(back))
+	}
+}
+
+func TestFailureToldLateEndsNoWait(t *testing.T) {
+	b := newBackoff(t, backoff.Config[string]{})
+	b.Advance("k", start, start.Add(-time.Second))
+	want := b.Advance("k", start, start)
+	if until := b.Advance("k", start, start.Add(-time.Hour)); until.Before(want) {
+		t.Errorf("waits until %v, and waited until %v before", until, want)
+	}
+	if _, wait := b.Check("k", start.Add(time.Second)); !wait {
+		t.Error("the wait has ended")
+	}
+}
+
+func TestLongestMaximum(t *testing.T) {
+	b := newBackoff(t, backoff.Config[string]{Initial: time.Second, Max: 1<<63 - 1})
+	got := waits(b, "k", 5)
+	if want := seconds(0, 1, 2, 4, 8); !slices.Equal(got, want) {
+		t.Errorf("waits %v, want %v", got, want)
+	}
+}
+
+// The longest wait is asked for at each failure, and a negative one is none.
+func TestMaxForMayChange(t *testing.T) {
+	longest := time.Duration(-1)
+	b := newBackoff(t, backoff.Config[string]{MaxFor: func(string) time.Duration { return longest }})
+	if got := waits(b, "k", 3); got[2] != 20*time.Second {
+		t.Errorf("waits %v with a negative maximum", got)
+	}
+	longest = 5 * time.Second
+	now := start.Add(time.Minute)
+	if until := b.Advance("k", now, time.Time{}); until.Sub(now) != longest {
+		t.Errorf("waits %v, want %v", until.Sub(now), longest)
+	}
+}
+
+func TestTheSameFailureInAnotherZone(t *testing.T) {
+	b := newBackoff(t, backoff.Config[string]{})
+	b.Advance("k", start, start)
+	b.Advance("k", start, start.In(time.FixedZone("elsewhere", 3600)))
+	if got := b.Failures("k"); got != 1 {
+		t.Errorf("%d failures, want 1", got)
+	}
+	for range 20 {
+		b.Advance("k", start, time.Time{})
+	}
+	if got := b.Failures("k"); got != 21 {
+		t.Errorf("%d failures, want 21", got)
 	}
 }

@@ -479,3 +479,214 @@ func TestUpdatesAreNotWrittenTo(t *testing.T) {
 		t.Errorf("the request became %+v", stop)
 	}
 }
+
+// A pod that the runtime has is stopped although it is static and never had its
+// turn, and no other of its name starts meanwhile.
+func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
+	fromRuntime := Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: "static", Namespace: "ns"}, Stop: &StopRequest{ID: 1}}
+	for name, run := range map[string]func(h *harness){
+		"its definition comes while it is stopped": func(h *harness) {
+			h.update(fromRuntime)
+			w := h.next("a", SyncTerminatingRuntimePod)
+			h.update(Update{Type: Sync, Pod: static("a")})
+			h.set.Done(w, Failed)
+		},
+		"it waited for its turn": func(h *harness) {
+			h.update(Update{Type: Create, Pod: static("other")})
+			h.do("other", SyncPod)
+			h.update(Update{Type: Create, Pod: static("a")})
+			h.update(fromRuntime)
+			h.update(kill(static("other"), 0, nil))
+			h.do("other", SyncTerminatingPod)
+			h.do("other", SyncTerminatedPod)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			run(h)
+			h.update(Update{Type: Create, Pod: static("next")})
+			h.idle("next")
+			if h.set.Terminated("a") {
+				t.Error("taken to be stopped")
+			}
+			if e := h.do("a", SyncTerminatingPod); !slices.Equal(e.Stopped, []StopID{1}) {
+				t.Errorf("answered %v, want [1]", e.Stopped)
+			}
+			if e := h.do("a", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"next"}) {
+				t.Errorf("successors %v, want [next]", e.Successors)
+			}
+			h.do("next", SyncPod)
+		})
+	}
+}
+
+// News of a pod that comes while what the runtime had of its UID is stopped
+// begins the pod anew.
+func TestNewsDuringTheStopOfARuntimePod(t *testing.T) {
+	for _, p := range []*v1.Pod{pod("a"), static("a")} {
+		h := newHarness(t)
+		h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: p.Name, Namespace: p.Namespace}})
+		w := h.next("a", SyncTerminatingRuntimePod)
+		h.update(Update{Type: Changed, Pod: p, Stop: &StopRequest{ID: 4}})
+		if e := h.set.Done(w, Succeeded); !e.Work || !slices.Equal(e.Stopped, []StopID{4}) {
+			t.Errorf("effects %+v, want work and the answer", e)
+		}
+		if w := h.next("a", SyncPod); w.Pod != p {
+			t.Error("not the pod the news was of")
+		}
+	}
+}
+
+// A static pod that turns out not to be one does not hold up those behind it.
+func TestStaticPodThatIsNoneAnyMore(t *testing.T) {
+	h := newHarness(t)
+	for _, uid := range []types.UID{"1", "2", "3"} {
+		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	h.do("1", SyncPod)
+	changed := static("2")
+	changed.Annotations = nil
+	h.update(Update{Type: Changed, Pod: changed})
+	h.do("2", SyncPod)
+	h.update(kill(static("1"), 0, nil))
+	h.do("1", SyncTerminatingPod)
+	if e := h.do("1", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"3"}) {
+		t.Errorf("successors %v, want [3]", e.Successors)
+	}
+	h.do("3", SyncPod)
+}
+
+func TestOrderOfTurns(t *testing.T) {
+	h := newHarness(t)
+	for _, uid := range []types.UID{"2", "1", "2", "3"} {
+		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	h.idle("1")
+	h.idle("3")
+	h.do("2", SyncPod)
+	h.update(Update{Type: Sync, Pod: static("2")})
+	h.do("2", SyncPod)
+	if got := h.set.statics.waiting["static_ns"]; !slices.Equal(got, []types.UID{"1", "3"}) {
+		t.Errorf("waiting %v, want [1 3]", got)
+	}
+}
+
+func TestStaticIsWhatComesFromTheNode(t *testing.T) {
+	for source, want := range map[string]bool{"file": true, "http": true, "api": false} {
+		p := pod("a")
+		p.Annotations = map[string]string{runtime.AnnotationConfigSource: source}
+		if got := isStatic(p); got != want {
+			t.Errorf("a pod from %s is static: %v", source, got)
+		}
+	}
+	if isStatic(pod("a")) || isStatic(nil) {
+		t.Error("a pod without a source is static")
+	}
+}
+
+// After SyncPod ended the pod its own time holds, and a request can shorten it
+// at once, but not make it longer (kubernetes #83916).
+func TestW3_AfterThePodEndedItself(t *testing.T) {
+	for asked, want := range map[int64]struct {
+		grace     int64
+		interrupt bool
+	}{5: {5, true}, 300: {30, false}} {
+		h := newHarness(t)
+		p := pod("a")
+		p.Spec.TerminationGracePeriodSeconds = ptr(int64(30))
+		h.update(Update{Type: Create, Pod: p})
+		h.set.Done(h.next("a", SyncPod), SucceededTerminal)
+		w := h.next("a", SyncTerminatingPod)
+		if e := h.update(kill(p, 0, &asked)); e.Interrupt != want.interrupt {
+			t.Errorf("asked for %ds: interrupt %v", asked, e.Interrupt)
+		}
+		h.set.Done(w, Failed)
+		if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != want.grace {
+			t.Errorf("asked for %ds: given %ds, want %ds", asked, *w.GracePeriodSeconds, want.grace)
+		}
+	}
+}
+
+// No grace period is so long that its deadline is in the past.
+func TestW3_VeryLongGrace(t *testing.T) {
+	for _, grace := range []int64{1 << 33, 9223372037, 18446744074, 1<<63 - 1} {
+		h := newHarness(t)
+		h.update(kill(pod("a"), 0, &grace))
+		if w := h.next("a", SyncTerminatingPod); w.Deadline.Before(now.AddDate(200, 0, 0)) {
+			t.Errorf("grace %ds: deadline %v", grace, w.Deadline)
+		}
+	}
+}
+
+// What is handed out shares no memory with the Set.
+func TestWorkIsItsOwn(t *testing.T) {
+	h := newHarness(t)
+	h.update(kill(pod("a"), 0, ptr(int64(9))))
+	w := h.next("a", SyncTerminatingPod)
+	*w.GracePeriodSeconds = 99
+	h.set.Done(w, Failed)
+	h.set.Again("a")
+	if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != 9 {
+		t.Errorf("given %ds, want 9s", *w.GracePeriodSeconds)
+	}
+}
+
+func TestRepeatedWork(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	w := h.next("a", SyncPod)
+	if e := h.set.Again("a"); e.Work {
+		t.Error("work is handed out beside that in flight")
+	}
+	h.set.Done(w, Succeeded)
+	again := h.next("a", SyncPod)
+	if again.UpdateType != Sync {
+		t.Errorf("the repetition is a %v", again.UpdateType)
+	}
+	if e := h.set.Abandon(w); e.Work || h.set.pods["a"].inFlight == 0 {
+		t.Error("abandoning old work touched the new")
+	}
+	newer := pod("a")
+	h.update(Update{Type: Changed, Pod: newer})
+	h.set.Abandon(again)
+	if w := h.next("a", SyncPod); w.Pod != newer || w.UpdateType != Changed {
+		t.Errorf("%v of %p, want the news", w.UpdateType, w.Pod)
+	}
+}
+
+// News that waits does not keep a pod from coming to its end.
+func TestStopSucceedsWithNewsWaiting(t *testing.T) {
+	h := newHarness(t)
+	h.update(kill(pod("a"), 6, nil))
+	w := h.next("a", SyncTerminatingPod)
+	h.update(Update{Type: Sync, Pod: pod("a")})
+	if e := h.set.Done(w, Succeeded); !slices.Equal(e.Stopped, []StopID{6}) {
+		t.Errorf("answered %v, want [6]", e.Stopped)
+	}
+	h.next("a", SyncTerminatedPod)
+}
+
+func TestOrphanIsInterruptedOnce(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.next("a", SyncPod)
+	if known, _ := h.set.Known(nil); !known[0].Effects.Interrupt || known[0].Effects.Work {
+		t.Errorf("at first %+v", known[0].Effects)
+	}
+	if known, _ := h.set.Known(nil); known[0].Effects.Interrupt || known[0].Effects.Work {
+		t.Errorf("again %+v", known[0].Effects)
+	}
+	if known, _ := h.set.Known(nil); !known[0].HasPod || known[0].Static {
+		t.Errorf("known %+v", known[0])
+	}
+}
+
+// The status is asked once, and not kept for the life of the pod.
+func TestStatusIsNotKept(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a"), Status: &runtime.PodStatus{}})
+	h.do("a", SyncPod)
+	if s := h.set.pods["a"]; s.active.Status != nil {
+		t.Error("the status is kept")
+	}
+}

@@ -14,8 +14,8 @@ import (
 func TestEveryRecordedCase(t *testing.T) {
 	for kind, want := range map[string]tally{
 		"actions": {agree: 2997, deviate: 3, deviations: map[string]int{neverRan: 3}},
-		"workers": {agree: 922, deviate: 74, deviations: map[string]int{
-			graceNotRaised: 1, answeredKill: 41, promptSuccessor: 31, answeredKill + "; " + promptSuccessor: 1,
+		"workers": {agree: 915, deviate: 81, deviations: map[string]int{
+			graceNotRaised: 3, answeredKill: 41, promptSuccessor: 31, answeredKill + "; " + promptSuccessor: 1, runtimePodStops: 5,
 		}},
 		"config": {agree: 600},
 		"env":    {agree: 800},
@@ -43,7 +43,7 @@ func TestDeviationsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised} {
+	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised, runtimePodStops} {
 		if !strings.Contains(string(parity), rule) {
 			t.Errorf("docs/PARITY.md does not name %q", rule)
 		}
