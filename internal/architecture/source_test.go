@@ -27,9 +27,8 @@ func parseSource(name string, src any) (*sourceFile, error) {
 	return &sourceFile{filepath.ToSlash(name), f, fset}, err
 }
 
-func (f *sourceFile) dir() string  { return path.Dir(f.path) }
-func (f *sourceFile) base() string { return path.Base(f.path) }
-func (f *sourceFile) test() bool   { return strings.HasSuffix(f.path, "_test.go") }
+func (f *sourceFile) dir() string { return path.Dir(f.path) }
+func (f *sourceFile) test() bool  { return strings.HasSuffix(f.path, "_test.go") }
 
 // broken is one line on what a node of the file breaks.
 func (f *sourceFile) broken(n ast.Node, what, because string) string {
