@@ -29,9 +29,18 @@
 //     and its environment in [github.com/podsync/podsync/syncpod/container/env].
 //
 // All of these are pure: they open nothing, start nothing, log nothing, read no
-// clock, hold no globals, and never write to what they are given. So all of an
-// agent's decisions can be tested without a runtime, without root and without
-// waiting.
+// clock, hold no globals, and never write to what they are given. Then the edge,
+// which does make calls:
+//
+//   - [github.com/podsync/podsync/runtime/cri]: a connection to a runtime, the
+//     classes of its errors, its events, and pod statuses with few calls.
+//   - [github.com/podsync/podsync/runtime/image]: is the image of a container
+//     there: pull policy, credentials, back-off, parallel pulls.
+//   - [github.com/podsync/podsync/sandbox.Runner]: sandboxes made, stopped and
+//     removed so that no lost answer leaves two of them, or none for ever.
+//   - [github.com/podsync/podsync/runtime/cri/critest]: a runtime in memory, for
+//     tests of all this and of your agent: without root, in virtual time, with
+//     every fault a runtime is known for.
 //
 // docs/PARITY.md lists every decision that is not the kubelet's, with the
 // upstream issue.

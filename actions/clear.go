@@ -6,9 +6,6 @@ import "github.com/podsync/podsync/runtime"
 // to be dead, so that no container ever runs twice: one that timed out while it
 // was created or started can come alive long after (kubernetes #139670).
 func (d *decision) clearStrays() {
-	if d.Status == nil {
-		return
-	}
 	for i := range d.Status.Containers {
 		c := &d.Status.Containers[i]
 		why := d.stray(c)

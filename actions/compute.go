@@ -10,10 +10,15 @@ import (
 //
 // For an Input that Validate refuses it returns the zero Plan.
 func Compute(in Input) Plan {
-	if in.Validate() != nil {
+	if in.Pod == nil {
 		return Plan{}
 	}
-	d := decision{Input: in, active: in.Status.LatestSandbox()}
+	names := containerNames(make([]string, 0, usualContainers), in.Pod)
+	if validateNames(in.Pod, names) != nil {
+		return Plan{}
+	}
+	d := decision{Input: in}
+	d.observe(names)
 	d.decide()
 	return d.plan
 }
@@ -22,9 +27,8 @@ func Compute(in Input) Plan {
 // the steps that follow from it.
 type decision struct {
 	Input
-	// active is the sandbox that the pod's containers are looked for in.
-	active *runtime.SandboxStatus
-	plan   Plan
+	observation
+	plan Plan
 }
 
 func (d *decision) decide() {
@@ -52,7 +56,7 @@ func (d *decision) goOn() {
 			d.endPod()
 		}
 	}
-	if !d.plan.KillPod {
+	if d.strays && !d.plan.KillPod {
 		d.clearStrays()
 	}
 }
@@ -86,7 +90,7 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 
 func (d *decision) start(ref ContainerRef, why Reason) {
 	attempt := uint32(0)
-	if last := d.Status.Latest(ref.Name); last != nil {
+	if last := d.current(ref); last != nil {
 		attempt = last.Attempt + 1
 	}
 	if d.plan.Start == nil {

@@ -109,6 +109,17 @@ func findRef(pod *v1.Pod, name string) (ContainerRef, bool) {
 	return refAt(pod, at), true
 }
 
+// position returns the at for which refAt returns ref.
+func position(pod *v1.Pod, ref ContainerRef) int {
+	switch ref.Kind {
+	case InitContainer:
+		return ref.Index
+	case RegularContainer:
+		return len(pod.Spec.InitContainers) + ref.Index
+	}
+	return len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + ref.Index
+}
+
 // specOf returns the spec of a container. That of an ephemeral container has the
 // same fields.
 func specOf(pod *v1.Pod, ref ContainerRef) *v1.Container {

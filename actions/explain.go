@@ -18,7 +18,8 @@ func Explain(in Input, name string) string {
 	if !ok {
 		return explainStranger(in, name)
 	}
-	d := decision{Input: in, active: in.Status.LatestSandbox()}
+	d := decision{Input: in}
+	d.observe(containerNames(nil, in.Pod))
 	d.decide()
 	did := d.steps(ref)
 	if len(did) == 0 {
@@ -42,7 +43,7 @@ func (d *decision) steps(ref ContainerRef) []string {
 	var did []string
 	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
 	p := d.plan
-	if c := d.Status.Latest(ref.Name); p.KillPod && c != nil && c.Live() {
+	if c := d.current(ref); p.KillPod && c != nil && c.Live() {
 		say("is stopped with the whole pod: %v", p.KillReason)
 	}
 	for _, s := range p.Kill {
@@ -96,7 +97,7 @@ func (d *decision) whyLeft(ref ContainerRef) Reason {
 	case !d.initialized():
 		return WaitsForInit
 	}
-	return d.judgeRegular(ref, d.Status.Latest(ref.Name)).why
+	return d.judgeRegular(ref, d.current(ref)).why
 }
 
 func (d *decision) whyNotInNewSandbox(ref ContainerRef) Reason {
@@ -109,7 +110,7 @@ func (d *decision) whyNotInNewSandbox(ref ContainerRef) Reason {
 // whyOver returns why a container of a pod that is stopped for good does not run:
 // its own end, or that of the pod.
 func (d *decision) whyOver(ref ContainerRef) Reason {
-	c := d.Status.Latest(ref.Name)
+	c := d.current(ref)
 	if c == nil || c.State != runtime.ContainerExited || ref.Kind == EphemeralContainer {
 		return EndsWithPod
 	}
@@ -121,7 +122,7 @@ func (d *decision) whyOver(ref ContainerRef) Reason {
 
 // initialized reports whether the regular containers are looked at.
 func (d *decision) initialized() bool {
-	dry := decision{Input: d.Input, active: d.active}
+	dry := decision{Input: d.Input, observation: d.observation}
 	return dry.initialize() == initDone
 }
 
@@ -144,7 +145,7 @@ func (d *decision) whyInitLeft(ref ContainerRef) Reason {
 
 // observed says what the runtime reports of a container.
 func (d *decision) observed(ref ContainerRef) string {
-	c := d.Status.Latest(ref.Name)
+	c := d.current(ref)
 	if c == nil {
 		return "The runtime reports no instance of it"
 	}

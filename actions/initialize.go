@@ -54,7 +54,7 @@ func (d *decision) initialize() initState {
 // active sandbox. What an init container did in an earlier sandbox does not
 // count in this one (kubernetes #140309).
 func (d *decision) inActive(ref ContainerRef) *runtime.ContainerStatus {
-	if c := d.Status.Latest(ref.Name); c != nil && c.In(d.active) {
+	if c := d.current(ref); c != nil && c.In(d.active) {
 		return c
 	}
 	return nil

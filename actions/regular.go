@@ -10,7 +10,7 @@ import (
 // ephemeral container runs once, whatever became of it.
 func (d *decision) startEphemeral() {
 	for i := range d.Pod.Spec.EphemeralContainers {
-		if ref := ephemeralRef(d.Pod, i); d.Status.Latest(ref.Name) == nil {
+		if ref := ephemeralRef(d.Pod, i); d.current(ref) == nil {
 			d.start(ref, ContainerMissing)
 		}
 	}
@@ -21,7 +21,7 @@ func (d *decision) startEphemeral() {
 func (d *decision) runRegular() (alive bool) {
 	for i := range d.Pod.Spec.Containers {
 		ref := regularRef(d.Pod, i)
-		c := d.Status.Latest(ref.Name)
+		c := d.current(ref)
 		if c != nil && c.State != runtime.ContainerRunning {
 			d.plan.Release = append(d.plan.Release, ref)
 		}

@@ -100,7 +100,7 @@ func (d *decision) anyToRerun() bool {
 // sandbox is lost: all do but those that succeeded under the policy OnFailure.
 // Restart rules are not asked, because it is not an exit that brings the new run.
 func (d *decision) rerunsInNewSandbox(ref ContainerRef) bool {
-	c := d.Status.Latest(ref.Name)
+	c := d.current(ref)
 	succeeded := c != nil && c.State == runtime.ContainerExited && c.ExitCode == 0
 	return !succeeded || restartPolicy(d.Pod, specOf(d.Pod, ref)) != v1.RestartPolicyOnFailure
 }

@@ -109,14 +109,16 @@ func (s *PodStatus) Latest(name string) *ContainerStatus {
 	}
 	var latest *ContainerStatus
 	for i := range s.Containers {
-		if c := &s.Containers[i]; c.Name == name && (latest == nil || c.newerThan(latest)) {
+		if c := &s.Containers[i]; c.Name == name && (latest == nil || c.NewerThan(latest)) {
 			latest = c
 		}
 	}
 	return latest
 }
 
-func (c *ContainerStatus) newerThan(other *ContainerStatus) bool {
+// NewerThan reports whether c, and not other, is the current one of two
+// containers of one name of which other is listed first.
+func (c *ContainerStatus) NewerThan(other *ContainerStatus) bool {
 	if c.Attempt != other.Attempt {
 		return c.Attempt > other.Attempt
 	}

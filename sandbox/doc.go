@@ -6,6 +6,11 @@
 // their own, usable without the rest: [HostnameOf], [DNS], [LogDirectory] and
 // [RuntimeHandler].
 //
+// [Runner] makes, stops and removes sandboxes over CRI. Its [Runner.Create] is
+// built for the answer that never comes: a creation that timed out ends in one
+// sandbox, by adoption or removal of what is there, on runtimes that refuse a name
+// that is taken and on those that hand over what has it.
+//
 // # Defaults
 //
 // The pod is taken as it is. Fields that an API server fills in are not filled

@@ -1,0 +1,58 @@
+package actions
+
+import (
+	"slices"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// observation is what the rules ask about the pod's status again and again.
+type observation struct {
+	// active is the sandbox that the pod's containers are looked for in.
+	active *runtime.SandboxStatus
+	// latest are the current instances of the pod's first containers, by position.
+	latest [usualContainers]*runtime.ContainerStatus
+	// strays tells that some instance may be alive and is not where or what it
+	// should be: see clearStrays.
+	strays bool
+}
+
+// observe looks once at everything the runtime reports. names are those of the
+// pod's containers, by position.
+func (d *decision) observe(names []string) {
+	d.active = d.Status.LatestSandbox()
+	if d.Status == nil {
+		return
+	}
+	for i := range d.Status.Containers {
+		c := &d.Status.Containers[i]
+		at := slices.Index(names, c.Name)
+		switch {
+		case at < 0:
+		case at >= len(d.latest):
+			d.strays = true // not kept here, so clearStrays has to look
+		default:
+			d.see(at, c)
+		}
+	}
+}
+
+// see takes note of one instance of the container at a position.
+func (d *decision) see(at int, c *runtime.ContainerStatus) {
+	newest, other := c, d.latest[at]
+	if other != nil && !c.NewerThan(other) {
+		newest, other = other, c
+	}
+	d.latest[at] = newest
+	if other != nil && other.Live() || c.Live() && (c.State != runtime.ContainerRunning || !c.In(d.active)) {
+		d.strays = true
+	}
+}
+
+// current returns the current instance of a container, nil if there is none.
+func (d *decision) current(ref ContainerRef) *runtime.ContainerStatus {
+	if at := position(d.Pod, ref); at < len(d.latest) {
+		return d.latest[at]
+	}
+	return d.Status.Latest(ref.Name)
+}

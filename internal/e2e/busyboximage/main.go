@@ -1,0 +1,123 @@
+// Command busyboximage writes an image that holds nothing but a static busybox
+// to standard output, in the form that "ctr images import" reads:
+//
+//	busyboximage BUSYBOX NAME [ENTRYPOINT...] > image.tar
+//
+// No registry is needed for it, and no other tool.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "busyboximage:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: busyboximage BUSYBOX NAME [ENTRYPOINT...]")
+	}
+	layer, err := busyboxLayer(args[0])
+	if err != nil {
+		return err
+	}
+	return writeImage(out, args[1], args[2:], layer)
+}
+
+// busyboxLayer is a root file system with a link for each of busybox's applets.
+func busyboxLayer(busybox string) ([]byte, error) {
+	program, err := os.ReadFile(busybox)
+	if err != nil {
+		return nil, err
+	}
+	applets, err := exec.Command(busybox, "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the applets of %s: %w", busybox, err)
+	}
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	var errs []error
+	for _, dir := range []string{"bin", "dev", "etc", "proc", "sys"} {
+		errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}))
+	}
+	errs = append(errs,
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}),
+		writeFile(w, "bin/busybox", 0o755, program),
+		writeFile(w, "etc/passwd", 0o644, []byte("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")))
+	for applet := range strings.FieldsSeq(string(applets)) {
+		if applet != "busybox" {
+			errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox", Mode: 0o777}))
+		}
+	}
+	return buf.Bytes(), errors.Join(append(errs, w.Close())...)
+}
+
+type imageConfig struct {
+	Architecture string `json:"architecture"`
+	OS           string `json:"os"`
+	Config       struct {
+		Env        []string
+		Entrypoint []string `json:",omitempty"`
+	} `json:"config"`
+	RootFS struct {
+		Type    string   `json:"type"`
+		DiffIDs []string `json:"diff_ids"`
+	} `json:"rootfs"`
+}
+
+type manifestEntry struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+func writeImage(out io.Writer, name string, entrypoint []string, layer []byte) error {
+	c := imageConfig{Architecture: runtime.GOARCH, OS: "linux"}
+	c.Config.Env = []string{"PATH=/bin"}
+	c.Config.Entrypoint = entrypoint
+	c.RootFS.Type = "layers"
+	c.RootFS.DiffIDs = []string{"sha256:" + sum(layer)}
+	config, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	configFile := sum(config) + ".json"
+	manifest, err := json.Marshal([]manifestEntry{{Config: configFile, RepoTags: []string{name}, Layers: []string{"layer.tar"}}})
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(out)
+	return errors.Join(
+		writeFile(w, configFile, 0o644, config),
+		writeFile(w, "layer.tar", 0o644, layer),
+		writeFile(w, "manifest.json", 0o644, manifest),
+		w.Close())
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+func writeFile(w *tar.Writer, name string, mode int64, content []byte) error {
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
+		return err
+	}
+	_, err := w.Write(content)
+	return err
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// untar reads an archive into memory.
+func untar(t *testing.T, content []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestImage(t *testing.T) {
+	busybox := filepath.Join(t.TempDir(), "busybox")
+	if err := os.WriteFile(busybox, []byte("#!/bin/sh\necho busybox\necho ls\necho sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(&out, []string{busybox, "localhost/x:1", "sleep", "5"}); err != nil {
+		t.Skip("no shell to stand in for busybox:", err)
+	}
+	image := untar(t, out.Bytes())
+	var manifest []manifestEntry
+	if err := json.Unmarshal(image["manifest.json"], &manifest); err != nil || len(manifest) != 1 {
+		t.Fatalf("%s: %v", image["manifest.json"], err)
+	}
+	var config imageConfig
+	if err := json.Unmarshal(image[manifest[0].Config], &config); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(manifest[0].RepoTags, []string{"localhost/x:1"}) || !slices.Equal(config.Config.Entrypoint, []string{"sleep", "5"}) {
+		t.Errorf("%v, %v", manifest, config)
+	}
+	layer := image[manifest[0].Layers[0]]
+	if !slices.Equal(config.RootFS.DiffIDs, []string{"sha256:" + sum(layer)}) {
+		t.Errorf("the layer is not the one of the config: %v", config.RootFS)
+	}
+	root := untar(t, layer)
+	for _, name := range []string{"bin/busybox", "bin/sh", "bin/ls", "tmp/", "etc/passwd"} {
+		if _, ok := root[name]; !ok {
+			t.Errorf("no %s", name)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	if run(io.Discard, []string{"busybox"}) == nil || run(io.Discard, []string{"/no/such/busybox", "x"}) == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# Brings up and takes down a private containerd for the end-to-end tests.
+#
+#   containerd.sh up VERSION DIR     VERSION is 1.6 (Debian's) or 2.4; prints the endpoint
+#   containerd.sh down VERSION DIR   stops it and what runs in it, and removes DIR
+#
+# up installs the packages that it needs with apt-get. For 2.4 it builds containerd
+# once, with go install, into $PODSYNC_E2E_CACHE (default ~/.cache/podsync-e2e). Several
+# can be up at once, in directories of their own. The images are
+# localhost/busybox:e2e, without an entrypoint, and localhost/pause:e2e.
+# Needs root and cgroups.
+set -euo pipefail
+
+readonly CONTAINERD_2=v2.4.2
+
+die() { echo "containerd.sh: $*" >&2; exit 1; }
+
+main() {
+  [ $# = 3 ] || die "usage: containerd.sh up|down 1.6|2.4 DIR"
+  local verb=$1 version=$2 dir=$3
+  case $version in 1.6 | 2.4) ;; *) die "version $version is neither 1.6 nor 2.4" ;; esac
+  [ "$(id -u)" = 0 ] || die "needs root"
+  case $verb in
+    up) up "$version" "$(mkdir -p "$dir" && realpath "$dir")" ;;
+    down) [ ! -d "$dir" ] || down "$(realpath "$dir")" ;;
+    *) die "neither up nor down: $verb" ;;
+  esac
+}
+
+install_packages() {
+  local need
+  for need in /usr/bin/containerd /usr/sbin/runc /usr/lib/cni/ptp /bin/busybox /usr/sbin/iptables /usr/sbin/ip; do
+    if [ ! -e "$need" ]; then
+      apt-get update -qq
+      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        containerd runc containernetworking-plugins busybox-static iptables iproute2 > /dev/null
+      return
+    fi
+  done
+}
+
+# binaries prints the directory with containerd, its shim and ctr.
+binaries() {
+  if [ "$1" = 1.6 ]; then
+    echo /usr/bin
+    return
+  fi
+  local bin=${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-${CONTAINERD_2#v} cmd
+  for cmd in containerd containerd-shim-runc-v2 ctr; do
+    [ -x "$bin/$cmd" ] || GOFLAGS= GOBIN=$bin go install "github.com/containerd/containerd/v2/cmd/$cmd@$CONTAINERD_2"
+  done
+  echo "$bin"
+}
+
+# A subnet for each directory lets several be up at once.
+write_cni() {
+  local dir=$1 third
+  third=$(($(cksum <<< "$dir" | cut -d' ' -f1) % 250))
+  mkdir -p "$dir/cni"
+  cat > "$dir/cni/10-e2e.conflist" << END
+{
+  "cniVersion": "0.4.0",
+  "name": "podsync-e2e-$third",
+  "plugins": [{
+    "type": "ptp",
+    "ipam": {
+      "type": "host-local",
+      "dataDir": "$dir/ipam",
+      "subnet": "10.89.$third.0/24",
+      "routes": [{"dst": "0.0.0.0/0"}]
+    }
+  }]
+}
+END
+}
+
+# Lowering oom_score_adj is refused in many containers and virtual machines, so
+# containerd is told not to try.
+write_config() {
+  local version=$1 dir=$2
+  {
+    echo "version = $([ "$version" = 1.6 ] && echo 2 || echo 3)"
+    echo "root = \"$dir/root\""
+    echo "state = \"$dir/state\""
+    echo "[grpc]"
+    echo "  address = \"$dir/containerd.sock\""
+    if [ "$version" = 1.6 ]; then
+      cat << END
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/pause:e2e"
+  restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "/usr/lib/cni"
+  conf_dir = "$dir/cni"
+END
+    else
+      cat << END
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "localhost/pause:e2e"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  enable_cdi = false
+[plugins."io.containerd.cri.v1.runtime".cni]
+  bin_dirs = ["/usr/lib/cni"]
+  conf_dir = "$dir/cni"
+END
+    fi
+  } > "$dir/config.toml"
+}
+
+# containerd's CRI plugin learns of images by events, so they are imported when
+# it runs, and each under one name only.
+import_image() {
+  local ctr=$1 dir=$2 name=$3
+  shift 3
+  (cd "$(dirname "${BASH_SOURCE[0]}")" && go run ./busyboximage /bin/busybox "localhost/$name:e2e" "$@") > "$dir/$name.tar"
+  "$ctr" -a "$dir/containerd.sock" -n k8s.io images import "$dir/$name.tar" > /dev/null 2>&1
+}
+
+up() {
+  local version=$1 dir=$2 bin i
+  [ ! -e "$dir/pid" ] || die "something is up in $dir already"
+  install_packages
+  bin=$(binaries "$version")
+  write_cni "$dir"
+  write_config "$version" "$dir"
+  PATH=$bin:$PATH nohup "$bin/containerd" -c "$dir/config.toml" > "$dir/containerd.log" 2>&1 < /dev/null &
+  echo $! > "$dir/pid"
+  for ((i = 0; i < 150; i++)); do
+    if "$bin/ctr" -a "$dir/containerd.sock" version > /dev/null 2>&1; then
+      import_image "$bin/ctr" "$dir" busybox
+      import_image "$bin/ctr" "$dir" pause sleep 2147483647
+      echo "unix://$dir/containerd.sock"
+      return
+    fi
+    sleep 0.2
+  done
+  tail -n 20 "$dir/containerd.log" >&2
+  die "containerd did not come up in $dir"
+}
+
+# shims prints the processes of the shims of a directory's containerd, which
+# they know by its socket.
+shims() {
+  local proc
+  for proc in /proc/[0-9]*; do
+    if { tr '\0' ' ' < "$proc/cmdline"; } 2> /dev/null | grep -- "^[^ ]*containerd-shim[^ ]* .*-address $1/containerd.sock" > /dev/null; then
+      echo "${proc#/proc/}"
+    fi
+  done
+}
+
+# down ends only processes that belong to the directory: containerd by its pid
+# file, its shims, and their children, which are the containers.
+down() {
+  local dir=$1 pid shim i
+  pid=$(cat "$dir/pid" 2> /dev/null || true)
+  if [ -n "$pid" ] && kill "$pid" 2> /dev/null; then
+    for ((i = 0; i < 100; i++)); do
+      kill -0 "$pid" 2> /dev/null || break
+      sleep 0.1
+    done
+    kill -9 "$pid" 2> /dev/null || true
+  fi
+  for shim in $(shims "$dir"); do
+    { cat "/proc/$shim"/task/*/children | xargs -r kill -9; } 2> /dev/null || true
+    kill -9 "$shim" 2> /dev/null || true
+  done
+  for ((i = 0; i < 50; i++)); do
+    [ -n "$(shims "$dir")" ] || break
+    sleep 0.1
+  done
+  awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
+  rm -rf "$dir"
+}
+
+main "$@"

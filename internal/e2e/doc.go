@@ -1,0 +1,11 @@
+// Package e2e runs what the project promises against real container runtimes.
+//
+// The tests need root and a runtime, and are skipped without:
+//
+//	endpoint=$(internal/e2e/containerd.sh up 2.4 /tmp/e2e-24)
+//	PODSYNC_E2E=$endpoint go test ./internal/e2e/...
+//	internal/e2e/containerd.sh down 2.4 /tmp/e2e-24
+//
+// PODSYNC_E2E is one endpoint or several, with commas between them. The
+// directory should have a short path: a unix socket's is limited to 107 bytes.
+package e2e

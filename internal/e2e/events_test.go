@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestEvents holds critest to the events that containerd sends of a pod's life,
+// and to what each of them says of the pod.
+func TestEvents(t *testing.T) {
+	for _, endpoint := range endpoints(t) {
+		t.Run(endpoint, func(t *testing.T) {
+			conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			got, want := podEvents(t, conn), podEvents(t, fakeLike(t, conn))
+			if !slices.Equal(got, want) {
+				t.Errorf("events of a pod's life:\n%q\ncritest:\n%q", got, want)
+			}
+		})
+	}
+}
+
+// podEvents is what is told of a pod whose container exits and whose sandbox
+// is stopped and removed after it.
+func podEvents(t *testing.T, conn *grpc.ClientConn) []string {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	c := &caller{TB: t, notes: map[string]string{}, rt: runtimeapi.NewRuntimeServiceClient(conn), pod: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "events", Namespace: "e2e", Uid: fmt.Sprint("events-", time.Now().UnixNano())},
+	}}
+	stream, err := c.rt.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-time.After(500 * time.Millisecond): // the runtime has the call by now
+			c.live(ctx)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	var told []string
+	for {
+		e, err := stream.Recv()
+		switch {
+		case status.Code(err) == codes.Unimplemented:
+			t.Skip("this runtime has no events")
+		case err != nil:
+			t.Fatalf("after %q: %v", told, err)
+		case e.GetPodSandboxStatus().GetMetadata().GetUid() != c.pod.GetMetadata().GetUid():
+			continue
+		}
+		about := "container"
+		if e.GetContainerId() == e.GetPodSandboxStatus().GetId() {
+			about = "sandbox"
+		}
+		line := fmt.Sprintf("%s %v, sandbox %v", about, e.GetContainerEventType(), e.GetPodSandboxStatus().GetState())
+		for _, s := range e.GetContainersStatuses() {
+			line += fmt.Sprintf(", container %v %d", s.GetState(), s.GetExitCode())
+		}
+		told = append(told, line)
+		if about == "sandbox" && e.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
+			return told
+		}
+	}
+}
+
+// live is the pod's life. What fails in it is missing from the events.
+func (c *caller) live(ctx context.Context) {
+	resp, err := c.rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: c.pod})
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	c.sandbox = resp.GetPodSandboxId()
+	id, err := c.create(0, nil, "sh", "-c", "sleep 1; exit 3")
+	if err == nil {
+		err = c.start(id)
+	}
+	if err != nil {
+		c.Error(err)
+	}
+	time.Sleep(2 * time.Second)
+	_, _ = c.rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: c.sandbox})
+	time.Sleep(500 * time.Millisecond) // containerd tells of the sandbox's end on its own time
+	_, _ = c.rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: c.sandbox})
+}

@@ -1,0 +1,158 @@
+package cri
+
+import (
+	"net/netip"
+	"strconv"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// SandboxState returns CRI's sandbox state as package runtime's. A value CRI
+// does not define is SandboxNotReady.
+func SandboxState(s runtimeapi.PodSandboxState) runtime.SandboxState {
+	if s == runtimeapi.PodSandboxState_SANDBOX_READY {
+		return runtime.SandboxReady
+	}
+	return runtime.SandboxNotReady
+}
+
+// ContainerState returns CRI's container state as package runtime's. A value CRI
+// does not define is ContainerUnknown.
+func ContainerState(s runtimeapi.ContainerState) runtime.ContainerState {
+	switch s {
+	case runtimeapi.ContainerState_CONTAINER_CREATED:
+		return runtime.ContainerCreated
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		return runtime.ContainerRunning
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		return runtime.ContainerExited
+	}
+	return runtime.ContainerUnknown
+}
+
+// SandboxStatus converts an answer of PodSandboxStatus. It does not keep s.
+func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
+	mode := namespaceMode(s.GetLinux().GetNamespaces().GetOptions().GetNetwork())
+	return runtime.SandboxStatus{
+		ID:             s.GetId(),
+		State:          SandboxState(s.GetState()),
+		Attempt:        s.GetMetadata().GetAttempt(),
+		CreatedAt:      wallClock(s.GetCreatedAt()),
+		NetworkMode:    mode,
+		Network:        sandboxNetwork(s.GetNetwork(), mode),
+		RuntimeHandler: s.GetRuntimeHandler(),
+	}
+}
+
+// listedSandbox is what a list tells of a sandbox: all but its network.
+func listedSandbox(s *runtimeapi.PodSandbox) runtime.SandboxStatus {
+	return runtime.SandboxStatus{
+		ID:             s.GetId(),
+		State:          SandboxState(s.GetState()),
+		Attempt:        s.GetMetadata().GetAttempt(),
+		CreatedAt:      wallClock(s.GetCreatedAt()),
+		RuntimeHandler: s.GetRuntimeHandler(),
+	}
+}
+
+func namespaceMode(m runtimeapi.NamespaceMode) runtime.NamespaceMode {
+	switch m {
+	case runtimeapi.NamespaceMode_CONTAINER:
+		return runtime.NamespaceContainer
+	case runtimeapi.NamespaceMode_NODE:
+		return runtime.NamespaceNode
+	case runtimeapi.NamespaceMode_TARGET:
+		return runtime.NamespaceTarget
+	}
+	return runtime.NamespacePod
+}
+
+// sandboxNetwork keeps the addresses that are addresses, in the runtime's order.
+// A sandbox on the node's network has none of its own, whatever is reported.
+func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.NamespaceMode) *runtime.SandboxNetwork {
+	if n == nil {
+		return nil
+	}
+	network := &runtime.SandboxNetwork{}
+	if mode == runtime.NamespaceNode {
+		return network
+	}
+	addresses := append([]*runtimeapi.PodIP{{Ip: n.GetIp()}}, n.GetAdditionalIps()...)
+	for _, a := range addresses {
+		if _, err := netip.ParseAddr(a.GetIp()); err == nil {
+			network.IPs = append(network.IPs, a.GetIp())
+		}
+	}
+	return network
+}
+
+// ContainerStatus converts an answer of ContainerStatus. typ is the runtime's
+// name, sandboxID the sandbox the container is in, which CRI does not repeat
+// here; empty when it is not known. It does not keep s.
+//
+// Name, attempt and hash are those recorded in labels and annotations when the
+// container was created; for what was made without them, the metadata's.
+// Resources are left out, because what a runtime reports of them is rounded; see
+// runtime.ContainerResources.
+func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runtime.ContainerStatus {
+	return runtime.ContainerStatus{
+		ID:         runtime.ContainerID{Type: typ, ID: s.GetId()},
+		Name:       containerName(s.GetLabels(), s.GetMetadata()),
+		SandboxID:  sandboxID,
+		State:      ContainerState(s.GetState()),
+		Attempt:    attempt(s.GetAnnotations(), s.GetMetadata()),
+		SpecHash:   specHash(s.GetAnnotations()),
+		ExitCode:   s.GetExitCode(),
+		Reason:     s.GetReason(),
+		Message:    s.GetMessage(),
+		CreatedAt:  wallClock(s.GetCreatedAt()),
+		StartedAt:  wallClock(s.GetStartedAt()),
+		FinishedAt: wallClock(s.GetFinishedAt()),
+		Image:      askedImage(s.GetImage()),
+		ImageID:    firstOf(s.GetImageId(), s.GetImageRef()), // ImageId is newer than CRI v1
+		ImageRef:   s.GetImageRef(),
+	}
+}
+
+func containerName(labels map[string]string, m *runtimeapi.ContainerMetadata) string {
+	return firstOf(labels[runtime.LabelContainerName], m.GetName())
+}
+
+func attempt(annotations map[string]string, m *runtimeapi.ContainerMetadata) uint32 {
+	if n, err := strconv.ParseUint(annotations[runtime.AnnotationRestartCount], 10, 32); err == nil {
+		return uint32(n)
+	}
+	return m.GetAttempt()
+}
+
+// specHash is 0, which no spec has, where none was recorded or it cannot be read.
+func specHash(annotations map[string]string) uint64 {
+	hash, err := strconv.ParseUint(annotations[runtime.AnnotationHash], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return hash
+}
+
+func askedImage(s *runtimeapi.ImageSpec) string {
+	return firstOf(s.GetUserSpecifiedImage(), s.GetImage())
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// wallClock reads CRI's nanoseconds since 1970, in which 0 means not yet or not
+// known. A negative time is what a zero time.Time becomes, and as little known.
+func wallClock(ns int64) time.Time {
+	if ns <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}

@@ -1,0 +1,96 @@
+package critest
+
+import (
+	"maps"
+	"path/filepath"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// A container's fields are guarded by the runtime's mu; those above the blank
+// line do not change.
+type container struct {
+	id, name string
+	seq      int
+	sandbox  *sandbox
+	config   *runtimeapi.ContainerConfig
+	image    Image // as it was when the container was created
+	files    *files
+	log      *containerLog
+	process  *sh.Process
+	exited   chan struct{} // closed once the exit is recorded
+
+	state      runtimeapi.ContainerState
+	createdAt  int64
+	startedAt  int64
+	finishedAt int64
+	exitCode   int32
+	reason     string
+	message    string
+	resources  *runtimeapi.LinuxContainerResources
+	unclaimed  bool // made for a caller who had gone: CRI-O does not show it
+	starting   bool
+	removing   bool
+	running    bool  // the process lives, whatever the state says
+	signalled  bool  // a stop with a timeout has sent its signal
+	ended      *Exit // what the exit is to be recorded as, if not as it was
+	unseen     bool  // the runtime was away when the process ended: no event
+	stubborn   Stubborn
+	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
+}
+
+// logPath is where the container's log is, "" for none.
+func (c *container) logPath() string {
+	if c.sandbox.config.GetLogDirectory() == "" || c.config.GetLogPath() == "" {
+		return ""
+	}
+	return filepath.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
+}
+
+// stopSignal is what the container, or its image, wants to be stopped with.
+func (c *container) stopSignal() runtimeapi.Signal {
+	if s := c.config.GetStopSignal(); s != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		return s
+	}
+	if c.image.StopSignal != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		return c.image.StopSignal
+	}
+	return runtimeapi.Signal_SIGNAL_SIGTERM
+}
+
+// status must be called with mu held.
+func (c *container) status() *runtimeapi.ContainerStatus {
+	st := &runtimeapi.ContainerStatus{
+		Id:          c.id,
+		Metadata:    proto.CloneOf(c.config.GetMetadata()),
+		State:       c.state,
+		CreatedAt:   c.createdAt,
+		StartedAt:   c.startedAt,
+		FinishedAt:  c.finishedAt,
+		ExitCode:    c.exitCode,
+		Image:       &runtimeapi.ImageSpec{Image: c.image.Name},
+		ImageRef:    c.image.ref(),
+		ImageId:     c.image.ID,
+		Reason:      c.reason,
+		Message:     c.message,
+		Labels:      maps.Clone(c.config.GetLabels()),
+		Annotations: maps.Clone(c.config.GetAnnotations()),
+		LogPath:     c.logPath(),
+		Resources:   &runtimeapi.ContainerResources{Linux: proto.CloneOf(c.resources)},
+		StopSignal:  c.stopSignal(),
+	}
+	for _, m := range c.config.GetMounts() {
+		st.Mounts = append(st.Mounts, proto.CloneOf(m))
+	}
+	return st
+}
+
+// kill ends the process whether or not it is stubborn, for Close.
+func (c *container) kill() {
+	if c.process != nil {
+		c.process.Signal(sh.SIGKILL)
+	}
+}

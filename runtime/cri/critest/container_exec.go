@@ -1,0 +1,96 @@
+package critest
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// ExecSync runs a command of the command language, or of Config.Programs,
+// beside the container's process: it sees the same files and ends with it.
+func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	c := s.container(req.GetContainerId())
+	if c == nil {
+		return nil, errNoContainer(req.GetContainerId())
+	}
+	var out, errs output
+	p, err := s.newExec(c, req.GetCmd(), &out, &errs)
+	if err != nil {
+		return nil, err
+	}
+	if t := seconds(req.GetTimeout()); t > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, t)
+		defer cancel()
+	}
+	code, err := runExec(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.ExecSyncResponse{Stdout: out.bytes(), Stderr: errs.bytes(), ExitCode: int32(code)}, nil
+}
+
+func (s service) newExec(c *container, cmd []string, out, errs *output) (*sh.Process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || !c.running {
+		return nil, status.Errorf(s.cfg.Like.notRunning(), "failed to exec in container: container is in %s state", c.state)
+	}
+	if len(cmd) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "failed to exec in container: no command")
+	}
+	main := c.process
+	p := sh.New(sh.Config{
+		Args: cmd, Env: c.environment(), Stdout: out, Stderr: errs, Files: c.files,
+		Programs: s.programs(), Kill: main.SignalInside,
+	})
+	if !p.Found() {
+		return nil, status.Errorf(codes.Unknown, "failed to exec in container: failed to start exec: exec: %q: executable file not found in $PATH", cmd[0])
+	}
+	return p, nil
+}
+
+// runExec runs the process until it, its caller's patience or its container ends.
+func runExec(ctx context.Context, c *container, p *sh.Process) (int, error) {
+	done := make(chan int, 1)
+	go func() { done <- p.Run() }()
+	select {
+	case code := <-done:
+		return code, nil
+	case <-c.exited:
+		p.Signal(sh.SIGKILL)
+		return <-done, nil
+	case <-ctx.Done():
+		p.Signal(sh.SIGKILL)
+		<-done
+		return 0, status.Errorf(status.FromContextError(ctx.Err()).Code(), "failed to exec in container: timeout exceeded: %v", ctx.Err())
+	}
+}
+
+// maxOutput is how much of a stream ExecSync keeps; CRI wants the rest thrown away.
+const maxOutput = 16 << 20
+
+// An output collects a stream of an ExecSync.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.b.Write(p[:min(len(p), maxOutput-o.b.Len())])
+	return len(p), nil
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.b.Bytes())
+}

@@ -1,0 +1,43 @@
+package critest
+
+import (
+	"context"
+	"maps"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ListContainers lists the containers that the filter lets through, oldest first.
+func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.ListContainersResponse{}
+	f := req.GetFilter()
+	for _, c := range s.containersOf(f.GetPodSandboxId()) {
+		if c.unclaimed || s.hidden[c.id]&InList != 0 ||
+			f.GetId() != "" && f.GetId() != c.id ||
+			f.GetState() != nil && f.GetState().GetState() != c.state ||
+			!selects(f.GetLabelSelector(), c.config.GetLabels()) {
+			continue
+		}
+		resp.Containers = append(resp.Containers, c.listed())
+	}
+	return resp, nil
+}
+
+// listed must be called with mu held.
+func (c *container) listed() *runtimeapi.Container {
+	return &runtimeapi.Container{
+		Id:           c.id,
+		PodSandboxId: c.sandbox.id,
+		Metadata:     proto.CloneOf(c.config.GetMetadata()),
+		Image:        proto.CloneOf(c.config.GetImage()),
+		ImageRef:     c.image.ID,
+		ImageId:      c.image.ID,
+		State:        c.state,
+		CreatedAt:    c.createdAt,
+		Labels:       maps.Clone(c.config.GetLabels()),
+		Annotations:  maps.Clone(c.config.GetAnnotations()),
+	}
+}

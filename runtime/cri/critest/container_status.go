@@ -1,0 +1,25 @@
+package critest
+
+import (
+	"context"
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ContainerStatus tells one container's status. Verbose adds the sandbox's ID,
+// never the config: it has the environment in it.
+func (s service) ContainerStatus(_ context.Context, req *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := req.GetContainerId()
+	c := s.containers[id]
+	if c == nil || c.unclaimed || s.hidden[id]&InStatus != 0 {
+		return nil, errNoContainer(id)
+	}
+	resp := &runtimeapi.ContainerStatusResponse{Status: c.status()}
+	if req.GetVerbose() {
+		resp.Info = map[string]string{"info": fmt.Sprintf(`{"sandboxID":%q}`, c.sandbox.id)}
+	}
+	return resp, nil
+}

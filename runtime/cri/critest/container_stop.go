@@ -1,0 +1,137 @@
+package critest
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// What a runtime tells of a container whose exit it has not seen.
+const (
+	unknownExitCode   = 255
+	unknownExitReason = "Unknown"
+)
+
+// StopContainer sends the stop signal, waits for the timeout and kills. A
+// container that was not started or has exited is a success, and one that is not
+// there mostly, too.
+func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+	c := s.container(req.GetContainerId())
+	switch {
+	case c == nil && s.cfg.Like == Containerd16:
+		return nil, errNoContainer(req.GetContainerId())
+	case c == nil:
+		return &runtimeapi.StopContainerResponse{}, nil
+	}
+	if err := s.stopContainer(ctx, c, seconds(req.GetTimeout())); err != nil {
+		return nil, err
+	}
+	return &runtimeapi.StopContainerResponse{}, nil
+}
+
+// seconds is a number of seconds as a duration, without overflow.
+func seconds(n int64) time.Duration {
+	return time.Duration(min(n, int64(Never/time.Second))) * time.Second
+}
+
+func (s service) stopContainer(ctx context.Context, c *container, timeout time.Duration) error {
+	s.mu.Lock()
+	stoppable := c.state == runtimeapi.ContainerState_CONTAINER_RUNNING || c.state == runtimeapi.ContainerState_CONTAINER_UNKNOWN
+	if stoppable && !c.running {
+		c.lose()
+		stoppable = false
+	}
+	first := stoppable && timeout > 0 && !c.signalled
+	joins := c.stubborn.FirstStopOnly && c.signalled
+	c.signalled = c.signalled || first
+	s.mu.Unlock()
+	if !stoppable {
+		return nil
+	}
+	if first {
+		s.terminate(c)
+	}
+	if timeout > 0 || joins {
+		ended, err := waitExit(ctx, c, timeout, joins)
+		if ended || err != nil {
+			return err
+		}
+	}
+	s.killContainer(c)
+	_, err := waitExit(ctx, c, 0, true)
+	return err
+}
+
+// lose is how a container of unknown state ends when there is no process to
+// be found. It must be called with mu held.
+func (c *container) lose() {
+	c.state = runtimeapi.ContainerState_CONTAINER_EXITED
+	c.finishedAt, c.exitCode, c.reason = time.Now().UnixNano(), unknownExitCode, unknownExitReason
+}
+
+func (r *Runtime) terminate(c *container) {
+	r.mu.Lock()
+	deaf := c.stubborn.Term
+	r.mu.Unlock()
+	if !deaf {
+		c.process.Signal(linuxSignal(c.stopSignal()))
+	}
+}
+
+func (r *Runtime) killContainer(c *container) {
+	r.mu.Lock()
+	c.unkilled = c.stubborn.Kill
+	deaf := c.unkilled
+	r.mu.Unlock()
+	if !deaf {
+		c.process.Signal(sh.SIGKILL)
+	}
+}
+
+// waitExit waits for the exit for a time, or without end.
+func waitExit(ctx context.Context, c *container, timeout time.Duration, endless bool) (ended bool, _ error) {
+	var expired <-chan time.Time
+	if !endless {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		expired = t.C
+	}
+	select {
+	case <-c.exited:
+		return true, nil
+	case <-expired:
+		return false, nil
+	case <-ctx.Done():
+		return false, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// linuxSignal is the number of the signals that a test is likely to choose;
+// any other one is TERM.
+func linuxSignal(s runtimeapi.Signal) sh.Signal {
+	switch s {
+	case runtimeapi.Signal_SIGNAL_SIGHUP:
+		return sh.SIGHUP
+	case runtimeapi.Signal_SIGNAL_SIGINT:
+		return sh.SIGINT
+	case runtimeapi.Signal_SIGNAL_SIGQUIT:
+		return sh.SIGQUIT
+	case runtimeapi.Signal_SIGNAL_SIGKILL:
+		return sh.SIGKILL
+	case runtimeapi.Signal_SIGNAL_SIGUSR1:
+		return sh.SIGUSR1
+	case runtimeapi.Signal_SIGNAL_SIGUSR2:
+		return sh.SIGUSR2
+	}
+	return sh.SIGTERM
+}
+
+// errNoContainer is the answer to a call that needs the container to be there.
+func errNoContainer(id string) error {
+	return status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
+}

@@ -1,0 +1,124 @@
+// Package critest is a container runtime in memory, for tests of node agents
+// and for trying them out: it speaks CRI v1 over real gRPC and needs no root.
+//
+// An agent cannot tell it from a runtime by what it is answered. How we know:
+// the same package holds a conformance kit, [Run], which says in sentences what
+// an agent relies on, and the kit passes on critest and on containerd 1.6 and
+// 2.4. Beyond that the project's end-to-end tests compare codes with containerd's.
+//
+// # A test in virtual time
+//
+// Time is package time, and no goroutine outlives [Runtime.Close]. So a whole
+// agent can be tested in a [testing/synctest] bubble, where a stop of 30 s and
+// a back-off of 5 min take no time, and where a goroutine that is left behind
+// fails the test:
+//
+//	func TestAgentStopsADeafPod(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			rt, conn := critest.Start(t, critest.Config{})
+//			agent := startMyAgent(t, conn) // conn is a *grpc.ClientConn
+//			agent.Add(podRunning("sh", "-c", "trap '' TERM; sleep infinity"))
+//			time.Sleep(time.Second) // nothing else can happen: all is quiet
+//			agent.Delete(podUID)
+//			time.Sleep(time.Hour)
+//			stops := rt.Journal().Pod(podUID).Of(critest.StopContainer)
+//			if len(stops) != 1 || stops[0].Duration() != 30*time.Second {
+//				t.Errorf("the pod was stopped by\n%v", stops)
+//			}
+//		})
+//	}
+//
+// Make the runtime, its gates and the agent inside the bubble, and advance time
+// with time.Sleep or wait for quiet with synctest.Wait. A unix socket is no part
+// of a bubble; [Runtime.Dial] and bufconn are.
+//
+// Outside of tests, [New], [Runtime.Listen] and [Runtime.Close] make a runtime
+// that an agent is pointed at, as any other, by its endpoint.
+//
+// # Commands
+//
+// A container's process, and an ExecSync, is one of the following. All of it
+// means the same to busybox in a real container, but for the last two.
+//
+//   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
+//     lines, if, while, until, ( ) and { }, quotes, variables ($NAME, ${NAME},
+//     $?, $$), assignments, > >> 2> >&2 2>&1, comments; and : exit trap wait exec
+//     export;
+//   - sleep N (also 0.5, 2m, infinity), echo [-n], printf (%s, %d), cat, touch,
+//     rm [-f], test and [ (-e -f -s -n -z = != !), env, kill [-SIGNAL] 1, true,
+//     false, mkdir (which does nothing);
+//   - a [Program] of Config.Programs, which is a function in Go;
+//   - for a container's process, anything else is a server: it runs until it is
+//     told to stop and exits with 128 and the signal's number, 143. In an image
+//     that is OnlyKnown it does not exist instead, and the start fails.
+//
+// A script outside this is a syntax error: a line in the log, and exit code 2.
+//
+// Some behaviours and how to ask for them:
+//
+//	runs for ever                       any server, or sleep infinity
+//	ends well after 5 s                 sleep 5
+//	fails with 3 after 2 s              sleep 2; exit 3
+//	ends at once on SIGTERM, with 0     trap 'exit 0' TERM; sleep infinity & wait
+//	ignores SIGTERM                     trap '' TERM; sleep infinity
+//	takes 10 s to become ready          sleep 10; touch /ready; sleep infinity
+//	  and the probe                     test -e /ready
+//	writes a termination message        echo why > /dev/termination-log; exit 1
+//	logs                                echo to stdout; echo to stderr >&2
+//
+// As on Linux, process 1 of a PID namespace does not notice a signal that it
+// has no handler for: "sleep 1000" in a container with a namespace of its own is
+// killed when the stop's time is over, with 137; in a namespace that the pod
+// shares it ends at once, with 143. And a shell runs its trap when the command
+// that it waits for has ended, except for wait. A turn of a loop takes at least a
+// millisecond.
+//
+// # Files
+//
+// Below Config.Dir, logs and mounts are real files, and no path or link leads
+// out of it. All other files are in memory, those of the node for
+// [Runtime.ReadFile] and [Runtime.WriteFile].
+//
+// # Faults
+//
+// [Runtime.Inject] strikes calls, chosen by method, pod, container or anything
+// else, some times or always; [Runtime.InjectEvent] strikes events.
+//
+//	F1  hang until released                 Fault{Hang: new(Gate)}; with Deaf it succeeds late
+//	F2  done, but answered with an error    Fault{When: After, Err: err}
+//	F3  refused before any effect           Fault{Err: err}
+//	F4  name reserved while half done       Fault{When: Midway, Hang: gate}, Runtime.HoldName
+//	F5  states and times that are wrong     Runtime.EditContainer, Runtime.EditSandbox
+//	F6  list and inspect disagree           Runtime.Hide, or F3 on a status
+//	F7  removed behind the agent's back     Runtime.Remove
+//	F8  restart of the runtime              Runtime.Restart, with what becomes of what runs
+//	F9  event stream                        EventDrop, EventDuplicate, EventReorder, EventDelay,
+//	                                        EventTimeless, EventBare; Runtime.DisconnectEvents
+//	F10 exec hangs or fails                 F1 and F3 on ExecSync, by its Command
+//	F11 process that does not stop          trap '' TERM; Stubborn
+//	F12 address late, missing, vanishing    Fault{IPAfter: d}, Never, Runtime.EditSandbox
+//	F13 pull hangs, fails, wants a secret   F1 to F3 on PullImage; RemoteImage, Runtime.SetCredentials
+//	F14 agent stopped between two calls     Runtime.CrashAfter, Runtime.OnCall
+//
+// [Runtime.ExitContainer] ends a process by hand, for OOMKilled.
+// [Runtime.SetRandom] does all that happens to calls and events from a seed.
+//
+// To crash an agent after every call of a scenario, count its calls once and
+// run it again for each k:
+//
+//	rt.CrashAfter(k, func() { conn.Close(); cancel() })
+//
+// and then start a new agent on a new [Runtime.Dial].
+//
+// # Journal
+//
+// [Runtime.Journal] has every call with start, end, subject and outcome. Printing
+// it shows no secret. Its queries are for assertions: that a pod caused so many
+// calls, in this order, never two at once.
+//
+// # What is not here
+//
+// Exec, Attach, PortForward, checkpoints, metrics and the streaming lists answer
+// Unimplemented. Of a container's config, what a kernel would enforce (security
+// context, devices, limits) is kept and told, not enforced. Network is an address.
+package critest

@@ -1,0 +1,183 @@
+package critest
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// keepEvents is how long events that nobody listens for wait for a listener,
+// as in containerd 2.
+const keepEvents = 5 * time.Minute
+
+// An event is due at a time, which is now unless a fault delays it.
+type event struct {
+	due time.Time
+	msg *runtimeapi.ContainerEventResponse
+}
+
+// A broker hands events to the streams.
+type broker struct {
+	mu      sync.Mutex
+	streams []*eventStream
+	unheard []event // nobody was listening
+	faults  []*EventInjected
+	held    []event // reordered: they wait for the next one
+	random  *chance
+}
+
+// An eventStream is one listener. Its queue has no limit: a slow listener
+// loses nothing.
+type eventStream struct {
+	queue []event // guarded by the broker's mu
+	wake  chan struct{}
+	end   error // set when the stream is to break, guarded by the broker's mu
+}
+
+func (es *eventStream) notify() {
+	select {
+	case es.wake <- struct{}{}:
+	default:
+	}
+}
+
+// emit tells an event with the state of the pod as it is now.
+func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
+	msg := &runtimeapi.ContainerEventResponse{
+		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
+	}
+	r.mu.Lock()
+	if r.isUnclaimed(id) {
+		r.mu.Unlock()
+		return
+	}
+	if sb := r.sandboxes[sandboxID]; sb != nil {
+		msg.PodSandboxStatus = sb.status()
+	}
+	for _, c := range r.containersOf(sandboxID) {
+		msg.ContainersStatuses = append(msg.ContainersStatuses, c.status())
+	}
+	who := r.subjects[id]
+	r.mu.Unlock()
+	r.events.publish(msg, who)
+}
+
+func (b *broker) publish(msg *runtimeapi.ContainerEventResponse, who subject) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.afflict(event{due: time.Now(), msg: msg}, who) {
+		b.deliver(e)
+	}
+}
+
+// deliver must be called with mu held.
+func (b *broker) deliver(e event) {
+	if len(b.streams) == 0 {
+		b.unheard = slices.DeleteFunc(append(b.unheard, e), stale)
+	}
+	for _, es := range b.streams {
+		es.queue = append(es.queue, event{due: e.due, msg: proto.CloneOf(e.msg)})
+		es.notify()
+	}
+}
+
+func stale(e event) bool { return time.Since(e.due) >= keepEvents }
+
+// subscribe gives the first listener what nobody has heard yet.
+func (b *broker) subscribe() *eventStream {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	es := &eventStream{wake: make(chan struct{}, 1)}
+	es.queue, b.unheard = slices.DeleteFunc(b.unheard, stale), nil
+	b.streams = append(b.streams, es)
+	es.notify()
+	return es
+}
+
+func (b *broker) unsubscribe(es *eventStream) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.streams = slices.DeleteFunc(b.streams, func(o *eventStream) bool { return o == es })
+}
+
+// disconnect breaks all streams with an error.
+func (b *broker) disconnect(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, es := range b.streams {
+		es.end = err
+		es.notify()
+	}
+}
+
+// take returns the event that is due first, or how long there is to wait for
+// one: a negative time means until there is news.
+func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, wait time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if es.end != nil {
+		return nil, 0, es.end
+	}
+	if len(es.queue) == 0 {
+		return nil, -1, nil
+	}
+	first := slices.MinFunc(es.queue, func(a, b event) int { return cmp.Compare(a.due.UnixNano(), b.due.UnixNano()) })
+	if wait := time.Until(first.due); wait > 0 {
+		return nil, wait, nil
+	}
+	i := slices.IndexFunc(es.queue, func(e event) bool { return e.msg == first.msg })
+	es.queue = slices.Delete(es.queue, i, i+1)
+	return first.msg, 0, nil
+}
+
+// GetContainerEvents streams events as they happen. The header goes out at
+// once: a client that has it will miss nothing that happens from then on.
+func (s service) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
+	if s.cfg.Like == Containerd16 {
+		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")
+	}
+	es := s.events.subscribe()
+	defer s.events.unsubscribe(es)
+	if err := out.SendHeader(nil); err != nil {
+		return err
+	}
+	for {
+		msg, wait, err := s.events.take(es)
+		switch {
+		case err != nil:
+			return err
+		case msg != nil:
+			if err := out.Send(msg); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := es.wait(out, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits for news, for a time if it is not negative.
+func (es *eventStream) wait(out grpc.ServerStream, d time.Duration) error {
+	var due <-chan time.Time
+	if d >= 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-es.wake:
+	case <-due:
+	case <-out.Context().Done():
+		return status.FromContextError(out.Context().Err()).Err()
+	}
+	return nil
+}

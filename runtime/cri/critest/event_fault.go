@@ -1,0 +1,146 @@
+package critest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// EventAction is what goes wrong with an event.
+type EventAction uint8
+
+const (
+	// EventDrop loses it.
+	EventDrop EventAction = iota
+	// EventDuplicate sends it twice.
+	EventDuplicate
+	// EventReorder sends it after the next one that comes.
+	EventReorder
+	// EventDelay sends it later by EventFault.Delay. It keeps its time and content.
+	EventDelay
+	// EventTimeless takes its time away.
+	EventTimeless
+	// EventBare takes the statuses away, as a runtime that could not read them.
+	EventBare
+)
+
+// EventFault says what goes wrong with which events. A zero matching field
+// matches all.
+type EventFault struct {
+	PodUID    string
+	Container string // name; events of sandboxes have none
+	Type      *runtimeapi.ContainerEventType
+	// Skip lets so many matching events pass, Times strikes so many: 0 is one,
+	// Always is all.
+	Skip, Times int
+	Action      EventAction
+	Delay       time.Duration
+}
+
+func (f EventFault) matches(e event, who subject) bool {
+	return (f.PodUID == "" || f.PodUID == who.uid) &&
+		(f.Container == "" || f.Container == who.container) &&
+		(f.Type == nil || *f.Type == e.msg.GetContainerEventType())
+}
+
+// EventInjected is an event fault in force.
+type EventInjected struct {
+	fault   EventFault
+	broker  *broker
+	skip    int
+	left    int
+	strikes int
+}
+
+// Struck is how many events the fault has met.
+func (i *EventInjected) Struck() int {
+	i.broker.mu.Lock()
+	defer i.broker.mu.Unlock()
+	return i.strikes
+}
+
+// Remove takes the fault away.
+func (i *EventInjected) Remove() {
+	i.broker.mu.Lock()
+	defer i.broker.mu.Unlock()
+	i.left = 0
+}
+
+// InjectEvent puts an event fault in force, for all streams. Where several
+// match an event, the one injected first and not yet used up strikes.
+func (r *Runtime) InjectEvent(f EventFault) (*EventInjected, error) {
+	switch {
+	case f.Action > EventBare:
+		return nil, fmt.Errorf("critest: EventFault.Action: unknown action %d", f.Action)
+	case f.Skip < 0 || f.Times < Always:
+		return nil, errors.New("critest: EventFault.Skip is negative or EventFault.Times less than Always")
+	case (f.Action == EventDelay) != (f.Delay > 0):
+		return nil, errors.New("critest: EventFault.Delay goes with EventDelay, and is positive")
+	}
+	i := &EventInjected{fault: f, broker: &r.events, skip: f.Skip, left: f.Times}
+	if i.left == 0 {
+		i.left = 1
+	}
+	r.events.mu.Lock()
+	defer r.events.mu.Unlock()
+	r.events.faults = append(r.events.faults, i)
+	return i, nil
+}
+
+// DisconnectEvents breaks all event streams with an error, for example
+// status.Error(codes.Unavailable, "transport is closing").
+func (r *Runtime) DisconnectEvents(err error) {
+	if err == nil {
+		err = errAway
+	}
+	r.events.disconnect(err)
+}
+
+// afflict returns what becomes of an event: nothing, itself, or more. It must
+// be called with mu held.
+func (b *broker) afflict(e event, who subject) []event {
+	waiting := b.held
+	b.held = nil
+	f := b.strike(e, who)
+	if f == nil {
+		return append([]event{e}, waiting...)
+	}
+	switch f.Action {
+	case EventDrop:
+		return waiting
+	case EventDuplicate:
+		again := event{due: e.due, msg: proto.CloneOf(e.msg)}
+		return append([]event{e, again}, waiting...)
+	case EventReorder:
+		b.held = append(b.held, e)
+		return waiting
+	case EventDelay:
+		e.due = e.due.Add(f.Delay)
+	case EventTimeless:
+		e.msg.CreatedAt = 0
+	case EventBare:
+		e.msg.PodSandboxStatus, e.msg.ContainersStatuses = nil, nil
+	}
+	return append([]event{e}, waiting...)
+}
+
+func (b *broker) strike(e event, who subject) *EventFault {
+	for _, i := range b.faults {
+		if i.left == 0 || !i.fault.matches(e, who) {
+			continue
+		}
+		if i.skip > 0 {
+			i.skip--
+			continue
+		}
+		if i.left > 0 {
+			i.left--
+		}
+		i.strikes++
+		return &i.fault
+	}
+	return b.random.eventFault(e.msg.GetContainerEventType(), who)
+}

@@ -1,0 +1,129 @@
+package critest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// told is the events of containers in short: C, S, X and D for created,
+// started, stopped and deleted.
+func told(events []*runtimeapi.ContainerEventResponse, id string) string {
+	var b strings.Builder
+	for _, e := range events {
+		if e.GetContainerId() == id {
+			b.WriteByte("CSXD"[e.GetContainerEventType()])
+		}
+	}
+	return b.String()
+}
+
+func TestF9_EventFaults(t *testing.T) {
+	started := runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT
+	for _, tc := range []struct {
+		fault EventFault
+		want  string // at once
+		later string // after ten more seconds
+	}{
+		{EventFault{Action: EventDrop, Type: &started}, "CXD", "CXD"},
+		{EventFault{Action: EventDuplicate, Type: &started}, "CSSXD", "CSSXD"},
+		{EventFault{Action: EventReorder, Type: &started}, "CXSD", "CXSD"},
+		{EventFault{Action: EventDelay, Type: &started, Delay: 10 * time.Second}, "CXD", "CXDS"},
+		{EventFault{Action: EventDrop, Skip: 1, Times: 2}, "CD", "CD"},
+		{EventFault{Action: EventDrop, Times: Always}, "", ""},
+		{EventFault{Action: EventDrop, PodUID: "another", Times: Always}, "CSXD", "CSXD"},
+	} {
+		t.Run(fmt.Sprint(tc.fault.Action, tc.fault.Times), func(t *testing.T) {
+			onBubble(t, Config{}, func(n *node) {
+				sandbox := n.newSandbox("uid")
+				events := n.events()
+				tc.fault.Container = "app"
+				i, err := n.InjectEvent(tc.fault)
+				n.ok(err)
+				id := n.newContainer(sandbox, "uid", "serve")
+				n.ok(n.startIt(id))
+				n.ok(n.stopIt(n.Context(), id, 0))
+				n.ok(n.Remove(id))
+				got, _ := events()
+				if told(got, id) != tc.want {
+					n.Errorf("at once %q, want %q", told(got, id), tc.want)
+				}
+				time.Sleep(10 * time.Second)
+				got, _ = events()
+				if told(got, id) != tc.later {
+					n.Errorf("later %q, want %q", told(got, id), tc.later)
+				}
+				if tc.fault.PodUID == "" && i.Struck() == 0 {
+					n.Error("nothing was struck")
+				}
+				i.Remove()
+			})
+		})
+	}
+}
+
+func TestF9_ContentOfEvents(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		events := n.events()
+		for _, a := range []EventAction{EventTimeless, EventBare} {
+			_, err := n.InjectEvent(EventFault{Action: a})
+			n.ok(err)
+		}
+		n.newSandbox("uid")
+		got, _ := events()
+		if len(got) != 2 || got[0].GetCreatedAt() != 0 || got[0].GetPodSandboxStatus() == nil {
+			n.Errorf("timeless: %v", got)
+		}
+		if got[1].GetCreatedAt() == 0 || got[1].GetPodSandboxStatus() != nil {
+			n.Errorf("bare: %v", got)
+		}
+	})
+}
+
+func TestF9_Disconnect(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		events := n.events()
+		n.newSandbox("one")
+		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
+		if got, err := events(); len(got) != 2 || status.Code(err) != codes.Unavailable {
+			n.Errorf("%d events, then %v", len(got), err)
+		}
+		n.newSandbox("two") // nobody listens
+		again := n.events()
+		if got, err := again(); err != nil || len(got) != 2 {
+			n.Errorf("%d events were kept, %v", len(got), err)
+		}
+		n.DisconnectEvents(nil)
+		if _, err := again(); status.Code(err) != codes.Unavailable {
+			n.Errorf("then %v", err)
+		}
+		n.newSandbox("three")
+		time.Sleep(keepEvents)
+		if got, _ := n.events()(); len(got) != 0 {
+			n.Errorf("%d events were kept too long", len(got))
+		}
+	})
+}
+
+func TestEventFaultValidates(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		for _, f := range []EventFault{{Action: 99}, {Skip: -1}, {Times: -2}, {Action: EventDelay}, {Action: EventDrop, Delay: 1}} {
+			if _, err := n.InjectEvent(f); err == nil {
+				n.Errorf("%+v", f)
+			}
+		}
+	})
+}
+
+func TestNoEvents(t *testing.T) {
+	onBubble(t, Config{Like: Containerd16}, func(n *node) {
+		if _, err := n.events()(); status.Code(err) != codes.Unimplemented {
+			n.Errorf("%v", err)
+		}
+	})
+}

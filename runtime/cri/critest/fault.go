@@ -1,0 +1,282 @@
+package critest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Match chooses calls. A zero field matches every call.
+type Match struct {
+	Method    Method
+	PodUID    string
+	Container string // name
+	ID        string // of the container or sandbox
+	Image     string // as the call has it
+	Command   string // part of an ExecSync's command, joined by spaces
+	// If is asked last. It sees the call as it begins and must not call the
+	// runtime's methods.
+	If func(Call) bool
+}
+
+func (m Match) matches(c Call) bool {
+	return (m.Method == "" || m.Method == c.Method) &&
+		(m.PodUID == "" || m.PodUID == c.PodUID) &&
+		(m.Container == "" || m.Container == c.Container) &&
+		(m.ID == "" || m.ID == c.ContainerID || m.ID == c.SandboxID) &&
+		(m.Image == "" || m.Image == c.Image) &&
+		(m.Command == "" || strings.Contains(c.command(), m.Command)) &&
+		(m.If == nil || m.If(c))
+}
+
+// When is the moment of a call at which a fault strikes.
+type When uint8
+
+const (
+	// Before it has had any effect.
+	Before When = iota
+	// Midway: the name is reserved, nothing is to be seen yet, as when a
+	// runtime waits for a network plugin or a registry. RunPodSandbox,
+	// CreateContainer, StartContainer and PullImage have such a moment; for
+	// all other methods it is Before. A call that ends here with an error
+	// undoes its reservation.
+	Midway
+	// After its whole effect. If the call failed by itself, nothing strikes.
+	After
+)
+
+// Always lets a fault strike as often as it matches.
+const Always = -1
+
+// Never is an address that does not come by itself.
+const Never = time.Duration(1<<63 - 1)
+
+// Fault says what goes wrong with which calls. Its parts happen in the order
+// of its fields; parts that are zero do not.
+type Fault struct {
+	Match Match
+	// Skip lets so many matching calls pass, Times strikes so many: 0 is one,
+	// Always is all.
+	Skip, Times int
+	When        When
+	// Delay takes time, Hang waits for the gate to open.
+	Delay time.Duration
+	Hang  *Gate
+	// Deaf makes the whole call not notice that its caller has gone: when
+	// Delay and Hang are over it succeeds late, with nobody to tell. A call that
+	// is not deaf fails when its context ends, and what was midway is undone.
+	Deaf bool
+	// Err is the answer, a status error. After an Err the call is over.
+	Err error
+	// IPAfter makes the address of a RunPodSandbox's sandbox appear so much
+	// later than its READY state; Never waits for EditSandbox.
+	IPAfter time.Duration
+	// Stubborn is how the container of a CreateContainer will take a stop.
+	Stubborn Stubborn
+}
+
+// A Gate holds calls until it opens. The zero value is closed. In a
+// testing/synctest bubble, make it inside.
+type Gate struct {
+	mu      sync.Mutex
+	open    chan struct{} // made when it is first asked for
+	opened  bool
+	waiting int
+}
+
+// Open lets everyone through, now and later.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened {
+		return
+	}
+	g.opened = true
+	close(g.passage())
+}
+
+// Waiting is the number of calls that wait at the gate.
+func (g *Gate) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}
+
+// passage is closed when the gate opens. It must be called with mu held.
+func (g *Gate) passage() chan struct{} {
+	if g.open == nil {
+		g.open = make(chan struct{})
+	}
+	return g.open
+}
+
+// arrive counts a call that comes (1) or goes (-1).
+func (g *Gate) arrive(n int) <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting += n
+	return g.passage()
+}
+
+func (g *Gate) wait(ctx context.Context) error {
+	passage := g.arrive(1)
+	defer g.arrive(-1)
+	select {
+	case <-passage:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *Fault) act(ctx context.Context) error {
+	if err := pause(ctx, f.Delay); err != nil {
+		return err
+	}
+	if f.Hang != nil {
+		if err := f.Hang.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return f.Err
+}
+
+// String describes the fault in a few words, for the journal.
+func (f *Fault) String() string {
+	var parts []string
+	if f.Delay > 0 {
+		parts = append(parts, "delay "+f.Delay.String())
+	}
+	if f.Hang != nil {
+		parts = append(parts, "hang")
+	}
+	if f.Deaf {
+		parts = append(parts, "deaf")
+	}
+	if f.Err != nil {
+		parts = append(parts, "error")
+	}
+	if f.IPAfter > 0 {
+		parts = append(parts, "late address")
+	}
+	if f.Stubborn != (Stubborn{}) {
+		parts = append(parts, "stubborn")
+	}
+	return [...]string{"before", "midway", "after"}[f.When] + ": " + strings.Join(parts, ", ")
+}
+
+func (f *Fault) validate() error {
+	switch {
+	case f.Match.Method != "" && !f.Match.Method.known():
+		return fmt.Errorf("critest: Fault.Match.Method: unknown method %q", f.Match.Method)
+	case f.When > After:
+		return fmt.Errorf("critest: Fault.When: unknown moment %d", f.When)
+	case f.Skip < 0:
+		return errors.New("critest: Fault.Skip is negative")
+	case f.Times < Always:
+		return errors.New("critest: Fault.Times is less than Always")
+	case f.Delay < 0 || f.IPAfter < 0:
+		return errors.New("critest: Fault.Delay and Fault.IPAfter must not be negative")
+	case f.Delay == 0 && f.Hang == nil && f.Err == nil && f.IPAfter == 0 && !f.Deaf && f.Stubborn == (Stubborn{}):
+		return errors.New("critest: a Fault that does nothing")
+	}
+	return nil
+}
+
+// Injected is a fault in force.
+type Injected struct {
+	fault   Fault
+	faults  *faults
+	skip    int
+	left    int // Always stays
+	strikes int
+}
+
+// Struck is how many calls the fault has met.
+func (i *Injected) Struck() int {
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	return i.strikes
+}
+
+// Remove takes the fault away. Calls that it has struck go on.
+func (i *Injected) Remove() {
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	i.left = 0
+}
+
+// Inject puts a fault in force. Where several match a call, the one injected
+// first and not yet used up strikes, and no other.
+func (r *Runtime) Inject(f Fault) (*Injected, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	i := &Injected{fault: f, faults: &r.faults, skip: f.Skip, left: f.Times}
+	if i.left == 0 {
+		i.left = 1
+	}
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	r.faults.injected = append(r.faults.injected, i)
+	return i, nil
+}
+
+type faults struct {
+	mu       sync.Mutex
+	injected []*Injected
+	random   *chance
+}
+
+// strike takes the fault for a call, if there is one.
+func (r *Runtime) strike(c *Call) *Fault {
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	for _, i := range r.faults.injected {
+		if i.left == 0 || !i.fault.Match.matches(*c) {
+			continue
+		}
+		if i.skip > 0 {
+			i.skip--
+			continue
+		}
+		if i.left > 0 {
+			i.left--
+		}
+		i.strikes++
+		return &i.fault
+	}
+	return r.faults.random.fault(c)
+}
+
+type faultKey struct{}
+
+func withFault(ctx context.Context, f *Fault) context.Context {
+	return context.WithValue(ctx, faultKey{}, f)
+}
+
+func faultOf(ctx context.Context) *Fault {
+	f, _ := ctx.Value(faultKey{}).(*Fault)
+	return f
+}
+
+// midway is the moment that handlers stop at when a fault wants them to.
+func midway(ctx context.Context) error {
+	if f := faultOf(ctx); f != nil && f.When == Midway {
+		return f.act(ctx)
+	}
+	return nil
+}
+
+// command is what an ExecSync runs.
+func (c Call) command() string {
+	if q, ok := c.request.(*runtimeapi.ExecSyncRequest); ok {
+		return strings.Join(q.GetCmd(), " ")
+	}
+	return ""
+}

@@ -1,0 +1,138 @@
+package critest
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Random makes a runtime unreliable from a seed. What happens to a call
+// depends on the seed, on what the call is about and on how many such calls
+// there were, not on the order in which goroutines run: the same agent meets
+// the same faults in every run.
+type Random struct {
+	Seed uint64
+	// Rate is the share of calls that something happens to, between 0 and 1.
+	Rate float64
+	// Methods can be struck; nil means all. Event streams begin undisturbed.
+	Methods []Method
+	// MaxDelay bounds the time a struck call takes. Default: 10 s.
+	MaxDelay time.Duration
+	// EventRate is the share of events that are dropped, doubled, delayed or
+	// sent after the next one, between 0 and 1.
+	EventRate float64
+	// Budget is the number of calls, and that of events, that are struck in all,
+	// so that an agent can be asked to arrive in the end. 0 means no limit.
+	Budget int
+}
+
+// A chance is one stream of decisions, on calls or on events.
+type chance struct {
+	Random
+	rate   float64
+	struck int
+	seen   map[string]uint64
+}
+
+// roll decides whether something happens to the next one of a kind, and gives
+// the source of all further decisions on it.
+func (c *chance) roll(kind string) *rand.Rand {
+	if c == nil || c.rate == 0 || c.Budget > 0 && c.struck >= c.Budget {
+		return nil
+	}
+	n := c.seen[kind]
+	c.seen[kind]++
+	h := fnv.New64a()
+	h.Write([]byte(kind))
+	rng := rand.New(rand.NewPCG(c.Seed^h.Sum64(), n))
+	if rng.Float64() >= c.rate {
+		return nil
+	}
+	c.struck++
+	return rng
+}
+
+// SetRandom makes the runtime unreliable; the zero Random makes it reliable
+// again. Injected faults come first.
+func (r *Runtime) SetRandom(c Random) error {
+	switch {
+	case c.Rate < 0 || c.Rate > 1 || c.EventRate < 0 || c.EventRate > 1:
+		return errors.New("critest: Random.Rate and Random.EventRate must be between 0 and 1")
+	case c.MaxDelay < 0 || c.Budget < 0:
+		return errors.New("critest: Random.MaxDelay and Random.Budget must not be negative")
+	}
+	for _, m := range c.Methods {
+		if !m.known() {
+			return fmt.Errorf("critest: Random.Methods: unknown method %q", m)
+		}
+	}
+	if c.MaxDelay == 0 {
+		c.MaxDelay = 10 * time.Second
+	}
+	c.Methods = slices.Clone(c.Methods)
+	r.faults.mu.Lock()
+	r.faults.random = &chance{Random: c, rate: c.Rate, seen: map[string]uint64{}}
+	r.faults.mu.Unlock()
+	r.events.mu.Lock()
+	r.events.random = &chance{Random: c, rate: c.EventRate, seen: map[string]uint64{}}
+	r.events.mu.Unlock()
+	return nil
+}
+
+// fault decides on a call. It must be called with the faults' mu held.
+func (c *chance) fault(call *Call) *Fault {
+	if c == nil || len(c.Methods) > 0 && !slices.Contains(c.Methods, call.Method) || call.Method == GetContainerEvents {
+		return nil
+	}
+	kind := fmt.Sprintf("%s %s %s %d %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image)
+	if rng := c.roll(kind); rng != nil {
+		return c.choose(rng)
+	}
+	return nil
+}
+
+// eventFault decides on an event. It must be called with the broker's mu held.
+func (c *chance) eventFault(t runtimeapi.ContainerEventType, who subject) *EventFault {
+	rng := c.roll(fmt.Sprintf("%s %s %s %d", t, who.uid, who.container, who.attempt))
+	if rng == nil {
+		return nil
+	}
+	f := &EventFault{Action: []EventAction{EventDrop, EventDuplicate, EventReorder, EventDelay}[rng.IntN(4)]}
+	if f.Action == EventDelay {
+		f.Delay = c.delay(rng)
+	}
+	return f
+}
+
+func (c *chance) delay(rng *rand.Rand) time.Duration {
+	return time.Duration(rng.Int64N(int64(c.MaxDelay)) + 1)
+}
+
+// choose makes one of: refused, done but not answered, slow, slow and done
+// after the caller may have gone, stuck halfway and failed.
+func (c *chance) choose(rng *rand.Rand) *Fault {
+	delay := c.delay(rng)
+	refusal := []error{
+		status.Error(codes.Unknown, "critest: random failure"),
+		status.Error(codes.Unavailable, "critest: random outage"),
+		status.Error(codes.DeadlineExceeded, "critest: random timeout"),
+	}[rng.IntN(3)]
+	switch rng.IntN(5) {
+	case 0:
+		return &Fault{Err: refusal}
+	case 1:
+		return &Fault{When: After, Err: refusal}
+	case 2:
+		return &Fault{Delay: delay}
+	case 3:
+		return &Fault{When: Midway, Delay: delay, Deaf: true}
+	}
+	return &Fault{When: Midway, Delay: delay, Err: refusal}
+}

@@ -1,0 +1,136 @@
+package critest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+var errNoID = errors.New("no such container, sandbox or image")
+
+// EditContainer changes what the runtime says of a container: state, times,
+// exit code, reason, message. edit gets a copy; other fields are not taken from
+// it. The process does not notice, and when it ends the truth is written over.
+// No event tells of the change.
+func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.containers[id]
+	if c == nil || edit == nil {
+		return fmt.Errorf("critest: container %q: %w, or no edit", id, errNoID)
+	}
+	st := c.status()
+	edit(st)
+	c.state, c.createdAt, c.startedAt, c.finishedAt = st.State, st.CreatedAt, st.StartedAt, st.FinishedAt
+	c.exitCode, c.reason, c.message = st.ExitCode, st.Reason, st.Message
+	return nil
+}
+
+// EditSandbox changes what the runtime says of a sandbox: state, time of
+// creation and addresses, which are then told from now on. edit gets a copy.
+// Its containers do not notice, and no event tells of the change.
+func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sb := r.sandboxes[id]
+	if sb == nil || edit == nil {
+		return fmt.Errorf("critest: sandbox %q: %w, or no edit", id, errNoID)
+	}
+	st := sb.status()
+	had := proto.CloneOf(st.GetNetwork())
+	edit(st)
+	sb.state, sb.createdAt = st.State, st.CreatedAt
+	if proto.Equal(had, st.GetNetwork()) {
+		return nil
+	}
+	sb.ips = nil
+	for _, ip := range append([]*runtimeapi.PodIP{{Ip: st.GetNetwork().GetIp()}}, st.GetNetwork().GetAdditionalIps()...) {
+		if ip.GetIp() != "" {
+			sb.ips = append(sb.ips, ip.GetIp())
+		}
+	}
+	sb.ipsFrom = time.Time{}
+	return nil
+}
+
+// View is a way to look at a container or sandbox.
+type View uint8
+
+// What can disagree. They can be or-ed.
+const (
+	InList   View = 1 << iota // ListContainers, ListPodSandbox
+	InStatus                  // ContainerStatus, PodSandboxStatus: NotFound
+)
+
+// Hide makes a container or sandbox not to be found in a view, though it is
+// there in all others. The function that it returns shows it again.
+func (r *Runtime) Hide(id string, from View) (show func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hidden[id] |= from
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.hidden[id] &^= from
+	}
+}
+
+// Remove removes a container, a sandbox with all that is in it, or an image,
+// by ID or an image by name, as an administrator does who does not ask the
+// agent. Processes are killed and events sent, no call is in the journal. It
+// waits for a container that is stubborn to SIGKILL.
+func (r *Runtime) Remove(id string) error {
+	s := service{Runtime: r}
+	if c := r.container(id); c != nil {
+		return s.removeContainer(r.life, c)
+	}
+	if r.sandbox(id) != nil {
+		_, err := s.RemovePodSandbox(r.life, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.images.remove(id) {
+		return fmt.Errorf("critest: %q: %w", id, errNoID)
+	}
+	return nil
+}
+
+// Stubborn is how a container takes a stop. A process that merely ignores
+// SIGTERM needs none of it: that is a matter of its command.
+type Stubborn struct {
+	// Term means that the stop signal does not reach it.
+	Term bool
+	// Kill means that SIGKILL does not either, as of a process in
+	// uninterruptible sleep: StopContainer does not return before its caller
+	// gives up. The signal is delivered when the container is no longer stubborn.
+	Kill bool
+	// FirstStopOnly means that a stop which comes while another is under way
+	// waits for that one, and its own timeout counts for nothing.
+	FirstStopOnly bool
+}
+
+// SetStubborn changes how a container takes a stop; to set it from the
+// beginning, inject a Fault on its CreateContainer.
+func (r *Runtime) SetStubborn(id string, s Stubborn) error {
+	r.mu.Lock()
+	c := r.containers[id]
+	if c == nil {
+		r.mu.Unlock()
+		return fmt.Errorf("critest: container %q: %w", id, errNoID)
+	}
+	c.stubborn = s
+	late := c.unkilled && !s.Kill
+	c.unkilled = c.unkilled && s.Kill
+	p := c.process
+	r.mu.Unlock()
+	if late && p != nil {
+		p.Signal(sh.SIGKILL)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package critest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Image is an image on the node.
+type Image struct {
+	// Name is how it is asked for. Names are completed as runtimes do:
+	// "nginx" is "docker.io/library/nginx:latest".
+	Name string
+	// ID is the image's. Default: a digest made of the name.
+	ID string
+	// Digest is what the registry calls it. Default: a digest made of the name.
+	Digest string
+	// Size in bytes. Default: 1 MiB.
+	Size uint64
+	// User is the one that the image's processes run as: "1000", "nobody" or
+	// "1000:1000". Empty means root.
+	User            string
+	Entrypoint, Cmd []string
+	Env             map[string]string
+	StopSignal      runtimeapi.Signal
+	Pinned          bool
+	// OnlyKnown means that commands which are neither of the command language
+	// nor of Config.Programs do not exist in this image: a container with one
+	// fails to start. Otherwise such a command is a server.
+	OnlyKnown bool
+}
+
+// RemoteImage is an image in the registry.
+type RemoteImage struct {
+	Image
+	// PullTime is how long a pull takes.
+	PullTime time.Duration
+	// Credentials are those that may pull it: any one of them is right. None
+	// means that everybody may.
+	Credentials []*runtimeapi.AuthConfig
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, " ")))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// withDefaults is a copy that the caller has no hold on.
+func (i Image) withDefaults() Image {
+	i.Entrypoint, i.Cmd, i.Env = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env)
+	i.Name = completeName(i.Name)
+	i.ID = cmp.Or(i.ID, digest("image", i.Name))
+	i.Digest = cmp.Or(i.Digest, digest("manifest", i.Name))
+	i.Size = cmp.Or(i.Size, 1<<20)
+	return i
+}
+
+// ref is the image by digest.
+func (i Image) ref() string { return repository(i.Name) + "@" + i.Digest }
+
+func (i Image) cri() *runtimeapi.Image {
+	out := &runtimeapi.Image{Id: i.ID, RepoDigests: []string{i.ref()}, Size: i.Size, Pinned: i.Pinned}
+	if !strings.Contains(i.Name, "@") {
+		out.RepoTags = []string{i.Name}
+	}
+	user, _, _ := strings.Cut(i.User, ":")
+	if uid, err := strconv.ParseInt(user, 10, 64); err == nil {
+		out.Uid = &runtimeapi.Int64Value{Value: uid}
+	} else {
+		out.Username = user
+	}
+	return out
+}
+
+// completeName adds the registry, "library" and the tag that a name leaves out.
+func completeName(name string) string {
+	first, _, split := strings.Cut(name, "/")
+	switch {
+	case !split:
+		name = "docker.io/library/" + name
+	case !strings.ContainsAny(first, ".:") && first != "localhost":
+		name = "docker.io/" + name
+	}
+	if !strings.Contains(name, "@") && !strings.Contains(name[strings.LastIndex(name, "/"):], ":") {
+		name += ":latest"
+	}
+	return name
+}
+
+// reference is what a complete name looks like: registry, repository, tag and digest.
+var reference = regexp.MustCompile(
+	`^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$`)
+
+// repository is a complete name without tag and digest.
+func repository(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
+		name = name[:i]
+	}
+	return name
+}
+
+// An imageStore is guarded by the runtime's mu.
+type imageStore struct {
+	local  map[string]Image // by complete name
+	remote map[string]RemoteImage
+	any    bool // everything can be pulled
+}
+
+func newImageStore(cfg Config) (imageStore, error) {
+	s := imageStore{local: map[string]Image{}, remote: map[string]RemoteImage{}, any: cfg.Registry == nil}
+	for n, i := range cfg.Images {
+		if i.Name == "" {
+			return s, fmt.Errorf("critest: Config.Images[%d].Name is missing", n)
+		}
+		i = i.withDefaults()
+		s.local[i.Name] = i
+	}
+	for n, i := range cfg.Registry {
+		switch {
+		case i.Name == "":
+			return s, fmt.Errorf("critest: Config.Registry[%d].Name is missing", n)
+		case i.PullTime < 0:
+			return s, fmt.Errorf("critest: Config.Registry[%d].PullTime is negative", n)
+		}
+		i.Image, i.Credentials = i.Image.withDefaults(), cloneAuth(i.Credentials)
+		s.remote[i.Name] = i
+	}
+	return s, nil
+}
+
+// resolve finds an image on the node by name, ID or digest.
+func (s imageStore) resolve(ref string) (Image, bool) {
+	if ref == "" {
+		return Image{}, false
+	}
+	if i, ok := s.local[completeName(ref)]; ok {
+		return i, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.local)) {
+		i := s.local[name]
+		if i.ID == ref || i.ID == "sha256:"+ref || i.ref() == completeName(ref) {
+			return i, true
+		}
+	}
+	return Image{}, false
+}

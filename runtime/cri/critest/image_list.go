@@ -1,0 +1,74 @@
+package critest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ImageStatus answers without an image for one that is not on the node.
+func (s service) ImageStatus(_ context.Context, req *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.ImageStatusResponse{}
+	if i, ok := s.images.resolve(req.GetImage().GetImage()); ok {
+		resp.Image = i.cri()
+		if req.GetVerbose() {
+			resp.Info = map[string]string{"info": "{}"}
+		}
+	}
+	return resp, nil
+}
+
+// ListImages lists by name, all or the one that the filter names.
+func (s service) ListImages(_ context.Context, req *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.ListImagesResponse{}
+	if ref := req.GetFilter().GetImage().GetImage(); ref != "" {
+		if i, ok := s.images.resolve(ref); ok {
+			resp.Images = append(resp.Images, i.cri())
+		}
+		return resp, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.images.local)) {
+		resp.Images = append(resp.Images, s.images.local[name].cri())
+	}
+	return resp, nil
+}
+
+// RemoveImage removes every name of the image. An unknown image is a success,
+// and containers keep what they run.
+func (s service) RemoveImage(_ context.Context, req *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.images.remove(req.GetImage().GetImage())
+	return &runtimeapi.RemoveImageResponse{}, nil
+}
+
+func (s imageStore) remove(ref string) bool {
+	i, ok := s.resolve(ref)
+	if ok {
+		maps.DeleteFunc(s.local, func(_ string, o Image) bool { return o.ID == i.ID })
+	}
+	return ok
+}
+
+// ImageFsInfo tells the sum of the images' sizes.
+func (s service) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var used uint64
+	for _, i := range s.images.local {
+		used += i.Size
+	}
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
+		Timestamp:  time.Now().UnixNano(),
+		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: "/var/lib/critest"},
+		UsedBytes:  &runtimeapi.UInt64Value{Value: used},
+		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(s.images.local))},
+	}}}, nil
+}

@@ -1,0 +1,79 @@
+package critest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// PullImage takes the image's time, asks for credentials and puts the image on
+// the node. A pull whose caller goes leaves nothing.
+func (s service) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
+	ref := req.GetImage().GetImage()
+	if !reference.MatchString(completeName(ref)) {
+		return nil, status.Errorf(codes.Unknown, "failed to parse image reference %q: invalid reference format", ref)
+	}
+	remote, err := s.find(ref, req.GetAuth())
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, remote.PullTime); err != nil {
+		return nil, err
+	}
+	if err := midway(ctx); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.images.local[remote.Name] = remote.Image
+	return &runtimeapi.PullImageResponse{ImageRef: remote.ID}, nil
+}
+
+func (s service) find(ref string, auth *runtimeapi.AuthConfig) (RemoteImage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := completeName(ref)
+	remote, ok := s.images.remote[name]
+	switch {
+	case !ok && s.images.any:
+		return RemoteImage{Image: Image{Name: ref}.withDefaults()}, nil
+	case !ok:
+		return remote, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", name, name, name)
+	case len(remote.Credentials) > 0 && !slices.ContainsFunc(remote.Credentials, func(a *runtimeapi.AuthConfig) bool {
+		return fingerprint(a) == fingerprint(auth)
+	}):
+		return remote, status.Errorf(codes.Unknown,
+			"failed to pull and unpack image %q: failed to resolve reference %q: pull access denied, repository does not exist or may require authorization", name, name)
+	}
+	return remote, nil
+}
+
+// SetCredentials changes who may pull an image; none means everybody.
+func (r *Runtime) SetCredentials(image string, credentials ...*runtimeapi.AuthConfig) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := completeName(image)
+	remote, ok := r.images.remote[name]
+	if !ok {
+		return fmt.Errorf("critest: image %q is not in Config.Registry", image)
+	}
+	remote.Credentials = cloneAuth(credentials)
+	r.images.remote[name] = remote
+	return nil
+}
+
+func cloneAuth(credentials []*runtimeapi.AuthConfig) []*runtimeapi.AuthConfig {
+	var clones []*runtimeapi.AuthConfig
+	for _, a := range credentials {
+		clones = append(clones, proto.CloneOf(a))
+	}
+	return clones
+}

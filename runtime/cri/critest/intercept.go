@@ -1,0 +1,148 @@
+package critest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// errAway is what a call gets while the runtime is down, and one that was in
+// flight when it went down: what a client sees of a broken connection.
+var errAway = status.Error(codes.Unavailable, "error reading from server: EOF")
+
+// unary is the way of every call but event streams: journal, downtime,
+// latency, fault before, the call itself, fault after, journal.
+func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	msg, ok := req.(proto.Message)
+	if !ok {
+		return nil, status.Errorf(codes.Internal, "critest: %T is not a message", req)
+	}
+	call := r.begin(methodOf(info.FullMethod), msg)
+	f := r.strike(&call.Call)
+	resp, err := r.perform(ctx, call.Method, f, func(ctx context.Context) (any, error) { return handle(ctx, req) })
+	if err != nil {
+		resp, err = nil, asStatus(err)
+	}
+	r.end(call, resp, f, err)
+	return resp, err
+}
+
+func (r *Runtime) perform(ctx context.Context, m Method, f *Fault, handle func(context.Context) (any, error)) (any, error) {
+	ctx, done := r.bounded(ctx, f != nil && f.Deaf)
+	defer done()
+	if r.isAway() {
+		return nil, errAway
+	}
+	if err := pause(ctx, r.cfg.Latency[m]); err != nil {
+		return nil, r.interrupted(ctx, err)
+	}
+	if f == nil {
+		resp, err := handle(ctx)
+		return resp, r.interrupted(ctx, err)
+	}
+	when := f.When
+	if when == Midway && !m.midways() {
+		when = Before
+	}
+	if when == Before {
+		if err := f.act(ctx); err != nil {
+			return nil, r.interrupted(ctx, err)
+		}
+	}
+	resp, err := handle(withFault(ctx, f))
+	if err == nil && when == After {
+		err = f.act(ctx)
+	}
+	return resp, r.interrupted(ctx, err)
+}
+
+// bounded is a context that also ends with the runtime's process. A deaf one
+// does not end with the caller's.
+func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, callerKey{}, ctx)
+	if deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
+	r.mu.Lock()
+	epoch := r.epoch
+	r.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(epoch, func() { cancel(errAway) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+type callerKey struct{}
+
+// callerHasGone reports whether the caller of a deaf call has given up.
+func callerHasGone(ctx context.Context) bool {
+	caller, ok := ctx.Value(callerKey{}).(context.Context)
+	return ok && caller.Err() != nil
+}
+
+// interrupted replaces an error by errAway if the runtime's end is its cause.
+func (r *Runtime) interrupted(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errAway) {
+		return errAway
+	}
+	return err
+}
+
+func (r *Runtime) isAway() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Before(r.away)
+}
+
+// pause waits, but not longer than the context lives.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// asStatus gives an error the code that a client will see.
+func asStatus(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		if _, ok := status.FromError(err); !ok {
+			return status.FromContextError(err).Err()
+		}
+	}
+	return status.Convert(err).Err()
+}
+
+// stream is the way of event streams: they are in the journal while they
+// last, and faults on GetContainerEvents strike before they begin.
+func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	call := r.begin(methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
+	f := r.strike(&call.Call)
+	_, err := r.perform(ss.Context(), call.Method, f, func(ctx context.Context) (any, error) {
+		return nil, handle(srv, boundedStream{ss, ctx})
+	})
+	if err != nil {
+		err = asStatus(err)
+	}
+	r.end(call, nil, f, err)
+	return err
+}
+
+type boundedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s boundedStream) Context() context.Context { return s.ctx }

@@ -1,0 +1,220 @@
+package sh
+
+import (
+	"context"
+	"io"
+	"maps"
+	"math"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Files is the file system that a process sees. Names are absolute.
+type Files interface {
+	ReadFile(name string) ([]byte, error)
+	// WriteFile creates the file if there is none; it adds to the end if add is true.
+	WriteFile(name string, data []byte, add bool) error
+	Exists(name string) bool
+	Remove(name string) error
+}
+
+// Call is one run of a [Program].
+type Call struct {
+	Args           []string // the first is the name it was called by
+	Env            map[string]string
+	Stdout, Stderr io.Writer
+	Files          Files
+	// Signals delivers the numbers of what is sent to the process, except SIGKILL, which ends
+	// the program's context. A program that never reads it ignores signals.
+	Signals <-chan int
+}
+
+// Program is a command written in Go. It returns the exit code, and soon
+// after ctx has ended: the process has been killed.
+type Program func(ctx context.Context, c *Call) int
+
+// Config describes a process. Args must not be empty.
+type Config struct {
+	Args           []string
+	Env            map[string]string
+	Stdout, Stderr io.Writer
+	Files          Files
+	// Init means that the process is number 1 of a PID namespace: a signal
+	// that it has no handler for does nothing, as the kernel has it.
+	Init bool
+	// Programs are commands by name, before those built in.
+	Programs map[string]Program
+	// Fallback runs Args when nothing else does; nil means not found.
+	Fallback Program
+	// Kill sends a signal to process 1 of the same namespace, for the kill
+	// command of processes that are not it.
+	Kill func(Signal)
+}
+
+// Process is one process and, if it is a shell, its children.
+type Process struct {
+	cfg Config
+	ctx context.Context
+	end context.CancelFunc
+
+	mu      sync.Mutex
+	died    int // exit code given by a signal, valid once ctx has ended and killed is set
+	killed  bool
+	traps   map[Signal]string // "" ignores
+	pending []Signal          // trapped, action not yet run
+	wake    chan struct{}     // something became pending
+	program chan int          // not nil while a Program runs in the foreground
+}
+
+// New prepares a process; Run runs it.
+func New(cfg Config) *Process {
+	ctx, end := context.WithCancel(context.Background())
+	env := maps.Clone(cfg.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	cfg.Env = env
+	return &Process{cfg: cfg, ctx: ctx, end: end, traps: map[Signal]string{}, wake: make(chan struct{}, 1)}
+}
+
+// Found reports whether the command exists. Run of one that does not returns 127.
+func (p *Process) Found() bool {
+	return p.cfg.Fallback != nil || p.lookup(p.cfg.Args[0]) != nil
+}
+
+// Run runs the process to its end and returns its exit code: 128 + n if
+// signal n ended it. No goroutine of the process is left when it returns.
+func (p *Process) Run() int {
+	defer p.end()
+	s := newShell(p)
+	code := s.runArgs(p.cfg.Args, stdio{p.cfg.Stdout, p.cfg.Stderr}, p.cfg.Fallback)
+	p.mu.Lock()
+	if p.killed {
+		code = p.died
+	}
+	p.mu.Unlock()
+	p.end()
+	s.jobs.Wait()
+	return code
+}
+
+// Signal sends a signal from outside the process's namespace.
+func (p *Process) Signal(n Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n == SIGKILL {
+		p.die(n)
+		return
+	}
+	action, trapped := p.traps[n]
+	switch {
+	case trapped && action == "":
+	case trapped:
+		p.pending = append(p.pending, n)
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	case p.program != nil:
+		select {
+		case p.program <- int(n):
+		default: // a program that does not read its signals ignores them
+		}
+	case p.cfg.Init || ignoredByDefault(n):
+	default:
+		p.die(n)
+	}
+}
+
+// die must be called with mu held.
+func (p *Process) die(n Signal) {
+	if !p.killed {
+		p.killed, p.died = true, exitBySignal(n)
+	}
+	p.end()
+}
+
+// SignalInside sends a signal from inside the process's namespace, where
+// number 1 cannot be killed.
+func (p *Process) SignalInside(n Signal) {
+	if n != SIGKILL || !p.cfg.Init {
+		p.Signal(n)
+	}
+}
+
+// kill is the kill command of the process itself.
+func (p *Process) kill(n Signal) {
+	if p.cfg.Kill != nil {
+		p.cfg.Kill(n)
+		return
+	}
+	p.SignalInside(n)
+}
+
+// forever is a sleep that only the end of the process ends. It needs no
+// timer, which virtual time would run to.
+const forever = time.Duration(math.MaxInt64)
+
+// sleep reports false if the process was ended meanwhile.
+func (p *Process) sleep(d time.Duration) bool {
+	if d == forever {
+		<-p.ctx.Done()
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-p.ctx.Done():
+		return false
+	}
+}
+
+func (p *Process) alive() bool { return p.ctx.Err() == nil }
+
+// ignoredByDefault lists CHLD, CONT, URG and WINCH.
+func ignoredByDefault(n Signal) bool { return n == 17 || n == 18 || n == 23 || n == 28 }
+
+// lookup finds a command by its name: the embedder's first, under the whole
+// path and then under its base name, then those built in, which are where
+// busybox has them.
+func (p *Process) lookup(name string) applet {
+	dir, base := "", name
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		dir, base = name[:i], name[i+1:]
+	}
+	for _, n := range []string{name, base} {
+		if prog := p.cfg.Programs[n]; prog != nil {
+			return p.foreground(prog)
+		}
+	}
+	switch dir {
+	case "", "/bin", "/usr/bin", "/sbin", "/usr/sbin":
+		return applets(base)
+	}
+	return nil
+}
+
+// foreground makes an applet of a program: while it runs, it is the one that
+// signals go to.
+func (p *Process) foreground(prog Program) applet {
+	return func(s *shell, args []string, io stdio) int {
+		signals := make(chan int, 16)
+		if !s.child {
+			p.mu.Lock()
+			p.program = signals
+			p.mu.Unlock()
+			defer func() {
+				p.mu.Lock()
+				p.program = nil
+				p.mu.Unlock()
+			}()
+		}
+		return prog(p.ctx, &Call{
+			Args: args, Env: maps.Clone(s.env), Stdout: io.out, Stderr: io.err,
+			Files: p.cfg.Files, Signals: signals,
+		})
+	}
+}

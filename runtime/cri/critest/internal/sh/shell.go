@@ -1,0 +1,239 @@
+package sh
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+type stdio struct{ out, err io.Writer }
+
+// An applet is a command that is built in.
+type applet func(s *shell, args []string, io stdio) int
+
+// A shell runs lists. The main one of a process handles its signals; children,
+// which run in the background or in parentheses, share its fate.
+type shell struct {
+	p     *Process
+	env   map[string]string
+	main  bool // no command has run: the next one is the process itself
+	child bool
+	jobs  *sync.WaitGroup // of the whole process
+	mine  []chan struct{} // background jobs of this shell, closed when done
+	last  int             // $?
+	exit  bool            // exit was called; last is the code
+}
+
+func newShell(p *Process) *shell {
+	return &shell{p: p, main: true, env: p.cfg.Env, jobs: &sync.WaitGroup{}}
+}
+
+func (s *shell) fork() *shell {
+	return &shell{p: s.p, env: maps.Clone(s.env), child: true, jobs: s.jobs, last: s.last}
+}
+
+// stopped reports whether no further command may run.
+func (s *shell) stopped() bool { return s.exit || !s.p.alive() }
+
+// script parses and runs text.
+func (s *shell) script(text string, io stdio) int {
+	l, err := parse(text)
+	if err != nil {
+		fmt.Fprintf(io.err, "sh: syntax error: %v\n", err)
+		s.last, s.exit = 2, true
+		return 2
+	}
+	s.list(l, io)
+	return s.last
+}
+
+func (s *shell) list(l list, io stdio) {
+	for _, it := range l {
+		if s.stopped() {
+			return
+		}
+		if it.join == "&&" && s.last != 0 || it.join == "||" && s.last == 0 {
+			continue
+		}
+		if it.background {
+			s.background(it.command, io)
+			continue
+		}
+		s.command(it.command, io)
+		s.runTraps(io)
+	}
+}
+
+func (s *shell) background(c command, io stdio) {
+	done := make(chan struct{})
+	s.mine = append(s.mine, done)
+	child := s.fork()
+	s.jobs.Go(func() {
+		defer close(done)
+		child.command(c, io)
+	})
+	s.last = 0
+}
+
+func (s *shell) command(c command, io stdio) {
+	switch {
+	case c.simple != nil:
+		s.simple(c.simple, io)
+	case c.loop != nil:
+		s.loop(c.loop, io)
+	case c.branch != nil:
+		s.branch(c.branch, io)
+	case c.subshell:
+		sub := s.fork()
+		sub.list(c.group, io)
+		s.last = sub.last
+	default:
+		s.list(c.group, io)
+	}
+}
+
+// loop lets every turn take a millisecond at least, so that a loop without a
+// sleep does not stop virtual time.
+func (s *shell) loop(l *loop, io stdio) {
+	code := 0
+	for s.p.sleep(time.Millisecond) {
+		s.list(l.cond, io)
+		if s.stopped() {
+			return
+		}
+		if (s.last == 0) == l.until {
+			s.last = code
+			return
+		}
+		s.list(l.body, io)
+		if s.stopped() {
+			return
+		}
+		code = s.last
+	}
+}
+
+func (s *shell) branch(b *branch, io stdio) {
+	s.list(b.cond, io)
+	if s.stopped() {
+		return
+	}
+	if s.last == 0 {
+		s.list(b.then, io)
+		return
+	}
+	s.last = 0
+	s.list(b.otherwise, io)
+}
+
+func (s *shell) simple(c *simple, io stdio) {
+	io, written, err := s.redirect(c.redirs, io)
+	if err == nil {
+		args := make([]string, len(c.words))
+		for i, w := range c.words {
+			args[i] = s.expand(w)
+		}
+		s.last = s.assignOrRun(c.words, args, io)
+		err = written()
+	}
+	if err != nil {
+		fmt.Fprintf(s.p.cfg.Stderr, "sh: %v\n", err)
+		s.last = 1
+	}
+}
+
+func (s *shell) assignOrRun(words []word, args []string, io stdio) int {
+	for len(args) > 0 {
+		name, value, ok := strings.Cut(args[0], "=")
+		if !ok || !isName(name) || len(words[0].parts) == 0 || !strings.HasPrefix(words[0].parts[0].text, name+"=") {
+			break
+		}
+		s.env[name] = value
+		words, args = words[1:], args[1:]
+	}
+	if len(args) == 0 {
+		return 0
+	}
+	return s.run(args, io)
+}
+
+// run runs a command of a script.
+func (s *shell) run(args []string, io stdio) int {
+	if b := builtin(args[0]); b != nil {
+		return b(s, args, io)
+	}
+	return s.runArgs(args, io, nil)
+}
+
+// runArgs runs a program.
+func (s *shell) runArgs(args []string, io stdio, fallback Program) int {
+	if a := s.p.lookup(args[0]); a != nil {
+		return a(s, args, io)
+	}
+	if fallback != nil {
+		return s.p.foreground(fallback)(s, args, io)
+	}
+	fmt.Fprintf(io.err, "sh: %s: not found\n", args[0])
+	return 127
+}
+
+func (s *shell) expand(w word) string {
+	var b strings.Builder
+	for _, p := range w.parts {
+		switch {
+		case !p.variable:
+			b.WriteString(p.text)
+		case p.text == "?":
+			b.WriteString(strconv.Itoa(s.last))
+		case p.text == "$":
+			b.WriteByte('1')
+		default:
+			b.WriteString(s.env[p.text])
+		}
+	}
+	return b.String()
+}
+
+// file is a path as an absolute one; the working directory is the root.
+func file(name string) string { return path.Join("/", name) }
+
+func isName(s string) bool {
+	for i, c := range s {
+		if !isNameRune(c) || i == 0 && c >= '0' && c <= '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// runTraps runs the actions of signals that came in meanwhile. A shell does
+// so between commands, never during one: `trap "exit 0" TERM; sleep 100` does
+// not end before the sleep has.
+func (s *shell) runTraps(io stdio) (last Signal) {
+	if s.child {
+		return 0
+	}
+	for !s.stopped() {
+		s.p.mu.Lock()
+		if len(s.p.pending) == 0 {
+			s.p.mu.Unlock()
+			break
+		}
+		n := s.p.pending[0]
+		s.p.pending = s.p.pending[1:]
+		action := s.p.traps[n]
+		s.p.mu.Unlock()
+		last = n
+		status := s.last
+		s.script(action, io)
+		if !s.exit {
+			s.last = status
+		}
+	}
+	return last
+}

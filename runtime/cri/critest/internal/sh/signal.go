@@ -1,0 +1,47 @@
+package sh
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Signal is a Linux signal number.
+type Signal int
+
+// Signals with a meaning of their own here.
+const (
+	SIGHUP  Signal = 1
+	SIGINT  Signal = 2
+	SIGQUIT Signal = 3
+	SIGKILL Signal = 9
+	SIGUSR1 Signal = 10
+	SIGUSR2 Signal = 12
+	SIGTERM Signal = 15
+)
+
+// exitBySignal is what a shell reports of a process that a signal ended.
+func exitBySignal(s Signal) int { return 128 + int(s) }
+
+// ParseSignal reads a signal as trap and kill are given it: TERM, SIGTERM or 15.
+func ParseSignal(s string) (Signal, bool) {
+	if n, err := strconv.Atoi(s); err == nil {
+		return Signal(n), n > 0 && n < 65
+	}
+	switch strings.TrimPrefix(strings.ToUpper(s), "SIG") {
+	case "HUP":
+		return SIGHUP, true
+	case "INT":
+		return SIGINT, true
+	case "QUIT":
+		return SIGQUIT, true
+	case "KILL":
+		return SIGKILL, true
+	case "USR1":
+		return SIGUSR1, true
+	case "USR2":
+		return SIGUSR2, true
+	case "TERM":
+		return SIGTERM, true
+	}
+	return 0, false
+}

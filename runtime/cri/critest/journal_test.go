@@ -1,0 +1,157 @@
+package critest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func TestJournalOfAPod(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		sandbox, id := n.runs("uid", script(deaf)...)
+		time.Sleep(time.Second)
+		n.ok(n.stopIt(n.Context(), id, 3))
+		n.containers()
+		n.newSandbox("other")
+		j := n.Journal()
+		want := []string{
+			"RunPodSandbox default/web attempt 0",
+			"CreateContainer default/web app attempt 0",
+			"StartContainer default/web app attempt 0",
+			"StopContainer default/web app attempt 0",
+		}
+		if got := j.Pod("uid").Sequence(); !slices.Equal(got, want) {
+			n.Errorf("got %q", got)
+		}
+		if got := j.Counts(); got[RunPodSandbox] != 2 || j.Count() != 6 || j.Count(RunPodSandbox, ListContainers) != 3 {
+			n.Errorf("counts %v", got)
+		}
+		if len(j.ID(id)) != 3 || len(j.ID(sandbox)) != 4 || len(j.Container("app")) != 3 || len(j.Changes()) != 5 || len(j.After(5)) != 1 {
+			n.Errorf("%d by container, %d by sandbox, %d by name, %d changes", len(j.ID(id)), len(j.ID(sandbox)), len(j.Container("app")), len(j.Changes()))
+		}
+		stop := j.Of(StopContainer)[0]
+		if stop.Duration() != 3*time.Second || j.Span() != 4*time.Second || stop.N != 4 {
+			n.Errorf("%v, span %v", stop, j.Span())
+		}
+		if got := stop.Request().(*runtimeapi.StopContainerRequest).GetTimeout(); got != 3 {
+			n.Errorf("timeout %d", got)
+		}
+		if got := j[1].Response().(*runtimeapi.CreateContainerResponse).GetContainerId(); got != id || j[1].ContainerID != id {
+			n.Errorf("made %s, %s", got, j[1].ContainerID)
+		}
+		if got := stop.String(); got != "4 StopContainer default/web app attempt 0 3s OK" {
+			n.Errorf("%q", got)
+		}
+	})
+}
+
+func TestJournalOfConcurrentCalls(t *testing.T) {
+	onBubble(t, Config{Latency: map[Method]time.Duration{Version: 10 * time.Second}}, func(n *node) {
+		n.inject(Fault{Match: Match{Method: Version}, Skip: 2, Err: status.Error(codes.Internal, "no")})
+		for i := range 3 {
+			go func() {
+				time.Sleep(time.Duration(i) * 4 * time.Second)
+				_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
+			}()
+		}
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if j := n.Journal(); len(j.Running()) != 3 || j.MaxConcurrent() != 3 || j[0].Duration() != 0 || !strings.HasSuffix(j[0].String(), "running") {
+			n.Errorf("%v", j)
+		}
+		time.Sleep(time.Minute)
+		j := n.Journal()
+		if len(j.Running()) != 0 || len(j.Failed()) != 1 || j.Failed()[0].Fault != "before: error" || j.Failed()[0].Response() != nil {
+			n.Errorf("%v", j)
+		}
+		n.inject(Fault{Match: Match{Method: Version}, Delay: 1})
+		_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
+		if got := n.Journal().After(3).MaxConcurrent(); got != 1 {
+			n.Errorf("one alone: %d", got)
+		}
+	})
+}
+
+// What a pod's secrets come in by: registry credentials, the environment,
+// commands and what they print.
+func TestJournalIsSafeToPrint(t *testing.T) {
+	const secret = "hunter2"
+	onBubble(t, Config{}, func(n *node) {
+		auth := &runtimeapi.AuthConfig{Username: secret, Password: secret, Auth: secret, IdentityToken: secret, RegistryToken: secret}
+		_, err := n.img.PullImage(n.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "app"}, Auth: auth})
+		n.ok(err)
+		sandbox := n.newSandbox("uid")
+		resp, err := n.rt.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{
+			PodSandboxId: sandbox, SandboxConfig: podConfig("uid"),
+			Config: &runtimeapi.ContainerConfig{
+				Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "app"},
+				Command: []string{"serve", secret}, Envs: []*runtimeapi.KeyValue{{Key: "PASSWORD", Value: []byte(secret)}},
+			},
+		})
+		n.ok(err)
+		n.ok(n.startIt(resp.GetContainerId()))
+		_, err = n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: resp.GetContainerId(), Cmd: script("echo $PASSWORD " + secret)})
+		n.ok(err)
+		st, err := n.rt.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: resp.GetContainerId(), Verbose: true})
+		n.ok(err)
+		j := n.Journal()
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			if out := fmt.Sprintf(verb+verb+verb, j, j[0], &j[0]); strings.Contains(out, secret) {
+				n.Errorf("%s prints a secret", verb)
+			}
+		}
+		if strings.Contains(st.String(), secret) {
+			n.Error("a verbose status tells a secret")
+		}
+		pull := j.Of(PullImage)[0]
+		if strings.Contains(fmt.Sprint(pull.Request()), secret) {
+			n.Errorf("the request still has the credentials")
+		}
+		if !pull.AuthIs(auth) || pull.AuthIs(nil) || j.Of(ExecSync)[0].AuthIs(auth) {
+			n.Error("credentials are not compared well")
+		}
+	})
+}
+
+func TestOnCall(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		var seen []int
+		stop := n.OnCall(func(done int, c Call) {
+			if !c.Done() || c.Method != ListPodSandbox {
+				n.Errorf("%v", c)
+			}
+			seen = append(seen, done)
+		})
+		n.sandboxes()
+		n.sandboxes()
+		stop()
+		n.containers()
+		if !slices.Equal(seen, []int{1, 2}) {
+			n.Errorf("%v", seen)
+		}
+	})
+}
+
+func TestJournalLimit(t *testing.T) {
+	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
+		gate := new(Gate)
+		n.inject(Fault{Match: Match{Method: Version}, Hang: gate})
+		go func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }()
+		synctest.Wait()
+		for range 5 {
+			n.sandboxes()
+		}
+		gate.Open()
+		synctest.Wait()
+		if j := n.Journal(); len(j) != 3 || j[0].N != 4 || j[2].N != 6 || j.Count(ListPodSandbox) != 3 {
+			n.Errorf("%v", j)
+		}
+	})
+}

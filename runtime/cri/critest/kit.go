@@ -1,0 +1,166 @@
+package critest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Kit is what the conformance kit needs to know of the runtime it is run on.
+type Kit struct {
+	// Image is the name of an image on the node with busybox in /bin and
+	// without an entrypoint. Required.
+	Image string
+	// Missing is the name of an image that is not on the node and cannot be
+	// pulled. Default: localhost:1/critest/missing:1.
+	Missing string
+	// Dir is a directory on the runtime's machine, which must be this one,
+	// where the kit makes its logs and mounts. Default: os.TempDir().
+	Dir string
+	// Namespace is that of the kit's pods. Default: critest.
+	Namespace string
+	// Around runs each rule, for example synctest.Test, which it fits, so that
+	// the rules take no time on a runtime in this process. dial is called inside.
+	// Default: the rule is called.
+	Around func(t *testing.T, rule func(t *testing.T))
+}
+
+// A rule is one thing that a node agent relies on.
+type rule struct {
+	name     string
+	sentence string // what holds; printed when it does not
+	check    func(b *bench)
+}
+
+// Run checks on a runtime what a node agent relies on, a subtest for each
+// rule. When a rule is broken the test says the rule in a sentence, and then
+// what was seen. Rules on what a runtime leaves unimplemented, where CRI lets
+// it, are skipped with the reason.
+//
+// dial is called once for each rule. The kit removes the pods that it makes and
+// touches no others; it removes no image.
+func Run(t *testing.T, dial func(t *testing.T) *grpc.ClientConn, kit Kit) {
+	t.Helper()
+	if kit.Image == "" {
+		t.Fatal("critest: Kit.Image is missing")
+	}
+	kit = kit.withDefaults()
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			kit.Around(t, func(t *testing.T) { r.check(newBench(t, r, kit, dial(t))) })
+		})
+	}
+}
+
+func (k Kit) withDefaults() Kit {
+	if k.Missing == "" {
+		k.Missing = "localhost:1/critest/missing:1"
+	}
+	if k.Dir == "" {
+		k.Dir = os.TempDir()
+	}
+	if k.Namespace == "" {
+		k.Namespace = "critest"
+	}
+	if k.Around == nil {
+		k.Around = func(t *testing.T, rule func(t *testing.T)) { rule(t) }
+	}
+	return k
+}
+
+func rules() []rule {
+	var all []rule
+	for _, part := range [][]rule{
+		runtimeRules, sandboxRules, sandboxEndRules, containerRules, containerNameRules,
+		stopRules, removeRules, fileRules, logRules, execRules, imageRules, resourceRules, eventRules,
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// A bench is what one rule is checked on.
+type bench struct {
+	testing.TB
+	rule
+	kit Kit
+	rt  runtimeapi.RuntimeServiceClient
+	img runtimeapi.ImageServiceClient
+	uid string // of the rule's pod
+	dir string
+}
+
+var benches atomic.Int64
+
+func newBench(t testing.TB, r rule, kit Kit, conn *grpc.ClientConn) *bench {
+	b := &bench{
+		TB: t, rule: r, kit: kit,
+		rt: runtimeapi.NewRuntimeServiceClient(conn), img: runtimeapi.NewImageServiceClient(conn),
+		uid: fmt.Sprintf("%s-%d-%d", r.name, os.Getpid(), benches.Add(1)),
+	}
+	var err error
+	if b.dir, err = os.MkdirTemp(kit.Dir, "critest-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.sweep()
+		_ = os.RemoveAll(b.dir) // only tidiness
+	})
+	return b
+}
+
+// sweep removes what the rule has made.
+func (b *bench) sweep() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	list, err := b.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{labelUID: b.uid}},
+	})
+	if err != nil {
+		b.Errorf("cleaning up: %v", err)
+	}
+	for _, s := range list.GetItems() {
+		if _, err := b.rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
+			b.Errorf("cleaning up: %v", err)
+		}
+		if _, err := b.rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
+			b.Errorf("cleaning up: %v", err)
+		}
+	}
+}
+
+// broken ends the check: the rule does not hold.
+func (b *bench) broken(format string, args ...any) {
+	b.Helper()
+	b.Fatalf("%s\nBut: %s", b.sentence, fmt.Sprintf(format, args...))
+}
+
+// must ends the check if a call failed that the rule needs.
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.broken("%v", err)
+	}
+}
+
+// gone reports whether an error is none or NotFound: for what is not there,
+// both are success.
+func gone(err error) bool {
+	return err == nil || status.Code(err) == codes.NotFound
+}
+
+// wantCode ends the check unless the call failed with the code.
+func (b *bench) wantCode(err error, want codes.Code) {
+	b.Helper()
+	if got := status.Code(err); got != want {
+		b.broken("the code was %v, not %v: %v", got, want, err)
+	}
+}

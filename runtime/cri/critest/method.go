@@ -1,0 +1,68 @@
+package critest
+
+import (
+	"path"
+	"slices"
+)
+
+// Method is the short name of a CRI call.
+type Method string
+
+// The calls that the runtime implements. All others answer Unimplemented.
+const (
+	Version             Method = "Version"
+	Status              Method = "Status"
+	RuntimeConfig       Method = "RuntimeConfig"
+	UpdateRuntimeConfig Method = "UpdateRuntimeConfig"
+
+	RunPodSandbox             Method = "RunPodSandbox"
+	StopPodSandbox            Method = "StopPodSandbox"
+	RemovePodSandbox          Method = "RemovePodSandbox"
+	PodSandboxStatus          Method = "PodSandboxStatus"
+	ListPodSandbox            Method = "ListPodSandbox"
+	PodSandboxStats           Method = "PodSandboxStats"
+	ListPodSandboxStats       Method = "ListPodSandboxStats"
+	UpdatePodSandboxResources Method = "UpdatePodSandboxResources"
+
+	CreateContainer          Method = "CreateContainer"
+	StartContainer           Method = "StartContainer"
+	StopContainer            Method = "StopContainer"
+	RemoveContainer          Method = "RemoveContainer"
+	ContainerStatus          Method = "ContainerStatus"
+	ListContainers           Method = "ListContainers"
+	UpdateContainerResources Method = "UpdateContainerResources"
+	ReopenContainerLog       Method = "ReopenContainerLog"
+	ExecSync                 Method = "ExecSync"
+	ContainerStats           Method = "ContainerStats"
+	ListContainerStats       Method = "ListContainerStats"
+	GetContainerEvents       Method = "GetContainerEvents"
+
+	PullImage   Method = "PullImage"
+	ImageStatus Method = "ImageStatus"
+	ListImages  Method = "ListImages"
+	RemoveImage Method = "RemoveImage"
+	ImageFsInfo Method = "ImageFsInfo"
+)
+
+var methods = []Method{
+	Version, Status, RuntimeConfig, UpdateRuntimeConfig,
+	RunPodSandbox, StopPodSandbox, RemovePodSandbox, PodSandboxStatus, ListPodSandbox,
+	PodSandboxStats, ListPodSandboxStats, UpdatePodSandboxResources,
+	CreateContainer, StartContainer, StopContainer, RemoveContainer, ContainerStatus, ListContainers,
+	UpdateContainerResources, ReopenContainerLog, ExecSync, ContainerStats, ListContainerStats, GetContainerEvents,
+	PullImage, ImageStatus, ListImages, RemoveImage, ImageFsInfo,
+}
+
+func (m Method) known() bool { return slices.Contains(methods, m) }
+
+// midways reports whether the method has a middle: names are reserved, or the
+// process is about to be made, and nothing can be seen yet.
+func (m Method) midways() bool {
+	switch m {
+	case RunPodSandbox, CreateContainer, StartContainer, PullImage:
+		return true
+	}
+	return false
+}
+
+func methodOf(fullMethod string) Method { return Method(path.Base(fullMethod)) }

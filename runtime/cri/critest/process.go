@@ -1,0 +1,109 @@
+package critest
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
+)
+
+// Command is one run of a [Program].
+type Command struct {
+	Args           []string // the first is the name it was called by
+	Env            map[string]string
+	Stdout, Stderr io.Writer
+	// Signals delivers the numbers of the signals that are sent to the process,
+	// except SIGKILL, which ends the program's context. A program that never
+	// reads it ignores them.
+	Signals <-chan int
+	call    *sh.Call
+}
+
+// ReadFile reads a file of the container.
+func (c *Command) ReadFile(name string) ([]byte, error) { return c.call.Files.ReadFile(name) }
+
+// WriteFile writes a file of the container.
+func (c *Command) WriteFile(name string, data []byte) error {
+	return c.call.Files.WriteFile(name, data, false)
+}
+
+// Program is a command written in Go. It returns the exit code, and must
+// return soon after ctx has ended: the process has been killed.
+type Program func(ctx context.Context, c *Command) int
+
+func (s service) programs() map[string]sh.Program {
+	m := map[string]sh.Program{}
+	for name, p := range s.cfg.Programs {
+		m[name] = p.run
+	}
+	return m
+}
+
+func (p Program) run(ctx context.Context, call *sh.Call) int {
+	return p(ctx, &Command{
+		Args: call.Args, Env: call.Env, Stdout: call.Stdout, Stderr: call.Stderr, Signals: call.Signals, call: call,
+	})
+}
+
+// newProcess makes the process of a container. It does not run yet.
+func (s service) newProcess(c *container) (*sh.Process, error) {
+	args := slices.Concat(c.config.GetCommand(), c.config.GetArgs())
+	if len(c.config.GetCommand()) == 0 {
+		args = slices.Concat(c.image.Entrypoint, c.config.GetArgs())
+		if len(c.config.GetArgs()) == 0 {
+			args = slices.Concat(c.image.Entrypoint, c.image.Cmd)
+		}
+	}
+	fallback := sh.Program(server)
+	if c.image.OnlyKnown {
+		fallback = nil
+	}
+	if len(args) == 0 {
+		if c.image.OnlyKnown {
+			return nil, status.Error(codes.InvalidArgument, "failed to generate container spec: no command specified")
+		}
+		args = []string{"serve"}
+	}
+	p := sh.New(sh.Config{
+		Args: args, Env: c.environment(), Stdout: c.log.stream("stdout"), Stderr: c.log.stream("stderr"),
+		Files: c.files, Init: c.isInit(), Programs: s.programs(), Fallback: fallback,
+	})
+	if !p.Found() {
+		return nil, status.Errorf(codes.Unknown,
+			"failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: %q: executable file not found in $PATH", args[0])
+	}
+	return p, nil
+}
+
+// isInit reports whether the process is number 1 of its PID namespace. In a
+// namespace that the pod shares, the sandbox has that number.
+func (c *container) isInit() bool {
+	return c.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetPid() == runtimeapi.NamespaceMode_CONTAINER
+}
+
+func (c *container) environment() map[string]string {
+	env := map[string]string{"PATH": "/bin", "HOSTNAME": c.sandbox.config.GetHostname()}
+	for k, v := range c.image.Env {
+		env[k] = v
+	}
+	for _, e := range c.config.GetEnvs() {
+		env[e.GetKey()] = string(e.GetValue())
+	}
+	return env
+}
+
+// server is a process that serves until it is told to stop, and then goes
+// with the exit code of the signal, as most do.
+func server(ctx context.Context, c *sh.Call) int {
+	select {
+	case n := <-c.Signals:
+		return 128 + n
+	case <-ctx.Done():
+		return 0
+	}
+}

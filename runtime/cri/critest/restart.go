@@ -1,0 +1,185 @@
+package critest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Fate is what a restart of the runtime does to what runs.
+type Fate uint8
+
+const (
+	// Kept is as before.
+	Kept Fate = iota
+	// Lost is no longer ready, for a sandbox; exited with code 255 and reason
+	// Unknown, for a running container, whose process is dead.
+	Lost
+	// Gone is no longer known at all; a container's process is dead. A sandbox
+	// takes its containers along.
+	Gone
+	// Doubted is a container of UNKNOWN state whose process lives. For a
+	// sandbox it is Lost.
+	Doubted
+)
+
+// Restart describes a restart of the runtime, or of the whole machine.
+type Restart struct {
+	// Down is how long all calls answer Unavailable.
+	Down time.Duration
+	// Disconnect also breaks the connections and lets no new ones in while the
+	// runtime is down, so that clients go through their reconnection.
+	Disconnect            bool
+	Sandboxes, Containers Fate
+}
+
+// Restart ends all calls in flight and all event streams with Unavailable,
+// also those that a fault has made deaf, and forgets names held for nothing. It
+// returns at once, when the runtime has just gone down.
+func (r *Runtime) Restart(rs Restart) error {
+	if rs.Down < 0 || rs.Sandboxes > Doubted || rs.Containers > Doubted {
+		return errors.New("critest: Restart.Down is negative, or a Fate unknown")
+	}
+	r.mu.Lock()
+	r.away, r.refusing = time.Now().Add(rs.Down), rs.Disconnect
+	r.endEpoch()
+	r.epoch, r.endEpoch = context.WithCancel(r.life)
+	var dead []*container
+	fate := rs.Containers
+	if rs.Sandboxes == Gone {
+		fate = Gone // no container outlives its sandbox
+	}
+	for _, c := range r.containersOf("") {
+		if r.meet(c, fate) {
+			dead = append(dead, c)
+		}
+	}
+	for _, sb := range r.allSandboxes() {
+		r.meetSandbox(sb, rs.Sandboxes)
+	}
+	r.forgetNames()
+	r.mu.Unlock()
+	for _, c := range dead {
+		c.kill()
+	}
+	r.events.disconnect(errAway)
+	if rs.Disconnect {
+		r.conns.closeAll()
+	}
+	return nil
+}
+
+// meet lets a container meet its fate and reports whether its process dies of
+// it. It must be called with mu held.
+func (r *Runtime) meet(c *container, f Fate) (dies bool) {
+	live := c.running
+	switch {
+	case f == Gone:
+		delete(r.containers, c.id)
+	case f == Lost && live:
+		c.lose()
+		c.ended, c.unseen = &Exit{Code: unknownExitCode, Reason: unknownExitReason}, true
+	case f == Doubted && live:
+		c.state = runtimeapi.ContainerState_CONTAINER_UNKNOWN
+		return false
+	default:
+		return false
+	}
+	return live
+}
+
+// meetSandbox must be called with mu held.
+func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
+	switch f {
+	case Lost, Doubted:
+		sb.state, sb.ips = runtimeapi.PodSandboxState_SANDBOX_NOTREADY, nil
+	case Gone:
+		delete(r.sandboxes, sb.id)
+	}
+}
+
+// forgetNames leaves the names of what is there. It must be called with mu held.
+func (r *Runtime) forgetNames() {
+	clear(r.names)
+	clear(r.pending) // those who wait are told by the end of the epoch
+	for _, sb := range r.sandboxes {
+		r.names[sb.name] = sb.id
+	}
+	for _, c := range r.containers {
+		r.names[c.name] = c.id
+	}
+}
+
+// isDisconnected reports whether new connections are refused.
+func (r *Runtime) isDisconnected() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refusing && time.Now().Before(r.away)
+}
+
+// connections are the ones that a server has accepted.
+type connections struct {
+	mu   sync.Mutex
+	open map[net.Conn]bool
+}
+
+func (cs *connections) closeAll() {
+	cs.mu.Lock()
+	open := slices.Collect(maps.Keys(cs.open))
+	cs.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close() // breaking it is the purpose
+	}
+}
+
+func (cs *connections) set(c net.Conn, open bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.open == nil {
+		cs.open = map[net.Conn]bool{}
+	}
+	if open {
+		cs.open[c] = true
+	} else {
+		delete(cs.open, c)
+	}
+}
+
+// A watchedListener refuses connections while a disconnecting restart lasts
+// and remembers the others.
+type watchedListener struct {
+	net.Listener
+	r *Runtime
+}
+
+func (l watchedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.r.isDisconnected() {
+			_ = c.Close()
+			continue
+		}
+		w := &watchedConn{Conn: c, conns: &l.r.conns}
+		l.r.conns.set(w, true)
+		return w, nil
+	}
+}
+
+type watchedConn struct {
+	net.Conn
+	conns *connections
+}
+
+func (c *watchedConn) Close() error {
+	c.conns.set(c, false)
+	return c.Conn.Close()
+}

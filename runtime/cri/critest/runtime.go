@@ -1,0 +1,168 @@
+package critest
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Runtime is a CRI runtime in memory. Its methods may be called concurrently.
+//
+// Whoever calls New calls Close, which ends every call, process and server of
+// the runtime. Inside a testing/synctest bubble both belong in the bubble.
+type Runtime struct {
+	cfg     Config
+	host    *host
+	server  *grpc.Server
+	life    context.Context // ends with Close
+	close   context.CancelFunc
+	running sync.WaitGroup // processes and servers
+
+	journal journal
+	faults  faults
+	events  broker
+	conns   connections
+
+	mu         sync.Mutex
+	closed     bool
+	epoch      context.Context // ends with a restart of the runtime
+	endEpoch   context.CancelFunc
+	away       time.Time // until when the runtime is down
+	refusing   bool      // and lets no connections in
+	made       int       // IDs made so far
+	sandboxes  map[string]*sandbox
+	containers map[string]*container
+	names      map[string]string        // to the ID it is reserved for
+	pending    map[string]chan struct{} // of names whose holder is being made
+	hidden     map[string]View
+	subjects   map[string]subject // of every ID there ever was
+	images     imageStore
+	conditions []*runtimeapi.RuntimeCondition
+	podCIDR    string
+	pipe       *pipe // of Dial
+}
+
+// New prepares a runtime. It opens Config.Dir and starts nothing.
+func New(cfg Config) (*Runtime, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	images, err := newImageStore(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{
+		cfg:        cfg,
+		sandboxes:  map[string]*sandbox{},
+		containers: map[string]*container{},
+		names:      map[string]string{},
+		pending:    map[string]chan struct{}{},
+		hidden:     map[string]View{},
+		subjects:   map[string]subject{},
+		images:     images,
+		conditions: ready(),
+	}
+	r.journal.limit = cfg.JournalLimit
+	if r.host, err = openHost(cfg.Dir); err != nil {
+		return nil, err
+	}
+	r.life, r.close = context.WithCancel(context.Background())
+	r.epoch, r.endEpoch = context.WithCancel(r.life)
+	r.server = grpc.NewServer(grpc.UnaryInterceptor(r.unary), grpc.StreamInterceptor(r.stream), grpc.WaitForHandlers(true))
+	runtimeapi.RegisterRuntimeServiceServer(r.server, service{Runtime: r})
+	runtimeapi.RegisterImageServiceServer(r.server, service{Runtime: r})
+	return r, nil
+}
+
+// service is the side of a runtime that speaks CRI, a file for each call. It
+// is apart so that what a test does by hand and what an agent does by CRI are
+// not methods of one type.
+type service struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+	runtimeapi.UnimplementedImageServiceServer
+	*Runtime
+}
+
+// Close ends calls that hang, kills all processes, stops the servers and
+// returns when none of their goroutines is left. The journal stays readable.
+// A second Close does nothing.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	r.mu.Unlock()
+	r.close()
+	r.server.Stop()
+	for _, c := range r.allContainers() {
+		c.kill()
+	}
+	r.running.Wait()
+	var errs []error
+	for _, c := range r.allContainers() {
+		errs = append(errs, c.log.close())
+	}
+	return errors.Join(append(errs, r.host.close())...)
+}
+
+// newID makes IDs that look like a runtime's and are the same in every run.
+// It must be called with mu held.
+func (r *Runtime) newID() string {
+	r.made++
+	sum := sha256.Sum256(fmt.Appendf(nil, "critest %d", r.made))
+	return hex.EncodeToString(sum[:])
+}
+
+// sandbox is nil if there is none of this ID.
+func (r *Runtime) sandbox(id string) *sandbox {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sandboxes[id]
+}
+
+func (r *Runtime) container(id string) *container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.containers[id]
+}
+
+func (r *Runtime) allContainers() []*container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.containersOf("")
+}
+
+// containersOf returns the containers of a sandbox, or of all for "", oldest
+// first. It must be called with mu held.
+func (r *Runtime) containersOf(sandboxID string) []*container {
+	var cs []*container
+	for _, c := range r.containers {
+		if sandboxID == "" || c.sandbox.id == sandboxID {
+			cs = append(cs, c)
+		}
+	}
+	slices.SortFunc(cs, func(a, b *container) int { return cmp.Compare(a.seq, b.seq) })
+	return cs
+}
+
+// allSandboxes returns the sandboxes, oldest first. It must be called with mu held.
+func (r *Runtime) allSandboxes() []*sandbox {
+	var ss []*sandbox
+	for _, s := range r.sandboxes {
+		ss = append(ss, s)
+	}
+	slices.SortFunc(ss, func(a, b *sandbox) int { return cmp.Compare(a.seq, b.seq) })
+	return ss
+}

@@ -1,0 +1,78 @@
+package critest
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func ready() []*runtimeapi.RuntimeCondition {
+	return []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true},
+		{Type: runtimeapi.NetworkReady, Status: true},
+	}
+}
+
+// SetCondition changes what Status tells of a condition, RuntimeReady or
+// NetworkReady or one of your own. Nil changes nothing.
+func (r *Runtime) SetCondition(c *runtimeapi.RuntimeCondition) {
+	if c == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c = proto.CloneOf(c)
+	for i, old := range r.conditions {
+		if old.GetType() == c.GetType() {
+			r.conditions[i] = c
+			return
+		}
+	}
+	r.conditions = append(r.conditions, c)
+}
+
+// Version answers whatever version was asked for with v1.
+func (s service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{
+		Version: "0.1.0", RuntimeName: s.cfg.Name, RuntimeVersion: s.cfg.Version, RuntimeApiVersion: "v1",
+	}, nil
+}
+
+// Status tells the conditions, and the handlers with "" first.
+func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}, Features: &runtimeapi.RuntimeFeatures{}}
+	for _, c := range s.conditions {
+		resp.Status.Conditions = append(resp.Status.Conditions, proto.CloneOf(c))
+	}
+	for _, h := range append([]string{""}, s.cfg.Handlers...) {
+		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: h, Features: &runtimeapi.RuntimeHandlerFeatures{}})
+	}
+	if req.GetVerbose() {
+		resp.Info = map[string]string{"config": "{}"}
+	}
+	return resp, nil
+}
+
+// RuntimeConfig tells Config.CgroupDriver.
+func (s service) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: s.cfg.CgroupDriver}}, nil
+}
+
+// UpdateRuntimeConfig keeps the pod CIDR for [Runtime.PodCIDR]. Addresses come
+// from Config.PodCIDRs all the same, as a network plugin's do.
+func (s service) UpdateRuntimeConfig(_ context.Context, req *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.podCIDR = req.GetRuntimeConfig().GetNetworkConfig().GetPodCidr()
+	return &runtimeapi.UpdateRuntimeConfigResponse{}, nil
+}
+
+// PodCIDR is what UpdateRuntimeConfig was last told.
+func (r *Runtime) PodCIDR() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.podCIDR
+}

@@ -1,0 +1,90 @@
+package critest
+
+import (
+	"maps"
+	"net/netip"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// A sandbox's fields are guarded by the runtime's mu; those above the blank
+// line do not change.
+type sandbox struct {
+	id, name string
+	seq      int
+	config   *runtimeapi.PodSandboxConfig
+	handler  string
+
+	state     runtimeapi.PodSandboxState
+	createdAt int64
+	ips       []string  // none for the node's network and once torn down
+	ipsFrom   time.Time // when they start to be told
+	unclaimed bool      // made for a caller who had gone: CRI-O does not show it
+	overhead  *runtimeapi.LinuxContainerResources
+	resources *runtimeapi.LinuxContainerResources
+}
+
+func (s *sandbox) namespaces() *runtimeapi.NamespaceOption {
+	return s.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+}
+
+func (s *sandbox) onNodeNetwork() bool {
+	return s.namespaces().GetNetwork() == runtimeapi.NamespaceMode_NODE
+}
+
+func (s *sandbox) ready() bool { return s.state == runtimeapi.PodSandboxState_SANDBOX_READY }
+
+// status must be called with mu held.
+func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
+	network := &runtimeapi.PodSandboxNetworkStatus{}
+	if len(s.ips) > 0 && !time.Now().Before(s.ipsFrom) {
+		network.Ip = s.ips[0]
+		for _, ip := range s.ips[1:] {
+			network.AdditionalIps = append(network.AdditionalIps, &runtimeapi.PodIP{Ip: ip})
+		}
+	}
+	return &runtimeapi.PodSandboxStatus{
+		Id:             s.id,
+		Metadata:       proto.CloneOf(s.config.GetMetadata()),
+		State:          s.state,
+		CreatedAt:      s.createdAt,
+		Network:        network,
+		Linux:          &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: proto.CloneOf(s.namespaces())}},
+		Labels:         maps.Clone(s.config.GetLabels()),
+		Annotations:    maps.Clone(s.config.GetAnnotations()),
+		RuntimeHandler: s.handler,
+	}
+}
+
+// addresses picks a free address of every range. It must be called with mu held.
+func (r *Runtime) addresses() ([]string, error) {
+	used := map[string]bool{}
+	for _, s := range r.sandboxes {
+		for _, ip := range s.ips {
+			used[ip] = true
+		}
+	}
+	var ips []string
+	for _, p := range r.cfg.PodCIDRs {
+		ip, ok := freeAddress(p, used)
+		if !ok {
+			return nil, status.Errorf(codes.Unknown, "failed to setup network for sandbox: no addresses left in %v", p)
+		}
+		ips = append(ips, ip)
+	}
+	return ips, nil
+}
+
+// freeAddress leaves out the first two, which are the network's and the gateway's.
+func freeAddress(p netip.Prefix, used map[string]bool) (string, bool) {
+	for a := p.Masked().Addr().Next().Next(); a.IsValid() && p.Contains(a); a = a.Next() {
+		if !used[a.String()] {
+			return a.String(), true
+		}
+	}
+	return "", false
+}

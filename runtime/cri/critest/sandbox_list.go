@@ -1,0 +1,45 @@
+package critest
+
+import (
+	"context"
+	"maps"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ListPodSandbox lists the sandboxes that the filter lets through, oldest first.
+func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.ListPodSandboxResponse{}
+	f := req.GetFilter()
+	for _, sb := range s.allSandboxes() {
+		if sb.unclaimed || s.hidden[sb.id]&InList != 0 ||
+			f.GetId() != "" && f.GetId() != sb.id ||
+			f.GetState() != nil && f.GetState().GetState() != sb.state ||
+			!selects(f.GetLabelSelector(), sb.config.GetLabels()) {
+			continue
+		}
+		resp.Items = append(resp.Items, &runtimeapi.PodSandbox{
+			Id:             sb.id,
+			Metadata:       proto.CloneOf(sb.config.GetMetadata()),
+			State:          sb.state,
+			CreatedAt:      sb.createdAt,
+			Labels:         maps.Clone(sb.config.GetLabels()),
+			Annotations:    maps.Clone(sb.config.GetAnnotations()),
+			RuntimeHandler: sb.handler,
+		})
+	}
+	return resp, nil
+}
+
+// selects reports whether the labels have all pairs of the selector.
+func selects(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package critest
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+	if err := s.checkSandbox(req); err != nil {
+		return nil, err
+	}
+	sb := &sandbox{
+		name:    sandboxName(req.GetConfig().GetMetadata()),
+		config:  proto.CloneOf(req.GetConfig()),
+		handler: req.GetRuntimeHandler(),
+		state:   runtimeapi.PodSandboxState_SANDBOX_READY,
+	}
+	s.mu.Lock()
+	sb.id = s.newID()
+	taken, err := s.reserve("sandbox", sb.name, sb.id)
+	s.mu.Unlock()
+	if taken.pending != nil {
+		taken.existing, err = s.await(ctx, "sandbox", sb.name, taken.pending)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if taken.existing != "" {
+		return &runtimeapi.RunPodSandboxResponse{PodSandboxId: taken.existing}, nil
+	}
+	err = s.bringUp(ctx, sb)
+	s.settle(sb.name, sb.id, err)
+	if err != nil {
+		return nil, err
+	}
+	s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: sb.id}, nil
+}
+
+func (s service) checkSandbox(req *runtimeapi.RunPodSandboxRequest) error {
+	m := req.GetConfig().GetMetadata()
+	if m.GetName() == "" || m.GetNamespace() == "" || m.GetUid() == "" {
+		return status.Error(codes.InvalidArgument, "sandbox config must include metadata with name, namespace and uid")
+	}
+	if h := req.GetRuntimeHandler(); h != "" && !slices.Contains(s.cfg.Handlers, h) {
+		return status.Errorf(codes.Unknown, "failed to get sandbox runtime: no runtime for %q is configured", h)
+	}
+	onNode := req.GetConfig().GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	if onNode && req.GetConfig().GetHostname() != "" {
+		return status.Error(codes.Unknown, "failed to create containerd task: unable to set hostname without a private UTS namespace")
+	}
+	if d := req.GetConfig().GetLogDirectory(); d != "" && !filepath.IsAbs(d) {
+		return status.Errorf(codes.InvalidArgument, "log directory %q is not an absolute path", d)
+	}
+	return nil
+}
+
+// bringUp does what takes a runtime its time: network and sandbox process.
+func (s service) bringUp(ctx context.Context, sb *sandbox) error {
+	if err := midway(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !sb.onNodeNetwork() {
+		ips, err := s.addresses()
+		if err != nil {
+			return err
+		}
+		sb.ips = ips
+	}
+	if f := faultOf(ctx); f != nil {
+		sb.ipsFrom = now.Add(f.IPAfter)
+	}
+	sb.createdAt = now.UnixNano()
+	sb.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
+	s.made++
+	sb.seq = s.made
+	m := sb.config.GetMetadata()
+	s.sandboxes[sb.id] = sb
+	s.subjects[sb.id] = subject{
+		namespace: m.GetNamespace(), pod: m.GetName(), uid: m.GetUid(), attempt: m.GetAttempt(), sandboxID: sb.id,
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package critest
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// What a running container uses: a hundredth of a core and a mebibyte.
+const (
+	nanoCores  = 10_000_000
+	usedMemory = 1 << 20
+)
+
+func (s service) ContainerStats(_ context.Context, req *runtimeapi.ContainerStatsRequest) (*runtimeapi.ContainerStatsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[req.GetContainerId()]
+	if c == nil {
+		return nil, errNoContainer(req.GetContainerId())
+	}
+	return &runtimeapi.ContainerStatsResponse{Stats: c.stats()}, nil
+}
+
+func (s service) ListContainerStats(_ context.Context, req *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.ListContainerStatsResponse{}
+	f := req.GetFilter()
+	for _, c := range s.containersOf(f.GetPodSandboxId()) {
+		if (f.GetId() == "" || f.GetId() == c.id) && selects(f.GetLabelSelector(), c.config.GetLabels()) {
+			resp.Stats = append(resp.Stats, c.stats())
+		}
+	}
+	return resp, nil
+}
+
+// stats must be called with mu held. A container without a process has none
+// but its attributes.
+func (c *container) stats() *runtimeapi.ContainerStats {
+	st := &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
+		Id: c.id, Metadata: proto.CloneOf(c.config.GetMetadata()),
+		Labels: maps.Clone(c.config.GetLabels()), Annotations: maps.Clone(c.config.GetAnnotations()),
+	}}
+	if c.running {
+		now := time.Now().UnixNano()
+		st.Cpu, st.Memory = usage(now, time.Duration(now-c.startedAt), 1)
+	}
+	return st
+}
+
+func usage(now int64, age time.Duration, n uint64) (*runtimeapi.CpuUsage, *runtimeapi.MemoryUsage) {
+	spent := n * uint64(max(age, 0).Seconds()*nanoCores)
+	return &runtimeapi.CpuUsage{
+			Timestamp:            now,
+			UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: spent},
+			UsageNanoCores:       &runtimeapi.UInt64Value{Value: n * nanoCores},
+		}, &runtimeapi.MemoryUsage{
+			Timestamp:       now,
+			WorkingSetBytes: &runtimeapi.UInt64Value{Value: n * usedMemory},
+			UsageBytes:      &runtimeapi.UInt64Value{Value: n * usedMemory},
+			RssBytes:        &runtimeapi.UInt64Value{Value: n * usedMemory},
+		}
+}
+
+func (s service) PodSandboxStats(_ context.Context, req *runtimeapi.PodSandboxStatsRequest) (*runtimeapi.PodSandboxStatsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sb := s.sandboxes[req.GetPodSandboxId()]
+	if sb == nil {
+		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox %q: not found", req.GetPodSandboxId())
+	}
+	return &runtimeapi.PodSandboxStatsResponse{Stats: s.sandboxStats(sb)}, nil
+}
+
+func (s service) ListPodSandboxStats(_ context.Context, req *runtimeapi.ListPodSandboxStatsRequest) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resp := &runtimeapi.ListPodSandboxStatsResponse{}
+	f := req.GetFilter()
+	for _, sb := range s.allSandboxes() {
+		if sb.ready() && (f.GetId() == "" || f.GetId() == sb.id) && selects(f.GetLabelSelector(), sb.config.GetLabels()) {
+			resp.Stats = append(resp.Stats, s.sandboxStats(sb))
+		}
+	}
+	return resp, nil
+}
+
+// sandboxStats must be called with mu held.
+func (s service) sandboxStats(sb *sandbox) *runtimeapi.PodSandboxStats {
+	linux := &runtimeapi.LinuxPodSandboxStats{}
+	processes := uint64(1) // the sandbox's own
+	for _, c := range s.containersOf(sb.id) {
+		linux.Containers = append(linux.Containers, c.stats())
+		if c.running {
+			processes++
+		}
+	}
+	now := time.Now().UnixNano()
+	linux.Cpu, linux.Memory = usage(now, time.Duration(now-sb.createdAt), processes)
+	linux.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: &runtimeapi.UInt64Value{Value: processes}}
+	return &runtimeapi.PodSandboxStats{
+		Attributes: &runtimeapi.PodSandboxAttributes{
+			Id: sb.id, Metadata: proto.CloneOf(sb.config.GetMetadata()),
+			Labels: maps.Clone(sb.config.GetLabels()), Annotations: maps.Clone(sb.config.GetAnnotations()),
+		},
+		Linux: linux,
+	}
+}

@@ -1,0 +1,67 @@
+package critest
+
+import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+// A subject is what a call is about, as far as its request and what the
+// runtime remembers of the ID say.
+type subject struct {
+	namespace, pod, uid string
+	sandboxID           string
+	container           string // name
+	containerID         string
+	attempt             uint32 // of the container, or else of the sandbox
+	image               string
+}
+
+// subjectOf reads the subject of a request.
+func (r *Runtime) subjectOf(req any) subject {
+	switch q := req.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		m := q.GetConfig().GetMetadata()
+		return subject{namespace: m.GetNamespace(), pod: m.GetName(), uid: m.GetUid(), attempt: m.GetAttempt()}
+	case *runtimeapi.CreateContainerRequest:
+		s := r.remembered(q.GetPodSandboxId())
+		m := q.GetConfig().GetMetadata()
+		s.sandboxID = q.GetPodSandboxId()
+		s.container, s.attempt, s.image = m.GetName(), m.GetAttempt(), q.GetConfig().GetImage().GetImage()
+		return s
+	case *runtimeapi.PullImageRequest:
+		m := q.GetSandboxConfig().GetMetadata()
+		return subject{namespace: m.GetNamespace(), pod: m.GetName(), uid: m.GetUid(), image: q.GetImage().GetImage()}
+	case interface{ GetImage() *runtimeapi.ImageSpec }:
+		return subject{image: q.GetImage().GetImage()}
+	case interface{ GetContainerId() string }:
+		s := r.remembered(q.GetContainerId())
+		s.containerID = q.GetContainerId()
+		return s
+	case interface{ GetPodSandboxId() string }:
+		s := r.remembered(q.GetPodSandboxId())
+		s.sandboxID = q.GetPodSandboxId()
+		return s
+	case *runtimeapi.ListPodSandboxRequest:
+		return r.remembered(q.GetFilter().GetId())
+	case *runtimeapi.ListContainersRequest:
+		if id := q.GetFilter().GetId(); id != "" {
+			return r.remembered(id)
+		}
+		return r.remembered(q.GetFilter().GetPodSandboxId())
+	}
+	return subject{}
+}
+
+// remembered is the subject of an ID, also after it was removed.
+func (r *Runtime) remembered(id string) subject {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.subjects[id]
+}
+
+// answered adds the ID that the answer told.
+func (c *Call) answered(resp any) {
+	switch a := resp.(type) {
+	case *runtimeapi.RunPodSandboxResponse:
+		c.SandboxID = a.GetPodSandboxId()
+	case *runtimeapi.CreateContainerResponse:
+		c.ContainerID = a.GetContainerId()
+	}
+}

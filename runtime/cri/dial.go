@@ -1,0 +1,168 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Config says how to reach a container runtime.
+type Config struct {
+	// Endpoint is where the runtime listens: "unix:///run/containerd/containerd.sock",
+	// a bare absolute path, or "npipe:////./pipe/containerd-containerd" on
+	// Windows. Required, unless Dialer is set.
+	Endpoint string
+	// Timeouts bound the calls.
+	Timeouts Timeouts
+	// MaxMessageBytes is the largest message sent or received. Default 16 MiB, as
+	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers.
+	MaxMessageBytes int
+	// MaxReconnectDelay bounds the pause between two attempts to reach a runtime
+	// that went away, and so how late its return is noticed. Default 1 s.
+	MaxReconnectDelay time.Duration
+	// Dialer opens the connection, in place of a dial to Endpoint. Default none.
+	Dialer func(context.Context) (net.Conn, error)
+	// Options are added to the connection, such as an interceptor for tracing.
+	Options []grpc.DialOption
+}
+
+const (
+	defaultMaxMessage   = 16 << 20
+	defaultMaxReconnect = time.Second
+	firstReconnect      = 50 * time.Millisecond
+)
+
+// Client is a connection to a container runtime: the generated clients of both
+// CRI services on one gRPC connection that bounds every call as its Timeouts say
+// and reconnects by itself.
+//
+// Its methods return the errors of the generated clients; Classify tells them
+// apart. All methods may be called concurrently.
+type Client struct {
+	runtimeapi.RuntimeServiceClient
+	runtimeapi.ImageServiceClient
+
+	conn    *grpc.ClientConn
+	version *runtimeapi.VersionResponse
+}
+
+// Dial connects to a runtime and asks for its version. It waits for a runtime
+// that is not there yet until ctx ends or Timeouts.Connect is over.
+//
+// A runtime that does not serve CRI v1 is refused with an error of class
+// ErrUnimplemented, one that cannot be reached with one of class ErrUnavailable
+// or ErrDeadline. The caller closes the client.
+func Dial(ctx context.Context, c Config) (*Client, error) {
+	dialer, name, err := c.dialer()
+	if err != nil {
+		return nil, err
+	}
+	timeouts := c.Timeouts.withDefaults()
+	conn, err := grpc.NewClient("passthrough:///cri", append(c.options(dialer, timeouts), c.Options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("cri: %s: %w", name, err)
+	}
+	client := NewClient(conn)
+	if client.version, err = askVersion(ctx, client, timeouts.Connect); err != nil {
+		return nil, errors.Join(fmt.Errorf("cri: %s: %w", name, err), conn.Close())
+	}
+	return client, nil
+}
+
+// NewClient returns a Client on a connection the caller has made, with the
+// bounds and the message sizes of that connection. It makes no call.
+func NewClient(conn *grpc.ClientConn) *Client {
+	return &Client{
+		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),
+		ImageServiceClient:   runtimeapi.NewImageServiceClient(conn),
+		conn:                 conn,
+	}
+}
+
+// Close ends the connection and all calls on it.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// RuntimeName is the runtime's name, "containerd" or "cri-o", which is the type
+// in its container IDs. Empty for a client that was not made by Dial.
+func (c *Client) RuntimeName() string { return c.version.GetRuntimeName() }
+
+// RuntimeVersion is the runtime's version as it was when Dial asked.
+func (c *Client) RuntimeVersion() string { return c.version.GetRuntimeVersion() }
+
+// dialer returns what opens the connection, and the name of the other end for
+// errors.
+func (c Config) dialer() (dial func(context.Context, string) (net.Conn, error), name string, err error) {
+	if c.Dialer != nil {
+		return func(ctx context.Context, _ string) (net.Conn, error) { return c.Dialer(ctx) }, "runtime", nil
+	}
+	ep, err := parseEndpoint(c.Endpoint)
+	if err != nil {
+		return nil, "", err
+	}
+	if ep.network == "npipe" {
+		return func(ctx context.Context, _ string) (net.Conn, error) { return dialPipe(ctx, ep.address) }, c.Endpoint, nil
+	}
+	return func(ctx context.Context, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, ep.network, ep.address)
+	}, c.Endpoint, nil
+}
+
+func (c Config) options(dial func(context.Context, string) (net.Conn, error), timeouts Timeouts) []grpc.DialOption {
+	size := c.MaxMessageBytes
+	if size <= 0 {
+		size = defaultMaxMessage
+	}
+	delay := c.MaxReconnectDelay
+	if delay <= 0 {
+		delay = defaultMaxReconnect
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(dial),
+		grpc.WithAuthority("localhost"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(size), grpc.MaxCallSendMsgSize(size)),
+		grpc.WithChainUnaryInterceptor(timeouts.Interceptor()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: min(firstReconnect, delay), Multiplier: 1.6, Jitter: 0.2, MaxDelay: delay},
+			MinConnectTimeout: delay,
+		}),
+	}
+}
+
+// askVersion waits for the runtime's first answer and judges it.
+func askVersion(ctx context.Context, c Identifier, bound time.Duration) (*runtimeapi.VersionResponse, error) {
+	if bound > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	v, err := c.Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
+	if err = Classify(err); errors.Is(err, ErrUnimplemented) {
+		return nil, fmt.Errorf("does not serve CRI v1 (runtime.v1.RuntimeService); containerd does from 1.6 on: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if api := v.GetRuntimeApiVersion(); !isV1(api) {
+		return nil, &Error{Class: ErrUnimplemented, Err: fmt.Errorf("%s %s speaks CRI %q, want v1", v.GetRuntimeName(), v.GetRuntimeVersion(), api)}
+	}
+	if v.GetRuntimeName() == "" {
+		return nil, &Error{Class: ErrInvalid, Err: errors.New("the runtime reports no name, which every container ID needs")}
+	}
+	return v, nil
+}
+
+// isV1 accepts "v1", "1.0.0" and "v1.2", but not "v1alpha2". An empty version is
+// accepted: the service that answered is called runtime.v1.
+func isV1(api string) bool {
+	api = strings.TrimPrefix(api, "v")
+	return api == "" || api == "1" || strings.HasPrefix(api, "1.")
+}

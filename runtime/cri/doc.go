@@ -1,0 +1,53 @@
+// Package cri is the way to a container runtime that speaks CRI v1: a connection
+// that bounds its calls and survives the runtime's restarts, the classes of
+// errors, and the conversion of what runtimes report to package runtime's types.
+//
+// [Dial] connects. What it returns is both generated CRI clients; everything in
+// this module takes only the role it needs of them (see [StatusReader] and the
+// others), so a client that was made or wrapped elsewhere does as well. Put
+// [Timeouts.Interceptor] on such a connection: without it a call to a runtime that
+// hangs ends with its context alone.
+//
+// # Errors
+//
+// The generated clients return gRPC statuses, and runtimes choose their codes
+// freely. [Classify] is the one place that reads codes and texts; all else tests
+// for a [Class] with errors.Is. An answer that leaves open what happened is
+// [Ambiguous]: look before you repeat such a call.
+//
+// # How many calls a look at a pod takes
+//
+// [Reader] asks only for what has changed since the status it is given. Where a
+// runtime reports the containers with their sandbox, as CRI-O does when it
+// streams events (right column), a changed sandbox brings them along.
+//
+//	one pod of 1 container               containerd   CRI-O   a kubelet
+//	  new                                         4       3           4
+//	  settled, looked at again                    2       2           4
+//	  its container exited                        3       3           4
+//	one pod of 3 containers
+//	  new                                         6       3           6
+//	  settled, looked at again                    2       2           6
+//	  one container exited                        3       3           6
+//	all pods of a node
+//	  nothing changed                             2       2           2
+//	  one container of a pod of 3 exited          3       3           8
+//
+// The first six are [Reader.PodStatus]; the last two are [Reader.List] with
+// [Reader.Inspect] for the pods that [ListedPod.Changed] names, which uses the
+// list again that a kubelet makes anew for each changed pod. The tests of this
+// package count these calls.
+//
+// # Whose pods
+//
+// A runtime may serve several agents. What podsync makes carries a label with its
+// agent's name, and by default nothing else is seen; see [Owner].
+//
+// # Events
+//
+// [Events] reads the runtime's event stream, where it has one. Events only say
+// where to look: they are lost, doubled and late on every runtime, and when a
+// stream breaks whatever happened meanwhile is never told. So the reader drops
+// nothing and waits for nobody, but keeps nothing either: its handler notes which
+// pods to look at.
+package cri

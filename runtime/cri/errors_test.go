@@ -1,0 +1,108 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestClassify(t *testing.T) {
+	rpc := func(c codes.Code, text string) error { return status.Error(c, text) }
+	for name, tc := range map[string]struct {
+		err    error
+		want   Class
+		holder string
+	}{
+		"not found":           {rpc(codes.NotFound, "x"), ErrNotFound, ""},
+		"K2 under Unknown":    {rpc(codes.Unknown, "Error: No such container: abc"), ErrNotFound, ""},
+		"sandbox not found":   {rpc(codes.Unknown, `sandbox "abc" not found`), ErrNotFound, ""},
+		"container gone":      {rpc(codes.Internal, "container abc does not exist"), ErrNotFound, ""},
+		"another thing":       {rpc(codes.Unknown, "failed to start: exec: \"runc\": executable file not found"), ErrUnknown, ""},
+		"network namespace":   {rpc(codes.Unknown, "failed to stop container abc: netns /x: file not found in path"), ErrUnknown, ""},
+		"already exists":      {rpc(codes.AlreadyExists, "x"), ErrAlreadyExists, ""},
+		"unavailable":         {rpc(codes.Unavailable, "connection refused"), ErrUnavailable, ""},
+		"restarting":          {rpc(codes.Unavailable, "error reading from server: EOF"), ErrUnavailable, ""},
+		"deadline":            {rpc(codes.DeadlineExceeded, "context deadline exceeded"), ErrDeadline, ""},
+		"deadline in text":    {rpc(codes.Unknown, "failed to setup network: context deadline exceeded"), ErrDeadline, ""},
+		"canceled":            {rpc(codes.Canceled, "x"), ErrCanceled, ""},
+		"unimplemented":       {rpc(codes.Unimplemented, "unknown method"), ErrUnimplemented, ""},
+		"invalid":             {rpc(codes.InvalidArgument, "no such container option"), ErrInvalid, ""},
+		"permission":          {rpc(codes.PermissionDenied, "x"), ErrPermission, ""},
+		"unauthenticated":     {rpc(codes.Unauthenticated, "x"), ErrPermission, ""},
+		"precondition":        {rpc(codes.FailedPrecondition, "not running"), ErrPrecondition, ""},
+		"message too large":   {rpc(codes.ResourceExhausted, "grpc: received message larger than max"), ErrExhausted, ""},
+		"registry":            {rpc(codes.Unknown, "RegistryUnavailable: dial tcp"), ErrRegistryUnavailable, ""},
+		"signature":           {rpc(codes.Unknown, "SignatureValidationFailed: no key"), ErrSignature, ""},
+		"anything":            {rpc(codes.Internal, "boom"), ErrUnknown, ""},
+		"plain":               {io.ErrUnexpectedEOF, ErrUnknown, ""},
+		"context's own":       {context.Canceled, ErrCanceled, ""},
+		"context's deadline":  {fmt.Errorf("wait: %w", context.DeadlineExceeded), ErrDeadline, ""},
+		"wrapped":             {fmt.Errorf("stop: %w", rpc(codes.NotFound, "x")), ErrNotFound, ""},
+		"containerd reserved": {rpc(codes.Unknown, `failed to reserve sandbox name "p_ns_u_0": name "p_ns_u_0" is reserved for "9d423d30"`), ErrNameReserved, "9d423d30"},
+		"containerd exists":   {rpc(codes.AlreadyExists, `name "n" is reserved for "c1": already exists`), ErrNameReserved, "c1"},
+		"cri-o reserved": {rpc(codes.Unknown, "Kubelet may be retrying requests that are timing out in CRI-O due to system load: "+
+			"context deadline exceeded: error reserving pod name k8s_p_ns_u_0 for id b421a43db: name is reserved"), ErrNameReserved, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Classify(tc.err)
+			var e *Error
+			if !errors.Is(got, tc.want) || !errors.As(got, &e) || e.Holder != tc.holder {
+				t.Errorf("Classify(%v) = %#v, want class %q and holder %q", tc.err, got, tc.want, tc.holder)
+			}
+			if !errors.Is(got, tc.err) {
+				t.Error("the error beneath is lost")
+			}
+			if again := Classify(fmt.Errorf("more: %w", got)); !errors.Is(again, tc.want) {
+				t.Errorf("classified twice: %v", again)
+			}
+		})
+	}
+	if err := Classify(nil); err != nil {
+		t.Errorf("Classify(nil) = %v", err)
+	}
+}
+
+func TestAmbiguous(t *testing.T) {
+	ambiguous := []codes.Code{codes.DeadlineExceeded, codes.Unavailable, codes.Canceled, codes.AlreadyExists}
+	definite := []codes.Code{codes.NotFound, codes.InvalidArgument, codes.Unimplemented, codes.Internal, codes.ResourceExhausted}
+	for _, c := range ambiguous {
+		if !Ambiguous(status.Error(c, "x")) {
+			t.Errorf("%v leaves nothing open", c)
+		}
+	}
+	for _, c := range definite {
+		if Ambiguous(status.Error(c, "x")) {
+			t.Errorf("%v leaves open what happened", c)
+		}
+	}
+}
+
+func TestErrorTextIsTheRuntimes(t *testing.T) {
+	err := Classify(status.Error(codes.NotFound, "sandbox x is gone"))
+	if got, want := err.Error(), "sandbox x is gone (NotFound)"; got != want {
+		t.Errorf("error text %q, want %q", got, want)
+	}
+}
+
+func FuzzClassify(f *testing.F) {
+	f.Add(uint32(2), `name "n" is reserved for "`)
+	f.Add(uint32(2), "is reserved for ")
+	f.Fuzz(func(t *testing.T, code uint32, text string) {
+		err := status.Error(codes.Code(code), text)
+		if code == 0 {
+			if Classify(err) != nil {
+				t.Error("OK is no error")
+			}
+			return
+		}
+		var e *Error
+		if !errors.As(Classify(err), &e) || e.Class == "" {
+			t.Errorf("no class for %v", err)
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// EventType is what happened to a container or sandbox.
+type EventType uint8
+
+// The types of events, in CRI's words.
+const (
+	EventCreated EventType = iota
+	EventStarted
+	EventStopped
+	EventDeleted
+)
+
+// String returns the type in one lower-case word.
+func (t EventType) String() string {
+	switch t {
+	case EventCreated:
+		return "created"
+	case EventStarted:
+		return "started"
+	case EventStopped:
+		return "stopped"
+	case EventDeleted:
+		return "deleted"
+	}
+	return "unknown"
+}
+
+// Event is a runtime's word that something happened in a pod. It is a hint to
+// look again, and not more: runtimes drop, repeat, delay and reorder events,
+// containerd keeps those that nobody has read for the next stream, and what an
+// event says of a container may not be true any more (kubernetes #121003,
+// KEP-3386). It therefore carries no status.
+type Event struct {
+	// PodUID, PodName and PodNamespace name the pod. They are empty if the runtime
+	// did not say: then ContainerID has to be known already, or all pods looked at.
+	PodUID                types.UID
+	PodName, PodNamespace string
+	// ContainerID is the container's or, for a sandbox's own events, the sandbox's
+	// identifier.
+	ContainerID string
+	Type        EventType
+	// CreatedAt is the runtime's wall clock, zero if it sent none. For display only.
+	CreatedAt time.Time
+}
+
+// EventHandler gets what an event stream brings, all calls from one goroutine.
+//
+// A call holds up the stream, and a runtime may end a stream that nobody reads,
+// so a handler must not wait for anything. It should note, per pod, that there
+// is something to look at: the newest note replaces the ones before, and no
+// queue can run full.
+type EventHandler interface {
+	// StreamOpened is called when a stream was opened. Events may have been missed
+	// before: look at all pods once.
+	StreamOpened()
+	// HandleEvent is called for each event of a pod of this agent.
+	HandleEvent(Event)
+	// StreamLost is called when a stream ended. Until the next StreamOpened
+	// nothing will be heard of.
+	StreamLost(error)
+}
+
+// EventsConfig is what Events needs.
+type EventsConfig struct {
+	// Runtime streams. Required.
+	Runtime EventStreamer
+	// Handler gets the events. Required.
+	Handler EventHandler
+	// Owner says whose pods' events are handed on. Default: those podsync made.
+	Owner Owner
+	// MaxRetryDelay bounds the pause before a lost stream is opened again, which
+	// starts at 50 ms and doubles while no stream brings an event. Default 1 s.
+	MaxRetryDelay time.Duration
+	// Log gets a line when a stream is opened or lost. Default silent.
+	Log logr.Logger
+}
+
+// Events reads the runtime's container event stream, and opens it again whenever
+// it ends.
+type Events struct{ config EventsConfig }
+
+// NewEvents returns an Events. It makes no call; Run does.
+func NewEvents(c EventsConfig) (*Events, error) {
+	switch {
+	case c.Runtime == nil:
+		return nil, errors.New("cri: EventsConfig.Runtime is missing")
+	case c.Handler == nil:
+		return nil, errors.New("cri: EventsConfig.Handler is missing")
+	}
+	if err := c.Owner.Validate(); err != nil {
+		return nil, err
+	}
+	if c.MaxRetryDelay <= 0 {
+		c.MaxRetryDelay = defaultMaxReconnect
+	}
+	return &Events{config: c}, nil
+}
+
+// Run reads events until ctx ends, and then returns ctx's error. It returns
+// earlier only if the runtime has no event stream, with an error of class
+// ErrUnimplemented: the caller then has to look by itself every so often.
+func (e *Events) Run(ctx context.Context) error {
+	delay := firstReconnect
+	for {
+		brought, err := e.stream(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrUnimplemented):
+			return err
+		case brought:
+			delay = firstReconnect
+		}
+		e.config.Log.V(1).Info("container event stream lost", "err", err, "retryIn", delay)
+		if err := sleep(ctx, delay); err != nil {
+			return err
+		}
+		delay = min(2*delay, e.config.MaxRetryDelay)
+	}
+}
+
+// stream opens a stream and reads it to its end. It reports whether the stream
+// brought anything, and why it ended, which is never nil.
+func (e *Events) stream(ctx context.Context) (brought bool, err error) {
+	stream, err := e.config.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	if err != nil {
+		return false, Classify(err)
+	}
+	e.config.Log.V(1).Info("container event stream opened")
+	e.config.Handler.StreamOpened()
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			err = Classify(err)
+			e.config.Handler.StreamLost(err)
+			return brought, err
+		}
+		brought = true
+		if event, mine := e.event(resp); mine {
+			e.config.Handler.HandleEvent(event)
+		}
+	}
+}
+
+// event converts a message. It is not ours if the sandbox is not. A message
+// without the sandbox's status, as when that could not be read any more, may be.
+func (e *Events) event(m *runtimeapi.ContainerEventResponse) (event Event, mine bool) {
+	s := m.GetPodSandboxStatus()
+	uid := s.GetMetadata().GetUid()
+	if uid != "" && !e.config.Owner.Owns(s.GetLabels()) {
+		return Event{}, false
+	}
+	return Event{
+		PodUID:       types.UID(uid),
+		PodName:      s.GetMetadata().GetName(),
+		PodNamespace: s.GetMetadata().GetNamespace(),
+		ContainerID:  m.GetContainerId(),
+		Type:         eventType(m.GetContainerEventType()),
+		CreatedAt:    wallClock(m.GetCreatedAt()),
+	}, true
+}
+
+func eventType(t runtimeapi.ContainerEventType) EventType {
+	switch t {
+	case runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT:
+		return EventStarted
+	case runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT:
+		return EventStopped
+	case runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT:
+		return EventDeleted
+	}
+	return EventCreated
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,76 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// A runtime is dialed, and one pod of it read twice.
+func Example() {
+	ctx := context.Background()
+	endpoint, stop := serve()
+	defer stop()
+
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint}) // unix:///run/containerd/containerd.sock
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	owner := cri.Owner{Name: "example"}
+	_, err = client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "default", Uid: "uid"},
+		Labels:   owner.Mark(map[string]string{"io.kubernetes.pod.uid": "uid"}),
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: owner})
+	if err != nil {
+		log.Fatal(err)
+	}
+	status, err := reader.PodStatus(ctx, "uid", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(status.Name, status.ActiveSandbox().State, len(status.IPs()), "address")
+	// What has not changed since is not asked for again.
+	if _, err = reader.PodStatus(ctx, "uid", status); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: "unknown"})
+	fmt.Println(errors.Is(cri.Classify(err), cri.ErrNotFound))
+	// Output:
+	// web ready 1 address
+	// true
+}
+
+// serve starts a runtime in memory.
+func serve() (endpoint string, stop func()) {
+	runtime, err := critest.New(critest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "cri")
+	if err != nil {
+		log.Fatal(err)
+	}
+	endpoint, err = runtime.Listen(filepath.Join(dir, "sock"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return endpoint, func() {
+		runtime.Close()
+		os.RemoveAll(dir)
+	}
+}

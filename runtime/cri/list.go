@@ -1,0 +1,140 @@
+package cri
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// ListedPod is one pod as the runtime's lists show it: which sandboxes and
+// containers there are and in which state, but neither addresses nor exit codes.
+// It is cheap to get for all pods at once, and enough to tell whether a pod has
+// changed. Reader.Inspect makes a status of it.
+//
+// A ListedPod is not written to after it was made.
+type ListedPod struct {
+	UID       types.UID
+	Name      string
+	Namespace string
+	// ObservedAt is when the read began.
+	ObservedAt time.Time
+
+	sandboxes  []*runtimeapi.PodSandbox // newest first
+	containers []*runtimeapi.Container  // newest first
+}
+
+// Changed reports whether the pod differs from prev in which sandboxes and
+// containers there are, or in any one's state. A nil prev is a pod with none.
+//
+// A change that leaves all states as they are does not show in a list.
+func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
+	known := knownPod{prev}
+	if sandboxes, containers := known.count(); len(p.sandboxes) != sandboxes || len(p.containers) != containers {
+		return true
+	}
+	for _, s := range p.sandboxes {
+		if k := known.sandbox(s.GetId()); k == nil || k.State != SandboxState(s.GetState()) {
+			return true
+		}
+	}
+	for _, c := range p.containers {
+		if known.unchangedContainer(c) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Running reports whether any container of the pod is running or in an unknown
+// state, or any sandbox is ready: whether there is something to stop.
+func (p *ListedPod) Running() bool {
+	for _, s := range p.sandboxes {
+		if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
+			return true
+		}
+	}
+	for _, c := range p.containers {
+		if s := ContainerState(c.GetState()); s == runtime.ContainerRunning || s == runtime.ContainerUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// List reads all pods of the agent, in the order of their UIDs, in two calls.
+func (r *Reader) List(ctx context.Context) ([]*ListedPod, error) {
+	return r.list(ctx, r.owner.Selector())
+}
+
+// list groups what the lists hold by pod. Sandboxes are listed first: when one
+// is removed between the two calls its containers are missing as well, and its
+// own disappearance shows when it is inspected.
+func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*ListedPod, error) {
+	pods := map[types.UID]*ListedPod{}
+	began := time.Now()
+	pod := func(uid, name, namespace string) *ListedPod {
+		p := pods[types.UID(uid)]
+		if p == nil {
+			p = &ListedPod{UID: types.UID(uid), Name: name, Namespace: namespace, ObservedAt: began}
+			pods[p.UID] = p
+		}
+		return p
+	}
+	sandboxes, err := r.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
+	if err != nil {
+		return nil, Classify(err)
+	}
+	for _, s := range sandboxes.GetItems() {
+		if m := s.GetMetadata(); r.owner.Owns(s.GetLabels()) && m.GetUid() != "" {
+			p := pod(m.GetUid(), m.GetName(), m.GetNamespace())
+			p.sandboxes = append(p.sandboxes, s)
+		}
+	}
+	containers, err := r.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	if err != nil {
+		return nil, Classify(err)
+	}
+	for _, c := range containers.GetContainers() {
+		if l := c.GetLabels(); r.owner.Owns(l) && l[runtime.LabelPodUID] != "" {
+			p := pod(l[runtime.LabelPodUID], l[runtime.LabelPodName], l[runtime.LabelPodNamespace])
+			p.containers = append(p.containers, c)
+		}
+	}
+	return sorted(pods), nil
+}
+
+func sorted(pods map[types.UID]*ListedPod) []*ListedPod {
+	all := make([]*ListedPod, 0, len(pods))
+	for _, p := range pods {
+		slices.SortStableFunc(p.sandboxes, newerSandbox)
+		slices.SortStableFunc(p.containers, newerContainer)
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *ListedPod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	return all
+}
+
+// newerSandbox orders by attempt, highest first. Where attempts are equal the
+// clock is the best there is, and the ID makes the order a total one.
+func newerSandbox(a, b *runtimeapi.PodSandbox) int {
+	return cmp.Or(
+		cmp.Compare(b.GetMetadata().GetAttempt(), a.GetMetadata().GetAttempt()),
+		cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()),
+		strings.Compare(a.GetId(), b.GetId()),
+	)
+}
+
+func newerContainer(a, b *runtimeapi.Container) int {
+	return cmp.Or(
+		cmp.Compare(attempt(b.GetAnnotations(), b.GetMetadata()), attempt(a.GetAnnotations(), a.GetMetadata())),
+		cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()),
+		strings.Compare(a.GetId(), b.GetId()),
+	)
+}

@@ -1,0 +1,161 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// ReaderConfig is what a Reader needs.
+type ReaderConfig struct {
+	// Runtime answers. Required.
+	Runtime StatusReader
+	// RuntimeName is the type in container IDs, as Client.RuntimeName reports it.
+	// Required.
+	RuntimeName string
+	// Owner says whose pods are read. Default: those podsync made.
+	Owner Owner
+}
+
+// Reader reads pods from a runtime. It keeps no pods: what is known already is
+// handed in, so the same Reader serves any number of concurrent callers.
+type Reader struct {
+	runtime StatusReader
+	name    string
+	owner   Owner
+	// evented is set once a sandbox's status was seen to carry those of its
+	// containers, as runtimes do that stream events.
+	evented atomic.Bool
+}
+
+// NewReader returns a Reader. It makes no call.
+func NewReader(c ReaderConfig) (*Reader, error) {
+	switch {
+	case c.Runtime == nil:
+		return nil, errors.New("cri: ReaderConfig.Runtime is missing")
+	case c.RuntimeName == "":
+		return nil, errors.New("cri: ReaderConfig.RuntimeName is missing")
+	}
+	if err := c.Owner.Validate(); err != nil {
+		return nil, err
+	}
+	return &Reader{runtime: c.Runtime, name: c.RuntimeName, owner: c.Owner}, nil
+}
+
+// PodStatus reads one pod. It costs two calls to list, and then one for each
+// sandbox or container that is not in prev or has another state there; see
+// Inspect. A pod that the runtime does not know has a status without sandboxes
+// and containers.
+func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+	if uid == "" {
+		return nil, errors.New("cri: PodStatus: the pod's UID is empty")
+	}
+	began := time.Now()
+	selector := map[string]string{runtime.LabelPodUID: string(uid)}
+	maps.Copy(selector, r.owner.Selector())
+	pods, err := r.list(ctx, selector)
+	if err != nil {
+		return nil, fmt.Errorf("cri: list pod %s: %w", uid, err)
+	}
+	for _, p := range pods {
+		if p.UID == uid {
+			return r.Inspect(ctx, p, prev)
+		}
+	}
+	return &runtime.PodStatus{UID: uid, ObservedAt: began}, nil
+}
+
+// Inspect completes a listed pod to its status. It asks only for what the lists
+// and prev together do not tell:
+//
+//   - a container that is not in prev, or has another state there;
+//   - a ready sandbox that is not in prev, or was not ready there, or has no
+//     address yet and should get one;
+//   - the latest sandbox, if it is not in prev or has another state there. The
+//     network of older sandboxes that are not ready is of no use to anyone; they
+//     are reported as listed.
+//
+// A runtime that answers for a sandbox with the statuses of its containers, too,
+// is not asked for those again.
+//
+// What is listed and then not found is gone, and left out (kubernetes #107670).
+// Any other error is returned, and no status. With a nil prev everything is read
+// anew. prev is not written to; parts of it become part of the answer.
+func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+	in := inspection{Reader: r, known: knownPod{prev}, answered: map[string]*runtimeapi.ContainerStatus{}}
+	status := &runtime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
+	var err error
+	if status.Sandboxes, err = in.sandboxes(ctx, p); err != nil {
+		return nil, fmt.Errorf("cri: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+	}
+	if status.Containers, err = in.containers(ctx, p); err != nil {
+		return nil, fmt.Errorf("cri: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+	}
+	return status, nil
+}
+
+// knownPod is an earlier status, nil if there is none. Pods have few sandboxes
+// and containers, so that a search costs less than an index would.
+type knownPod struct{ *runtime.PodStatus }
+
+func (k knownPod) sandbox(id string) *runtime.SandboxStatus {
+	if k.PodStatus == nil {
+		return nil
+	}
+	for i := range k.Sandboxes {
+		if s := &k.Sandboxes[i]; s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+func (k knownPod) container(id string) *runtime.ContainerStatus {
+	if k.PodStatus == nil {
+		return nil
+	}
+	for i := range k.Containers {
+		if c := &k.Containers[i]; c.ID.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// count returns how many sandboxes and containers are known.
+func (k knownPod) count() (sandboxes, containers int) {
+	if k.PodStatus == nil {
+		return 0, 0
+	}
+	return len(k.Sandboxes), len(k.Containers)
+}
+
+// unchangedSandbox returns what is known of a sandbox, if that is still true and
+// complete.
+func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *runtime.SandboxStatus {
+	known := k.sandbox(s.GetId())
+	if known == nil || known.State != SandboxState(s.GetState()) || awaitsAddress(known) {
+		return nil
+	}
+	return known
+}
+
+func awaitsAddress(s *runtime.SandboxStatus) bool {
+	return s.State == runtime.SandboxReady && s.NetworkMode != runtime.NamespaceNode && (s.Network == nil || len(s.Network.IPs) == 0)
+}
+
+func (k knownPod) unchangedContainer(c *runtimeapi.Container) *runtime.ContainerStatus {
+	known := k.container(c.GetId())
+	if known == nil || known.State != ContainerState(c.GetState()) {
+		return nil
+	}
+	return known
+}

@@ -1,0 +1,93 @@
+package cri
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Timeouts bound the calls of a Client, on top of the context each call is
+// given: whichever ends first ends the call. A zero field means its default, a
+// negative one no bound of its own.
+type Timeouts struct {
+	// Connect is how long Dial waits for the runtime to answer. Default 10 s.
+	Connect time.Duration
+	// Call bounds every call that has no field of its own. Default 2 min, as in
+	// a kubelet (runtimeRequestTimeout).
+	Call time.Duration
+	// RunPodSandbox bounds the creation of a sandbox, network included. Default
+	// twice Call.
+	RunPodSandbox time.Duration
+	// StopSlack is what a StopContainer gets on top of its own grace period, and
+	// an ExecSync on top of its own timeout; an ExecSync without a timeout has no
+	// bound. Default is Call.
+	StopSlack time.Duration
+	// PullImage bounds a whole pull. Default none: a pull ends with its context.
+	PullImage time.Duration
+}
+
+const (
+	defaultConnect = 10 * time.Second
+	defaultCall    = 2 * time.Minute
+	unbounded      = time.Duration(-1)
+)
+
+func (t Timeouts) withDefaults() Timeouts {
+	t.Connect = orDefault(t.Connect, defaultConnect)
+	t.Call = orDefault(t.Call, defaultCall)
+	t.RunPodSandbox = orDefault(t.RunPodSandbox, 2*t.Call)
+	t.StopSlack = orDefault(t.StopSlack, t.Call)
+	t.PullImage = orDefault(t.PullImage, unbounded)
+	return t
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}
+
+// of returns the bound of one call, negative for none.
+func (t Timeouts) of(req any) time.Duration {
+	switch r := req.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		return t.RunPodSandbox
+	case *runtimeapi.PullImageRequest:
+		return t.PullImage
+	case *runtimeapi.StopContainerRequest:
+		return withSlack(r.GetTimeout(), t.StopSlack)
+	case *runtimeapi.ExecSyncRequest:
+		if r.GetTimeout() <= 0 {
+			return unbounded
+		}
+		return withSlack(r.GetTimeout(), t.StopSlack)
+	}
+	return t.Call
+}
+
+// withSlack adds slack to a number of seconds that comes from a pod and may be
+// more than a Duration holds.
+func withSlack(seconds int64, slack time.Duration) time.Duration {
+	const forever = int64(100 * 365 * 24 * time.Hour / time.Second)
+	if slack < 0 || seconds > forever {
+		return unbounded
+	}
+	return time.Duration(max(seconds, 0))*time.Second + slack
+}
+
+// Interceptor gives each unary call of a connection its bound. Dial installs it;
+// it is for connections that are made otherwise.
+func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
+	t = t.withDefaults()
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if bound := t.of(req); bound >= 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, bound)
+			defer cancel()
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+}

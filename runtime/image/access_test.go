@@ -1,0 +1,96 @@
+package image
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Who may use an image that a pod with a secret has pulled.
+func TestG4_AccessToAPresentImage(t *testing.T) {
+	bob := []v1.Secret{loginSecret("login", "r.io", "bob", "right")}
+	const name = "r.io/private:v1"
+	for what, tc := range map[string]struct {
+		req    Request
+		share  bool
+		pulls  int // further ones
+		reason Reason
+	}{
+		"the same secret":          {req: Request{Image: name, Secrets: bob}},
+		"the same login elsewhere": {req: Request{Image: name, Secrets: []v1.Secret{loginSecret("other", "https://r.io/v2/", "bob", "right")}}},
+		"another that works":       {req: Request{Image: name, Secrets: []v1.Secret{loginSecret("s", "r.io", "alice", "right")}}, pulls: 1},
+		"another that does not":    {req: Request{Image: name, Secrets: []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}}, pulls: 1, reason: ErrImagePull},
+		"no secret":                {req: Request{Image: name}, pulls: 1, reason: ErrImagePull},
+		"no secret, never pull":    {req: Request{Image: name, Policy: v1.PullNever}, reason: ErrImageNeverPull},
+		"a broken secret":          {req: Request{Image: name, Secrets: []v1.Secret{{Data: map[string][]byte{v1.DockerConfigKey: []byte("x")}}}}, reason: ErrImagePull},
+		"no secret, shared":        {req: Request{Image: name}, share: true},
+		"no secret, preloaded":     {req: Request{Image: "r.io/preloaded:v1"}},
+		"no secret, another tag":   {req: Request{Image: "r.io/private:loaded"}},
+		"no secret, same image":    {req: Request{Image: "mirror.io/preloaded:v1"}},
+		"no secret, by identifier": {req: Request{Image: stored(name).Id}, reason: ErrImagePull, pulls: 1},
+		"by its beginning":         {req: Request{Image: stored(name).Id[:20]}, reason: ErrImagePull, pulls: 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &registry{password: "right"}
+				r.add("r.io/preloaded:v1")
+				r.add("r.io/private:loaded")
+				r.add("mirror.io/preloaded:v1")
+				m := newTestManager(t, Config{Runtime: r, ShareImages: tc.share})
+				if err := ensure(t, m, Request{Image: name, PodUID: "first", Secrets: bob}); err != nil {
+					t.Fatal(err)
+				}
+				r.alias(stored(name).Id, name)
+				r.alias(stored(name).Id[:20], name)
+				r.alias("mirror.io/preloaded:v1", name)
+				tc.req.PodUID = "second"
+				err := ensure(t, m, tc.req)
+				if tc.reason == "" && err != nil || tc.reason != "" && !errors.Is(err, tc.reason) {
+					t.Errorf("%v, want reason %q", err, tc.reason)
+				}
+				if n := len(r.pulls) - 1; n != tc.pulls {
+					t.Errorf("%d further pulls, want %d", n, tc.pulls)
+				}
+			})
+		})
+	}
+}
+
+func TestG4_AnImagePulledByAllIsOpenToAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{}
+		m := newTestManager(t, Config{Runtime: r})
+		for _, secrets := range [][]v1.Secret{{loginSecret("s", "r.io", "bob", "p")}, nil, {loginSecret("s", "r.io", "eve", "q")}} {
+			if err := ensure(t, m, Request{Image: "r.io/app:v1", Secrets: secrets}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(r.pulls) != 2 {
+			t.Errorf("pulls %v, want bob's and the one without a login", r.pulls)
+		}
+	})
+}
+
+// An image may be there a moment before it is known who may use it.
+func TestG4_AnImageJustPulledIsNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{password: "right", lag: time.Minute}
+		r.add("r.io/public:v1")
+		m := newTestManager(t, Config{Runtime: r})
+		go ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{loginSecret("s", "r.io", "bob", "right")}})
+		time.Sleep(time.Second)
+		if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second"}); !errors.Is(err, ErrImagePull) {
+			t.Errorf("without a secret: %v, want a pull that fails", err)
+		}
+		if err := ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "second"}); err != nil {
+			t.Errorf("another image: %v", err)
+		}
+		m.Wait()
+		if len(m.access.pulling) != 0 {
+			t.Errorf("left behind: %v", m.access.pulling)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Request asks for one image on behalf of one pod. Nothing in it is written to.
+type Request struct {
+	// Image is the name in the container's spec. Required.
+	Image string
+	// Policy is the pull policy in the container's spec. Default: the API's, that
+	// is Always for the tag latest and IfNotPresent otherwise.
+	Policy v1.PullPolicy
+	// PodUID is whose back-off counts. Requests without one share theirs.
+	PodUID types.UID
+	// PodAnnotations go with the image's name to the runtime.
+	PodAnnotations map[string]string
+	// Secrets are the pod's pull secrets, in its order.
+	Secrets []v1.Secret
+	// Sandbox is the pod's sandbox, which some runtimes want for the pull.
+	Sandbox *runtimeapi.PodSandboxConfig
+	// RuntimeHandler is the handler the image is for, empty for the default one.
+	RuntimeHandler string
+	// OnPull, if set, is called once before a pull is begun or joined: the moment
+	// for an event to the pod.
+	OnPull func()
+}
+
+// Image is an image that is there, held by a lease.
+type Image struct {
+	// ID is the runtime's identifier of it, to create containers from.
+	ID string
+	// Spec is the name to create containers with: the ID, and in
+	// UserSpecifiedImage the name the pod gave (CRI-O insists).
+	Spec *runtimeapi.ImageSpec
+	// UID and Username are the user its containers run as by default; UID is nil
+	// if the image gives a name or nothing.
+	UID      *int64
+	Username string
+	// Size is in bytes, as the runtime counts.
+	Size uint64
+	// Pulled is whether it was pulled for this request, and PullTook how long this
+	// request waited for that.
+	Pulled   bool
+	PullTook time.Duration
+
+	lease *Lease
+}
+
+// Release lets the image be removed when no container uses it. Call it once the
+// container that it was asked for is listed, or will not be created.
+func (i *Image) Release() { i.lease.Release() }
+
+// EnsureImage returns the image when it is there, after a pull if the policy
+// wants one. It returns an *Error if the image cannot be used, and ctx's error,
+// wrapped, as soon as ctx ends: that an agent gave up says nothing of the image,
+// so it costs no back-off, and neither does waiting for other pulls.
+//
+// Credentials found in the secrets are tried one after the other, the most
+// specific first, or none if there are none for this image. Requests that want
+// the same image with the same credential at the same time share one pull, which
+// is cancelled when the last of them has left.
+func (m *Manager) EnsureImage(ctx context.Context, req Request) (*Image, error) {
+	ref, err := ParseReference(req.Image)
+	if err != nil {
+		return nil, &Error{Reason: ErrInvalidImageName, Image: req.Image, Err: err}
+	}
+	lease, err := m.config.Leases.Acquire(ctx, ref.Full)
+	if err != nil {
+		return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
+	}
+	img, err := m.ensure(ctx, req, ref, lease)
+	if err != nil {
+		lease.Release()
+		return nil, err
+	}
+	return img, nil
+}
+
+func (m *Manager) ensure(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
+	img, err := m.inspect(ctx, req, ref, lease)
+	if err != nil {
+		return nil, err
+	}
+	pull, err := m.mustPull(req, ref, img)
+	switch {
+	case err != nil:
+		return nil, err
+	case !pull:
+		return img, nil
+	}
+	return m.pullAndInspect(ctx, req, ref, lease)
+}
+
+func (m *Manager) pullAndInspect(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
+	credentials, err := credentialsFor(req, ref)
+	if err != nil {
+		return nil, err
+	}
+	if len(credentials) > 0 {
+		defer m.access.begin(ref.Repository)()
+	}
+	began := time.Now()
+	used, err := m.pull(ctx, req, ref, credentials)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	img, err := m.inspect(ctx, req, ref, lease)
+	if err != nil {
+		return nil, err
+	}
+	if img == nil {
+		return nil, &Error{Reason: ErrImageInspect, Image: req.Image, Err: errors.New("it is not there after its pull")}
+	}
+	m.access.pulled(img.ID, ref.Repository, used)
+	img.Pulled, img.PullTook = true, took
+	return img, nil
+}
+
+// mustPull decides by the policy. An image that is there and that the pod may not
+// use is, to the policy, not there.
+func (m *Manager) mustPull(req Request, ref Reference, img *Image) (bool, error) {
+	usable, err := m.mayUse(req, ref, img)
+	if err != nil {
+		return false, err
+	}
+	pull, reason := shouldPull(effectivePolicy(req.Policy, ref), usable)
+	switch {
+	case reason == "":
+		return pull, nil
+	case img != nil:
+		err = errors.New("it is there, but was pulled with credentials that the pod does not have")
+	}
+	return false, &Error{Reason: reason, Image: req.Image, Err: err}
+}
+
+// mayUse looks at the secrets only where that can make a difference.
+func (m *Manager) mayUse(req Request, ref Reference, img *Image) (bool, error) {
+	if img == nil || m.config.ShareImages || m.access.allows(img.ID, ref, nil) {
+		return img != nil, nil
+	}
+	credentials, err := credentialsFor(req, ref)
+	return err == nil && m.access.allows(img.ID, ref, credentials), err
+}
+
+// inspect returns nil if the image is not there.
+func (m *Manager) inspect(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
+	for {
+		img, err := m.status(ctx, req, ref)
+		if err != nil || img == nil {
+			return nil, err
+		}
+		waited, err := lease.extend(ctx, normal(img.GetId()))
+		if err != nil {
+			return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
+		}
+		if !waited {
+			return newImage(req, img, lease), nil
+		}
+	}
+}
+
+func (m *Manager) status(ctx context.Context, req Request, ref Reference) (*runtimeapi.Image, error) {
+	resp, err := m.config.Runtime.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: req.spec(ref)})
+	switch err = cri.Classify(err); {
+	case err == nil:
+		return resp.GetImage(), nil
+	case errors.Is(err, cri.ErrNotFound):
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("image %q: inspect: %w", req.Image, ctx.Err())
+	}
+	return nil, &Error{Reason: ErrImageInspect, Image: req.Image, Err: err}
+}
+
+func (r Request) spec(ref Reference) *runtimeapi.ImageSpec {
+	return &runtimeapi.ImageSpec{
+		Image:              ref.Pull,
+		Annotations:        maps.Clone(r.PodAnnotations),
+		UserSpecifiedImage: r.Image,
+		RuntimeHandler:     r.RuntimeHandler,
+	}
+}
+
+func newImage(req Request, img *runtimeapi.Image, lease *Lease) *Image {
+	i := &Image{
+		ID:       img.GetId(),
+		Spec:     &runtimeapi.ImageSpec{Image: img.GetId(), UserSpecifiedImage: req.Image, RuntimeHandler: req.RuntimeHandler},
+		Username: img.GetUsername(),
+		Size:     img.GetSize(),
+		lease:    lease,
+	}
+	if uid := img.GetUid(); uid != nil {
+		i.UID = &uid.Value
+	}
+	return i
+}

@@ -1,0 +1,94 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Reason is why a container waits for its image, in the word a kubelet writes
+// into v1.ContainerStateWaiting.Reason. A Reason is an error, to be tested for
+// with errors.Is.
+type Reason string
+
+// Error returns the reason.
+func (r Reason) Error() string { return string(r) }
+
+// The reasons.
+const (
+	// ErrImagePull: the pull failed.
+	ErrImagePull Reason = "ErrImagePull"
+	// ErrImagePullBackOff: an earlier pull failed, and it is too early for the next.
+	ErrImagePullBackOff Reason = "ImagePullBackOff"
+	// ErrImageNeverPull: the image is not there, and its policy is Never.
+	ErrImageNeverPull Reason = "ErrImageNeverPull"
+	// ErrImageInspect: the runtime could not say whether the image is there.
+	ErrImageInspect Reason = "ImageInspectError"
+	// ErrInvalidImageName: the image's name does not parse.
+	ErrInvalidImageName Reason = "InvalidImageName"
+	// ErrRegistryUnavailable: the pull failed because the registry was not reached.
+	ErrRegistryUnavailable Reason = "RegistryUnavailable"
+	// ErrSignatureValidation: the image's signature was not accepted.
+	ErrSignatureValidation Reason = "SignatureValidationFailed"
+)
+
+// Error is why an image cannot be used. It never contains a credential.
+type Error struct {
+	Reason Reason
+	// Image is its name as the pod gives it.
+	Image string
+	// RetryAt is when the next pull may begin, zero if asking again any time is as
+	// good. A request with other credentials need not wait.
+	RetryAt time.Time
+	// Err is the cause, nil where the reason says all. With ErrImagePullBackOff it
+	// is that of the pull that failed.
+	Err error
+}
+
+// Error returns a sentence fit for a container's status.
+func (e *Error) Error() string {
+	var text string
+	switch e.Reason {
+	case ErrImagePullBackOff:
+		text = fmt.Sprintf("Back-off pulling image %q", e.Image)
+	case ErrImageNeverPull:
+		if text = fmt.Sprintf("Container image %q is not present with pull policy of Never", e.Image); e.Err != nil {
+			text = fmt.Sprintf("Container image %q cannot be used with pull policy of Never", e.Image)
+		}
+	case ErrInvalidImageName:
+		text = "Invalid image name"
+	case ErrImageInspect:
+		text = fmt.Sprintf("Failed to inspect image %q", e.Image)
+	case ErrRegistryUnavailable:
+		text = fmt.Sprintf("image pull failed for %s because the registry is unavailable", e.Image)
+	case ErrSignatureValidation:
+		text = fmt.Sprintf("image pull failed for %s because the signature validation failed", e.Image)
+	default:
+		text = fmt.Sprintf("failed to pull image %q", e.Image)
+	}
+	if e.Err == nil {
+		return text
+	}
+	return text + ": " + e.Err.Error()
+}
+
+// Unwrap lets errors.Is find the reason, and errors.As the cause.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Err}
+}
+
+// pullReason is the reason for the error of a pull.
+func pullReason(err error) Reason {
+	switch {
+	case errors.Is(err, cri.ErrRegistryUnavailable):
+		return ErrRegistryUnavailable
+	case errors.Is(err, cri.ErrSignature):
+		return ErrSignatureValidation
+	}
+	return ErrImagePull
+}

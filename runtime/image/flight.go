@@ -1,0 +1,86 @@
+package image
+
+import (
+	"context"
+	"sync"
+)
+
+// flights are the pulls that are under way, each shared by all who want the
+// same. A pull runs as long as anybody waits for it.
+type flights struct {
+	mu      sync.Mutex
+	flying  map[flightKey]*flight
+	running sync.WaitGroup
+}
+
+// flightKey is what has to be equal for two to want the same.
+type flightKey struct {
+	image, runtimeHandler string
+	credential            fingerprint
+}
+
+type flight struct {
+	waiters int // guarded by flights.mu
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when err is set
+	err     error
+}
+
+// join waits for the flight with that key, and starts it if there is none. do
+// gets a context that ends when nobody waits any more. join returns ctx's error
+// as soon as ctx ends, whatever do does.
+func (f *flights) join(ctx context.Context, key flightKey, do func(context.Context) error) error {
+	fl := f.board(ctx, key, do)
+	select {
+	case <-fl.done:
+		return fl.err
+	case <-ctx.Done():
+		f.leave(key, fl)
+		return ctx.Err()
+	}
+}
+
+func (f *flights) board(ctx context.Context, key flightKey, do func(context.Context) error) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fl := f.flying[key]; fl != nil {
+		fl.waiters++
+		return fl
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	fl := &flight{waiters: 1, cancel: cancel, done: make(chan struct{})}
+	if f.flying == nil {
+		f.flying = map[flightKey]*flight{}
+	}
+	f.flying[key] = fl
+	f.running.Go(func() {
+		defer cancel()
+		fl.err = do(ctx)
+		f.land(key, fl)
+	})
+	return fl
+}
+
+// leave cancels a flight that nobody waits for any more. Whoever comes next
+// starts another.
+func (f *flights) leave(key flightKey, fl *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fl.waiters--; fl.waiters == 0 {
+		fl.cancel()
+		f.forget(key, fl)
+	}
+}
+
+func (f *flights) land(key flightKey, fl *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget(key, fl)
+	close(fl.done)
+}
+
+func (f *flights) forget(key flightKey, fl *flight) {
+	if f.flying[key] == fl {
+		delete(f.flying, key)
+	}
+}

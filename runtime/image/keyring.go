@@ -1,0 +1,229 @@
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Keyring holds the registry credentials of pull secrets. The zero Keyring has
+// none. It does not print what it holds.
+type Keyring struct {
+	entries []entry // most specific location first, as given between equal ones
+}
+
+// entry is one credential and the images it is for.
+type entry struct {
+	location   string // host, port and path as written, without scheme and API version
+	credential Credential
+}
+
+// Credential is what a registry is shown. It does not print what it holds: not
+// by itself, and, being in a closure, not as a part of anything else either.
+type Credential struct{ reveal func() login }
+
+type login struct{ username, password string }
+
+func newCredential(username, password string) Credential {
+	return Credential{func() login { return login{username, password} }}
+}
+
+// login is empty for the zero Credential, which is none.
+func (c Credential) login() login {
+	if c.reveal == nil {
+		return login{}
+	}
+	return c.reveal()
+}
+
+// String returns a placeholder.
+func (Credential) String() string { return "[registry credential]" }
+
+// GoString returns a placeholder.
+func (c Credential) GoString() string { return c.String() }
+
+// String says how many credentials there are.
+func (k Keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
+
+// GoString says how many credentials there are.
+func (k Keyring) GoString() string { return k.String() }
+
+// NewKeyring reads pull secrets of the types kubernetes.io/dockerconfigjson and
+// kubernetes.io/dockercfg; a secret with neither key holds nothing. The error
+// names secret, key and registry of what cannot be read, and never quotes it.
+// The secrets are not kept or written to.
+func NewKeyring(secrets []v1.Secret) (Keyring, error) {
+	var k Keyring
+	for i := range secrets {
+		if err := k.add(&secrets[i]); err != nil {
+			return Keyring{}, err
+		}
+	}
+	// Reverse lexical order puts a path before its prefixes and a host before the
+	// wildcards that match it ('*' is lower than any letter), as a kubelet does.
+	slices.SortStableFunc(k.entries, func(a, b entry) int { return strings.Compare(b.location, a.location) })
+	return k, nil
+}
+
+// dockerAuths is the form of .dockercfg, and of the field auths of
+// .dockerconfigjson.
+type dockerAuths map[string]struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+	Auth     string `json:"auth"` // base64 of username:password, wins over the two
+}
+
+func (k *Keyring) add(secret *v1.Secret) error {
+	var auths dockerAuths
+	key := v1.DockerConfigJsonKey
+	if data, ok := secret.Data[key]; ok {
+		var config struct {
+			Auths dockerAuths `json:"auths"`
+		}
+		if json.Unmarshal(data, &config) != nil {
+			return secretError(secret, key, errors.New("is not the JSON of a Docker configuration"))
+		}
+		auths = config.Auths
+	} else if data, ok := secret.Data[v1.DockerConfigKey]; ok {
+		key = v1.DockerConfigKey
+		if json.Unmarshal(data, &auths) != nil {
+			return secretError(secret, key, errors.New("is not the JSON of a Docker configuration"))
+		}
+	}
+	for _, registry := range slices.Sorted(maps.Keys(auths)) {
+		auth := auths[registry]
+		c := newCredential(auth.Username, auth.Password)
+		if auth.Auth != "" {
+			var err error
+			if c, err = decodeAuth(auth.Auth); err != nil {
+				return secretError(secret, key, fmt.Errorf("registry %q: %w", registry, err))
+			}
+		}
+		k.entries = append(k.entries, entry{location(registry), c})
+	}
+	return nil
+}
+
+func secretError(s *v1.Secret, key string, err error) error {
+	return fmt.Errorf("pull secret %s/%s: %s: %w", s.Namespace, s.Name, key, err)
+}
+
+// decodeAuth accepts padded and unpadded base64.
+func decodeAuth(auth string) (Credential, error) {
+	text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(auth, "="))
+	if err != nil {
+		return Credential{}, errors.New("auth is not base64")
+	}
+	username, password, ok := strings.Cut(string(text), ":")
+	if !ok {
+		return Credential{}, errors.New("auth is not username:password")
+	}
+	return newCredential(username, password), nil
+}
+
+// location strips what does not take part in matching: the scheme and the
+// version of the registry's API that old Docker clients wrote.
+func location(registry string) string {
+	if _, after, ok := strings.Cut(registry, "://"); ok {
+		registry = after
+	}
+	host, path, _ := strings.Cut(registry, "/")
+	for _, version := range []string{"v1/", "v2/"} {
+		if rest, ok := strings.CutPrefix(path, version); ok {
+			path = rest
+			break
+		}
+	}
+	if path == "" {
+		return host
+	}
+	return host + "/" + path
+}
+
+// defaultRegistry is docker.io's location in Docker's configurations.
+const defaultRegistry = "index.docker.io"
+
+// Lookup returns the credentials for an image's repository in full, the most
+// specific first and each once. As in a kubelet, a credential's host has to have
+// as many labels as the image's, each of which may be a pattern as of path.Match;
+// its port has to be the same; its path has to be the beginning of the image's.
+// If there are none for an image of docker.io, those written for exactly
+// index.docker.io are meant, which is how Docker calls it in configurations.
+func (k Keyring) Lookup(repository string) []Credential {
+	found := k.collect(func(location string) bool { return matchLocation(location, repository) })
+	if len(found) == 0 && strings.HasPrefix(repository, "docker.io/") {
+		found = k.collect(func(location string) bool { return location == defaultRegistry })
+	}
+	return found
+}
+
+func (k Keyring) collect(matches func(location string) bool) []Credential {
+	var found []Credential
+	for _, e := range k.entries {
+		same := func(c Credential) bool { return c.login() == e.credential.login() }
+		if matches(e.location) && !slices.ContainsFunc(found, same) {
+			found = append(found, e.credential)
+		}
+	}
+	return found
+}
+
+func matchLocation(pattern, repository string) bool {
+	p, r := splitLocation(pattern), splitLocation(repository)
+	if p.port != r.port || !strings.HasPrefix(r.path, p.path) {
+		return false
+	}
+	patterns, labels := strings.Split(p.host, "."), strings.Split(r.host, ".")
+	if len(patterns) != len(labels) {
+		return false
+	}
+	for i := range labels {
+		if ok, err := path.Match(patterns[i], labels[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// place is a location in parts.
+type place struct{ host, port, path string }
+
+func splitLocation(location string) place {
+	host, path, _ := strings.Cut(location, "/")
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return place{host[:i], host[i+1:], path}
+	}
+	return place{host, "", path}
+}
+
+// auth is the form of a pull's request, nil for none.
+func (c Credential) auth() *runtimeapi.AuthConfig {
+	if c.reveal == nil {
+		return nil
+	}
+	return &runtimeapi.AuthConfig{Username: c.login().username, Password: c.login().password}
+}
+
+// fingerprint tells credentials apart without keeping them.
+type fingerprint [sha256.Size]byte
+
+func fingerprintOf(credentials ...Credential) fingerprint {
+	h := sha256.New()
+	for _, c := range credentials {
+		for _, s := range []string{c.login().username, c.login().password} {
+			h.Write(binary.AppendUvarint(nil, uint64(len(s))))
+			h.Write([]byte(s))
+		}
+	}
+	return fingerprint(h.Sum(nil))
+}

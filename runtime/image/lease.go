@@ -1,0 +1,151 @@
+package image
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Leases keeps images that are about to be used from being removed: between the
+// moment it is known that an image is there and the moment a container that uses
+// it is listed, nothing else shows that somebody needs it (kubernetes #123631).
+//
+// Manager takes a lease for every image it hands out; whoever removes images
+// does so inside Remove. The zero Leases is ready to use. All methods may be
+// called concurrently.
+type Leases struct {
+	mu       sync.Mutex
+	held     map[string]int           // names and identifiers, with the number of leases
+	removing map[string]chan struct{} // names and identifiers, closed when it is over
+}
+
+// Lease keeps one image from being removed until it is released.
+type Lease struct {
+	leases *Leases
+	names  []string // guarded by leases.mu, some twice
+}
+
+// Acquire takes a lease for an image by its name or identifier. While that image
+// is being removed it waits, until the removal is over or ctx ends.
+func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
+	lease := &Lease{leases: l}
+	if _, err := lease.extend(ctx, normal(name)); err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// Remove calls remove, unless a lease is held for the image under any of its
+// names or the image is being removed already; then it returns false. While
+// remove runs, no lease for the image is given out.
+func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(context.Context) error) (removed bool, err error) {
+	names := imageNames(img)
+	done := l.beginRemoval(names)
+	if done == nil {
+		return false, nil
+	}
+	defer done()
+	if err := remove(ctx); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// Held reports whether a lease is held for the image under any of its names.
+func (l *Leases) Held(img *runtimeapi.Image) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.anyHeld(imageNames(img))
+}
+
+// Release ends the lease. Only the first call has an effect, and a nil Lease has
+// nothing to end.
+func (l *Lease) Release() {
+	if l == nil {
+		return
+	}
+	l.leases.mu.Lock()
+	defer l.leases.mu.Unlock()
+	for _, name := range l.names {
+		if l.leases.held[name]--; l.leases.held[name] == 0 {
+			delete(l.leases.held, name)
+		}
+	}
+	l.names = nil
+}
+
+// extend makes the lease hold a further name. It reports whether a removal had
+// to be waited for, after which the image may be gone.
+func (l *Lease) extend(ctx context.Context, name string) (waited bool, err error) {
+	for {
+		over := l.leases.hold(l, name)
+		if over == nil {
+			return waited, nil
+		}
+		waited = true
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return waited, ctx.Err()
+		}
+	}
+}
+
+// hold adds a name to a lease, or returns what is closed when the removal that
+// is in the way is over.
+func (l *Leases) hold(lease *Lease, name string) (over <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if over, ok := l.removing[name]; ok {
+		return over
+	}
+	if l.held == nil {
+		l.held = map[string]int{}
+	}
+	l.held[name]++
+	lease.names = append(lease.names, name)
+	return nil
+}
+
+// beginRemoval returns what ends the removal, nil if it may not begin.
+func (l *Leases) beginRemoval(names []string) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.anyHeld(names) || l.anyRemoving(names) {
+		return nil
+	}
+	if l.removing == nil {
+		l.removing = map[string]chan struct{}{}
+	}
+	over := make(chan struct{})
+	for _, name := range names {
+		l.removing[name] = over
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, name := range names {
+			delete(l.removing, name)
+		}
+		close(over)
+	}
+}
+
+func (l *Leases) anyHeld(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return l.held[name] > 0 })
+}
+
+func (l *Leases) anyRemoving(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return l.removing[name] != nil })
+}
+
+// imageNames are all names by which an image may be asked for.
+func imageNames(img *runtimeapi.Image) []string {
+	names := []string{normal(img.GetId())}
+	for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
+		names = append(names, normal(name))
+	}
+	return names
+}

@@ -1,0 +1,131 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// remove removes an image from r as a garbage collector would.
+func (r *registry) remove(t *testing.T, l *Leases, name string, took time.Duration) bool {
+	t.Helper()
+	removed, err := l.Remove(t.Context(), stored(name), func(context.Context) error {
+		time.Sleep(took)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.present, name)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return removed
+}
+
+// G1: no image goes between EnsureImage and Release, under whatever name.
+func TestG1_AnImageInUseStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := &registry{}, &Leases{}
+		m := newTestManager(t, Config{Runtime: r, Leases: l})
+		a, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		retagged := &runtimeapi.Image{Id: a.ID, RepoTags: []string{"docker.io/library/other:v1"}}
+		for _, img := range []*runtimeapi.Image{stored("app:v1"), retagged, {Id: "x", RepoTags: []string{"docker.io/library/app:v1"}}} {
+			if removed, _ := l.Remove(t.Context(), img, func(context.Context) error { return nil }); removed || !l.Held(img) {
+				t.Errorf("%v was removed while in use", img)
+			}
+		}
+		a.Release()
+		a.Release()
+		if r.remove(t, l, "app:v1", 0) {
+			t.Error("removed while the second container was to be created")
+		}
+		b.Release()
+		if !r.remove(t, l, "app:v1", 0) {
+			t.Error("not removed when nobody needs it")
+		}
+	})
+}
+
+// G1: who asks for an image that is just being removed gets it anew.
+func TestG1_AnImageBeingRemovedIsPulledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := &registry{}, &Leases{}
+		r.add("app:v1")
+		m := newTestManager(t, Config{Runtime: r, Leases: l})
+		began := time.Now()
+		go r.remove(t, l, "app:v1", time.Minute)
+		time.Sleep(time.Second)
+		if r.remove(t, l, "app:v1", 0) {
+			t.Error("removed twice at once")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.EnsureImage(ctx, Request{Image: "app:v1"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the context's error", err)
+		}
+		img, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		if err != nil || !img.Pulled || time.Since(began) != time.Minute {
+			t.Errorf("after %v: %+v, %v; want a pull when the removal is over", time.Since(began), img, err)
+		}
+	})
+}
+
+// G1: the image is removed under a name the request does not know.
+func TestG1_RemovalUnderAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := &registry{}, &Leases{}
+		r.add("app:v1")
+		m := newTestManager(t, Config{Runtime: r, Leases: l})
+		go l.Remove(t.Context(), &runtimeapi.Image{Id: stored("app:v1").Id}, func(context.Context) error {
+			time.Sleep(time.Minute)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			delete(r.present, "app:v1")
+			return nil
+		})
+		time.Sleep(time.Second)
+		if img, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"}); err != nil || !img.Pulled {
+			t.Errorf("%+v, %v; want a pull when the removal is over", img, err)
+		}
+		if want := []string{"app:v1"}; !slices.Equal(r.pulls, want) {
+			t.Errorf("pulls %v", r.pulls)
+		}
+	})
+}
+
+func TestAFailedRemovalLeavesNothingBehind(t *testing.T) {
+	l, boom := &Leases{}, errors.New("boom")
+	removed, err := l.Remove(t.Context(), stored("app:v1"), func(context.Context) error { return boom })
+	if removed || !errors.Is(err, boom) {
+		t.Errorf("%v, %v", removed, err)
+	}
+	lease, err := l.Acquire(t.Context(), "app:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Release()
+	if len(l.held)+len(l.removing) != 0 {
+		t.Errorf("left behind: %v %v", l.held, l.removing)
+	}
+	(*Lease)(nil).Release()
+}
+
+func TestAFailedEnsureHoldsNothing(t *testing.T) {
+	l := &Leases{}
+	m := newTestManager(t, Config{Runtime: &registry{fails: errors.New("boom")}, Leases: l})
+	if err := ensure(t, m, Request{Image: "app:v1"}); !errors.Is(err, ErrImagePull) || len(l.held) != 0 {
+		t.Errorf("%v; held %v", err, l.held)
+	}
+}

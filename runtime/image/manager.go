@@ -1,0 +1,90 @@
+package image
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Config is what a Manager needs.
+type Config struct {
+	// Runtime has the images and pulls them. Required.
+	Runtime cri.ImagePuller
+	// MaxParallelPulls bounds how many pulls run at once; further ones wait, first
+	// come first served. Images that are there already never wait. Default 5;
+	// negative for no bound.
+	MaxParallelPulls int
+	// FirstBackOff is the pause after a first failed pull, which doubles with each
+	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet: those
+	// of package backoff.
+	FirstBackOff, MaxBackOff time.Duration
+	// Leases are shared with whoever removes images. Default: the Manager's own,
+	// which nobody else sees.
+	Leases *Leases
+	// ShareImages lets every pod use every image that is there. By default a pod
+	// needs, for an image that this Manager has pulled with a credential, one that
+	// has pulled it; with others it is pulled again, which the registry has to
+	// allow, as in a kubelet from v1.35 on (KEP-2535).
+	ShareImages bool
+	// Observer is told of pulls. Default: nobody is.
+	Observer Observer
+	// ProgressInterval is how often Observer.PullProgress is called. Default 10 s.
+	ProgressInterval time.Duration
+}
+
+const (
+	defaultParallelPulls    = 5
+	defaultProgressInterval = 10 * time.Second
+)
+
+// Manager makes sure that images are there. All methods may be called
+// concurrently.
+type Manager struct {
+	config  Config
+	flights flights
+	retries *retries
+	access  access
+	// slots holds a token for each pull that runs, nil if there is no bound.
+	// Goroutines that wait to send on a channel get their turn in order.
+	slots chan struct{}
+}
+
+// New returns a Manager. It makes no call and starts nothing.
+func New(c Config) (*Manager, error) {
+	if c.Runtime == nil {
+		return nil, errors.New("image: Config.Runtime is missing")
+	}
+	c.MaxParallelPulls = cmp.Or(c.MaxParallelPulls, defaultParallelPulls)
+	c.ProgressInterval = cmp.Or(c.ProgressInterval, defaultProgressInterval)
+	if c.ProgressInterval < 0 {
+		return nil, errors.New("image: Config.ProgressInterval is negative")
+	}
+	retries, err := newRetries(c.FirstBackOff, c.MaxBackOff)
+	if err != nil {
+		return nil, fmt.Errorf("image: Config.FirstBackOff and MaxBackOff: %w", err)
+	}
+	if c.Leases == nil {
+		c.Leases = &Leases{}
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
+	}
+	m := &Manager{config: c, retries: retries}
+	if c.MaxParallelPulls > 0 {
+		m.slots = make(chan struct{}, c.MaxParallelPulls)
+	}
+	return m, nil
+}
+
+// Forget drops the failures noted for a pod that is gone. Without it they are
+// dropped when nobody has asked for twice MaxBackOff.
+func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
+
+// Wait returns when no pull is under way. A pull ends soon after the last
+// EnsureImage that waits for it has returned.
+func (m *Manager) Wait() { m.flights.running.Wait() }

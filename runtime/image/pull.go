@@ -1,0 +1,120 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// pull pulls the image unless a failure of before still counts. It returns the
+// credential that worked.
+func (m *Manager) pull(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
+	key := retryKey{req.PodUID, ref.Pull, fingerprintOf(credentials...)}
+	if cause, at, wait := m.retries.check(key, time.Now()); wait {
+		return Credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
+	}
+	if req.OnPull != nil {
+		req.OnPull()
+	}
+	used, err = m.tryAll(ctx, req, ref, credentials)
+	switch {
+	case err == nil:
+		m.retries.succeeded(key)
+		return used, nil
+	case ctx.Err() != nil:
+		return Credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
+	}
+	at := m.retries.failed(key, err, time.Now())
+	return Credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
+}
+
+// credentialsFor returns those of the pod's secrets that are for the image.
+func credentialsFor(req Request, ref Reference) ([]Credential, error) {
+	keyring, err := NewKeyring(req.Secrets)
+	if err != nil {
+		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
+	}
+	return keyring.Lookup(ref.Repository), nil
+}
+
+// tryAll pulls with each credential until one works, or with none if there are
+// none.
+func (m *Manager) tryAll(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
+	if len(credentials) == 0 {
+		credentials = []Credential{{}}
+	}
+	var failed []error
+	for _, c := range credentials {
+		key := flightKey{ref.Pull, req.RuntimeHandler, fingerprintOf(c)}
+		err := m.flights.join(ctx, key, func(ctx context.Context) error {
+			return m.pullOnce(ctx, req, ref, c)
+		})
+		if err == nil {
+			return c, nil
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return Credential{}, errors.Join(failed...)
+}
+
+// pullOnce waits for its turn and pulls. It runs once for all who want the same.
+func (m *Manager) pullOnce(ctx context.Context, req Request, ref Reference, c Credential) error {
+	arrived := time.Now()
+	done, err := m.takeSlot(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	began := time.Now()
+	p := Pull{Image: ref.Pull, Waited: began.Sub(arrived)}
+	m.config.Observer.PullStarted(p)
+	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: req.spec(ref), Auth: c.auth(), SandboxConfig: req.Sandbox})
+	if err != nil {
+		err = redact(err, c)
+	}
+	m.config.Observer.PullFinished(p, time.Since(began), err)
+	return err
+}
+
+// takeSlot waits until fewer than MaxParallelPulls run.
+func (m *Manager) takeSlot(ctx context.Context) (done func(), err error) {
+	if m.slots == nil {
+		return func() {}, nil
+	}
+	select {
+	case m.slots <- struct{}{}:
+		return func() { <-m.slots }, nil
+	case <-ctx.Done():
+		return nil, cri.Classify(ctx.Err())
+	}
+}
+
+// askToPull reports progress while the runtime pulls.
+func (m *Manager) askToPull(ctx context.Context, p Pull, req *runtimeapi.PullImageRequest) error {
+	began, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(m.config.ProgressInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				m.config.Observer.PullProgress(p, time.Since(began))
+			case <-stop:
+				return
+			}
+		}
+	}()
+	_, err := m.config.Runtime.PullImage(ctx, req)
+	close(stop)
+	<-stopped
+	return err
+}

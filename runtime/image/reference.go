@@ -1,0 +1,59 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/distribution/reference"
+)
+
+// Reference is an image's name as a pod gives it, parsed.
+type Reference struct {
+	// Pull is what the runtime is asked for: the name as given, with the tag
+	// "latest" if it has neither tag nor digest. Short names stay short, because
+	// what they stand for is the runtime's to say.
+	Pull string
+	// Repository is the full name without tag and digest, "docker.io/library/nginx"
+	// for "nginx". Credentials are matched against it.
+	Repository string
+	// Full is the full name with tag and digest as in Pull.
+	Full string
+}
+
+// ParseReference parses an image's name. The error says what was wrong.
+func ParseReference(name string) (Reference, error) {
+	if name == "" {
+		return Reference{}, errors.New("the image's name is empty")
+	}
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return Reference{}, fmt.Errorf("image %q: %w", name, err)
+	}
+	ref := Reference{Pull: name, Repository: named.Name(), Full: named.String()}
+	if reference.IsNameOnly(named) {
+		ref.Pull += ":latest"
+		ref.Full += ":latest"
+	}
+	return ref, nil
+}
+
+// isLatest reports whether the image is meant to be new each time: what the API
+// takes as the reason to default to the policy Always.
+func (r Reference) isLatest() bool {
+	named, err := reference.ParseNormalizedNamed(r.Pull)
+	if err != nil {
+		return false
+	}
+	tagged, isTagged := named.(reference.Tagged)
+	_, hasDigest := named.(reference.Digested)
+	return isTagged && !hasDigest && tagged.Tag() == "latest"
+}
+
+// normal returns a name in the form in which all names of an image are compared:
+// in full, or as it is if it is an identifier or nothing that parses.
+func normal(name string) string {
+	if ref, err := reference.ParseAnyReference(name); err == nil {
+		return ref.String()
+	}
+	return name
+}

@@ -1,0 +1,80 @@
+package image
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
+
+func TestParseReference(t *testing.T) {
+	for in, want := range map[string]Reference{
+		"nginx":                      {"nginx:latest", "docker.io/library/nginx", "docker.io/library/nginx:latest"},
+		"nginx:1.2":                  {"nginx:1.2", "docker.io/library/nginx", "docker.io/library/nginx:1.2"},
+		"team/app":                   {"team/app:latest", "docker.io/team/app", "docker.io/team/app:latest"},
+		"r.io:5000/a/b":              {"r.io:5000/a/b:latest", "r.io:5000/a/b", "r.io:5000/a/b:latest"},
+		"r.io/a@" + digest:           {"r.io/a@" + digest, "r.io/a", "r.io/a@" + digest},
+		"r.io/a:v1@" + digest:        {"r.io/a:v1@" + digest, "r.io/a", "r.io/a:v1@" + digest},
+		"index.docker.io/library/ok": {"index.docker.io/library/ok:latest", "docker.io/library/ok", "docker.io/library/ok:latest"},
+	} {
+		if got, err := ParseReference(in); err != nil || got != want {
+			t.Errorf("ParseReference(%q) = %+v, %v; want %+v", in, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "r.io/UPPER", "a b", "r.io/", "a:b:c", "a@sha256:1", "-x", "https://r.io/a"} {
+		if got, err := ParseReference(bad); err == nil {
+			t.Errorf("ParseReference(%q) = %+v, want an error", bad, got)
+		}
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	for _, tc := range []struct {
+		policy  v1.PullPolicy
+		image   string
+		present bool
+		pull    bool
+		reason  Reason
+	}{
+		{v1.PullAlways, "a:v1", true, true, ""},
+		{v1.PullAlways, "a:v1", false, true, ""},
+		{v1.PullIfNotPresent, "a:latest", true, false, ""},
+		{v1.PullIfNotPresent, "a:latest", false, true, ""},
+		{v1.PullNever, "a:v1", true, false, ""},
+		{v1.PullNever, "a:v1", false, false, ErrImageNeverPull},
+		{"", "a", true, true, ""},
+		{"", "a:latest", true, true, ""},
+		{"", "a:v1", true, false, ""},
+		{"", "a@" + digest, true, false, ""},
+		{"", "a:latest@" + digest, true, false, ""},
+		{"", "a:v1", false, true, ""},
+	} {
+		ref, err := ParseReference(tc.image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pull, reason := shouldPull(effectivePolicy(tc.policy, ref), tc.present)
+		if pull != tc.pull || reason != tc.reason {
+			t.Errorf("%+v: pull %v, reason %q", tc, pull, reason)
+		}
+	}
+}
+
+func FuzzParseReference(f *testing.F) {
+	f.Add("nginx")
+	f.Add("r.io:5000/a/b:v1@" + digest)
+	f.Fuzz(func(t *testing.T, name string) {
+		ref, err := ParseReference(name)
+		if err != nil {
+			return
+		}
+		again, err := ParseReference(ref.Pull)
+		if err != nil || again != ref {
+			t.Errorf("%q is %+v, and that parses as %+v, %v", name, ref, again, err)
+		}
+		if again, err := ParseReference(ref.Full); err != nil || again.Repository != ref.Repository {
+			t.Errorf("%q: the full name parses as %+v, %v", name, again, err)
+		}
+	})
+}

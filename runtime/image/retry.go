@@ -1,0 +1,78 @@
+package image
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/backoff"
+)
+
+// retryKey is what a failed pull holds up: the same image for the same pod, as
+// long as its credentials are the same (kubernetes #119891).
+type retryKey struct {
+	pod        types.UID
+	image      string
+	credential fingerprint
+}
+
+// retries says when a pull that failed may be tried again, and what it had
+// failed of.
+type retries struct {
+	mu      sync.Mutex
+	backoff *backoff.Backoff[retryKey]
+	causes  map[retryKey]error // of the last failure of each key in backoff
+}
+
+func newRetries(first, longest time.Duration) (*retries, error) {
+	b, err := backoff.New(backoff.Config[retryKey]{Initial: first, Max: longest, WaitFirst: true})
+	if err != nil {
+		return nil, err
+	}
+	return &retries{backoff: b, causes: map[retryKey]error{}}, nil
+}
+
+// check returns the last failure's cause and when the next pull may begin, if
+// that is after now.
+func (r *retries) check(key retryKey, now time.Time) (cause error, until time.Time, wait bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, wait = r.backoff.Check(key, now)
+	return r.causes[key], until, wait
+}
+
+// failed notes a failure and returns when the next pull may begin. It drops what
+// nobody has come back for: failures of pods that were never forgotten, and of
+// credentials that have changed.
+func (r *retries) failed(key retryKey, cause error, now time.Time) (until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.backoff.Collect(now)
+	maps.DeleteFunc(r.causes, func(k retryKey, _ error) bool { return r.backoff.Failures(k) == 0 })
+	r.causes[key] = cause
+	return r.backoff.Advance(key, now, time.Time{})
+}
+
+func (r *retries) succeeded(key retryKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(key)
+}
+
+func (r *retries) forgetPod(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range r.causes {
+		if key.pod == uid {
+			r.forget(key)
+		}
+	}
+}
+
+// forget must be called with mu held.
+func (r *retries) forget(key retryKey) {
+	r.backoff.Forget(key)
+	delete(r.causes, key)
+}
