@@ -1,7 +1,6 @@
 // Package podsync is the part of a Kubernetes node agent that makes pods run: it
 // compares the pod that should be with what the container runtime reports,
-// decides, acts over CRI, and tells what happened. It decides as a kubelet does,
-// and it is a library.
+// decides as a kubelet does, and acts over CRI. It is a library.
 //
 // This package holds no code. The packages below can be used one by one.
 //

@@ -25,7 +25,7 @@ func (d *decision) stray(c *runtime.ContainerStatus) Reason {
 		return ReasonNone
 	case d.Status.Latest(c.Name) != c:
 		return Superseded
-	case !c.In(d.active):
+	case !c.In(d.sandbox):
 		return ContainerOfOldSandbox
 	case c.State == runtime.ContainerCreated && d.starts(c.Name):
 		return ContainerNeverStarted

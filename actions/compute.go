@@ -29,6 +29,8 @@ type decision struct {
 	Input
 	observation
 	plan Plan
+	// watch is set to learn what is decided on one container.
+	watch *watch
 }
 
 func (d *decision) decide() {
@@ -50,10 +52,10 @@ func (d *decision) goOn() {
 	switch d.initialize() {
 	case initWaits:
 	case initFailed:
-		d.killPod(PodInitFailed)
+		d.endPod(PodInitFailed)
 	case initDone:
 		if !d.runRegular() {
-			d.endPod()
+			d.endPod(PodFinished)
 		}
 	}
 	if d.strays && !d.plan.KillPod {
@@ -61,15 +63,13 @@ func (d *decision) goOn() {
 	}
 }
 
-// endPod stops the pod because no regular container is alive or will be.
-// Sidecars do not keep a pod alive (KEP-753), so their starts are taken back.
-func (d *decision) endPod() {
-	d.killPod(PodFinished)
-	for i, s := range d.plan.Start {
-		if s.Container.Kind == InitContainer {
-			d.plan.Start = d.plan.Start[:i:i]
-			return
-		}
+// endPod stops the pod for good, and takes back what would follow: neither
+// sidecars (KEP-753) nor ephemeral containers keep a pod alive.
+func (d *decision) endPod(why Reason) {
+	d.killPod(why)
+	d.plan.Start, d.plan.Resize = nil, nil
+	for i := range d.plan.Kill {
+		d.plan.Kill[i].Restart = false
 	}
 }
 
@@ -77,6 +77,9 @@ func (d *decision) killPod(why Reason) { d.plan.KillPod, d.plan.KillReason = tru
 
 // take adds the steps that a verdict on a container asks for.
 func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict) {
+	if d.watch != nil && d.watch.ref == ref {
+		d.watch.verdict, d.watch.judged = v, true
+	}
 	if v.kill {
 		d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, v.why, v.start})
 	}
@@ -84,7 +87,7 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 		d.start(ref, v.why)
 	}
 	if v.resize.any() {
-		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, v.resize.cpu, v.resize.memory})
+		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory})
 	}
 }
 

@@ -120,14 +120,15 @@ func position(pod *v1.Pod, ref ContainerRef) int {
 	return len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + ref.Index
 }
 
-// specOf returns the spec of a container. That of an ephemeral container has the
-// same fields.
-func specOf(pod *v1.Pod, ref ContainerRef) *v1.Container {
-	switch ref.Kind {
+// Spec returns the spec of the container in the pod, which must have it. The spec
+// belongs to the pod. That of an ephemeral container has the same fields as the
+// others.
+func (r ContainerRef) Spec(pod *v1.Pod) *v1.Container {
+	switch r.Kind {
 	case InitContainer:
-		return &pod.Spec.InitContainers[ref.Index]
+		return &pod.Spec.InitContainers[r.Index]
 	case EphemeralContainer:
-		return (*v1.Container)(&pod.Spec.EphemeralContainers[ref.Index].EphemeralContainerCommon)
+		return (*v1.Container)(&pod.Spec.EphemeralContainers[r.Index].EphemeralContainerCommon)
 	}
-	return &pod.Spec.Containers[ref.Index]
+	return &pod.Spec.Containers[r.Index]
 }

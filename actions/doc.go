@@ -12,6 +12,8 @@
 // at the runtime again, and compute again, until the plan is [Plan.Quiet]. It is
 // safe to carry out only a part, or to be killed on the way: the next plan is
 // made from what the runtime reports then. So ask again rather than keep a plan.
+// A plan that [Plan.Ends] the pod is the last one: what stops it is in it, and
+// nothing else.
 //
 // When to start a container that crashes is not decided here: see package
 // backoff. Nor is whether a pod may run at all: a pod that is to stop is stopped

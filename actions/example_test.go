@@ -29,9 +29,8 @@ func ExampleCompute() {
 		fmt.Println("->", step.Container.Kind, step.Container.Name, "as attempt", step.Attempt)
 	}
 	// Output:
-	// stop what is left of the pod: the pod has no sandbox
 	// create sandbox, attempt 0: the pod has no sandbox
-	// start init container "migrate", attempt 0: the pod starts over in a new sandbox
+	// start init container "migrate", attempt 0: the pod starts in a new sandbox
 	// -> init container migrate as attempt 0
 }
 

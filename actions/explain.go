@@ -9,7 +9,7 @@ import (
 
 // Explain answers in plain words, for the container of that name, what Compute
 // does with it and why, or why it leaves it alone. The words are for people and
-// may change; programs read the Plan.
+// may change; programs read the Plan and ask Why.
 func Explain(in Input, name string) string {
 	if err := in.Validate(); err != nil {
 		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.", err)
@@ -18,12 +18,10 @@ func Explain(in Input, name string) string {
 	if !ok {
 		return explainStranger(in, name)
 	}
-	d := decision{Input: in}
-	d.observe(containerNames(nil, in.Pod))
-	d.decide()
+	d := decideWatching(in, ref)
 	did := d.steps(ref)
 	if len(did) == 0 {
-		did = []string{fmt.Sprintf("%s is left alone: %v", subject(ref), d.whyLeft(ref))}
+		did = []string{fmt.Sprintf("%s is left alone: %v", subject(ref), d.why(ref))}
 	}
 	if d.plan.Ends() {
 		did = append(did, fmt.Sprintf("The pod is stopped: %v", d.plan.KillReason))
@@ -35,7 +33,8 @@ func explainStranger(in Input, name string) string {
 	if in.Status.Latest(name) == nil {
 		return fmt.Sprintf("The pod has no container named %q, and the runtime does not know one either.", name)
 	}
-	return fmt.Sprintf("The runtime has a container %q that is not in the pod's spec: it is left alone as long as the pod is not stopped as a whole.", name)
+	return fmt.Sprintf("The runtime has a container %q that is not in the pod's spec: "+
+		"it is left alone as long as the pod is not stopped as a whole.", name)
 }
 
 // steps returns what the plan does with a container, a sentence a step.
@@ -58,17 +57,17 @@ func (d *decision) steps(ref ContainerRef) []string {
 	}
 	for _, s := range p.Reset {
 		if s.Container == ref {
-			say("has its instance %v removed: all containers of the pod restart", s.ID)
+			say("has its instance %v removed: %v", s.ID, s.Reason)
 		}
 	}
-	for _, s := range p.starts() {
+	for _, s := range p.Start {
 		if s.Container == ref {
 			say("is started as attempt %d: %v", s.Attempt, s.Reason)
 		}
 	}
 	for _, s := range p.Resize {
 		if s.Container == ref {
-			say("is resized in place: %s", s.resources())
+			say("has its %s changed in place: %v", s.resources(), s.Reason)
 		}
 	}
 	return did
@@ -78,69 +77,6 @@ func (d *decision) steps(ref ContainerRef) []string {
 func subject(ref ContainerRef) string {
 	words := ref.String()
 	return strings.ToUpper(words[:1]) + words[1:]
-}
-
-// whyLeft returns why the plan has no step for a container. It asks the rules
-// in the order in which Compute does.
-func (d *decision) whyLeft(ref ContainerRef) Reason {
-	switch {
-	case d.RestartAll && ref.Kind != EphemeralContainer:
-		return WaitsForReset
-	case d.plan.Sandbox.Create:
-		return d.whyNotInNewSandbox(ref)
-	case d.plan.KillPod:
-		return d.whyOver(ref)
-	case ref.Kind == EphemeralContainer:
-		return DoneEphemeral
-	case ref.Kind == InitContainer:
-		return d.whyInitLeft(ref)
-	case !d.initialized():
-		return WaitsForInit
-	}
-	return d.judgeRegular(ref, d.current(ref)).why
-}
-
-func (d *decision) whyNotInNewSandbox(ref ContainerRef) Reason {
-	if ref.Kind == RegularContainer && !d.rerunsInNewSandbox(ref) {
-		return DoneSucceeded
-	}
-	return WaitsForSandbox
-}
-
-// whyOver returns why a container of a pod that is stopped for good does not run:
-// its own end, or that of the pod.
-func (d *decision) whyOver(ref ContainerRef) Reason {
-	c := d.current(ref)
-	if c == nil || c.State != runtime.ContainerExited || ref.Kind == EphemeralContainer {
-		return EndsWithPod
-	}
-	if again, why := AfterExit(d.Pod, specOf(d.Pod, ref), c.ExitCode); !again {
-		return why
-	}
-	return EndsWithPod
-}
-
-// initialized reports whether the regular containers are looked at.
-func (d *decision) initialized() bool {
-	dry := decision{Input: d.Input, observation: d.observation}
-	return dry.initialize() == initDone
-}
-
-func (d *decision) whyInitLeft(ref ContainerRef) Reason {
-	reached := d.reachedInit()
-	switch {
-	case isSidecar(specOf(d.Pod, ref)) && (d.pastInit() || ref.Index <= reached):
-		v, _ := d.judgeSidecar(ref, d.inActive(ref))
-		return v.why
-	case d.pastInit():
-		return DoneInit
-	case ref.Index > reached:
-		return WaitsForInit
-	case ref.Index < reached:
-		return DoneSucceeded
-	}
-	v, _ := d.judgeInit(ref, d.inActive(ref))
-	return v.why
 }
 
 // observed says what the runtime reports of a container.
@@ -156,5 +92,5 @@ func (d *decision) observed(ref ContainerRef) string {
 			said += fmt.Sprintf(" (%s)", c.Reason)
 		}
 	}
-	return said + fmt.Sprintf("; its restart policy is %s", restartPolicy(d.Pod, specOf(d.Pod, ref)))
+	return said + fmt.Sprintf("; its restart policy is %s", restartPolicy(d.Pod, ref.Spec(d.Pod)))
 }

@@ -32,29 +32,30 @@ func (d *decision) initialize() initState {
 	}
 	reached := d.reachedInit()
 	if reached < 0 {
-		d.start(initRef(d.Pod, 0), ContainerMissing)
+		d.take(initRef(d.Pod, 0), nil, verdict{start: true, why: ContainerMissing})
 		return initWaits
 	}
 	ref := initRef(d.Pod, reached)
-	c := d.inActive(ref)
+	c := d.inSandbox(ref)
 	v, state := d.judgeInit(ref, c)
 	if state == initFailed {
+		d.take(ref, c, v)
 		return initFailed
 	}
 	d.keepSidecars(reached)
 	d.take(ref, c, v)
 	if state == initDone && reached+1 < len(all) {
-		d.start(initRef(d.Pod, reached+1), NextInit)
+		d.take(initRef(d.Pod, reached+1), nil, verdict{start: true, why: NextInit})
 		return initWaits
 	}
 	return state
 }
 
-// inActive returns the current instance of a container if it belongs to the
-// active sandbox. What an init container did in an earlier sandbox does not
+// inSandbox returns the current instance of a container if it belongs to the
+// pod's sandbox. What an init container did in an earlier sandbox does not
 // count in this one (kubernetes #140309).
-func (d *decision) inActive(ref ContainerRef) *runtime.ContainerStatus {
-	if c := d.current(ref); c != nil && c.In(d.active) {
+func (d *decision) inSandbox(ref ContainerRef) *runtime.ContainerStatus {
+	if c := d.current(ref); c != nil && c.In(d.sandbox) {
 		return c
 	}
 	return nil
@@ -66,7 +67,7 @@ func (d *decision) inActive(ref ContainerRef) *runtime.ContainerStatus {
 // shows nothing.
 func (d *decision) pastInit() bool {
 	for i := range d.Pod.Spec.Containers {
-		c := d.inActive(regularRef(d.Pod, i))
+		c := d.inSandbox(regularRef(d.Pod, i))
 		if c == nil {
 			continue
 		}
@@ -81,7 +82,7 @@ func (d *decision) pastInit() bool {
 // in this sandbox, or -1.
 func (d *decision) reachedInit() int {
 	for i := len(d.Pod.Spec.InitContainers) - 1; i >= 0; i-- {
-		if d.inActive(initRef(d.Pod, i)) != nil {
+		if d.inSandbox(initRef(d.Pod, i)) != nil {
 			return i
 		}
 	}
@@ -93,7 +94,7 @@ func (d *decision) keepSidecars(n int) {
 	for i := range n {
 		if isSidecar(&d.Pod.Spec.InitContainers[i]) {
 			ref := initRef(d.Pod, i)
-			c := d.inActive(ref)
+			c := d.inSandbox(ref)
 			v, _ := d.judgeSidecar(ref, c)
 			d.take(ref, c, v)
 		}
@@ -103,7 +104,7 @@ func (d *decision) keepSidecars(n int) {
 // judgeInit decides on an init container by its current instance, and tells
 // whether it has done its part.
 func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
-	spec := specOf(d.Pod, ref)
+	spec := ref.Spec(d.Pod)
 	if isSidecar(spec) {
 		return d.judgeSidecar(ref, c)
 	}
@@ -143,7 +144,7 @@ func (d *decision) judgeSidecar(ref ContainerRef, c *runtime.ContainerStatus) (v
 	case runtime.ContainerExited:
 		return verdict{start: true, why: ContainerExited}, initWaits
 	}
-	spec, probes := specOf(d.Pod, ref), d.Probes[c.ID]
+	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	if spec.StartupProbe != nil && probes.Startup == ProbeFailure {
 		return verdict{kill: true, start: true, why: StartupFailed}, initWaits
 	}

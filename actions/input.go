@@ -13,8 +13,9 @@ import (
 // Input is everything a decision depends on. Compute reads it and keeps
 // nothing of it but strings; it never writes to it.
 type Input struct {
-	// Pod is the pod that should be. Required. Its Status is not read, except
-	// that RestartAll is often derived from it by the caller.
+	// Pod is the pod that should be. Required. Its status is not read. A pod that
+	// is being deleted is to be stopped, not computed; should it come here all the
+	// same, no container that has ended is started again.
 	Pod *v1.Pod
 	// Status is what the runtime reports of the pod. Nil means that the runtime
 	// knows nothing of it. Containers whose names are not in Pod are ignored,
@@ -25,8 +26,9 @@ type Input struct {
 	Probes map[runtime.ContainerID]ProbeResults
 	// RestartAll asks for all containers to be stopped and removed, so that the
 	// pod starts over in its sandbox (KEP-5532). RestartAllRequested tells whether
-	// an exit code asks for it; the caller keeps it set until the plan has nothing
-	// left to reset.
+	// an exit code asks for it. Set it from then on until the plan is Quiet: all
+	// are removed then, and the next plan without it starts the pod again, with
+	// attempts counted from 0.
 	RestartAll bool
 }
 

@@ -116,7 +116,7 @@ func (m *model) createSandbox(s actions.SandboxStep) error {
 	}
 	for _, c := range m.status.Containers {
 		if c.Live() {
-			return fmt.Errorf("new sandbox while %s is %v (S7)", c.Name, c.State)
+			return fmt.Errorf("new sandbox while %s is %v", c.Name, c.State)
 		}
 	}
 	sb := runtime.SandboxStatus{ID: m.id("s"), Attempt: s.Attempt, State: runtime.SandboxReady}
@@ -136,10 +136,10 @@ func (m *model) start(s actions.StartStep) error {
 	}
 	for _, c := range m.status.Containers {
 		if c.Name == s.Container.Name && c.Live() {
-			return fmt.Errorf("start of %v while attempt %d is %v (C1)", s.Container, c.Attempt, c.State)
+			return fmt.Errorf("start of %v while attempt %d is %v", s.Container, c.Attempt, c.State)
 		}
 		if c.Name == s.Container.Name && c.Attempt >= s.Attempt {
-			return fmt.Errorf("start of %v as attempt %d after attempt %d (C2)", s.Container, s.Attempt, c.Attempt)
+			return fmt.Errorf("start of %v as attempt %d after attempt %d", s.Container, s.Attempt, c.Attempt)
 		}
 	}
 	spec := m.spec(s.Container.Name)

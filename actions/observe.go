@@ -8,8 +8,8 @@ import (
 
 // observation is what the rules ask about the pod's status again and again.
 type observation struct {
-	// active is the sandbox that the pod's containers are looked for in.
-	active *runtime.SandboxStatus
+	// sandbox is the latest one: the pod's containers are looked for in it.
+	sandbox *runtime.SandboxStatus
 	// latest are the current instances of the pod's first containers, by position.
 	latest [usualContainers]*runtime.ContainerStatus
 	// strays tells that some instance may be alive and is not where or what it
@@ -20,7 +20,7 @@ type observation struct {
 // observe looks once at everything the runtime reports. names are those of the
 // pod's containers, by position.
 func (d *decision) observe(names []string) {
-	d.active = d.Status.LatestSandbox()
+	d.sandbox = d.Status.LatestSandbox()
 	if d.Status == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (d *decision) see(at int, c *runtime.ContainerStatus) {
 		newest, other = other, c
 	}
 	d.latest[at] = newest
-	if other != nil && other.Live() || c.Live() && (c.State != runtime.ContainerRunning || !c.In(d.active)) {
+	if other != nil && other.Live() || c.Live() && (c.State != runtime.ContainerRunning || !c.In(d.sandbox)) {
 		d.strays = true
 	}
 }

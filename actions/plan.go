@@ -16,11 +16,12 @@ import "github.com/podsync/podsync/runtime"
 // is true.
 type Plan struct {
 	// KillPod asks for every container and sandbox of the pod to be stopped,
-	// known to the spec or not. KillReason says why.
+	// known to the spec or not. KillReason says why. Without Sandbox.Create the pod
+	// ends by it: see Ends.
 	KillPod    bool
 	KillReason Reason
 	// Kill are containers to stop: running ones, and those of which the runtime
-	// cannot tell. Where KillPod is set they are part of it, and only say why.
+	// cannot tell. Where KillPod is set they are part of it, and say why.
 	Kill []KillStep
 	// Clear are instances that may be, or may yet come, alive and whose place is
 	// taken by another: stop and remove them. A container is started only after
@@ -32,14 +33,13 @@ type Plan struct {
 	// Sandbox is the sandbox that the pod's containers run in.
 	Sandbox SandboxStep
 	// Start are containers to create and start: ephemeral, then init, then
-	// regular ones, each in the order of the spec. In a plan that Ends the pod
-	// these are the ephemeral ones that will never run.
+	// regular ones, each in the order of the spec.
 	Start []StartStep
 	// Resize are running containers whose resources change in place.
 	Resize []ResizeStep
 	// Release are regular containers that exist and do not run: resources held
-	// for them alone (exclusive CPUs, devices) can be given back. It is told each
-	// time, and it is no work on the runtime.
+	// for them alone (exclusive CPUs, devices) can be given back. They are listed
+	// in every plan as long as that is so, so releasing twice must do no harm.
 	Release []ContainerRef
 }
 
@@ -76,6 +76,7 @@ type ClearStep struct {
 type ResetStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
+	Reason    Reason
 	Stop      bool
 }
 
@@ -93,6 +94,7 @@ type StartStep struct {
 type ResizeStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
+	Reason    Reason
 	// CPU and Memory tell which of the two differ from the spec.
 	CPU, Memory bool
 }

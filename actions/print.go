@@ -28,27 +28,19 @@ func (p Plan) String() string {
 	if p.Sandbox.Create {
 		line("create sandbox, attempt %d: %v", p.Sandbox.Attempt, p.Sandbox.Reason)
 	}
-	for _, s := range p.starts() {
+	for _, s := range p.Start {
 		line("start %v, attempt %d: %v", s.Container, s.Attempt, s.Reason)
 	}
 	for _, s := range p.Resize {
-		line("resize %v %v: %s", s.Container, s.ID, s.resources())
+		line("resize %s of %v %v: %v", s.resources(), s.Container, s.ID, s.Reason)
 	}
 	if p.Quiet() {
 		line("nothing to do")
 	}
 	for _, ref := range p.Release {
-		line("release what is held for %v", ref)
+		line("release the resources held for %v", ref)
 	}
 	return b.String()
-}
-
-// starts are the steps of Start that are carried out.
-func (p Plan) starts() []StartStep {
-	if p.Ends() {
-		return nil
-	}
-	return p.Start
 }
 
 // String prints the step in one line.
@@ -66,15 +58,15 @@ func (s ResetStep) String() string {
 	if s.Stop {
 		verb = "stop and remove"
 	}
-	return fmt.Sprintf("%s %v %v: all containers of the pod restart", verb, s.Container, s.ID)
+	return fmt.Sprintf("%s %v %v: %v", verb, s.Container, s.ID, s.Reason)
 }
 
 func (s ResizeStep) resources() string {
 	switch {
 	case s.CPU && s.Memory:
-		return "cpu and memory changed"
+		return "cpu and memory"
 	case s.CPU:
-		return "cpu changed"
+		return "cpu"
 	}
-	return "memory changed"
+	return "memory"
 }

@@ -64,15 +64,16 @@ func checkProperties(t *testing.T, m *model) {
 		fail("computed again it is another plan:\n%v", again)
 	}
 	if plan.Sandbox.Create && !m.restartAll && len(plan.Start) == 0 {
-		fail("a new sandbox in which nothing runs (S2)")
+		fail("a new sandbox in which nothing runs")
 	}
 	if plan.Quiet() != strings.HasPrefix(plan.String(), "nothing to do\n") {
 		fail("the plan does not say whether there is something to do")
 	}
+	if plan.Ends() && len(plan.Clear)+len(plan.Start)+len(plan.Resize) > 0 {
+		fail("the pod ends, and more follows")
+	}
 	for _, c := range m.specs() {
-		if words := actions.Explain(m.input(), c.Name); !strings.Contains(words, c.Name) || strings.Contains(words, actions.ReasonNone.String()) {
-			fail("explained as %q", words)
-		}
+		checkWords(m.input(), plan, c.Name, fail)
 	}
 	if !reflect.DeepEqual(pod, m.pod) || !reflect.DeepEqual(status, m.status) {
 		fail("the input was written to")
@@ -83,6 +84,47 @@ func checkProperties(t *testing.T, m *model) {
 	bound := 10 + 2*len(m.pod.Spec.InitContainers)
 	if _, err := m.run(bound, nil); err != nil {
 		fail("%v", err)
+	}
+}
+
+// checkWords checks that what is said of a container is what the plan has for it.
+func checkWords(in actions.Input, plan actions.Plan, name string, fail func(string, ...any)) {
+	why, ok := actions.Why(in, name)
+	if !ok || why == actions.ReasonNone {
+		fail("nobody knows why %s is touched or left", name)
+	}
+	touched, started := false, false
+	for _, s := range plan.Start {
+		if s.Container.Name == name {
+			touched, started = true, true
+			if s.Reason != why {
+				fail("%s is started because %v, and asked why it is because %v", name, s.Reason, why)
+			}
+		}
+	}
+	for _, s := range plan.Kill {
+		if s.Container.Name == name {
+			touched = true
+			if s.Restart != started || s.Reason != why {
+				fail("%s is killed because %v, to start again: %v; started: %v, because %v", name, s.Reason, s.Restart, started, why)
+			}
+		}
+	}
+	for _, s := range plan.Clear {
+		touched = touched || s.Container.Name == name
+	}
+	for _, s := range plan.Reset {
+		touched = touched || s.Container.Name == name
+	}
+	for _, s := range plan.Resize {
+		touched = touched || s.Container.Name == name
+	}
+	if c := in.Status.Latest(name); plan.KillPod && c != nil && c.Live() {
+		touched = true
+	}
+	words := actions.Explain(in, name)
+	if strings.Contains(words, "is left alone") == touched || !strings.Contains(words, name) || strings.Contains(words, "is started") != started {
+		fail("touched: %v, and explained as %q", touched, words)
 	}
 }
 

@@ -28,16 +28,21 @@ const (
 	ContainerExited       // it has ended, and its restart policy asks for another run
 	ContainerExitRule     // it has ended, and a restart rule for the exit code asks for another run (KEP-5307)
 	ContainerOfOldSandbox // it belongs to a sandbox the pod no longer has
-	StartsOver            // the pod starts over in a new sandbox
+	StartsInSandbox       // the pod starts in a new sandbox, from its first container
 	NextInit              // the init container before it has done its part
 	Superseded            // a newer instance has taken its place
 
 	// Why a running container is stopped.
 
-	SpecChanged    // it was made from another name or image than its spec has now
+	SpecChanged    // it was made from another image than its spec has now
 	LivenessFailed // its liveness probe failed
 	StartupFailed  // its startup probe failed
 	ResizeRestart  // its resources changed, and its resize policy asks for a restart (KEP-1287)
+	AllRestart     // all containers of the pod restart (KEP-5532)
+
+	// Why a running container is resized in place.
+
+	ResourcesChanged // its resources changed, and its resize policy asks for no restart (KEP-1287)
 
 	// Why a container is left alone.
 
@@ -45,11 +50,12 @@ const (
 	StillStarting   // it is a sidecar whose startup probe has yet to pass
 	DoneSucceeded   // it ended with exit code 0 and is not to run again
 	DoneFailed      // it ended with another exit code and is not to run again
-	PodDeleted      // the pod is being deleted, so nothing is started in it
+	PodDeleted      // it has ended or was never started, and the pod is being deleted
 	DoneInit        // it is an init container of a pod past initialization
+	InitPassed      // it is an init container, and one after it has been started
 	DoneEphemeral   // it is an ephemeral container, and those run once
 	WaitsForInit    // an init container has to do its part first
-	WaitsForSandbox // the new sandbox's init containers come first
+	WaitsForSandbox // the pod gets a new sandbox first
 	WaitsForReset   // all containers of the pod are removed first
 	EndsWithPod     // the pod is stopped for good
 
@@ -80,14 +86,17 @@ func (r Reason) String() string {
 		ContainerExited:       "it has ended and its restart policy asks for another run",
 		ContainerExitRule:     "it has ended and a restart rule for its exit code asks for another run",
 		ContainerOfOldSandbox: "it belongs to a sandbox the pod no longer has",
-		StartsOver:            "the pod starts over in a new sandbox",
+		StartsInSandbox:       "the pod starts in a new sandbox",
 		NextInit:              "the init container before it has done its part",
 		Superseded:            "a newer instance has taken its place",
 
-		SpecChanged:    "its name or image changed",
+		SpecChanged:    "its image changed",
 		LivenessFailed: "its liveness probe failed",
 		StartupFailed:  "its startup probe failed",
 		ResizeRestart:  "its resources changed and its resize policy asks for a restart",
+		AllRestart:     "all containers of the pod restart",
+
+		ResourcesChanged: "its resources changed",
 
 		StillRunning:    "it runs as it should",
 		StillStarting:   "its startup probe has yet to pass",
@@ -95,9 +104,10 @@ func (r Reason) String() string {
 		DoneFailed:      "it failed and is not to run again",
 		PodDeleted:      "the pod is being deleted",
 		DoneInit:        "initialization is over",
+		InitPassed:      "a later init container has been started, so it has done its part",
 		DoneEphemeral:   "an ephemeral container runs once",
 		WaitsForInit:    "an init container has to do its part first",
-		WaitsForSandbox: "the init containers come first in the new sandbox",
+		WaitsForSandbox: "the pod gets a new sandbox first",
 		WaitsForReset:   "all containers of the pod are removed first",
 		EndsWithPod:     "the pod is stopped for good",
 	}[r]

@@ -10,9 +10,12 @@ import (
 // ephemeral container runs once, whatever became of it.
 func (d *decision) startEphemeral() {
 	for i := range d.Pod.Spec.EphemeralContainers {
-		if ref := ephemeralRef(d.Pod, i); d.current(ref) == nil {
-			d.start(ref, ContainerMissing)
+		ref := ephemeralRef(d.Pod, i)
+		v := verdict{why: DoneEphemeral}
+		if d.current(ref) == nil {
+			v = verdict{start: true, why: ContainerMissing}
 		}
+		d.take(ref, nil, v)
 	}
 }
 
@@ -37,7 +40,7 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 	switch {
 	case c == nil:
 		return d.startUnlessDeleted(ContainerMissing)
-	case c.Live() && !c.In(d.active):
+	case c.Live() && !c.In(d.sandbox):
 		return d.startUnlessDeleted(ContainerOfOldSandbox)
 	}
 	switch c.State {
@@ -50,7 +53,7 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 		v.kill = v.start
 		return v
 	}
-	again, why := AfterExit(d.Pod, specOf(d.Pod, ref), c.ExitCode)
+	again, why := AfterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode)
 	return verdict{start: again, why: why}
 }
 
@@ -65,7 +68,7 @@ func (d *decision) startUnlessDeleted(why Reason) verdict {
 // runs again whatever its restart policy says, because it has not run yet as it
 // is now.
 func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) verdict {
-	spec, probes := specOf(d.Pod, ref), d.Probes[c.ID]
+	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	switch {
 	case runtime.HashContainer(spec) != c.SpecHash:
 		return verdict{kill: true, start: true, why: SpecChanged}

@@ -19,7 +19,7 @@ func RestartAllRequested(pod *v1.Pod, status *runtime.PodStatus) (by ContainerRe
 		if last == nil || last.State != runtime.ContainerExited {
 			continue
 		}
-		rule := matchingRule(specOf(pod, ref), last.ExitCode)
+		rule := matchingRule(ref.Spec(pod), last.ExitCode)
 		if rule != nil && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
 			return ref, true
 		}
@@ -49,7 +49,7 @@ func (d *decision) reset(ref ContainerRef) {
 	}
 	for i := range d.Status.Containers {
 		if c := &d.Status.Containers[i]; c.Name == ref.Name {
-			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, c.Live()})
+			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, AllRestart, c.Live()})
 		}
 	}
 }

@@ -60,15 +60,23 @@ func (d *decision) replaceSandbox() {
 		return
 	}
 	d.plan.Sandbox.Create = true
+	if d.nothingThere() {
+		d.plan.KillPod, d.plan.KillReason = false, ReasonNone
+	}
 	if len(d.Pod.Spec.InitContainers) > 0 {
-		d.start(initRef(d.Pod, 0), StartsOver)
+		d.take(initRef(d.Pod, 0), nil, verdict{start: true, why: StartsInSandbox})
 		return
 	}
 	for i := range d.Pod.Spec.Containers {
 		if d.rerunsInNewSandbox(regularRef(d.Pod, i)) {
-			d.start(regularRef(d.Pod, i), StartsOver)
+			d.take(regularRef(d.Pod, i), nil, verdict{start: true, why: StartsInSandbox})
 		}
 	}
+}
+
+// nothingThere reports whether the runtime has nothing of the pod to stop.
+func (d *decision) nothingThere() bool {
+	return d.Status == nil || len(d.Status.Sandboxes) == 0 && len(d.Status.Containers) == 0
 }
 
 // ranItsOnce reports whether the pod has had the one run that the pod's restart
@@ -102,5 +110,5 @@ func (d *decision) anyToRerun() bool {
 func (d *decision) rerunsInNewSandbox(ref ContainerRef) bool {
 	c := d.current(ref)
 	succeeded := c != nil && c.State == runtime.ContainerExited && c.ExitCode == 0
-	return !succeeded || restartPolicy(d.Pod, specOf(d.Pod, ref)) != v1.RestartPolicyOnFailure
+	return !succeeded || restartPolicy(d.Pod, ref.Spec(d.Pod)) != v1.RestartPolicyOnFailure
 }

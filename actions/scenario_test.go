@@ -64,7 +64,7 @@ func tell(told string) (string, error) {
 		switch {
 		case event:
 			b.WriteString(line + "\n")
-			seen, err := s.happen(strings.Fields(words))
+			seen, err := s.happen(append(strings.Fields(words), "", "", ""))
 			if err != nil {
 				return "", fmt.Errorf("line %d, %q: %w", n, line, err)
 			}
@@ -88,7 +88,7 @@ func (s *story) happen(words []string) (seen string, err error) {
 	}
 	switch words[0] {
 	case "pod":
-		return "", s.begin(words[1:])
+		return "", s.begin(slices.DeleteFunc(words[1:], func(word string) bool { return word == "" }))
 	case "plan":
 		return actions.Compute(s.input()).String(), nil
 	case "carry-out":
@@ -185,7 +185,11 @@ func specOf(text string) (v1.Container, error) {
 			policy := v1.ContainerRestartPolicy(value)
 			c.RestartPolicy = &policy
 		case "restartOn", "restartAllOn":
-			c.RestartPolicyRules = append(c.RestartPolicyRules, rule(key, value))
+			code, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				return c, err
+			}
+			c.RestartPolicyRules = append(c.RestartPolicyRules, rule(key, int32(code)))
 		case "cpu":
 			c.Resources.Limits = v1.ResourceList{v1.ResourceCPU: resource.MustParse(value)}
 		case "cpuRestarts":
@@ -197,14 +201,13 @@ func specOf(text string) (v1.Container, error) {
 	return c, nil
 }
 
-func rule(key, code string) v1.ContainerRestartRule {
+func rule(key string, code int32) v1.ContainerRestartRule {
 	action := v1.ContainerRestartRuleActionRestart
 	if key == "restartAllOn" {
 		action = v1.ContainerRestartRuleActionRestartAllContainers
 	}
-	n, _ := strconv.Atoi(code)
 	return v1.ContainerRestartRule{Action: action, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{
-		Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{int32(n)},
+		Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{code},
 	}}
 }
 
@@ -257,7 +260,7 @@ func (s *story) container(words []string) error {
 	switch words[0] {
 	case "exits":
 		code, err := strconv.Atoi(words[2])
-		c.State, c.ExitCode, c.Reason = runtime.ContainerExited, int32(code), strings.Join(words[3:], " ")
+		c.State, c.ExitCode, c.Reason = runtime.ContainerExited, int32(code), strings.TrimSpace(strings.Join(words[3:], " "))
 		return err
 	case "is-only-created":
 		c.State = runtime.ContainerCreated

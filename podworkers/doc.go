@@ -37,8 +37,9 @@
 //     nothing runs, begins as terminated: it was stopped by an earlier agent.
 //   - A pod that only the runtime knows has SyncTerminatingRuntimePod in place of
 //     SyncTerminatingPod, and is forgotten right after it.
-//   - A static pod that is to stop before its turn to start came is finished at
-//     once.
+//   - A static pod that is to stop before it was started is finished at once,
+//     also if the runtime has something of its UID: that is then up to whoever
+//     compares the runtime with what is known.
 //
 // A pod whose UID is given to a new pod (Create while it stops or after) is
 // forgotten once it has finished, and the new pod begins with the next update.
@@ -50,8 +51,9 @@
 //     never lost by that.
 //   - Once terminating, a pod has no SyncPod any more.
 //   - The time a pod has to stop only gets shorter, and its deadline earlier.
-//   - Each stop request is answered exactly once, in Effects.Stopped: not before
-//     the pod has stopped or can no longer start, and not after it is forgotten.
+//   - Each stop request is answered exactly once, in Effects.Stopped: when the pod
+//     has stopped, can no longer start, or is forgotten. One that comes with news
+//     that does not make the pod stop is answered at once.
 //   - Of the static pods with one full name, one at a time has work, in the order
 //     in which they were first heard of.
 //   - The outcome of work that was abandoned, or whose pod was forgotten, changes

@@ -62,7 +62,7 @@ func (s *Set) RuntimeShouldBeRemoved(uid types.UID) bool {
 
 // ContentShouldBeRemoved reports whether what the pod wrote on the node, its
 // volumes and logs, may be removed: it has stopped and was deleted, or it was
-// evicted.
+// evicted and is stopping.
 func (s *Set) ContentShouldBeRemoved(uid types.UID) bool {
 	p, known := s.pods[uid]
 	if !known {

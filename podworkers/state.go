@@ -96,6 +96,7 @@ func (s state) update(u Update, isNew bool, now time.Time) (state, Effects) {
 	if u.Pod == nil {
 		u.Pod = s.definition()
 	}
+	u.Status = nil // has been asked, and is not to be kept for the pod's life
 	e := Effects{Work: s.inFlight == 0}
 	if s.phase != Terminating {
 		e.Stopped = stopped(u.Stop).Stopped

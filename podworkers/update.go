@@ -69,8 +69,8 @@ type StopRequest struct {
 	// ID is handed back in Effects.Stopped when the pod has stopped, exactly once.
 	// Zero asks for no answer.
 	ID StopID
-	// Evict tells that the pod is evicted: what it wrote may be removed once it is
-	// stopped, even while its source still wants it.
+	// Evict tells that the pod is evicted: what it wrote may be removed, even while
+	// its source still wants it. It counts in the request that makes the pod stop.
 	Evict bool
 	// GracePeriodSeconds is the time the pod has to stop, nil for the pod's own.
 	// It can only shorten the time the pod was given before.
@@ -135,19 +135,19 @@ type Revision uint64
 type Outcome uint8
 
 const (
+	// Failed: the work is to be done again.
+	Failed Outcome = iota
 	// Succeeded: the work is done.
-	Succeeded Outcome = iota
+	Succeeded
 	// SucceededTerminal: SyncPod found that the pod is over and is to be stopped.
 	// After other work it is the same as Succeeded.
 	SucceededTerminal
-	// Failed: the work is to be done again.
-	Failed
 )
 
 // Effects are what follows from a change, for whoever owns the goroutines. The
 // zero Effects ask for nothing.
 type Effects struct {
-	// Work: the pod has work; call Next.
+	// Work: the pod may have work; call Next.
 	Work bool
 	// Retry: the work failed and no news is waiting; call Again after a while.
 	Retry bool
@@ -155,6 +155,6 @@ type Effects struct {
 	Interrupt bool
 	// Stopped are the requests that are done.
 	Stopped []StopID
-	// Successors are other pods that this one held up and that have work now.
+	// Successors are other pods that this one held up; call Next for them.
 	Successors []types.UID
 }

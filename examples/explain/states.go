@@ -17,7 +17,7 @@ type state struct {
 // states are the situations shown, in the order of a pod's life.
 var states = []state{
 	{"new", "the runtime knows nothing of the pod", func(n *node) { n.status = nil }},
-	{"initializing", "its first container has just been started", func(n *node) {
+	{"starting", "its first container has just been started", func(n *node) {
 		n.status.Containers = n.status.Containers[:1]
 		n.first().State = runtime.ContainerRunning
 	}},

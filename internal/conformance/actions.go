@@ -27,7 +27,7 @@ func checkActions(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("actions case %s: %w", c.Name, err)
 	}
-	got := kubeletForm(actions.Compute(in))
+	got := kubeletForm(in, actions.Compute(in))
 	o := outcome{name: c.Name, diff: sideBySide(compareActions(c.Want, got))}
 	if o.diff != "" && sideBySide(compareActions(c.Want, withoutS3(in, got))) == "" {
 		o.deviation, o.diff = neverRan, ""
@@ -64,9 +64,9 @@ func compareActions(want, got record.ActionsWant) []row {
 
 // kubeletForm says a plan in the kubelet's words. What a plan holds beyond them
 // (Clear, Release, Resize) has no counterpart there.
-func kubeletForm(p actions.Plan) record.ActionsWant {
+func kubeletForm(in actions.Input, p actions.Plan) record.ActionsWant {
 	form := record.ActionsWant{
-		KillPod:       p.KillPod,
+		KillPod:       p.KillPod || p.Sandbox.Create, // the kubelet kills before it creates, even if nothing is there
 		CreateSandbox: p.Sandbox.Create,
 		SandboxID:     p.Sandbox.ID,
 		Attempt:       p.Sandbox.Attempt,
@@ -84,6 +84,9 @@ func kubeletForm(p actions.Plan) record.ActionsWant {
 			form.ContainersToStart = append(form.ContainersToStart, s.Container.Index)
 		}
 	}
+	if p.Ends() {
+		form.EphemeralContainersToStart = neverSeen(in, p)
+	}
 	for _, s := range p.Kill {
 		form.ContainersToKill = append(form.ContainersToKill, record.ContainerAction{
 			ID: s.ID.ID, Name: s.Container.Name, Reason: kubeletKillReason(s.Reason),
@@ -98,6 +101,20 @@ func kubeletForm(p actions.Plan) record.ActionsWant {
 		form.ContainersToReset = append(form.ContainersToReset, reset)
 	}
 	return form
+}
+
+// neverSeen are the ephemeral containers without a record. The kubelet lists them
+// before it finds that the pod is over, and then carries nothing of its list out.
+func neverSeen(in actions.Input, p actions.Plan) (indexes []int) {
+	if p.Sandbox.Reason != actions.ReasonNone {
+		return nil
+	}
+	for i := range in.Pod.Spec.EphemeralContainers {
+		if in.Status.Latest(in.Pod.Spec.EphemeralContainers[i].Name) == nil {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
 }
 
 func kubeletKillReason(r actions.Reason) string {
