@@ -41,6 +41,7 @@ func TestHashContainerEqualsTheDumpForm(t *testing.T) {
 		c := &v1.Container{Name: "c", Image: image}
 		text := `{"image":` + jsonString(t, image) + `,"name":"c"}`
 		slow := fnv.New32a()
+		//lint:ignore SA1019 it is the one that kubelets hash with
 		fmt.Fprintf(slow, "%v", dump.ForHash([]byte(text)))
 		if got, want := HashContainer(c), uint64(slow.Sum32()); got != want {
 			t.Errorf("image %q: hash %x, want %x", image, got, want)

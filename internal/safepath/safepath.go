@@ -38,7 +38,7 @@ func Relative(field, s string) error {
 	}
 	for element := range strings.SplitSeq(s, "/") {
 		if element == ".." {
-			return fmt.Errorf("%s %q contains ..", field, s)
+			return fmt.Errorf("%s %q has .. as an element", field, s)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 // credential that worked.
 func (m *Manager) pull(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
 	key := retryKey{req.PodUID, ref.Pull, fingerprintOf(credentials...)}
-	if cause, at, wait := m.retries.check(key, time.Now()); wait {
+	if at, wait, cause := m.retries.check(key, time.Now()); wait {
 		return Credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
 	}
 	if req.OnPull != nil {

@@ -34,13 +34,13 @@ func newRetries(first, longest time.Duration) (*retries, error) {
 	return &retries{backoff: b, causes: map[retryKey]error{}}, nil
 }
 
-// check returns the last failure's cause and when the next pull may begin, if
-// that is after now.
-func (r *retries) check(key retryKey, now time.Time) (cause error, until time.Time, wait bool) {
+// check returns when the next pull may begin, if that is after now, and the last
+// failure's cause.
+func (r *retries) check(key retryKey, now time.Time) (until time.Time, wait bool, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until, wait = r.backoff.Check(key, now)
-	return r.causes[key], until, wait
+	return until, wait, r.causes[key]
 }
 
 // failed notes a failure and returns when the next pull may begin. It drops what

@@ -64,7 +64,8 @@ func (in *Input) security(c *v1.Container) (*runtimeapi.LinuxContainerSecurityCo
 		ReadonlyPaths:            readonly,
 		Seccomp:                  seccomp,
 		Apparmor:                 appArmor.profile,
-		ApparmorProfile:          appArmor.name,
+		//lint:ignore SA1019 a kubelet still sets it, for runtimes that know no other
+		ApparmorProfile: appArmor.name,
 	}, nil
 }
 

@@ -96,10 +96,12 @@ func appArmorText(c *runtimeapi.ContainerConfig, err error) string {
 		return "error"
 	}
 	security := c.Linux.SecurityContext
+	//lint:ignore SA1019 set for runtimes that know no other
+	name := security.ApparmorProfile
 	if security.Apparmor == nil {
-		return "- " + security.ApparmorProfile
+		return "- " + name
 	}
-	return security.Apparmor.ProfileType.String() + " " + security.ApparmorProfile
+	return security.Apparmor.ProfileType.String() + " " + name
 }
 
 func TestTargetContainer(t *testing.T) {

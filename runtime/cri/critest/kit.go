@@ -2,9 +2,9 @@ package critest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,13 +98,11 @@ type bench struct {
 	dir string
 }
 
-var benches atomic.Int64
-
 func newBench(t testing.TB, r rule, kit Kit, conn *grpc.ClientConn) *bench {
 	b := &bench{
 		TB: t, rule: r, kit: kit,
 		rt: runtimeapi.NewRuntimeServiceClient(conn), img: runtimeapi.NewImageServiceClient(conn),
-		uid: fmt.Sprintf("%s-%d-%d", r.name, os.Getpid(), benches.Add(1)),
+		uid: r.name + "-" + rand.Text(),
 	}
 	var err error
 	if b.dir, err = os.MkdirTemp(kit.Dir, "critest-"); err != nil {

@@ -1,0 +1,190 @@
+package architecture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A room says what a package of ours may import of ours. The entry for a package
+// itself counts before one for a tree, and the nearer tree before the wider.
+type room struct {
+	path    string
+	imports []string
+	because string
+}
+
+var rooms = []room{
+	{".", nil, "the root package is documentation"},
+	{"runtime", nil, "everything else is said in its words, so it stands on nothing of ours"},
+	{"backoff", nil, "keys and time are arguments: it serves without pods"},
+	{"actions", []string{"runtime"}, "a decision is made from what a runtime reported, and knows nothing that carries it out"},
+	{"podworkers", []string{"runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
+
+	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
+	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
+	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
+	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: who looks is not its business"},
+	{"runtime/gc", []string{"internal/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
+
+	{"sandbox", []string{"internal/linux", "internal/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
+	{"syncpod/container", []string{"internal/linux", "internal/safepath", "runtime", "syncpod/container/env"}, "a container's config is built, not carried out: it serves without the transaction"},
+	{"syncpod/container/env", nil, "an environment is resolved from a pod and its sources alone"},
+	{"syncpod/podspec", []string{"runtime"}, "defaults and validation concern a pod before anything is done for it"},
+	{"syncpod/apistatus", []string{"runtime", "syncpod/podspec"}, "a status is made from what was observed, not by asking those who act"},
+	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
+	{"syncpod/probe", []string{"runtime", "runtime/cri"}, "a probe reports a result; what follows from it is decided in actions"},
+	{"syncpod/volume", []string{"internal/safepath", "runtime"}, "volumes are files of the node and need no runtime"},
+	{"syncpod", []string{
+		"actions", "backoff", "internal/linux", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/podspec", "syncpod/probe", "syncpod/volume",
+	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
+	{"syncpod/loop", []string{
+		"actions", "backoff", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/podspec", "syncpod/probe", "syncpod/volume",
+	}, "the loop is on top of all the others, and never on a fake runtime"},
+
+	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
+	{"internal/safepath", nil, "it judges paths, for anyone"},
+	{"internal/architecture", nil, "it reads the module from outside"},
+	{"internal/conformance/...", []string{"..."}, "it compares whatever decides"},
+	{"internal/simulation/...", []string{"..."}, "it runs whatever decides"},
+	{"internal/e2e/...", []string{"..."}, "it runs the library as a whole"},
+	{"examples/...", []string{"..."}, "an example may show anything"},
+}
+
+// A ban says which packages from elsewhere, or of ours, some packages of ours
+// must not import.
+type ban struct {
+	in, except []string // packages of ours
+	forbids    []string
+	throughout bool // in all that they depend on, not only in their own files
+	because    string
+}
+
+// library is what an embedder's program is built from.
+var library = []string{".", "actions/...", "backoff/...", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+
+var bans = []ban{
+	{
+		in: []string{"..."}, throughout: true,
+		forbids: []string{
+			"k8s.io/client-go/...", "k8s.io/kubernetes/...", "k8s.io/kubelet/...", "k8s.io/apiserver/...", "k8s.io/component-base/...",
+		},
+		because: "an embedder chooses its own client and version of Kubernetes; small interfaces here are met by client-go's types as they are",
+	},
+	{
+		in: []string{"actions/...", "backoff/...", "podworkers/...", "runtime"}, throughout: true,
+		forbids: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/..."},
+		because: "what decides can be run, printed and tested with no runtime within reach",
+	},
+	{
+		in: []string{"backoff/..."}, throughout: true,
+		forbids: []string{"k8s.io/...", "sigs.k8s.io/...", "google.golang.org/...", "golang.org/x/...", "github.com/..."},
+		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
+	},
+	{
+		in:      []string{"actions/...", "backoff/...", "podworkers/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/linux", "internal/safepath"},
+		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
+		because: "decisions and configs are values: making one neither calls nor logs",
+	},
+	{
+		in:      append([]string{"internal/linux", "internal/safepath"}, library...),
+		forbids: []string{"k8s.io/klog/...", "log/..."},
+		because: "log lines go to the logr.Logger that the embedder passes in; these write to one the whole process shares",
+	},
+	{
+		in:      append([]string{"internal/linux", "internal/safepath"}, library...),
+		forbids: []string{"flag", "expvar", "net/http/pprof", "os/signal", "github.com/spf13/...", "github.com/prometheus/...", "go.opentelemetry.io/...", "go.uber.org/..."},
+		because: "a library reads no flag, takes no signal and registers nothing with the process",
+	},
+	{
+		in: append([]string{"internal/linux", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
+		forbids: []string{"testing/...", module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
+		because: "an agent's binary carries no test code",
+	},
+}
+
+// ownImports returns what breaks the table of rooms.
+func ownImports(g graph, rooms []room) []string {
+	var broken []string
+	for _, path := range g.own() {
+		r := roomOf(rooms, short(path))
+		if r == nil {
+			broken = append(broken, fmt.Sprintf("%s has no entry in the table of rooms: say what it may import and why", short(path)))
+			continue
+		}
+		for _, imported := range g[path].Imports {
+			if strings.HasPrefix(imported, module) && !matchAny(r.imports, short(imported)) {
+				broken = append(broken, fmt.Sprintf("%s must not import %s: %s", short(path), short(imported), r.because))
+			}
+		}
+	}
+	return broken
+}
+
+// roomOf returns the entry for a path itself, else the nearest one for its tree.
+func roomOf(rooms []room, path string) *room {
+	var best *room
+	for i := range rooms {
+		r := &rooms[i]
+		if r.path == path {
+			return r
+		}
+		if match(r.path, path) && (best == nil || len(r.path) > len(best.path)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// banned returns what breaks the bans, with the way to it.
+func banned(g graph, bans []ban) []string {
+	var broken []string
+	for _, b := range bans {
+		for _, path := range g.own() {
+			if !matchAny(b.in, short(path)) || matchAny(b.except, short(path)) {
+				continue
+			}
+			for _, way := range b.ways(g, path) {
+				broken = append(broken, fmt.Sprintf("%s must not import %s: %s", short(path), strings.Join(way[1:], " -> "), b.because))
+			}
+		}
+	}
+	return broken
+}
+
+// ways returns one chain for each forbidden pattern that a package reaches.
+func (b *ban) ways(g graph, path string) [][]string {
+	if !b.throughout {
+		g = graph{path: g[path]}
+	}
+	var ways [][]string
+	for _, pattern := range b.forbids {
+		if way := g.chain(path, []string{pattern}); way != nil {
+			ways = append(ways, way)
+		}
+	}
+	return ways
+}
+
+func TestImports(t *testing.T) {
+	g := moduleGraph(t)
+	for _, b := range slices.Concat(ownImports(g, rooms), banned(g, bans)) {
+		t.Error(b)
+	}
+}
+
+func TestEveryRuleHasItsReason(t *testing.T) {
+	for _, r := range rooms {
+		if r.because == "" {
+			t.Errorf("room %s has no reason", r.path)
+		}
+	}
+	for _, b := range bans {
+		if b.because == "" || len(b.in) == 0 || len(b.forbids) == 0 {
+			t.Errorf("the ban of %v in %v for %q is not complete", b.forbids, b.in, b.because)
+		}
+	}
+}
