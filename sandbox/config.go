@@ -46,7 +46,8 @@ type Input struct {
 	// LogsRoot is the directory of the logs of all pods, "" means DefaultLogsRoot.
 	LogsRoot string
 	// UserNamespace maps the IDs of a pod with spec.hostUsers false (KEP-127) and
-	// is then required. It is not used for other pods.
+	// is then required. It is not used for other pods, nor for one without a
+	// security context, whose namespaces are not described.
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64

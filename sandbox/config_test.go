@@ -26,7 +26,7 @@ func mustConfig(t *testing.T, in sandbox.Input) *runtimeapi.PodSandboxConfig {
 }
 
 func TestConfigErrorsNameTheField(t *testing.T) {
-	userns := named("p", v1.PodSpec{HostUsers: ptr(false)})
+	userns := named("p", v1.PodSpec{HostUsers: ptr(false), SecurityContext: &v1.PodSecurityContext{}})
 	policy := named("p", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{SupplementalGroupsPolicy: ptr(v1.SupplementalGroupsPolicy("x"))}})
 	fqdn := named("p", v1.PodSpec{SetHostnameAsFQDN: ptr(true)})
 	for _, tc := range []struct {
@@ -138,9 +138,10 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A kubelet describes neither users nor namespaces without a security context.
+// A kubelet describes neither users nor namespaces without a security context,
+// and so asks for none of what they would need.
 func TestPodWithoutSecurityContext(t *testing.T) {
-	pod := named("p", v1.PodSpec{HostNetwork: true})
+	pod := named("p", v1.PodSpec{HostNetwork: true, HostUsers: ptr(false)})
 	got := mustConfig(t, sandbox.Input{Pod: pod, ExtraGroups: []int64{1}}).Linux.SecurityContext
 	want := &runtimeapi.LinuxSandboxSecurityContext{Seccomp: &runtimeapi.SecurityProfile{}}
 	if !proto.Equal(got, want) {

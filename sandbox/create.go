@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +30,8 @@ type Created struct {
 // When Create fails, what it had begun is removed, in a context of its own, since
 // the usual reason to fail is that the given one has ended. Where the answer
 // leaves open what happened (the time ran out, the runtime went away, the name is
-// reserved: containerd #9947, cri-o #7010), Create looks at what is there:
+// reserved: containerd #9947, cri-o #7010), the attempt is in doubt, and Create
+// looks at what is there:
 //
 //   - the sandbox is there and ready: it is adopted, or removed if ctx has ended;
 //   - it is there and not ready: it is removed;
@@ -39,26 +41,27 @@ type Created struct {
 //     when that was in vain RunnerConfig.ReservedTries times, refused or without
 //     an answer, is the attempt given up.
 //
-// A pod that is ended while an attempt is in doubt may still get that sandbox: as
-// with anything that comes up late, whoever looks at all pods of the runtime stops
-// it.
+// Only sandboxes of the attempt asked for and of those in doubt are looked at. Of
+// several that are ready the highest attempt is adopted, and the others are
+// removed; one that cannot be does not keep the ready one from being adopted. An
+// attempt in doubt that is lower than the one in config is never adopted: a ready
+// sandbox of it is removed, and another is the pod's history and stays.
+//
+// An attempt that was given up stays in doubt when another has become the pod's
+// sandbox, and may come up beside it: see [Runner.Settle].
 //
 // Errors of the runtime have a class of package cri. Try again after a pause.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
 	if err := validate(config); err != nil {
 		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
 	}
-	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler}
-	a := r.begin(c.pod, config.Metadata.Attempt)
-	c.attempt, c.since, c.inDoubt = a.next, a.next, a.doubt
-	if a.doubt {
-		c.since = a.since
-	}
+	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler, lowest: config.Metadata.Attempt}
+	c.attempt = r.begin(c.pod, c.lowest)
+	c.inDoubt = r.doubts(c.pod)[c.attempt]
 	created, err := c.run(ctx, config)
 	if err != nil {
 		return Created{}, fmt.Errorf("sandbox of pod %s/%s, attempt %d: %w", config.Metadata.Namespace, config.Metadata.Name, c.attempt, err)
 	}
-	r.made(c.pod, created.Attempt)
 	return created, nil
 }
 
@@ -79,15 +82,15 @@ type creation struct {
 	*Runner
 	pod     types.UID
 	handler string
+	lowest  uint32 // the attempt the caller wants at least
 	attempt uint32 // to make
-	since   uint32 // the first that may have become a sandbox unnoticed
-	inDoubt bool   // whether there is one from an earlier Create
+	inDoubt bool   // whether an earlier Create has asked for it
 }
 
 func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
-	if c.inDoubt {
+	if c.Doubtful(c.pod) {
 		if found, err := c.settle(ctx); err != nil || found != nil {
-			return adopted(found), err
+			return c.adopted(found), err
 		}
 	}
 	if dir := config.GetLogDirectory(); dir != "" {
@@ -101,10 +104,10 @@ func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 		return c.afterDoubt(ctx, err)
 	case err != nil:
 		return Created{}, errors.Join(err, c.undo(ctx))
-	case c.inDoubt:
-		// What was in doubt may have come up while this one was made.
-		c.logError(c.removeListed(ctx, func(s *runtimeapi.PodSandbox) bool { return s.GetId() != id && ready(s) }), "sandboxes of lost attempts remain")
 	}
+	c.made(c.pod, c.attempt)
+	// What was in doubt may have come up while this one was made.
+	c.logError(c.Settle(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
 
@@ -133,7 +136,7 @@ func (c *creation) afterDoubt(ctx context.Context, cause error) (Created, error)
 	case err != nil:
 		return Created{}, errors.Join(cause, err)
 	case found != nil:
-		return adopted(found), nil
+		return c.adopted(found), nil
 	case (c.inDoubt || nameTaken(cause)) && c.refused(c.pod, c.attempt):
 		c.config.Log.Info("sandbox name stays taken with nothing listed, going on to the next attempt", "podUID", c.pod, "attempt", c.attempt)
 	}
@@ -144,89 +147,76 @@ func nameTaken(err error) bool {
 	return errors.Is(err, cri.ErrNameReserved) || errors.Is(err, cri.ErrAlreadyExists)
 }
 
-func adopted(s *runtimeapi.PodSandbox) Created {
+// adopted notes that a sandbox that was found is the pod's. There is none if s is
+// nil.
+func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
 	if s == nil {
 		return Created{}
 	}
-	return Created{ID: s.GetId(), Attempt: s.GetMetadata().GetAttempt(), Adopted: true}
+	attempt := s.GetMetadata().GetAttempt()
+	c.config.Log.Info("adopting the sandbox of a lost attempt", "podUID", c.pod, "sandboxID", s.GetId(), "attempt", attempt)
+	c.made(c.pod, attempt)
+	return Created{ID: s.GetId(), Attempt: attempt, Adopted: true}
 }
 
-// settle ends a doubt with what is listed: it returns the ready sandbox to adopt,
+// settle ends doubts with what is listed: it returns the ready sandbox to adopt,
 // nil if there is none, and removes all others that can have come from attempts
 // in doubt.
 func (c *creation) settle(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
-	listed, err := c.list(ctx)
+	listed, err := c.listed(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var adopt *runtimeapi.PodSandbox
-	for _, s := range listed {
-		if ready(s) && s.GetRuntimeHandler() == c.handler && (adopt == nil || s.GetMetadata().GetAttempt() > adopt.GetMetadata().GetAttempt()) {
-			adopt = s
-		}
-	}
-	for _, s := range listed {
-		if s == adopt {
-			continue
-		}
-		c.config.Log.Info("removing the sandbox of a lost attempt", "podUID", c.pod, "sandboxID", s.GetId(), "attempt", s.GetMetadata().GetAttempt())
-		if err := c.Remove(ctx, s.GetId()); err != nil {
-			return nil, err
-		}
-	}
+	adopt := c.best(listed)
+	err = c.clear(ctx, listed, adopt.GetId(), c.lowest)
 	if adopt != nil {
-		c.config.Log.Info("adopting the sandbox of a lost attempt", "podUID", c.pod, "sandboxID", adopt.GetId(), "attempt", adopt.GetMetadata().GetAttempt())
+		c.logError(err, "sandboxes of lost attempts remain")
+		return adopt, nil
 	}
-	return adopt, nil
+	return nil, err
+}
+
+// best returns the sandbox to adopt, nil if there is none.
+func (c *creation) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox {
+	var best *runtimeapi.PodSandbox
+	for _, s := range listed {
+		attempt := s.GetMetadata().GetAttempt()
+		if ready(s) && attempt >= c.lowest && s.GetRuntimeHandler() == c.handler && attempt >= best.GetMetadata().GetAttempt() {
+			best = s
+		}
+	}
+	return best
 }
 
 // undo removes what a failed creation left, although its context may have ended.
-// What cannot be removed is in doubt.
 func (c *creation) undo(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.CleanupTimeout)
 	defer cancel()
-	err := c.removeListed(ctx, func(*runtimeapi.PodSandbox) bool { return true })
+	listed, err := c.listed(ctx)
 	if err != nil {
 		c.doubt(c.pod, c.attempt)
+		return fmt.Errorf("clean up: %w", err)
+	}
+	if err := c.clear(ctx, listed, "", c.lowest); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
 }
 
-func (c *creation) removeListed(ctx context.Context, which func(*runtimeapi.PodSandbox) bool) error {
-	listed, err := c.list(ctx)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, s := range listed {
-		if which(s) {
-			failed = append(failed, c.Remove(ctx, s.GetId()))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// list returns the pod's own sandboxes of the attempts that may have become one
-// unnoticed. Earlier ones are history, and none of Create's business.
-func (c *creation) list(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+// listed returns the pod's own sandboxes of the attempt made and of those in
+// doubt. Others are none of Create's business.
+func (c *creation) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {
 		return nil, err
 	}
-	var recent []*runtimeapi.PodSandbox
-	for _, s := range all {
-		if s.GetMetadata().GetAttempt() >= c.since {
-			recent = append(recent, s)
-		}
-	}
-	return recent, nil
-}
-
-func ready(s *runtimeapi.PodSandbox) bool {
-	return s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+	which := c.doubts(c.pod)
+	return slices.DeleteFunc(all, func(s *runtimeapi.PodSandbox) bool {
+		attempt := s.GetMetadata().GetAttempt()
+		return attempt != c.attempt && !which[attempt]
+	}), nil
 }
 
 func (c *creation) logError(err error, message string) {

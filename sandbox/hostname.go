@@ -52,7 +52,7 @@ func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 // The host is spec.hostname, or else the pod's name, cut to the 63 characters of
 // a DNS label. The domain is <subdomain>.<namespace>.svc.<clusterDomain> for a
 // pod with a spec.subdomain. A spec.hostnameOverride (KEP-4762) takes the place
-// of both. Values that are not DNS names are errors.
+// of both. It is an error if one of them is used and is no DNS name.
 func HostnameOf(pod *v1.Pod, clusterDomain string) (Hostname, error) {
 	if pod == nil {
 		return Hostname{}, errors.New("hostname: the pod is nil")
@@ -62,10 +62,16 @@ func HostnameOf(pod *v1.Pod, clusterDomain string) (Hostname, error) {
 		return overridden(*spec.HostnameOverride)
 	}
 	host, err := host(pod)
-	if err != nil || spec.Subdomain == "" {
-		return Hostname{Host: host}, err
+	if err != nil {
+		return Hostname{}, err
+	}
+	if spec.Subdomain == "" {
+		return Hostname{Host: host}, nil
 	}
 	if err := label("spec.subdomain", spec.Subdomain); err != nil {
+		return Hostname{}, err
+	}
+	if err := label("metadata.namespace", pod.Namespace); err != nil {
 		return Hostname{}, err
 	}
 	domain := spec.Subdomain + "." + pod.Namespace + ".svc"
@@ -89,18 +95,15 @@ func overridden(name string) (Hostname, error) {
 // host is the part of the name before the domain. A pod's name is a DNS
 // subdomain and may be longer than a label.
 func host(pod *v1.Pod) (string, error) {
+	if name := pod.Spec.Hostname; name != "" {
+		return name, label("spec.hostname", name)
+	}
 	name := pod.Name
-	if pod.Spec.Hostname != "" {
-		if err := label("spec.hostname", pod.Spec.Hostname); err != nil {
-			return "", err
-		}
-		name = pod.Spec.Hostname
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", fmt.Errorf("metadata.name %q: %s", name, strings.Join(problems, "; "))
 	}
 	if len(name) > maxHostname {
 		name = strings.TrimRight(name[:maxHostname], "-.")
-	}
-	if name == "" {
-		return "", fmt.Errorf("metadata.name %q leaves no hostname of up to %d characters", pod.Name, maxHostname)
 	}
 	return name, nil
 }

@@ -32,17 +32,17 @@ func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 		Privileged: privileged(spec),
 		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
+	sc := spec.SecurityContext
+	if sc == nil {
+		return security, nil
+	}
 	namespaces, err := linux.Namespaces(spec, in.UserNamespace)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := linux.GroupsPolicy(spec.SecurityContext)
+	policy, err := linux.GroupsPolicy(sc)
 	if err != nil {
 		return nil, err
-	}
-	sc := spec.SecurityContext
-	if sc == nil {
-		return security, nil
 	}
 	security.NamespaceOptions = namespaces
 	security.SelinuxOptions = linux.SELinux(sc.SELinuxOptions)

@@ -2,13 +2,18 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
 )
@@ -21,8 +26,13 @@ type RunnerConfig struct {
 	// "podsync".
 	Owner cri.Owner
 	// CleanupTimeout bounds the removal of what a failed Create left behind, which
-	// goes on when Create's context has ended. Default 1 min.
+	// goes on when Create's context has ended, and that of the sandboxes of lost
+	// attempts. Default 1 min.
 	CleanupTimeout time.Duration
+	// StopTimeout bounds one StopPodSandbox, which goes on when the context of the
+	// Stop that began it has ended. Default 4 min, longer than what cri.Timeouts
+	// gives the call.
+	StopTimeout time.Duration
 	// ReservedTries is how often an attempt is asked for in vain, while nothing
 	// listed has its name, before Create moves on to the next. Default 3, which leaves a runtime that
 	// keeps what timed out the time to hand it over (cri-o #4221).
@@ -39,12 +49,14 @@ type RunnerConfig struct {
 }
 
 // Runner makes, stops and removes sandboxes over CRI. It remembers, for each pod
-// until Forget, which attempts were made and whether one of them is in doubt.
+// until Forget, which attempts were made and which of them are in doubt: asked
+// for, and not known to have become a sandbox or to have failed. Another Runner,
+// such as that of the next process, knows nothing of these.
 //
-// All methods may be called concurrently, Create for different pods.
+// All methods may be called concurrently, Create and Settle for different pods.
 type Runner struct {
 	config RunnerConfig
-	stops  turns
+	stops  flights
 
 	mu   sync.Mutex
 	pods map[types.UID]*attempts
@@ -59,12 +71,15 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		return nil, err
 	}
 	c.CleanupTimeout = cmp.Or(c.CleanupTimeout, time.Minute)
+	c.StopTimeout = cmp.Or(c.StopTimeout, 4*time.Minute)
 	c.ReservedTries = cmp.Or(c.ReservedTries, 3)
 	c.FirstRetry = cmp.Or(c.FirstRetry, time.Second)
 	c.MaxRetry = cmp.Or(c.MaxRetry, 30*time.Second)
 	switch {
 	case c.CleanupTimeout < 0:
 		return nil, errors.New("sandbox: RunnerConfig.CleanupTimeout is negative")
+	case c.StopTimeout < 0:
+		return nil, errors.New("sandbox: RunnerConfig.StopTimeout is negative")
 	case c.ReservedTries < 0:
 		return nil, errors.New("sandbox: RunnerConfig.ReservedTries is negative")
 	case c.FirstRetry < 0 || c.MaxRetry < c.FirstRetry:
@@ -76,70 +91,84 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	return &Runner{config: c, pods: map[types.UID]*attempts{}}, nil
 }
 
-// Forget drops what is remembered of a pod that is gone.
+// Forget drops what is remembered of a pod that is gone. A sandbox of it that
+// comes up later is for whoever looks at all pods of the runtime.
 func (r *Runner) Forget(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pods, pod)
 }
 
-// attempts are what a Runner remembers of a pod's sandboxes.
-type attempts struct {
-	// next is the attempt to make next.
-	next uint32
-	// doubt is set while it is not known what has become of some attempt, the
-	// first of which is since.
-	doubt bool
-	since uint32
-	// reserved counts how often next was asked for in vain, with nothing listed
-	// that could have its name.
-	reserved int
-}
-
-// begin returns what is remembered of the pod, with next at least the attempt
-// wanted.
-func (r *Runner) begin(pod types.UID, wanted uint32) attempts {
+// Doubtful reports whether an attempt at a sandbox of the pod is in doubt, and so
+// may yet come up. It stays in doubt until it has come up or Forget was called.
+func (r *Runner) Doubtful(pod types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.pods[pod]
-	if a == nil {
-		a = &attempts{}
-		r.pods[pod] = a
-	}
-	if wanted > a.next {
-		a.next, a.reserved = wanted, 0
-	}
-	return *a
+	return a != nil && len(a.doubts) > 0
 }
 
-// made notes that an attempt has become a sandbox.
-func (r *Runner) made(pod types.UID, attempt uint32) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pods[pod] = &attempts{next: attempt + 1}
+// Settle removes sandboxes that have come up late, beside the one with the ID
+// keep, which is the one the pod uses; "" if it uses none. An attempt that was
+// given up may come up at any time, and two ready sandboxes make a pod start over:
+// call Settle at each look at the pod for as long as Doubtful says so, before
+// deciding on what was seen. While nothing is in doubt it makes no call.
+//
+// Of the sandboxes of attempts in doubt, those that are ready are removed, and
+// those of higher attempts than the one kept, which would pass for the latest. The
+// rest is history and stays. What cannot be removed within
+// RunnerConfig.CleanupTimeout stays in doubt, and is in the error.
+func (r *Runner) Settle(ctx context.Context, pod types.UID, keep string) error {
+	if !r.Doubtful(pod) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.CleanupTimeout)
+	defer cancel()
+	listed, err := r.listPod(ctx, pod)
+	if err != nil {
+		return fmt.Errorf("sandbox: Settle pod %s: %w", pod, err)
+	}
+	history := uint32(math.MaxUint32)
+	if i := slices.IndexFunc(listed, func(s *runtimeapi.PodSandbox) bool { return s.GetId() == keep }); i >= 0 {
+		history = listed[i].GetMetadata().GetAttempt()
+		r.made(pod, history)
+	}
+	doubts := r.doubts(pod)
+	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return !doubts[s.GetMetadata().GetAttempt()] })
+	if err := r.clear(ctx, listed, keep, history); err != nil {
+		return fmt.Errorf("sandbox: Settle pod %s: %w", pod, err)
+	}
+	return nil
 }
 
-// doubt notes that it is not known what has become of an attempt.
-func (r *Runner) doubt(pod types.UID, attempt uint32) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if a := r.pods[pod]; a != nil && !a.doubt {
-		a.doubt, a.since = true, attempt
+// clear ends doubts about the sandboxes listed, all of one pod, but for the one
+// kept: it removes those that are ready, and those that are not from the attempt
+// lowest on; lower ones are history. Each is tried, whatever becomes of the others,
+// and what cannot be removed is in doubt.
+func (r *Runner) clear(ctx context.Context, listed []*runtimeapi.PodSandbox, keep string, lowest uint32) error {
+	failed := make([]error, len(listed))
+	var removals sync.WaitGroup
+	for i, s := range listed {
+		pod, attempt := types.UID(s.GetMetadata().GetUid()), s.GetMetadata().GetAttempt()
+		switch {
+		case s.GetId() == keep:
+		case !ready(s) && attempt < lowest:
+			r.known(pod, attempt)
+		default:
+			r.config.Log.Info("removing the sandbox of a lost attempt", "podUID", pod, "sandboxID", s.GetId(), "attempt", attempt)
+			removals.Go(func() {
+				if failed[i] = r.Remove(ctx, s.GetId()); failed[i] != nil {
+					r.doubt(pod, attempt)
+					return
+				}
+				r.known(pod, attempt)
+			})
+		}
 	}
+	removals.Wait()
+	return errors.Join(failed...)
 }
 
-// refused notes that an attempt was asked for in vain: its name is taken, and what
-// has it is not listed. It reports whether the attempt is given up.
-func (r *Runner) refused(pod types.UID, attempt uint32) (gaveUp bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a := r.pods[pod]
-	if a == nil || a.next != attempt {
-		return false
-	}
-	if a.reserved++; a.reserved < r.config.ReservedTries {
-		return false
-	}
-	a.next, a.reserved = attempt+1, 0
-	return true
+func ready(s *runtimeapi.PodSandbox) bool {
+	return s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
 }

@@ -21,25 +21,45 @@ import (
 // (containerd #5768). Only a refusal that no repetition can change is returned at
 // once.
 //
-// At most one stop of a sandbox is in flight; runtimes do not take two
-// (openshift/origin #18424).
+// At most one StopPodSandbox of a sandbox is in flight; runtimes do not take two
+// (openshift/origin #18424). A Stop that finds one in flight takes its result. One
+// that was begun goes on when the contexts of all who wait for it have ended, until
+// the runtime answers or RunnerConfig.StopTimeout is over; a runtime that works on
+// even then may be given a second one. See [Runner.Wait].
 func (r *Runner) Stop(ctx context.Context, id string) error {
 	if id == "" {
 		return errors.New("sandbox: Stop: the sandbox ID is empty")
 	}
-	done, err := r.stops.take(ctx, id)
-	if err != nil {
-		return fmt.Errorf("stop sandbox %s: wait for another stop: %w", id, cri.Classify(err))
-	}
-	defer done()
-	err = r.retry(ctx, func() error {
-		_, err := r.config.Runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-		return err
-	})
-	if err != nil {
+	if err := r.retry(ctx, func() error { return r.stopOnce(ctx, id) }); err != nil {
 		return fmt.Errorf("stop sandbox %s: %w", id, err)
 	}
 	return nil
+}
+
+func (r *Runner) stopOnce(ctx context.Context, id string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f := r.stops.join(id, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.StopTimeout)
+		defer cancel()
+		_, err := r.config.Runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+		return err
+	})
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Wait returns when no StopPodSandbox is in flight. Closing the connection to the
+// runtime ends those that are.
+func (r *Runner) Wait() {
+	for f := r.stops.any(); f != nil; f = r.stops.any() {
+		<-f.done
+	}
 }
 
 // Remove stops a sandbox as Stop does, even one that looks stopped, and only then
@@ -99,44 +119,47 @@ func (r *Runner) listPod(ctx context.Context, pod types.UID) ([]*runtimeapi.PodS
 	return own, nil
 }
 
-// turns lets one at a time have a key. The zero value is ready to use.
-type turns struct {
-	mu    sync.Mutex
-	taken map[string]chan struct{} // closed when the key is free again
+// flights are calls under way, one at a time for a key. The zero value is ready to
+// use.
+type flights struct {
+	mu sync.Mutex
+	m  map[string]*flight
 }
 
-// take waits until nobody has the key, and takes it.
-func (t *turns) take(ctx context.Context, key string) (done func(), err error) {
-	for {
-		free := t.tryTake(key)
-		if free == nil {
-			return func() { t.free(key) }, nil
-		}
-		select {
-		case <-free:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+// flight is one call. err is set when done is closed.
+type flight struct {
+	done chan struct{}
+	err  error
 }
 
-// tryTake takes the key, or returns what is closed when it is free.
-func (t *turns) tryTake(key string) (free <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if free, ok := t.taken[key]; ok {
-		return free
+// join returns the key's call, which it begins if none is under way.
+func (fs *flights) join(key string, call func() error) *flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f := fs.m[key]; f != nil {
+		return f
 	}
-	if t.taken == nil {
-		t.taken = map[string]chan struct{}{}
+	if fs.m == nil {
+		fs.m = map[string]*flight{}
 	}
-	t.taken[key] = make(chan struct{})
+	f := &flight{done: make(chan struct{})}
+	fs.m[key] = f
+	go func() {
+		f.err = call()
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		delete(fs.m, key)
+		close(f.done)
+	}()
+	return f
+}
+
+// any returns one of the calls under way, nil if there is none.
+func (fs *flights) any() *flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.m {
+		return f
+	}
 	return nil
-}
-
-func (t *turns) free(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(t.taken[key])
-	delete(t.taken, key)
 }

@@ -118,6 +118,69 @@ func TestOneStopInFlight(t *testing.T) {
 	})
 }
 
+// A runtime may work on when nobody waits for it any more.
+func TestOneStopInFlightAfterItsCallerLeft(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		c := n.create(1)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second, Deaf: true})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.runner.Stop(ctx, c.ID); !errors.Is(err, cri.ErrDeadline) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v; want the context's error after a second", time.Since(began), err)
+		}
+		if err := n.runner.Stop(t.Context(), c.ID); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %v, want the result of the stop in flight", took)
+		}
+		time.Sleep(time.Hour)
+		if most := n.Journal().Of(critest.StopPodSandbox).MaxConcurrent(); most != 1 {
+			t.Errorf("%d stops at once\n%v", most, n.Journal())
+		}
+		if err := n.runner.Stop(ctx, c.ID); !errors.Is(err, cri.ErrDeadline) {
+			t.Errorf("%v, want the context's error", err)
+		}
+		time.Sleep(time.Hour)
+		if calls := n.Journal().Count(critest.StopPodSandbox); calls != 1 {
+			t.Errorf("%d stops; want none begun for a context that has ended\n%v", calls, n.Journal())
+		}
+	})
+}
+
+func TestWaitWaitsForStopsInFlight(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.runner.Wait()
+		a := n.create(1)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Delay: 10 * time.Second})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		n.runner.Stop(ctx, a.ID)
+		n.runner.Wait()
+		if took := time.Since(began); took != 10*time.Second || len(n.ready()) != 0 {
+			t.Errorf("waited %v, ready %v; want the end of the stop after 10 s", took, n.ready())
+		}
+	})
+}
+
+// A stop that the runtime never answers is given up and tried again.
+func TestStopTimeout(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		var err error
+		if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, StopTimeout: 20 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		c := n.create(1)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Hang: &critest.Gate{}})
+		began := time.Now()
+		if err := n.runner.Stop(t.Context(), c.ID); err != nil || time.Since(began) != 21*time.Second {
+			t.Errorf("after %v: %v; want success after the timeout and a pause", time.Since(began), err)
+		}
+	})
+}
+
 // F8: a stop goes on when the runtime is back.
 func TestF8_StopOverARestart(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
@@ -140,6 +203,7 @@ func TestNewRunnerValidates(t *testing.T) {
 		"RunnerConfig.Runtime":        {},
 		"Owner.Name":                  {Runtime: runtime, Owner: cri.Owner{Name: "a b"}},
 		"RunnerConfig.CleanupTimeout": {Runtime: runtime, CleanupTimeout: -1},
+		"RunnerConfig.StopTimeout":    {Runtime: runtime, StopTimeout: -1},
 		"RunnerConfig.ReservedTries":  {Runtime: runtime, ReservedTries: -1},
 		"RunnerConfig.FirstRetry":     {Runtime: runtime, FirstRetry: time.Hour},
 	} {

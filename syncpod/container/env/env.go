@@ -55,7 +55,7 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 	if err != nil {
 		return nil, fmt.Errorf("env of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
 	}
-	r := &resolver{in: &in, container: c, from: from, vars: newSet(), objects: newObjects()}
+	r := &resolver{in: &in, container: c, from: from, vars: newSet(), configMaps: objects[v1.ConfigMap]{}, secrets: objects[v1.Secret]{}}
 	if err := r.services(ctx); err != nil {
 		return nil, r.wrap("service variables", err)
 	}
@@ -115,11 +115,12 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // resolver is one call of Resolve.
 type resolver struct {
-	in        *Input
-	container *v1.Container
-	from      Sources
-	vars      *set
-	objects   objects
+	in         *Input
+	container  *v1.Container
+	from       Sources
+	vars       *set
+	configMaps objects[v1.ConfigMap]
+	secrets    objects[v1.Secret]
 }
 
 func (r *resolver) wrap(item string, err error) error {

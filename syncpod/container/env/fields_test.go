@@ -125,6 +125,30 @@ func TestResourceFieldRef(t *testing.T) {
 	}
 }
 
+// A quantity may be larger than an int64 holds, and is then cut to anything, 0
+// included.
+func TestQuantitiesTooLargeAreErrors(t *testing.T) {
+	p := pod(v1.Container{Resources: v1.ResourceRequirements{Limits: list("cpu", "20P", "memory", "20E", "ephemeral-storage", "9223372036854775807")}})
+	for _, tc := range []struct{ resource, divisor, want string }{
+		{"limits.ephemeral-storage", "16E", "resourceFieldRef.divisor"},
+		{"limits.ephemeral-storage", "20E", "resourceFieldRef.divisor"},
+		{"requests.cpu", "16E", "resourceFieldRef.divisor"},
+		{"requests.cpu", "100E", "resourceFieldRef.divisor"},
+		{"limits.cpu", "1", "20P, too large"},
+		{"limits.memory", "1", "20E, too large"},
+	} {
+		ref := &v1.ResourceFieldSelector{Resource: tc.resource, Divisor: resource.MustParse(tc.divisor)}
+		got, err := one(t, env.Input{Pod: p}, v1.EnvVarSource{ResourceFieldRef: ref})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s / %s: %q, error %v; want one that says %s", tc.resource, tc.divisor, got, err, tc.want)
+		}
+	}
+	ref := &v1.ResourceFieldSelector{Resource: "limits.ephemeral-storage", Divisor: resource.MustParse("1")}
+	if got, err := one(t, env.Input{Pod: p}, v1.EnvVarSource{ResourceFieldRef: ref}); err != nil || got != "9223372036854775807" {
+		t.Errorf("the largest value: %q, error %v", got, err)
+	}
+}
+
 func TestResourceFieldRefErrors(t *testing.T) {
 	for _, tc := range []struct{ container, resource, divisor, want string }{
 		{"", "", "0", "resourceFieldRef.resource"},

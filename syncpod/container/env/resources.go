@@ -2,6 +2,7 @@ package env
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -77,13 +78,26 @@ func divided(q, divisor resource.Quantity, thousandths bool) (string, error) {
 	if divisor.IsZero() {
 		divisor = *resource.NewQuantity(1, resource.DecimalSI)
 	}
-	n, d := q.Value(), divisor.Value()
-	if thousandths {
-		n, d = q.MilliValue(), divisor.MilliValue()
+	n, fits := units(q, thousandths)
+	if !fits {
+		return "", fmt.Errorf("resourceFieldRef.resource is %s, too large a value to be divided", q.String())
+	}
+	d, fits := units(divisor, thousandths)
+	if !fits {
+		return "", fmt.Errorf("resourceFieldRef.divisor %s is too large", divisor.String())
 	}
 	whole := n / d
 	if n%d > 0 {
 		whole++
 	}
 	return strconv.FormatInt(whole, 10), nil
+}
+
+// units returns q in units or thousandths, rounded up, and whether that fits the
+// number: a quantity can be larger, and what it is then cut to can even be 0.
+func units(q resource.Quantity, thousandths bool) (n int64, fits bool) {
+	if thousandths {
+		return q.MilliValue(), q.CmpInt64(math.MaxInt64/1000) <= 0
+	}
+	return q.Value(), q.CmpInt64(math.MaxInt64) <= 0
 }

@@ -83,51 +83,46 @@ func (f FileKeysFunc) FileKey(ctx context.Context, pod *v1.Pod, ref *v1.FileKeyS
 	return f(ctx, pod, ref)
 }
 
-// objects are those already asked for, nil if they do not exist.
-type objects struct {
-	configMaps map[string]*v1.ConfigMap
-	secrets    map[string]*v1.Secret
-}
+// objects are those of a kind already asked for, nil if they do not exist.
+type objects[T any] map[string]*T
 
-func newObjects() objects {
-	return objects{configMaps: map[string]*v1.ConfigMap{}, secrets: map[string]*v1.Secret{}}
+// get returns nil if there is no object of that name.
+func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(ctx context.Context, namespace, name string) (*T, error)) (*T, error) {
+	if object, known := o[name]; known {
+		return object, nil
+	}
+	object, err := ask(ctx, pod.Namespace, name)
+	if notFound(err) {
+		object, err = nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o[name] = object
+	return object, nil
 }
 
 // configMap returns nil if there is no ConfigMap of that name.
 func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, error) {
-	if cm, known := r.objects.configMaps[name]; known {
-		return cm, nil
-	}
 	if r.from.ConfigMaps == nil {
 		return nil, fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps", name)
 	}
-	cm, err := r.from.ConfigMaps.ConfigMap(ctx, r.in.Pod.Namespace, name)
-	if notFound(err) {
-		cm, err = nil, nil
-	}
+	cm, err := r.configMaps.get(ctx, r.in.Pod, name, r.from.ConfigMaps.ConfigMap)
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %q: %w", name, err)
 	}
-	r.objects.configMaps[name] = cm
 	return cm, nil
 }
 
 // secret returns nil if there is no Secret of that name.
 func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) {
-	if s, known := r.objects.secrets[name]; known {
-		return s, nil
-	}
 	if r.from.Secrets == nil {
 		return nil, fmt.Errorf("Secret %q: there is no source of Secrets", name)
 	}
-	s, err := r.from.Secrets.Secret(ctx, r.in.Pod.Namespace, name)
-	if notFound(err) {
-		s, err = nil, nil
-	}
+	s, err := r.secrets.get(ctx, r.in.Pod, name, r.from.Secrets.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("Secret %q: %w", name, err)
 	}
-	r.objects.secrets[name] = s
 	return s, nil
 }
 
