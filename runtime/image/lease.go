@@ -149,3 +149,10 @@ func imageNames(img *runtimeapi.Image) []string {
 	}
 	return names
 }
+
+// namesOf are all names of an image that was asked for by ref.
+func namesOf(img *runtimeapi.Image, ref Reference) []string {
+	names := append(imageNames(img), ref.Full)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -57,3 +57,12 @@ func normal(name string) string {
 	}
 	return name
 }
+
+// repositoryOf returns the repository of a name in full, empty for an identifier.
+func repositoryOf(name string) string {
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return ""
+	}
+	return named.Name()
+}
