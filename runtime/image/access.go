@@ -18,7 +18,7 @@ type access struct {
 	mu     sync.Mutex
 	grants map[string]map[string]grant // by image ID and repository
 	// intents are the pulls with credentials of which it is not known which image
-	// they bring, by full reference: what they bring may be there already.
+	// they bring, by normal name: what they bring may be there already.
 	intents map[string][]*intent
 }
 
@@ -59,11 +59,12 @@ func (a *access) begin(w want, c Credential) (end func(error)) {
 	if a.intents == nil {
 		a.intents = map[string][]*intent{}
 	}
-	a.intents[w.ref.Full] = append(a.intents[w.ref.Full], in)
-	return func(err error) { a.end(w.ref.Full, in, err) }
+	name := normal(w.ref.Full)
+	a.intents[name] = append(a.intents[name], in)
+	return func(err error) { a.end(name, in, err) }
 }
 
-func (a *access) end(full string, in *intent, err error) {
+func (a *access) end(name string, in *intent, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	outcome := *in
@@ -73,19 +74,19 @@ func (a *access) end(full string, in *intent, err error) {
 	case cri.Ambiguous(err):
 		outcome.state = doubtful
 	default:
-		a.dropIntents(full, func(other *intent) bool { return other == in })
+		a.dropIntents(name, func(other *intent) bool { return other == in })
 		return
 	}
-	a.dropIntents(full, func(other *intent) bool { return *other == outcome }) // one is enough
+	a.dropIntents(name, func(other *intent) bool { return *other == outcome }) // one is enough
 	*in = outcome
 }
 
 // dropIntents must be called with mu held.
-func (a *access) dropIntents(full string, drop func(*intent) bool) {
-	if left := slices.DeleteFunc(a.intents[full], drop); len(left) > 0 {
-		a.intents[full] = left
+func (a *access) dropIntents(name string, drop func(*intent) bool) {
+	if left := slices.DeleteFunc(a.intents[name], drop); len(left) > 0 {
+		a.intents[name] = left
 	} else {
-		delete(a.intents, full)
+		delete(a.intents, name)
 	}
 }
 
@@ -101,7 +102,18 @@ func (a *access) pulled(id string, ref Reference, c Credential) {
 	}
 	a.grants[id][ref.Repository] = a.grants[id][ref.Repository].and(c)
 	with := fingerprintOf(c)
-	a.dropIntents(ref.Full, func(in *intent) bool { return in.state == succeeded && in.with == with })
+	a.dropIntents(normal(ref.Full), func(in *intent) bool { return in.state == succeeded && in.with == with })
+}
+
+// removed drops what is known of an image that was removed under all its names.
+// What a pull may still bring is not that image.
+func (a *access) removed(id string, names []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.grants, id)
+	for _, name := range names {
+		a.dropIntents(name, func(in *intent) bool { return in.state != underWay && in.present != id })
+	}
 }
 
 func (g grant) and(c Credential) grant {

@@ -159,6 +159,23 @@ func TestG4_AnImageOfAnUnfinishedPullIsNotOpen(t *testing.T) {
 	}
 }
 
+// A digest says the same with a tag and without.
+func TestG4_AnUnfinishedPullByTagAndDigest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		digest := "r.io/app@sha256:" + strings.Repeat("a", 64)
+		r := &registry{fails: status.Error(codes.DeadlineExceeded, "too late")}
+		m := newTestManager(t, Config{Runtime: r})
+		bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+		if err := ensure(t, m, Request{Image: strings.Replace(digest, "@", ":v1@", 1), PodUID: "a", Secrets: bob}); !errors.Is(err, ErrImagePull) {
+			t.Fatal(err)
+		}
+		r.add(digest)
+		if err := ensure(t, m, Request{Image: digest, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
+			t.Errorf("without the secret: %v", err)
+		}
+	})
+}
+
 // A pull that brought nothing closes nothing.
 func TestG4_ARefusedPullIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

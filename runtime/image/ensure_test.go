@@ -426,3 +426,43 @@ func TestNewValidates(t *testing.T) {
 		}
 	}
 }
+
+// Wait and EnsureImage may be called at the same time, as the race detector sees.
+func TestWaitBesideEnsureImage(t *testing.T) {
+	m := newTestManager(t, Config{Runtime: &registry{}, ShareImages: true})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				m.Wait()
+			}
+		}
+	}()
+	for i := range 300 {
+		if err := ensure(t, m, Request{Image: fmt.Sprintf("a%d", i%3), Policy: v1.PullAlways}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+// Wait waits for a pull that everybody has left.
+func TestWaitForAnAbandonedPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, Config{Runtime: &registry{pullTime: time.Hour, stubborn: true}})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := m.EnsureImage(ctx, Request{Image: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if m.Wait(); time.Since(began) != time.Hour {
+			t.Errorf("returned after %v", time.Since(began))
+		}
+	})
+}
