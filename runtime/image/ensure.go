@@ -36,13 +36,19 @@ type Request struct {
 	OnPull func()
 }
 
+// String says what is asked for, and how many secrets there are.
+func (r Request) String() string {
+	return fmt.Sprintf("{image %q, policy %q, pod %q, [%d pull secrets]}", r.Image, r.Policy, r.PodUID, len(r.Secrets))
+}
+
+// Format prints String under every verb, so that no secret is printed.
+func (r Request) Format(w fmt.State, _ rune) { fmt.Fprint(w, r.String()) }
+
 // Image is an image that is there, held by a lease.
 type Image struct {
-	// ID is the runtime's identifier of it, to create containers from.
+	// ID is the runtime's identifier of it, to create containers from, with the name
+	// that the pod gave as ImageSpec.UserSpecifiedImage (CRI-O insists).
 	ID string
-	// Spec is the name to create containers with: the ID, and in
-	// UserSpecifiedImage the name the pod gave (CRI-O insists).
-	Spec *runtimeapi.ImageSpec
 	// UID and Username are the user its containers run as by default; UID is nil
 	// if the image gives a name or nothing.
 	UID      *int64
@@ -168,7 +174,7 @@ func (m *Manager) inspect(ctx context.Context, req Request, ref Reference, lease
 			return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
 		}
 		if !waited {
-			i := newImage(req, img, lease)
+			i := newImage(img, lease)
 			i.names = namesOf(img, ref)
 			return i, nil
 		}
@@ -197,10 +203,9 @@ func (r Request) spec(ref Reference) *runtimeapi.ImageSpec {
 	}
 }
 
-func newImage(req Request, img *runtimeapi.Image, lease *Lease) *Image {
+func newImage(img *runtimeapi.Image, lease *Lease) *Image {
 	i := &Image{
 		ID:       img.GetId(),
-		Spec:     &runtimeapi.ImageSpec{Image: img.GetId(), UserSpecifiedImage: req.Image, RuntimeHandler: req.RuntimeHandler},
 		Username: img.GetUsername(),
 		Size:     img.GetSize(),
 		lease:    lease,

@@ -109,7 +109,9 @@ func (k *Keyring) add(secret *v1.Secret) error {
 				return secretError(secret, key, fmt.Errorf("registry %q: %w", registry, err))
 			}
 		}
-		k.entries = append(k.entries, entry{location(registry), c})
+		if c.login() != (login{}) { // a credential helper has the login, and no secret does
+			k.entries = append(k.entries, entry{location(registry), c})
+		}
 	}
 	return nil
 }

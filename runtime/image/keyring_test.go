@@ -181,3 +181,14 @@ func FuzzLookup(f *testing.F) {
 		}
 	})
 }
+
+// An entry without a login stands for a credential helper: it opens and closes
+// nothing.
+func TestAnEntryWithoutALoginIsNone(t *testing.T) {
+	for _, entry := range []string{`{}`, `{"auth":""}`, `{"auth":"Og=="}`} {
+		k, err := NewKeyring([]v1.Secret{{Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":` + entry + `}}`)}}})
+		if found := k.Lookup("r.io/app"); err != nil || len(found) != 0 {
+			t.Errorf("%s: %v, %v", entry, found, err)
+		}
+	}
+}
