@@ -49,7 +49,7 @@ const (
 
 // begin notes that the runtime will be asked to pull, and returns what notes the
 // outcome.
-func (a *access) begin(w want, c Credential) (end func(error)) {
+func (a *access) begin(w want, c credential) (end func(error)) {
 	if c.reveal == nil {
 		return func(error) {}
 	}
@@ -91,7 +91,7 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 }
 
 // pulled notes which image a pull with a credential has brought.
-func (a *access) pulled(id string, ref Reference, c Credential) {
+func (a *access) pulled(id string, ref Reference, c credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.grants == nil {
@@ -116,7 +116,7 @@ func (a *access) removed(id string, names []string) {
 	}
 }
 
-func (g grant) and(c Credential) grant {
+func (g grant) and(c credential) grant {
 	if c.reveal == nil {
 		g.everyone = true
 		return g
@@ -131,7 +131,7 @@ func (g grant) and(c Credential) grant {
 
 // allows reports whether whoever has these credentials may use the image. Who
 // asks for it by its identifier asks for it from every repository.
-func (a *access) allows(img *Image, ref Reference, credentials []Credential) bool {
+func (a *access) allows(img *Image, ref Reference, credentials []credential) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	grants := a.grants[img.ID]
@@ -152,7 +152,7 @@ func (a *access) allows(img *Image, ref Reference, credentials []Credential) boo
 // intentsAllow reports whether the image can have come by none of the pulls that
 // are noted for its names in a repository, or in all for "", or whether it came
 // by one with these credentials. It must be called with mu held.
-func (a *access) intentsAllow(img *Image, repository string, credentials []Credential) bool {
+func (a *access) intentsAllow(img *Image, repository string, credentials []credential) bool {
 	free := true
 	for _, name := range img.names {
 		if repository != "" && repositoryOf(name) != repository {
@@ -171,11 +171,11 @@ func (a *access) intentsAllow(img *Image, repository string, credentials []Crede
 	return free
 }
 
-func (in *intent) of(credentials []Credential) bool {
-	return slices.ContainsFunc(credentials, func(c Credential) bool { return fingerprintOf(c) == in.with })
+func (in *intent) of(credentials []credential) bool {
+	return slices.ContainsFunc(credentials, func(c credential) bool { return fingerprintOf(c) == in.with })
 }
 
-func (g grant) allows(credentials []Credential) bool {
+func (g grant) allows(credentials []credential) bool {
 	for _, c := range credentials {
 		if g.with[fingerprintOf(c)] {
 			return true

@@ -21,11 +21,11 @@ type want struct {
 
 // pull pulls the image unless a failure of before still counts. It returns the
 // credential that worked.
-func (m *Manager) pull(ctx context.Context, w want, credentials []Credential) (used Credential, err error) {
+func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (used credential, err error) {
 	req := w.req
 	key := retryKey{req.PodUID, w.ref.Pull, fingerprintOf(credentials...)}
 	if at, wait, cause := m.retries.check(key, time.Now()); wait {
-		return Credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
+		return credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
 	}
 	if req.OnPull != nil {
 		req.OnPull()
@@ -36,26 +36,26 @@ func (m *Manager) pull(ctx context.Context, w want, credentials []Credential) (u
 		m.retries.succeeded(key)
 		return used, nil
 	case ctx.Err() != nil:
-		return Credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
+		return credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
 	}
 	at := m.retries.failed(key, err, time.Now())
-	return Credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
+	return credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
 }
 
 // credentialsFor returns those of the pod's secrets that are for the image.
-func credentialsFor(req Request, ref Reference) ([]Credential, error) {
-	keyring, err := NewKeyring(req.Secrets)
+func credentialsFor(req Request, ref Reference) ([]credential, error) {
+	keyring, err := newKeyring(req.Secrets)
 	if err != nil {
 		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
 	}
-	return keyring.Lookup(ref.Repository), nil
+	return keyring.lookup(ref.Repository), nil
 }
 
 // tryAll pulls with each credential until one works, or with none if there are
 // none.
-func (m *Manager) tryAll(ctx context.Context, w want, credentials []Credential) (used Credential, err error) {
+func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (used credential, err error) {
 	if len(credentials) == 0 {
-		credentials = []Credential{{}}
+		credentials = []credential{{}}
 	}
 	var failed []error
 	for _, c := range credentials {
@@ -71,11 +71,11 @@ func (m *Manager) tryAll(ctx context.Context, w want, credentials []Credential) 
 			break
 		}
 	}
-	return Credential{}, errors.Join(failed...)
+	return credential{}, errors.Join(failed...)
 }
 
 // pullOnce waits for its turn and pulls. It runs once for all who want the same.
-func (m *Manager) pullOnce(ctx context.Context, w want, c Credential) error {
+func (m *Manager) pullOnce(ctx context.Context, w want, c credential) error {
 	arrived := time.Now()
 	done, err := m.takeSlot(ctx)
 	if err != nil {

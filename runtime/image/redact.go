@@ -24,7 +24,7 @@ var urlSecret = regexp.MustCompile(`(https?://)([^\s"/@]+@)?([^\s"?]*)(\?[^\s"]+
 // redact returns a pull's error with its class, but of its text only what does
 // not repeat a credential. The error beneath is not kept, since it would still
 // print everything.
-func redact(err error, c Credential) error {
+func redact(err error, c credential) error {
 	var e *cri.Error
 	if !errors.As(cri.Classify(err), &e) {
 		return nil
