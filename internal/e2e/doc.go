@@ -1,6 +1,7 @@
 // Package e2e runs what the project promises against real container runtimes.
 //
-// The tests need root and a runtime, and are skipped without:
+// Those of edge_fake_test.go need none: they put the parts together on a runtime
+// in memory. The others need root and a runtime, and are skipped without:
 //
 //	endpoint=$(internal/e2e/containerd.sh up 2.4 /tmp/e2e-24)
 //	PODSYNC_E2E=$endpoint go test ./internal/e2e/...

@@ -149,40 +149,45 @@ func numberOfCalls(n *node, r *cri.Reader, evented bool, ids []string) {
 }
 
 func TestNumberOfCallsOfARelist(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
-		for i := range 10 {
-			n.pod(cri.Owner{}, fmt.Sprint("u", i), "a", "b", "c")
+	for model, fresh := range map[critest.Model]int{critest.Containerd2: 2 + 10*(1+3), critest.CRIO: 2 + 10} {
+		synctest.Test(t, func(t *testing.T) { numberOfCallsOfARelist(t, model, fresh) })
+	}
+}
+
+// fresh is the number of calls for ten new pods.
+func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
+	n := newNode(t, critest.Config{Like: model})
+	for i := range 10 {
+		n.pod(cri.Owner{}, fmt.Sprint("u", i), "a", "b", "c")
+	}
+	r := n.reader(cri.Owner{})
+	known := map[types.UID]*runtime.PodStatus{}
+	relist := func() {
+		pods, err := r.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		r := n.reader(cri.Owner{})
-		known := map[types.UID]*runtime.PodStatus{}
-		relist := func() {
-			pods, err := r.List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range pods {
-				if p.Changed(known[p.UID]) {
-					if known[p.UID], err = r.Inspect(t.Context(), p, known[p.UID]); err != nil {
-						t.Fatal(err)
-					}
+		for _, p := range pods {
+			if p.Changed(known[p.UID]) {
+				if known[p.UID], err = r.Inspect(t.Context(), p, known[p.UID]); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}
-		if got, want := n.reads(relist), 2+10*(1+3); sum(got) != want {
-			t.Errorf("10 new pods of 3 containers: calls %v, want %d", got, want)
-		}
-		if got := n.reads(relist); sum(got) != 2 {
-			t.Errorf("10 settled pods: calls %v, want 2", got)
-		}
-		if err := n.ExitContainer(known["u3"].Latest("b").ID.ID, critest.Exit{}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if got := n.reads(relist); sum(got) != 3 {
-			t.Errorf("one container of one pod exited: calls %v, want 3", got)
-		}
-	})
+	}
+	if got := n.reads(relist); sum(got) != fresh {
+		t.Errorf("10 new pods of 3 containers: calls %v, want %d", got, fresh)
+	}
+	if got := n.reads(relist); sum(got) != 2 {
+		t.Errorf("10 settled pods: calls %v, want 2", got)
+	}
+	if err := n.ExitContainer(known["u3"].Latest("b").ID.ID, critest.Exit{}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	if got := n.reads(relist); sum(got) != 3 {
+		t.Errorf("one container of one pod exited: calls %v, want 3", got)
+	}
 }
 
 func sum(counts map[critest.Method]int) (n int) {

@@ -38,6 +38,9 @@ const (
 	defaultMaxMessage   = 16 << 20
 	defaultMaxReconnect = time.Second
 	firstReconnect      = 50 * time.Millisecond
+	// handshake is the least time an attempt gets to connect. It has nothing to do
+	// with the pause between attempts: a busy runtime is slow to accept.
+	handshake = 5 * time.Second
 )
 
 // Client is a connection to a container runtime: the generated clients of both
@@ -132,7 +135,7 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 		grpc.WithChainUnaryInterceptor(timeouts.Interceptor()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: min(firstReconnect, delay), Multiplier: 1.6, Jitter: 0.2, MaxDelay: delay},
-			MinConnectTimeout: delay,
+			MinConnectTimeout: handshake,
 		}),
 	}
 }

@@ -19,8 +19,8 @@ type Class string
 // Error returns the class in words.
 func (c Class) Error() string { return string(c) }
 
-// The classes. Every error that a function of this module returns from a CRI
-// call carries exactly one of them.
+// The classes. Classify gives an error one of them. An error that joins several,
+// as of pulls with several credentials, has the class of each.
 const (
 	// ErrNotFound: the object is not there. For a stop or a remove that is success.
 	ErrNotFound Class = "not found"
@@ -189,20 +189,38 @@ func classOfText(text string) (class Class, holder string) {
 	return "", ""
 }
 
-// saysNotFound accepts only texts about the container or sandbox itself: an
-// error that mentions in passing a file or a namespace that was not found must
-// not pass for success (kubernetes #106734).
+// saysNotFound accepts only texts that say nothing else, of the container, sandbox
+// or image itself: an error that mentions in passing something that was not found,
+// be it a container in the words of a network plugin, must not pass for success
+// (kubernetes #106734).
 func saysNotFound(lower string) bool {
-	for _, text := range []string{
-		"no such container", "no such sandbox", "no such pod sandbox", "no such image",
-		"container not found", "sandbox not found", "container does not exist", "sandbox does not exist",
-	} {
-		if strings.Contains(lower, text) {
-			return true
+	text := strings.TrimPrefix(lower, "error: ")
+	if rest, ok := strings.CutPrefix(text, "no such "); ok {
+		id, ok := cutObject(rest)
+		return ok && isOneWord(strings.TrimPrefix(id, ":"))
+	}
+	for _, end := range []string{" not found", " does not exist"} {
+		if rest, ok := strings.CutSuffix(text, end); ok {
+			id, ok := cutObject(rest)
+			return ok && isOneWord(id)
 		}
 	}
-	subject := strings.HasPrefix(lower, "container ") || strings.HasPrefix(lower, "sandbox ") || strings.HasPrefix(lower, "pod sandbox ")
-	return subject && (strings.HasSuffix(lower, " not found") || strings.HasSuffix(lower, " does not exist"))
+	return false
+}
+
+// cutObject takes the kind of object from the beginning of a text.
+func cutObject(text string) (rest string, ok bool) {
+	for _, kind := range []string{"container", "pod sandbox", "sandbox", "image"} {
+		if rest, ok := strings.CutPrefix(text, kind); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+// isOneWord accepts an identifier, in quotes or not, or nothing.
+func isOneWord(text string) bool {
+	return text == "" || text[0] == ' ' && !strings.ContainsAny(text[1:], " \t\n") && !strings.HasSuffix(text, ":")
 }
 
 // holderOf takes the identifier out of containerd's

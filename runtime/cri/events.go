@@ -80,7 +80,7 @@ type EventsConfig struct {
 	// Owner says whose pods' events are handed on. Default: those podsync made.
 	Owner Owner
 	// MaxRetryDelay bounds the pause before a lost stream is opened again, which
-	// starts at 50 ms and doubles while no stream brings an event. Default 1 s.
+	// starts at 50 ms, or at this if it is less, and doubles while no stream brings an event. Default 1 s.
 	MaxRetryDelay time.Duration
 	// Log gets a line when a stream is opened or lost. Default silent.
 	Log logr.Logger
@@ -111,7 +111,8 @@ func NewEvents(c EventsConfig) (*Events, error) {
 // earlier only if the runtime has no event stream, with an error of class
 // ErrUnimplemented: the caller then has to look by itself every so often.
 func (e *Events) Run(ctx context.Context) error {
-	delay := firstReconnect
+	first := min(firstReconnect, e.config.MaxRetryDelay)
+	delay := first
 	for {
 		brought, err := e.stream(ctx)
 		switch {
@@ -120,7 +121,7 @@ func (e *Events) Run(ctx context.Context) error {
 		case errors.Is(err, ErrUnimplemented):
 			return err
 		case brought:
-			delay = firstReconnect
+			delay = first
 		}
 		e.config.Log.V(1).Info("container event stream lost", "err", err, "retryIn", delay)
 		if err := sleep(ctx, delay); err != nil {

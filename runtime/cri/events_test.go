@@ -160,3 +160,29 @@ func TestNewEventsValidates(t *testing.T) {
 		}
 	}
 }
+
+// unavailable counts who asks for a stream that there is not.
+type unavailable struct{ at []time.Time }
+
+func (u *unavailable) GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error) {
+	u.at = append(u.at, time.Now())
+	return nil, status.Error(codes.Unavailable, "away")
+}
+
+func TestNoPauseIsLongerThanMaxRetryDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &unavailable{}
+		e, err := NewEvents(EventsConfig{Runtime: u, Handler: &recorder{}, MaxRetryDelay: 5 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := e.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if pause := u.at[1].Sub(u.at[0]); pause != 5*time.Millisecond {
+			t.Errorf("the first pause was %v", pause)
+		}
+	})
+}

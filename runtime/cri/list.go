@@ -110,15 +110,27 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 	return sorted(pods), nil
 }
 
+// sorted puts all in order, and drops what was listed twice.
 func sorted(pods map[types.UID]*ListedPod) []*ListedPod {
 	all := make([]*ListedPod, 0, len(pods))
 	for _, p := range pods {
 		slices.SortStableFunc(p.sandboxes, newerSandbox)
 		slices.SortStableFunc(p.containers, newerContainer)
+		p.sandboxes = unique(p.sandboxes, (*runtimeapi.PodSandbox).GetId)
+		p.containers = unique(p.containers, (*runtimeapi.Container).GetId)
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b *ListedPod) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	return all
+}
+
+func unique[T any](all []T, id func(T) string) []T {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(e T) bool {
+		repeated := seen[id(e)]
+		seen[id(e)] = true
+		return repeated
+	})
 }
 
 // newerSandbox orders by attempt, highest first. Where attempts are equal the

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -40,6 +42,30 @@ func read(t *testing.T, r *Reader, n *node, prev *runtime.PodStatus, want ...str
 		t.Errorf("calls %v, want %v", calls, want)
 	}
 	return got
+}
+
+// stutter lists everything twice.
+type stutter struct{ *node }
+
+func (s stutter) ListPodSandbox(ctx context.Context, r *runtimeapi.ListPodSandboxRequest, o ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	l, err := s.node.ListPodSandbox(ctx, r, o...)
+	l.Items = slices.Concat(l.GetItems(), l.GetItems())
+	return l, err
+}
+
+func (s stutter) ListContainers(ctx context.Context, r *runtimeapi.ListContainersRequest, o ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+	l, err := s.node.ListContainers(ctx, r, o...)
+	l.Containers = slices.Concat(l.GetContainers(), l.GetContainers())
+	return l, err
+}
+
+func TestWhatIsListedTwiceIsReadOnce(t *testing.T) {
+	n := &node{}
+	n.container(n.sandbox(DefaultOwner, "u", 0), "a", 0)
+	got := read(t, newTestReader(t, stutter{n}, Owner{}), n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0")
+	if len(got.Sandboxes) != 1 || len(got.Containers) != 1 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestCallsOfOnePod(t *testing.T) {

@@ -64,18 +64,6 @@ type ImagePuller interface {
 	PullImage(context.Context, *runtimeapi.PullImageRequest, ...grpc.CallOption) (*runtimeapi.PullImageResponse, error)
 }
 
-// ImageRemover lists images with the space they take, and removes them.
-type ImageRemover interface {
-	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
-	RemoveImage(context.Context, *runtimeapi.RemoveImageRequest, ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error)
-	ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
-}
-
-// LogReopener makes a container write to a new log file after a rotation.
-type LogReopener interface {
-	ReopenContainerLog(context.Context, *runtimeapi.ReopenContainerLogRequest, ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error)
-}
-
 var (
 	_ Identifier       = runtimeapi.RuntimeServiceClient(nil)
 	_ StatusReader     = runtimeapi.RuntimeServiceClient(nil)
@@ -84,7 +72,5 @@ var (
 	_ ContainerUpdater = runtimeapi.RuntimeServiceClient(nil)
 	_ Execer           = runtimeapi.RuntimeServiceClient(nil)
 	_ EventStreamer    = runtimeapi.RuntimeServiceClient(nil)
-	_ LogReopener      = runtimeapi.RuntimeServiceClient(nil)
 	_ ImagePuller      = runtimeapi.ImageServiceClient(nil)
-	_ ImageRemover     = runtimeapi.ImageServiceClient(nil)
 )

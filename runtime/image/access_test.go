@@ -1,11 +1,15 @@
 package image
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -89,8 +93,119 @@ func TestG4_AnImageJustPulledIsNotOpen(t *testing.T) {
 			t.Errorf("another image: %v", err)
 		}
 		m.Wait()
-		if len(m.access.pulling) != 0 {
-			t.Errorf("left behind: %v", m.access.pulling)
+		synctest.Wait()
+		if len(m.access.intents) != 0 {
+			t.Errorf("left behind: %v", m.access.intents)
+		}
+	})
+}
+
+// Whatever became of a pull with a secret, its image is closed to pods without.
+func TestG4_AnImageOfAnUnfinishedPullIsNotOpen(t *testing.T) {
+	bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+	const name = "r.io/app:v1"
+	for what, unfinished := range map[string]func(*testing.T, *registry, *Manager){
+		"cancelled, and done late": func(t *testing.T, r *registry, m *Manager) {
+			r.stubborn = true
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if _, err := m.EnsureImage(ctx, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		},
+		"answered with a deadline, and done late": func(t *testing.T, r *registry, m *Manager) {
+			r.fails = status.Error(codes.DeadlineExceeded, "too late")
+			if err := ensure(t, m, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, ErrImagePull) {
+				t.Error(err)
+			}
+			r.fails = nil
+			r.add(name)
+		},
+		"not looked at afterwards": func(t *testing.T, r *registry, m *Manager) {
+			go func() {
+				time.Sleep(30 * time.Second)
+				r.setInspect(status.Error(codes.Unavailable, "restarting"))
+			}()
+			if err := ensure(t, m, Request{Image: name, PodUID: "a", Secrets: bob}); !errors.Is(err, ErrImageInspect) {
+				t.Error(err)
+			}
+			r.setInspect(nil)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &registry{pullTime: time.Minute, password: "right"}
+				m := newTestManager(t, Config{Runtime: r})
+				unfinished(t, r, m)
+				m.Wait()
+				r.mu.Lock()
+				r.stubborn = false
+				r.alias("r.io/app@sha256:"+strings.Repeat("a", 64), name)
+				r.alias(stored(name).Id, name)
+				r.mu.Unlock()
+				for _, asked := range []string{name, "r.io/app@sha256:" + strings.Repeat("a", 64), stored(name).Id} {
+					if err := ensure(t, m, Request{Image: asked, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
+						t.Errorf("without the secret, as %s: %v", asked, err)
+					}
+				}
+				if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}); err != nil {
+					t.Errorf("with the secret: %v", err)
+				}
+				if err := ensure(t, m, Request{Image: name, PodUID: "d", Secrets: bob, Policy: v1.PullNever}); err != nil {
+					t.Errorf("with the secret, once more: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A digest says the same with a tag and without.
+func TestG4_AnUnfinishedPullByTagAndDigest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		digest := "r.io/app@sha256:" + strings.Repeat("a", 64)
+		r := &registry{fails: status.Error(codes.DeadlineExceeded, "too late")}
+		m := newTestManager(t, Config{Runtime: r})
+		bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+		if err := ensure(t, m, Request{Image: strings.Replace(digest, "@", ":v1@", 1), PodUID: "a", Secrets: bob}); !errors.Is(err, ErrImagePull) {
+			t.Fatal(err)
+		}
+		r.add(digest)
+		if err := ensure(t, m, Request{Image: digest, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
+			t.Errorf("without the secret: %v", err)
+		}
+	})
+}
+
+// A pull that brought nothing closes nothing.
+func TestG4_ARefusedPullIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{password: "right"}
+		m := newTestManager(t, Config{Runtime: r})
+		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}}); !errors.Is(err, ErrImagePull) {
+			t.Fatal(err)
+		}
+		r.add("r.io/app:v1")
+		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}); err != nil {
+			t.Errorf("an image loaded onto the node: %v", err)
+		}
+	})
+}
+
+// What was there before a pull was not brought by it, under the same name or
+// another of its repository.
+func TestG4_APreloadedImageStaysOpenDuringPulls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{pullTime: time.Hour, fails: status.Error(codes.DeadlineExceeded, "too late")}
+		r.add("r.io/app:v1")
+		m := newTestManager(t, Config{Runtime: r})
+		bob := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+		go ensure(t, m, Request{Image: "r.io/app:v2", PodUID: "a", Secrets: bob})
+		go ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: bob, Policy: v1.PullAlways})
+		for _, after := range []time.Duration{time.Minute, 2 * time.Hour} {
+			time.Sleep(after)
+			if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}); err != nil {
+				t.Errorf("after %v: %v", after, err)
+			}
 		}
 	})
 }

@@ -11,8 +11,8 @@
 //   - A changed secret is tried at once, not after the back-off of the old one
 //     (kubernetes #119891).
 //   - Having to wait for other pulls is not a failed pull (kubernetes #112044).
-//   - An image that is there never waits behind one that is pulled
-//     (kubernetes #83471).
+//   - An image that is there, and need not be pulled again, never waits behind one
+//     that is pulled (kubernetes #83471).
 //   - An image just found is not removed before a container uses it
 //     (kubernetes #123631); see Leases.
 //

@@ -36,13 +36,19 @@ type Request struct {
 	OnPull func()
 }
 
+// String says what is asked for, and how many secrets there are.
+func (r Request) String() string {
+	return fmt.Sprintf("{image %q, policy %q, pod %q, [%d pull secrets]}", r.Image, r.Policy, r.PodUID, len(r.Secrets))
+}
+
+// Format prints String under every verb, so that no secret is printed.
+func (r Request) Format(w fmt.State, _ rune) { fmt.Fprint(w, r.String()) }
+
 // Image is an image that is there, held by a lease.
 type Image struct {
-	// ID is the runtime's identifier of it, to create containers from.
+	// ID is the runtime's identifier of it, to create containers from, with the name
+	// that the pod gave as ImageSpec.UserSpecifiedImage (CRI-O insists).
 	ID string
-	// Spec is the name to create containers with: the ID, and in
-	// UserSpecifiedImage the name the pod gave (CRI-O insists).
-	Spec *runtimeapi.ImageSpec
 	// UID and Username are the user its containers run as by default; UID is nil
 	// if the image gives a name or nothing.
 	UID      *int64
@@ -54,6 +60,7 @@ type Image struct {
 	Pulled   bool
 	PullTook time.Duration
 
+	names []string // all by which it may be asked for, in full
 	lease *Lease
 }
 
@@ -99,31 +106,32 @@ func (m *Manager) ensure(ctx context.Context, req Request, ref Reference, lease 
 	case !pull:
 		return img, nil
 	}
-	return m.pullAndInspect(ctx, req, ref, lease)
+	w := want{req: req, ref: ref}
+	if img != nil {
+		w.present = img.ID
+	}
+	return m.pullAndInspect(ctx, w, lease)
 }
 
-func (m *Manager) pullAndInspect(ctx context.Context, req Request, ref Reference, lease *Lease) (*Image, error) {
-	credentials, err := credentialsFor(req, ref)
+func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Image, error) {
+	credentials, err := credentialsFor(w.req, w.ref)
 	if err != nil {
 		return nil, err
 	}
-	if len(credentials) > 0 {
-		defer m.access.begin(ref.Repository)()
-	}
 	began := time.Now()
-	used, err := m.pull(ctx, req, ref, credentials)
+	used, err := m.pull(ctx, w, credentials)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
-	img, err := m.inspect(ctx, req, ref, lease)
+	img, err := m.inspect(ctx, w.req, w.ref, lease)
 	if err != nil {
 		return nil, err
 	}
 	if img == nil {
-		return nil, &Error{Reason: ErrImageInspect, Image: req.Image, Err: errors.New("it is not there after its pull")}
+		return nil, &Error{Reason: ErrImageInspect, Image: w.req.Image, Err: errors.New("it is not there after its pull")}
 	}
-	m.access.pulled(img.ID, ref.Repository, used)
+	m.access.pulled(img.ID, w.ref, used)
 	img.Pulled, img.PullTook = true, took
 	return img, nil
 }
@@ -147,11 +155,11 @@ func (m *Manager) mustPull(req Request, ref Reference, img *Image) (bool, error)
 
 // mayUse looks at the secrets only where that can make a difference.
 func (m *Manager) mayUse(req Request, ref Reference, img *Image) (bool, error) {
-	if img == nil || m.config.ShareImages || m.access.allows(img.ID, ref, nil) {
+	if img == nil || m.config.ShareImages || m.access.allows(img, ref, nil) {
 		return img != nil, nil
 	}
 	credentials, err := credentialsFor(req, ref)
-	return err == nil && m.access.allows(img.ID, ref, credentials), err
+	return err == nil && m.access.allows(img, ref, credentials), err
 }
 
 // inspect returns nil if the image is not there.
@@ -166,7 +174,9 @@ func (m *Manager) inspect(ctx context.Context, req Request, ref Reference, lease
 			return nil, fmt.Errorf("image %q: wait for its removal: %w", req.Image, err)
 		}
 		if !waited {
-			return newImage(req, img, lease), nil
+			i := newImage(img, lease)
+			i.names = namesOf(img, ref)
+			return i, nil
 		}
 	}
 }
@@ -193,10 +203,9 @@ func (r Request) spec(ref Reference) *runtimeapi.ImageSpec {
 	}
 }
 
-func newImage(req Request, img *runtimeapi.Image, lease *Lease) *Image {
+func newImage(img *runtimeapi.Image, lease *Lease) *Image {
 	i := &Image{
 		ID:       img.GetId(),
-		Spec:     &runtimeapi.ImageSpec{Image: img.GetId(), UserSpecifiedImage: req.Image, RuntimeHandler: req.RuntimeHandler},
 		Username: img.GetUsername(),
 		Size:     img.GetSize(),
 		lease:    lease,

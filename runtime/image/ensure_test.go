@@ -43,9 +43,6 @@ func TestEnsureImage(t *testing.T) {
 		if !img.Pulled || img.PullTook != time.Minute || img.ID != stored("r.io/app:v1").Id || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
 			t.Errorf("image %+v", img)
 		}
-		if s := img.Spec; s.Image != img.ID || s.UserSpecifiedImage != "r.io/app:v1" || s.RuntimeHandler != "kata" {
-			t.Errorf("spec %v", s)
-		}
 		again, err := m.EnsureImage(t.Context(), req)
 		if err != nil || again.Pulled || asked != 1 || len(r.pulls) != 1 {
 			t.Errorf("again: %+v, %v; asked %d times, pulls %v", again, err, asked, r.pulls)
@@ -424,5 +421,62 @@ func TestNewValidates(t *testing.T) {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)
 		}
+	}
+}
+
+// Wait and EnsureImage may be called at the same time, as the race detector sees.
+func TestWaitBesideEnsureImage(t *testing.T) {
+	m := newTestManager(t, Config{Runtime: &registry{}, ShareImages: true})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				m.Wait()
+			}
+		}
+	}()
+	for i := range 300 {
+		if err := ensure(t, m, Request{Image: fmt.Sprintf("a%d", i%3), Policy: v1.PullAlways}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+// Wait waits for a pull that everybody has left.
+func TestWaitForAnAbandonedPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, Config{Runtime: &registry{pullTime: time.Hour, stubborn: true}})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := m.EnsureImage(ctx, Request{Image: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if m.Wait(); time.Since(began) != time.Hour {
+			t.Errorf("returned after %v", time.Since(began))
+		}
+	})
+}
+
+func TestARequestDoesNotPrintItsSecrets(t *testing.T) {
+	req := Request{Image: "a:v1", Secrets: []v1.Secret{loginSecret("s", "r.io", "bob", "hunter2")}}
+	for _, v := range []any{req, &req, []Request{req}, struct{ R Request }{req}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			text := fmt.Sprintf(verb, v)
+			for _, secret := range []string{"hunter2", fmt.Sprintf("%x", "hunter2"), strings.Trim(fmt.Sprint([]byte("hunter2")), "[]"), "0x68, 0x75"} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s prints a secret: %s", verb, text)
+				}
+			}
+		}
+	}
+	if text := req.String(); !strings.Contains(text, "a:v1") {
+		t.Errorf("%s does not say what is asked for", text)
 	}
 }

@@ -45,14 +45,3 @@ func Example() {
 	// pulled: true
 	// ErrImageNeverPull
 }
-
-func ExampleKeyring_Lookup() {
-	keyring, err := image.NewKeyring([]v1.Secret{{Data: map[string][]byte{
-		v1.DockerConfigJsonKey: []byte(`{"auths":{"*.example.com":{"username":"u","password":"p"},"eu.example.com/team":{"username":"v","password":"q"}}}`),
-	}}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(keyring.Lookup("eu.example.com/team/app")), len(keyring.Lookup("us.example.com/team/app")), len(keyring.Lookup("example.com/app")))
-	// Output: 2 1 0
-}

@@ -8,9 +8,12 @@ import (
 // flights are the pulls that are under way, each shared by all who want the
 // same. A pull runs as long as anybody waits for it.
 type flights struct {
-	mu      sync.Mutex
-	flying  map[flightKey]*flight
-	running sync.WaitGroup
+	mu     sync.Mutex
+	flying map[flightKey]*flight
+	// running counts the goroutines, of abandoned flights too; idle is closed when
+	// it becomes 0, and nil before the first.
+	running int
+	idle    chan struct{}
 }
 
 // flightKey is what has to be equal for two to want the same.
@@ -53,12 +56,25 @@ func (f *flights) board(ctx context.Context, key flightKey, do func(context.Cont
 		f.flying = map[flightKey]*flight{}
 	}
 	f.flying[key] = fl
-	f.running.Go(func() {
-		defer cancel()
+	if f.running++; f.running == 1 {
+		f.idle = make(chan struct{})
+	}
+	go func() {
 		fl.err = do(ctx)
+		cancel()
 		f.land(key, fl)
-	})
+	}()
 	return fl
+}
+
+// wait returns when no flight is under way.
+func (f *flights) wait() {
+	f.mu.Lock()
+	idle := f.idle
+	f.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
 }
 
 // leave cancels a flight that nobody waits for any more. Whoever comes next
@@ -77,6 +93,9 @@ func (f *flights) land(key flightKey, fl *flight) {
 	defer f.mu.Unlock()
 	f.forget(key, fl)
 	close(fl.done)
+	if f.running--; f.running == 0 {
+		close(f.idle)
+	}
 }
 
 func (f *flights) forget(key flightKey, fl *flight) {

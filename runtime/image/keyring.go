@@ -16,30 +16,30 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Keyring holds the registry credentials of pull secrets. The zero Keyring has
+// keyring holds the registry credentials of pull secrets. The zero keyring has
 // none. It does not print what it holds.
-type Keyring struct {
+type keyring struct {
 	entries []entry // most specific location first, as given between equal ones
 }
 
 // entry is one credential and the images it is for.
 type entry struct {
 	location   string // host, port and path as written, without scheme and API version
-	credential Credential
+	credential credential
 }
 
-// Credential is what a registry is shown. It does not print what it holds: not
+// credential is what a registry is shown. It does not print what it holds: not
 // by itself, and, being in a closure, not as a part of anything else either.
-type Credential struct{ reveal func() login }
+type credential struct{ reveal func() login }
 
 type login struct{ username, password string }
 
-func newCredential(username, password string) Credential {
-	return Credential{func() login { return login{username, password} }}
+func newCredential(username, password string) credential {
+	return credential{func() login { return login{username, password} }}
 }
 
-// login is empty for the zero Credential, which is none.
-func (c Credential) login() login {
+// login is empty for the zero credential, which is none.
+func (c credential) login() login {
 	if c.reveal == nil {
 		return login{}
 	}
@@ -47,26 +47,26 @@ func (c Credential) login() login {
 }
 
 // String returns a placeholder.
-func (Credential) String() string { return "[registry credential]" }
+func (credential) String() string { return "[registry credential]" }
 
 // GoString returns a placeholder.
-func (c Credential) GoString() string { return c.String() }
+func (c credential) GoString() string { return c.String() }
 
 // String says how many credentials there are.
-func (k Keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
+func (k keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
 
 // GoString says how many credentials there are.
-func (k Keyring) GoString() string { return k.String() }
+func (k keyring) GoString() string { return k.String() }
 
-// NewKeyring reads pull secrets of the types kubernetes.io/dockerconfigjson and
+// newKeyring reads pull secrets of the types kubernetes.io/dockerconfigjson and
 // kubernetes.io/dockercfg; a secret with neither key holds nothing. The error
 // names secret, key and registry of what cannot be read, and never quotes it.
 // The secrets are not kept or written to.
-func NewKeyring(secrets []v1.Secret) (Keyring, error) {
-	var k Keyring
+func newKeyring(secrets []v1.Secret) (keyring, error) {
+	var k keyring
 	for i := range secrets {
 		if err := k.add(&secrets[i]); err != nil {
-			return Keyring{}, err
+			return keyring{}, err
 		}
 	}
 	// Reverse lexical order puts a path before its prefixes and a host before the
@@ -83,7 +83,7 @@ type dockerAuths map[string]struct {
 	Auth     string `json:"auth"` // base64 of username:password, wins over the two
 }
 
-func (k *Keyring) add(secret *v1.Secret) error {
+func (k *keyring) add(secret *v1.Secret) error {
 	var auths dockerAuths
 	key := v1.DockerConfigJsonKey
 	if data, ok := secret.Data[key]; ok {
@@ -109,7 +109,9 @@ func (k *Keyring) add(secret *v1.Secret) error {
 				return secretError(secret, key, fmt.Errorf("registry %q: %w", registry, err))
 			}
 		}
-		k.entries = append(k.entries, entry{location(registry), c})
+		if c.login() != (login{}) { // a credential helper has the login, and no secret does
+			k.entries = append(k.entries, entry{location(registry), c})
+		}
 	}
 	return nil
 }
@@ -119,14 +121,14 @@ func secretError(s *v1.Secret, key string, err error) error {
 }
 
 // decodeAuth accepts padded and unpadded base64.
-func decodeAuth(auth string) (Credential, error) {
+func decodeAuth(auth string) (credential, error) {
 	text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(auth, "="))
 	if err != nil {
-		return Credential{}, errors.New("auth is not base64")
+		return credential{}, errors.New("auth is not base64")
 	}
 	username, password, ok := strings.Cut(string(text), ":")
 	if !ok {
-		return Credential{}, errors.New("auth is not username:password")
+		return credential{}, errors.New("auth is not username:password")
 	}
 	return newCredential(username, password), nil
 }
@@ -153,13 +155,13 @@ func location(registry string) string {
 // defaultRegistry is docker.io's location in Docker's configurations.
 const defaultRegistry = "index.docker.io"
 
-// Lookup returns the credentials for an image's repository in full, the most
+// lookup returns the credentials for an image's repository in full, the most
 // specific first and each once. As in a kubelet, a credential's host has to have
 // as many labels as the image's, each of which may be a pattern as of path.Match;
 // its port has to be the same; its path has to be the beginning of the image's.
 // If there are none for an image of docker.io, those written for exactly
 // index.docker.io are meant, which is how Docker calls it in configurations.
-func (k Keyring) Lookup(repository string) []Credential {
+func (k keyring) lookup(repository string) []credential {
 	found := k.collect(func(location string) bool { return matchLocation(location, repository) })
 	if len(found) == 0 && strings.HasPrefix(repository, "docker.io/") {
 		found = k.collect(func(location string) bool { return location == defaultRegistry })
@@ -167,10 +169,10 @@ func (k Keyring) Lookup(repository string) []Credential {
 	return found
 }
 
-func (k Keyring) collect(matches func(location string) bool) []Credential {
-	var found []Credential
+func (k keyring) collect(matches func(location string) bool) []credential {
+	var found []credential
 	for _, e := range k.entries {
-		same := func(c Credential) bool { return c.login() == e.credential.login() }
+		same := func(c credential) bool { return c.login() == e.credential.login() }
 		if matches(e.location) && !slices.ContainsFunc(found, same) {
 			found = append(found, e.credential)
 		}
@@ -207,7 +209,7 @@ func splitLocation(location string) place {
 }
 
 // auth is the form of a pull's request, nil for none.
-func (c Credential) auth() *runtimeapi.AuthConfig {
+func (c credential) auth() *runtimeapi.AuthConfig {
 	if c.reveal == nil {
 		return nil
 	}
@@ -217,7 +219,7 @@ func (c Credential) auth() *runtimeapi.AuthConfig {
 // fingerprint tells credentials apart without keeping them.
 type fingerprint [sha256.Size]byte
 
-func fingerprintOf(credentials ...Credential) fingerprint {
+func fingerprintOf(credentials ...credential) fingerprint {
 	h := sha256.New()
 	for _, c := range credentials {
 		for _, s := range []string{c.login().username, c.login().password} {

@@ -15,7 +15,7 @@ import (
 // users are the names of the credentials found.
 func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 	t.Helper()
-	k, err := NewKeyring(secrets)
+	k, err := newKeyring(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, c := range k.Lookup(ref.Repository) {
+	for _, c := range k.lookup(ref.Repository) {
 		found = append(found, c.auth().Username)
 	}
 	return found
@@ -111,17 +111,17 @@ func TestSecretForms(t *testing.T) {
 		"apart":           {v1.DockerConfigKey: []byte(`{"r.io":{"username":"bob","password":"pa:ss"}}`)},
 		"the newer alone": {v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{"r.io":{"auth":%q}}}`, auth), v1.DockerConfigKey: []byte(`broken`)},
 	} {
-		k, err := NewKeyring([]v1.Secret{{Data: data}})
+		k, err := newKeyring([]v1.Secret{{Data: data}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		found := k.Lookup("r.io/a")
+		found := k.lookup("r.io/a")
 		if len(found) != 1 || found[0].auth().Username != "bob" || found[0].auth().Password != "pa:ss" {
 			t.Errorf("%s: not bob's credential", name)
 		}
 	}
-	if k, err := NewKeyring([]v1.Secret{{Data: map[string][]byte{"other": []byte("x")}}}); err != nil || len(k.entries) != 0 {
+	if k, err := newKeyring([]v1.Secret{{Data: map[string][]byte{"other": []byte("x")}}}); err != nil || len(k.entries) != 0 {
 		t.Errorf("a secret of another kind: %v, %v", k, err)
 	}
 }
@@ -133,7 +133,7 @@ func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 		"no colon":   {v1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{"r.io":{"auth":%q}}}`, base64.StdEncoding.EncodeToString([]byte("hunter2")))},
 		"wrong type": {v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":"hunter2"}}`)},
 	} {
-		_, err := NewKeyring([]v1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "login"}, Data: data}})
+		_, err := newKeyring([]v1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "login"}, Data: data}})
 		if err == nil || !strings.Contains(err.Error(), "ns/login") || !strings.Contains(err.Error(), v1.DockerConfigJsonKey) {
 			t.Errorf("%s: error %v does not name secret and key", name, err)
 		}
@@ -145,14 +145,14 @@ func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 
 func TestNothingPrintsACredential(t *testing.T) {
 	secrets := []v1.Secret{loginSecret("s", "r.io", "bob", "hunter2")}
-	k, err := NewKeyring(secrets)
+	k, err := newKeyring(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holder := struct {
-		k Keyring
-		c []Credential
-	}{k, k.Lookup("r.io/a")}
+		k keyring
+		c []credential
+	}{k, k.lookup("r.io/a")}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		for _, value := range []any{k, &k, holder.c, holder.c[0], holder, &holder} {
 			text := fmt.Sprintf(verb, value)
@@ -163,10 +163,10 @@ func TestNothingPrintsACredential(t *testing.T) {
 	}
 }
 
-func TestNewKeyringWritesToNothing(t *testing.T) {
+func TestKeyringWritesToNothing(t *testing.T) {
 	secrets := []v1.Secret{loginSecret("a", "r.io", "u", "p"), loginSecret("b", "*.io", "u", "p")}
 	before := []v1.Secret{*secrets[0].DeepCopy(), *secrets[1].DeepCopy()}
-	if _, err := NewKeyring(secrets); err != nil || !reflect.DeepEqual(secrets, before) {
+	if _, err := newKeyring(secrets); err != nil || !reflect.DeepEqual(secrets, before) {
 		t.Errorf("the secrets were written to (%v)", err)
 	}
 }
@@ -175,9 +175,20 @@ func FuzzLookup(f *testing.F) {
 	f.Add("*.r.io:5000/team", "eu.r.io:5000/team/app")
 	f.Add("[::1]:5000", "r.io/a")
 	f.Fuzz(func(t *testing.T, registry, repository string) {
-		k, err := NewKeyring([]v1.Secret{loginSecret("s", registry, "u", "p")})
-		if err == nil && len(k.Lookup(repository)) > 1 {
+		k, err := newKeyring([]v1.Secret{loginSecret("s", registry, "u", "p")})
+		if err == nil && len(k.lookup(repository)) > 1 {
 			t.Error("one credential found twice")
 		}
 	})
+}
+
+// An entry without a login stands for a credential helper: it opens and closes
+// nothing.
+func TestAnEntryWithoutALoginIsNone(t *testing.T) {
+	for _, entry := range []string{`{}`, `{"auth":""}`, `{"auth":"Og=="}`} {
+		k, err := newKeyring([]v1.Secret{{Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":` + entry + `}}`)}}})
+		if found := k.lookup("r.io/app"); err != nil || len(found) != 0 {
+			t.Errorf("%s: %v, %v", entry, found, err)
+		}
+	}
 }

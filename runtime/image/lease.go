@@ -17,8 +17,9 @@ import (
 // called concurrently.
 type Leases struct {
 	mu       sync.Mutex
-	held     map[string]int           // names and identifiers, with the number of leases
-	removing map[string]chan struct{} // names and identifiers, closed when it is over
+	held     map[string]int                    // names and identifiers, with the number of leases
+	removing map[string]chan struct{}          // names and identifiers, closed when it is over
+	removed  []func(id string, names []string) // told of each removal, before a lease is given out
 }
 
 // Lease keeps one image from being removed until it is released.
@@ -28,11 +29,19 @@ type Lease struct {
 }
 
 // Acquire takes a lease for an image by its name or identifier. While that image
-// is being removed it waits, until the removal is over or ctx ends.
+// is being removed it waits, until the removal is over or ctx ends. A name with
+// tag and digest holds the image of either, because runtimes list them apart.
 func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
+	names := []string{normal(name)}
+	if tag, ok := tagged(name); ok {
+		names = append(names, tag)
+	}
 	lease := &Lease{leases: l}
-	if _, err := lease.extend(ctx, normal(name)); err != nil {
-		return nil, err
+	for _, name := range names {
+		if _, err := lease.extend(ctx, name); err != nil {
+			lease.Release()
+			return nil, err
+		}
 	}
 	return lease, nil
 }
@@ -50,7 +59,23 @@ func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(
 	if err := remove(ctx); err != nil {
 		return false, err
 	}
+	for _, tell := range l.observers() {
+		tell(img.GetId(), names)
+	}
 	return true, nil
+}
+
+// observe has every removal told to a Manager.
+func (l *Leases) observe(removed func(id string, names []string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removed = append(l.removed, removed)
+}
+
+func (l *Leases) observers() []func(id string, names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.removed)
 }
 
 // Held reports whether a lease is held for the image under any of its names.
@@ -148,4 +173,11 @@ func imageNames(img *runtimeapi.Image) []string {
 		names = append(names, normal(name))
 	}
 	return names
+}
+
+// namesOf are all names of an image that was asked for by ref.
+func namesOf(img *runtimeapi.Image, ref Reference) []string {
+	names := append(imageNames(img), normal(ref.Full))
+	slices.Sort(names)
+	return slices.Compact(names)
 }

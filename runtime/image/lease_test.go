@@ -3,11 +3,16 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -101,6 +106,55 @@ func TestG1_RemovalUnderAnotherName(t *testing.T) {
 		}
 		if want := []string{"app:v1"}; !slices.Equal(r.pulls, want) {
 			t.Errorf("pulls %v", r.pulls)
+		}
+	})
+}
+
+// G1: runtimes list an image that was asked for by tag and digest under each.
+func TestG1_ALeaseByTagAndDigestHoldsEither(t *testing.T) {
+	l, digest := &Leases{}, "@sha256:"+strings.Repeat("a", 64)
+	lease, err := l.Acquire(t.Context(), "r.io/app:v1"+digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, img := range []*runtimeapi.Image{
+		{Id: "x", RepoTags: []string{"r.io/app:v1"}},
+		{Id: "x", RepoDigests: []string{"r.io/app" + digest}},
+		{Id: "x", RepoDigests: []string{"r.io/app:v1" + digest}},
+	} {
+		if !l.Held(img) {
+			t.Errorf("%v is not held", img)
+		}
+	}
+	if l.Held(&runtimeapi.Image{Id: "y", RepoTags: []string{"r.io/app:v2"}}) {
+		t.Error("another tag is held")
+	}
+	lease.Release()
+	if len(l.held) != 0 {
+		t.Errorf("left behind: %v", l.held)
+	}
+}
+
+// What is known of an image goes with it.
+func TestAccessIsForgottenWithTheImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := &registry{}, &Leases{}
+		m := newTestManager(t, Config{Runtime: r, Leases: l})
+		login := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
+		for i := range 10 {
+			name := fmt.Sprintf("r.io/app:v%d", i)
+			if i%2 == 1 {
+				r.fails = status.Error(codes.DeadlineExceeded, "too late")
+			}
+			ensure(t, m, Request{Image: name, PodUID: "a", Secrets: login})
+			r.fails = nil
+			r.add(name)
+			if !r.remove(t, l, name, 0) {
+				t.Errorf("%s was not removed", name)
+			}
+		}
+		if len(m.access.grants)+len(m.access.intents) > 0 {
+			t.Errorf("left behind: %v %v", m.access.grants, m.access.intents)
 		}
 	})
 }

@@ -23,8 +23,9 @@ type Config struct {
 	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet: those
 	// of package backoff.
 	FirstBackOff, MaxBackOff time.Duration
-	// Leases are shared with whoever removes images. Default: the Manager's own,
-	// which nobody else sees.
+	// Leases are shared with whoever removes images, and live as long as the
+	// Manager: it is told there of images that are gone. Default: the Manager's
+	// own, which nobody else sees.
 	Leases *Leases
 	// ShareImages lets every pod use every image that is there. By default a pod
 	// needs, for an image that this Manager has pulled with a credential, one that
@@ -75,6 +76,7 @@ func New(c Config) (*Manager, error) {
 		c.Observer = NopObserver{}
 	}
 	m := &Manager{config: c, retries: retries}
+	c.Leases.observe(m.access.removed)
 	if c.MaxParallelPulls > 0 {
 		m.slots = make(chan struct{}, c.MaxParallelPulls)
 	}
@@ -87,4 +89,6 @@ func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
 
 // Wait returns when no pull is under way. A pull ends soon after the last
 // EnsureImage that waits for it has returned.
-func (m *Manager) Wait() { m.flights.running.Wait() }
+//
+// It may be called at any time, also while EnsureImage is.
+func (m *Manager) Wait() { m.flights.wait() }

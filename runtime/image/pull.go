@@ -11,48 +11,57 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
+// want is an image that has to be pulled.
+type want struct {
+	req Request
+	ref Reference
+	// present is the identifier of the image that has the name, empty for none.
+	present string
+}
+
 // pull pulls the image unless a failure of before still counts. It returns the
 // credential that worked.
-func (m *Manager) pull(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
-	key := retryKey{req.PodUID, ref.Pull, fingerprintOf(credentials...)}
+func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (used credential, err error) {
+	req := w.req
+	key := retryKey{req.PodUID, w.ref.Pull, fingerprintOf(credentials...)}
 	if at, wait, cause := m.retries.check(key, time.Now()); wait {
-		return Credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
+		return credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
 	}
 	if req.OnPull != nil {
 		req.OnPull()
 	}
-	used, err = m.tryAll(ctx, req, ref, credentials)
+	used, err = m.tryAll(ctx, w, credentials)
 	switch {
 	case err == nil:
 		m.retries.succeeded(key)
 		return used, nil
 	case ctx.Err() != nil:
-		return Credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
+		return credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
 	}
 	at := m.retries.failed(key, err, time.Now())
-	return Credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
+	return credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
 }
 
 // credentialsFor returns those of the pod's secrets that are for the image.
-func credentialsFor(req Request, ref Reference) ([]Credential, error) {
-	keyring, err := NewKeyring(req.Secrets)
+func credentialsFor(req Request, ref Reference) ([]credential, error) {
+	keyring, err := newKeyring(req.Secrets)
 	if err != nil {
 		return nil, &Error{Reason: ErrImagePull, Image: req.Image, Err: err}
 	}
-	return keyring.Lookup(ref.Repository), nil
+	return keyring.lookup(ref.Repository), nil
 }
 
 // tryAll pulls with each credential until one works, or with none if there are
 // none.
-func (m *Manager) tryAll(ctx context.Context, req Request, ref Reference, credentials []Credential) (used Credential, err error) {
+func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (used credential, err error) {
 	if len(credentials) == 0 {
-		credentials = []Credential{{}}
+		credentials = []credential{{}}
 	}
 	var failed []error
 	for _, c := range credentials {
-		key := flightKey{ref.Pull, req.RuntimeHandler, fingerprintOf(c)}
+		key := flightKey{w.ref.Pull, w.req.RuntimeHandler, fingerprintOf(c)}
 		err := m.flights.join(ctx, key, func(ctx context.Context) error {
-			return m.pullOnce(ctx, req, ref, c)
+			return m.pullOnce(ctx, w, c)
 		})
 		if err == nil {
 			return c, nil
@@ -62,11 +71,11 @@ func (m *Manager) tryAll(ctx context.Context, req Request, ref Reference, creden
 			break
 		}
 	}
-	return Credential{}, errors.Join(failed...)
+	return credential{}, errors.Join(failed...)
 }
 
 // pullOnce waits for its turn and pulls. It runs once for all who want the same.
-func (m *Manager) pullOnce(ctx context.Context, req Request, ref Reference, c Credential) error {
+func (m *Manager) pullOnce(ctx context.Context, w want, c credential) error {
 	arrived := time.Now()
 	done, err := m.takeSlot(ctx)
 	if err != nil {
@@ -74,9 +83,11 @@ func (m *Manager) pullOnce(ctx context.Context, req Request, ref Reference, c Cr
 	}
 	defer done()
 	began := time.Now()
-	p := Pull{Image: ref.Pull, Waited: began.Sub(arrived)}
+	p := Pull{Image: w.ref.Pull, Waited: began.Sub(arrived)}
 	m.config.Observer.PullStarted(p)
-	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: req.spec(ref), Auth: c.auth(), SandboxConfig: req.Sandbox})
+	end := m.access.begin(w, c)
+	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: w.req.spec(w.ref), Auth: c.auth(), SandboxConfig: w.req.Sandbox})
+	end(err)
 	if err != nil {
 		err = redact(err, c)
 	}

@@ -1,9 +1,14 @@
 package image
 
 import (
+	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -19,19 +24,37 @@ var urlSecret = regexp.MustCompile(`(https?://)([^\s"/@]+@)?([^\s"?]*)(\?[^\s"]+
 // redact returns a pull's error with its class, but of its text only what does
 // not repeat a credential. The error beneath is not kept, since it would still
 // print everything.
-func redact(err error, c Credential) error {
+func redact(err error, c credential) error {
 	var e *cri.Error
 	if !errors.As(cri.Classify(err), &e) {
 		return nil
 	}
 	text := redactURLs(e.Error())
-	l := c.login()
-	for _, secret := range []string{base64.StdEncoding.EncodeToString([]byte(l.username + ":" + l.password)), l.password} {
-		if l.password != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
-		}
+	for _, secret := range writtenForms(c.login()) {
+		text = strings.ReplaceAll(text, secret, redacted)
 	}
 	return &cri.Error{Class: e.Class, Err: errors.New(text)}
+}
+
+// writtenForms are the forms in which a password is seen in errors, the longest
+// first, because one may be a part of another.
+func writtenForms(l login) []string {
+	if l.password == "" {
+		return nil
+	}
+	quoted := strconv.Quote(l.password)
+	inJSON, err := json.Marshal(l.password)
+	if err != nil {
+		inJSON = []byte(quoted)
+	}
+	forms := []string{
+		base64.StdEncoding.EncodeToString([]byte(l.username + ":" + l.password)),
+		base64.URLEncoding.EncodeToString([]byte(l.username + ":" + l.password)),
+		l.password, quoted[1 : len(quoted)-1], string(inJSON[1 : len(inJSON)-1]),
+		url.QueryEscape(l.password), url.PathEscape(l.password), url.UserPassword("", l.password).String()[1:],
+	}
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return forms
 }
 
 func redactURLs(text string) string {

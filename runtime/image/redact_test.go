@@ -2,8 +2,11 @@ package image
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +36,25 @@ func TestRedact(t *testing.T) {
 		for ; err != nil; err = errors.Unwrap(err) {
 			if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, "hunter2") || strings.Contains(text, auth) {
 				t.Errorf("%s: prints a credential: %s", name, text)
+			}
+		}
+	}
+}
+
+// Runtimes quote and escape what they repeat, some more than once.
+func TestRedactEscapedPasswords(t *testing.T) {
+	for _, password := range []string{`hun"ter2`, "hun ter/2+", `hun\ter2`, "hun\x01ter2", "hun<ter>2", "hunter2"} {
+		inJSON, err := json.Marshal(password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, written := range []string{
+			password, strconv.Quote(password), string(inJSON), url.QueryEscape(password), url.PathEscape(password),
+			url.UserPassword("bob", password).String(), base64.URLEncoding.EncodeToString([]byte("bob:" + password)),
+		} {
+			got := redact(status.Error(codes.Unknown, "login: "+written+" refused"), newCredential("bob", password)).Error()
+			if strings.Contains(got, "hun") || !strings.Contains(got, redacted) {
+				t.Errorf("%s is printed: %s", written, got)
 			}
 		}
 	}

@@ -50,10 +50,40 @@ func (r Reference) isLatest() bool {
 }
 
 // normal returns a name in the form in which all names of an image are compared:
-// in full, or as it is if it is an identifier or nothing that parses.
+// in full, without the tag where a digest says all, or as it is if it is an
+// identifier or nothing that parses.
 func normal(name string) string {
-	if ref, err := reference.ParseAnyReference(name); err == nil {
-		return ref.String()
+	ref, err := reference.ParseAnyReference(name)
+	if err != nil {
+		return name
 	}
-	return name
+	if digested, ok := ref.(reference.Canonical); ok {
+		if canonical, err := reference.WithDigest(reference.TrimNamed(digested), digested.Digest()); err == nil {
+			return canonical.String()
+		}
+	}
+	return ref.String()
+}
+
+// tagged returns a name that has both tag and digest without the digest, and
+// false for any other.
+func tagged(name string) (string, bool) {
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return "", false
+	}
+	t, hasTag := named.(reference.Tagged)
+	if _, hasDigest := named.(reference.Digested); !hasTag || !hasDigest {
+		return "", false
+	}
+	return named.Name() + ":" + t.Tag(), true
+}
+
+// repositoryOf returns the repository of a name in full, empty for an identifier.
+func repositoryOf(name string) string {
+	named, err := reference.ParseNormalizedNamed(name)
+	if err != nil {
+		return ""
+	}
+	return named.Name()
 }

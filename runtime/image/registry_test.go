@@ -120,6 +120,12 @@ func (r *registry) gaveUp() int {
 	return r.canceled
 }
 
+func (r *registry) setInspect(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inspect = err
+}
+
 func (r *registry) alias(alias, name string) {
 	if r.aliases == nil {
 		r.aliases = map[string]string{}

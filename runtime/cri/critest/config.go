@@ -39,7 +39,8 @@ type Config struct {
 	// Name and Version are what Version answers. Default: critest, 2.0.0.
 	Name, Version string
 	// JournalLimit is how many calls the journal keeps, the last ones: for a
-	// runtime that stands alone for long. 0 keeps all.
+	// runtime that stands alone for long. Of what was removed more than so many IDs
+	// ago it forgets whose it was. 0 keeps all.
 	JournalLimit int
 	// CgroupDriver is what RuntimeConfig answers. The zero value is SYSTEMD.
 	CgroupDriver runtimeapi.CgroupDriver

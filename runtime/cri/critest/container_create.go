@@ -95,9 +95,9 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.seq = s.made
 	m, sb := c.config.GetMetadata(), c.sandbox.config.GetMetadata()
 	s.containers[c.id] = c
-	s.subjects[c.id] = subject{
+	s.remember(c.id, subject{
 		namespace: sb.GetNamespace(), pod: sb.GetName(), uid: sb.GetUid(), sandboxID: c.sandbox.id,
 		container: m.GetName(), containerID: c.id, attempt: m.GetAttempt(), image: c.config.GetImage().GetImage(),
-	}
+	})
 	return nil
 }

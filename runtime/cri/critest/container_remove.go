@@ -31,6 +31,7 @@ func (s service) removeContainer(ctx context.Context, c *container) error {
 	c.removing = true
 	_, there := s.containers[c.id]
 	delete(s.containers, c.id)
+	s.gone(c.id)
 	s.release(c.name, c.id)
 	s.mu.Unlock()
 	if there {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -209,6 +210,7 @@ func (i *Injected) Remove() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	i.left = 0
+	i.faults.dropUsed()
 }
 
 // Inject puts a fault in force. Where several match a call, the one injected
@@ -229,8 +231,13 @@ func (r *Runtime) Inject(f Fault) (*Injected, error) {
 
 type faults struct {
 	mu       sync.Mutex
-	injected []*Injected
+	injected []*Injected // that are not used up
 	random   *chance
+}
+
+// dropUsed must be called with mu held.
+func (f *faults) dropUsed() {
+	f.injected = slices.DeleteFunc(f.injected, func(i *Injected) bool { return i.left == 0 })
 }
 
 // strike takes the fault for a call, if there is one.
@@ -238,7 +245,7 @@ func (r *Runtime) strike(c *Call) *Fault {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	for _, i := range r.faults.injected {
-		if i.left == 0 || !i.fault.Match.matches(*c) {
+		if !i.fault.Match.matches(*c) {
 			continue
 		}
 		if i.skip > 0 {
@@ -249,6 +256,7 @@ func (r *Runtime) strike(c *Call) *Fault {
 			i.left--
 		}
 		i.strikes++
+		r.faults.dropUsed()
 		return &i.fault
 	}
 	return r.faults.random.fault(c)

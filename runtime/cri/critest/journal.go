@@ -197,15 +197,20 @@ func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
 	if f == nil {
 		return func() {}
 	}
-	w := &watcher{f: f}
+	return r.watch(&watcher{f: f})
+}
+
+func (r *Runtime) watch(w *watcher) (stop func()) {
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
 	r.journal.watchers = append(r.journal.watchers, w)
-	return func() {
-		r.journal.mu.Lock()
-		defer r.journal.mu.Unlock()
-		r.journal.watchers = slices.DeleteFunc(r.journal.watchers, func(o *watcher) bool { return o == w })
-	}
+	return func() { r.unwatch(w) }
+}
+
+func (r *Runtime) unwatch(w *watcher) {
+	r.journal.mu.Lock()
+	defer r.journal.mu.Unlock()
+	r.journal.watchers = slices.DeleteFunc(r.journal.watchers, func(o *watcher) bool { return o == w })
 }
 
 // CrashAfter calls crash when the k-th call from now has had its effect,
@@ -213,11 +218,17 @@ func (r *Runtime) OnCall(f func(done int, c Call)) (stop func()) {
 // cancel its context, and the agent is gone between two calls. crash runs once.
 func (r *Runtime) CrashAfter(k int, crash func()) {
 	var seen atomic.Int64
-	r.OnCall(func(int, Call) {
-		if seen.Add(1) == int64(k) && crash != nil {
+	w := &watcher{}
+	w.f = func(int, Call) {
+		if seen.Add(1) != int64(k) {
+			return
+		}
+		r.unwatch(w)
+		if crash != nil {
 			crash()
 		}
-	})
+	}
+	r.watch(w)
 }
 
 // Journal is the calls so far, or the last Config.JournalLimit of them, in order

@@ -155,3 +155,31 @@ func TestJournalLimit(t *testing.T) {
 		}
 	})
 }
+
+// A runtime that stands alone for long does not grow with what it has done.
+func TestALongLifeLeavesNothingBehind(t *testing.T) {
+	onBubble(t, Config{JournalLimit: 3}, func(n *node) {
+		kept, id := n.runs("kept", "sleep", "infinity")
+		for i := range 50 {
+			uid := fmt.Sprint("u", i)
+			sb, _ := n.runs(uid, "true")
+			n.inject(Fault{Match: Match{Method: RemovePodSandbox}, Delay: 1})
+			n.CrashAfter(1, nil)
+			_, err := n.rt.RemovePodSandbox(n.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb})
+			n.ok(err)
+			if last := n.Journal()[2]; last.PodUID != uid {
+				n.Errorf("the removal is not of pod %s: %v", uid, last)
+			}
+		}
+		n.inject(Fault{Match: Match{Method: Version}, Delay: 1}).Remove()
+		n.mu.Lock()
+		subjects := len(n.subjects)
+		n.mu.Unlock()
+		if faults, watchers := len(n.faults.injected), len(n.journal.watchers); subjects > 2+2*3+2 || faults+watchers > 0 {
+			n.Errorf("left behind: %d subjects, %d faults, %d watchers", subjects, faults, watchers)
+		}
+		if r := n.Runtime; r.remembered(kept).uid != "kept" || r.remembered(id).uid != "kept" {
+			n.Errorf("what is there was forgotten")
+		}
+	})
+}

@@ -82,6 +82,7 @@ func (r *Runtime) meet(c *container, f Fate) (dies bool) {
 	switch {
 	case f == Gone:
 		delete(r.containers, c.id)
+		r.gone(c.id)
 	case f == Lost && live:
 		c.lose()
 		c.ended, c.unseen = &Exit{Code: unknownExitCode, Reason: unknownExitReason}, true
@@ -101,6 +102,7 @@ func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
 		sb.state, sb.ips = runtimeapi.PodSandboxState_SANDBOX_NOTREADY, nil
 	case Gone:
 		delete(r.sandboxes, sb.id)
+		r.gone(sb.id)
 	}
 }
 

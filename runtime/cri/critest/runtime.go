@@ -44,7 +44,7 @@ type Runtime struct {
 	names      map[string]string        // to the ID it is reserved for
 	pending    map[string]chan struct{} // of names whose holder is being made
 	hidden     map[string]View
-	subjects   map[string]subject // of every ID there ever was
+	subjects   map[string]subject // by ID, also of what was removed
 	images     imageStore
 	conditions []*runtimeapi.RuntimeCondition
 	podCIDR    string

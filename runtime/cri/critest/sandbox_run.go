@@ -90,8 +90,8 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	sb.seq = s.made
 	m := sb.config.GetMetadata()
 	s.sandboxes[sb.id] = sb
-	s.subjects[sb.id] = subject{
+	s.remember(sb.id, subject{
 		namespace: m.GetNamespace(), pod: m.GetName(), uid: m.GetUid(), attempt: m.GetAttempt(), sandboxID: sb.id,
-	}
+	})
 	return nil
 }

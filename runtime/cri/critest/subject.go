@@ -1,6 +1,10 @@
 package critest
 
-import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+import (
+	"maps"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
 
 // A subject is what a call is about, as far as its request and what the
 // runtime remembers of the ID say.
@@ -11,6 +15,8 @@ type subject struct {
 	containerID         string
 	attempt             uint32 // of the container, or else of the sandbox
 	image               string
+	// noted is how many IDs there were when this was noted, or the ID removed.
+	noted int
 }
 
 // subjectOf reads the subject of a request.
@@ -47,6 +53,28 @@ func (r *Runtime) subjectOf(req any) subject {
 		return r.remembered(q.GetFilter().GetPodSandboxId())
 	}
 	return subject{}
+}
+
+// remember notes the subject of an ID. With a Config.JournalLimit it forgets what
+// was removed longer than so many IDs ago. It must be called with mu held.
+func (r *Runtime) remember(id string, s subject) {
+	s.noted = r.made
+	r.subjects[id] = s
+	limit := r.cfg.JournalLimit
+	if limit == 0 || len(r.subjects) <= len(r.sandboxes)+len(r.containers)+2*limit {
+		return
+	}
+	maps.DeleteFunc(r.subjects, func(id string, s subject) bool {
+		return r.sandboxes[id] == nil && r.containers[id] == nil && s.noted+limit < r.made
+	})
+}
+
+// gone notes that an ID was removed. It must be called with mu held.
+func (r *Runtime) gone(id string) {
+	if s, known := r.subjects[id]; known {
+		s.noted = r.made
+		r.subjects[id] = s
+	}
 }
 
 // remembered is the subject of an ID, also after it was removed.
