@@ -92,6 +92,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 		n := &node{T: t, Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn)}
 		_, id := n.runs("uid", script(deaf)...)
+		synctest.Wait() // until its trap is set
 		n.ok(n.SetStubborn(id, Stubborn{Kill: true}))
 		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Hang: new(Gate), Deaf: true})
 		results := make(chan error, 3)
