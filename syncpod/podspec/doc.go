@@ -1,0 +1,2 @@
+// Package podspec answers what follows from a pod's spec alone.
+package podspec
