@@ -25,13 +25,20 @@ func isSidecar(c *v1.Container) bool {
 }
 
 // AfterExit decides what follows the exit of a container of the pod: whether it
-// runs again, and why. A restart rule that matches the exit code asks for another
-// run (KEP-5307), and if there is none the restart policy decides. Nothing runs
-// again in a pod that is being deleted, or in none.
+// runs again, and why. Nothing runs again in a pod that is being deleted, or in
+// none; else RestartsAfter decides.
 func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if pod == nil || c == nil || pod.DeletionTimestamp != nil {
 		return false, PodDeleted
 	}
+	return RestartsAfter(pod, c, exitCode)
+}
+
+// RestartsAfter tells whether the spec asks for another run of a container that
+// exited so, and why, whether or not the pod is being deleted. A restart rule
+// that matches the exit code asks for one (KEP-5307), and if there is none the
+// restart policy decides. Both arguments are required.
+func RestartsAfter(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if matchingRule(c, exitCode) != nil {
 		return true, ContainerExitRule
 	}

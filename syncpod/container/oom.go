@@ -2,6 +2,8 @@ package container
 
 import (
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 // The values of oom_score_adj that frame those of burstable pods. The kernel
@@ -26,7 +28,7 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, nodeMemory int64) int64 {
 	if pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
 	}
-	switch qosClass(pod) {
+	switch podspec.QOSClass(pod) {
 	case v1.PodQOSGuaranteed:
 		return oomGuaranteed
 	case v1.PodQOSBestEffort:

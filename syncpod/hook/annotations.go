@@ -1,0 +1,34 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// PreStop returns the request for a container's preStop handler as the
+// container's annotations have it: for a container to be stopped whose pod's
+// spec is gone. The Handler is nil if the container has none. Container,
+// ContainerID and PodIP are left to the caller.
+func PreStop(annotations map[string]string) (Request, error) {
+	var req Request
+	if err := fromJSON(annotations, runtime.AnnotationPreStopHandler, &req.Handler); err != nil || req.Handler == nil {
+		return Request{}, err
+	}
+	if err := fromJSON(annotations, runtime.AnnotationPorts, &req.Ports); err != nil {
+		return Request{}, err
+	}
+	return req, nil
+}
+
+func fromJSON(annotations map[string]string, key string, into any) error {
+	text := annotations[key]
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("hook: annotation %s: %w", key, err)
+	}
+	return nil
+}

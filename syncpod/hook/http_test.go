@@ -1,0 +1,284 @@
+package hook_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podsync/podsync/syncpod/hook"
+)
+
+// endpoint is a server on the loopback that keeps the requests it gets.
+type endpoint struct {
+	*httptest.Server
+	got []*http.Request
+}
+
+func serve(t *testing.T, tls bool, h http.HandlerFunc) *endpoint {
+	t.Helper()
+	e := &endpoint{}
+	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.got = append(e.got, r)
+		if h != nil {
+			h(w, r)
+		}
+	}))
+	e.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if tls {
+		e.StartTLS()
+	} else {
+		e.Start()
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) port() int32 {
+	u, _ := url.Parse(e.URL)
+	port, _ := strconv.Atoi(u.Port())
+	return int32(port)
+}
+
+func (e *endpoint) get(change ...func(*v1.HTTPGetAction)) hook.Request {
+	get := &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(e.port()), Scheme: v1.URISchemeHTTP}
+	for _, f := range change {
+		f(get)
+	}
+	return hook.Request{Container: "app", PodIP: "127.0.0.1", Handler: &v1.LifecycleHandler{HTTPGet: get}}
+}
+
+func https(g *v1.HTTPGetAction) { g.Scheme = v1.URISchemeHTTPS }
+
+func TestHTTPGet(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "stopped") })
+	req := e.get(func(g *v1.HTTPGetAction) {
+		g.Path = "/stop?now=1"
+		g.Port = intstr.FromString("admin")
+		g.HTTPHeaders = []v1.HTTPHeader{{Name: "x-token", Value: "a"}, {Name: "X-Token", Value: "b"}, {Name: "Host", Value: "app.example"}}
+	})
+	req.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 1}, {Name: "admin", ContainerPort: e.port()}}
+	before := *req.Handler.DeepCopy()
+	result, err := newRunner(t, hook.Config{}).Run(t.Context(), req)
+	if err != nil || result.StatusCode != 200 || string(result.Output) != "stopped" || result.Truncated {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	got := e.got[0]
+	if got.Method != "GET" || got.URL.String() != "/stop?now=1" || got.Host != "app.example" {
+		t.Errorf("it asked %s %s of %s", got.Method, got.URL, got.Host)
+	}
+	if want := []string{"a", "b"}; !reflect.DeepEqual(got.Header["X-Token"], want) {
+		t.Errorf("X-Token is %q", got.Header["X-Token"])
+	}
+	if got.UserAgent() != "kube-lifecycle/1.36" || got.Header.Get("Accept") != "*/*" {
+		t.Errorf("header is %v", got.Header)
+	}
+	if !reflect.DeepEqual(before, *req.Handler) {
+		t.Error("the handler was changed")
+	}
+}
+
+func TestHTTPGetHeaderOverrides(t *testing.T) {
+	e := serve(t, false, nil)
+	r := newRunner(t, hook.Config{UserAgent: "agent/1"})
+	for _, value := range []string{"mine", ""} {
+		if _, err := r.Run(t.Context(), e.get(func(g *v1.HTTPGetAction) {
+			g.HTTPHeaders = []v1.HTTPHeader{{Name: "user-agent", Value: value}, {Name: "accept", Value: value}}
+		})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Run(t.Context(), e.get()); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"mine", "", "agent/1"} {
+		if got := e.got[i].UserAgent(); got != want {
+			t.Errorf("User-Agent is %q, want %q", got, want)
+		}
+	}
+	if accept, ok := e.got[1].Header["Accept"]; ok {
+		t.Errorf("Accept is %q, want none", accept)
+	}
+}
+
+func TestHTTPGetPaths(t *testing.T) {
+	e := serve(t, false, nil)
+	for path, want := range map[string]string{"": "/", "healthz": "/healthz", "/a b": "/a%20b", "/a%2Fb": "/a%2Fb", "mailto:x": "/mailto:x", "//elsewhere:1/x": "/x", "http://u:p@h/x#f": "/x", "/%zz": "/%25zz"} {
+		e.got = nil
+		_, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get(func(g *v1.HTTPGetAction) { g.Path = path }))
+		if err != nil || len(e.got) != 1 || e.got[0].RequestURI != want {
+			t.Errorf("%q: got %v, %v, want %s", path, e.got, err, want)
+		}
+	}
+}
+
+func TestHTTPGetAddress(t *testing.T) {
+	var asked []string
+	r := newRunner(t, hook.Config{Dial: func(_ context.Context, network, address string) (net.Conn, error) {
+		asked = append(asked, network+" "+address)
+		return nil, errors.New("refused")
+	}})
+	get := func(host, podIP string) error {
+		_, err := r.Run(t.Context(), hook.Request{PodIP: podIP, Handler: &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: host, Port: intstr.FromString("8080")}}})
+		return err
+	}
+	if err := get("", "fd00::1"); !errors.Is(err, hook.ErrNoAnswer) {
+		t.Errorf("got %v", err)
+	}
+	if err := get("10.0.0.9", "10.0.0.1"); !errors.Is(err, hook.ErrNoAnswer) {
+		t.Errorf("got %v", err)
+	}
+	if err := get("", ""); !errors.Is(err, hook.ErrNoAddress) {
+		t.Errorf("without an address: %v", err)
+	}
+	if want := []string{"tcp [fd00::1]:8080", "tcp 10.0.0.9:8080"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("dialed %q, want %q", asked, want)
+	}
+}
+
+// A kubelet does not look at the status of an answer either.
+func TestHTTPGetTakesAnyStatus(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())
+	if err != nil || result.StatusCode != 500 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
+func TestHTTPGetBodyIsBounded(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		for range 1000 {
+			if _, err := w.Write(bytes.Repeat([]byte("x"), 1<<10)); err != nil {
+				return
+			}
+		}
+	})
+	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())
+	if err != nil || len(result.Output) != hook.DefaultMaxOutput || !result.Truncated {
+		t.Errorf("got %d bytes, truncated %v, %v", len(result.Output), result.Truncated, err)
+	}
+}
+
+func TestHTTPSIsNotVerified(t *testing.T) {
+	e := serve(t, true, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get(https))
+	if err != nil || string(result.Output) != "ok" || result.HTTPFallback {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
+func TestHTTPSFallsBackWithoutCredentials(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "plain") })
+	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get(https, func(g *v1.HTTPGetAction) {
+		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}, {Name: "X", Value: "y"}}
+	}))
+	if err != nil || string(result.Output) != "plain" || !result.HTTPFallback {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	if h := e.got[0].Header; h.Get("Authorization") != "" || h.Get("X") != "y" {
+		t.Errorf("header is %v", h)
+	}
+}
+
+func TestHTTPGetRedirects(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/loop":
+			w.Header().Set("Location", "/loop")
+		case "/twice":
+			w.Header().Set("Location", "once")
+		case "/once":
+			w.Header().Set("Location", "http://"+r.Host+"/end")
+		case "/away":
+			w.Header().Set("Location", "http://localhost/end")
+		case "/broken":
+			w.Header().Set("Location", "http://[s3cret")
+		default:
+			fmt.Fprint(w, "end")
+			return
+		}
+		w.WriteHeader(302)
+	})
+	r := newRunner(t, hook.Config{})
+	run := func(path string) (hook.Result, error) {
+		e.got = nil
+		return r.Run(t.Context(), e.get(func(g *v1.HTTPGetAction) { g.Path = path }))
+	}
+	if result, err := run("/twice"); err != nil || string(result.Output) != "end" || len(e.got) != 3 {
+		t.Errorf("followed: %+v, %v", result, err)
+	}
+	if _, err := run("/loop"); !errors.Is(err, hook.ErrNoAnswer) || len(e.got) != 10 {
+		t.Errorf("loop: %v after %d", err, len(e.got))
+	}
+	if result, err := run("/away"); err != nil || result.StatusCode != 302 || len(e.got) != 1 {
+		t.Errorf("away: %+v, %v", result, err)
+	}
+	if _, err := run("/broken"); !errors.Is(err, hook.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("broken: %v", err)
+	}
+}
+
+// A redirect from https to http must not carry the credentials along.
+func TestRedirectToPlainHTTPDropsCredentials(t *testing.T) {
+	plain := serve(t, false, nil)
+	secure := serve(t, true, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, 307) })
+	_, err := newRunner(t, hook.Config{}).Run(t.Context(), secure.get(https, func(g *v1.HTTPGetAction) {
+		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
+	}))
+	if err != nil || len(plain.got) != 1 || plain.got[0].Header.Get("Authorization") != "" || secure.got[0].Header.Get("Authorization") == "" {
+		t.Errorf("got %v, %v", err, plain.got)
+	}
+}
+
+func TestWhatAnEndpointSaysStaysOutOfErrors(t *testing.T) {
+	for name, says := range map[string]string{
+		"no HTTP":     "s3cret\r\n\r\n",
+		"bad header":  "HTTP/1.1 200 OK\r\ns3cret\r\n\r\n",
+		"bad length":  "HTTP/1.1 200 OK\r\nContent-Length: s3cret\r\n\r\n",
+		"huge header": "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("s3cret", 1<<15),
+		"nothing":     "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRunner(t, hook.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() {
+					defer theirs.Close()
+					_, _ = http.ReadRequest(bufio.NewReader(theirs))
+					_, _ = io.WriteString(theirs, says)
+				}()
+				return ours, nil
+			}})
+			_, err := r.Run(t.Context(), hook.Request{PodIP: "10.0.0.1", Handler: &v1.LifecycleHandler{
+				HTTPGet: &v1.HTTPGetAction{Path: "/?token=s3cret", Port: intstr.FromInt32(80)},
+			}})
+			if !errors.Is(err, hook.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestInterimAnswersAreSkipped(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		fmt.Fprint(w, "end")
+	})
+	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())
+	if err != nil || result.StatusCode != 200 || string(result.Output) != "end" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}

@@ -1,0 +1,123 @@
+package hook
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// newGet makes the HTTP request of a handler.
+func (r *Runner) newGet(ctx context.Context, req Request) (*http.Request, error) {
+	get := req.Handler.HTTPGet
+	target, err := targetOf(get, req)
+	if err != nil {
+		return nil, err
+	}
+	header, err := r.headerOf(get.HTTPHeaders)
+	if err != nil {
+		return nil, err
+	}
+	made, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, invalid("httpGet is no URL") // the error would repeat it
+	}
+	made.Header = header
+	made.Close = true
+	if host := header.Get("Host"); host != "" {
+		made.Host = host
+	}
+	return made, nil
+}
+
+// targetOf returns the URL: the path with what query it has, on the host and
+// port that are meant.
+func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
+	scheme := strings.ToLower(string(get.Scheme))
+	switch scheme {
+	case "":
+		scheme = "http"
+	case "http", "https":
+	default:
+		return nil, invalid("httpGet.scheme is %q, want HTTP or HTTPS", get.Scheme)
+	}
+	host := get.Host
+	if host == "" {
+		host = req.PodIP
+	}
+	switch {
+	case host == "":
+		return nil, ErrNoAddress
+	case strings.ContainsAny(host, "/?#@[] \t\r\n"):
+		return nil, invalid("httpGet.host %q is not a host", host)
+	}
+	port, err := portOf(get.Port, req.Ports)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(get.Path)
+	if err != nil || u.Opaque != "" {
+		u = &url.URL{Path: get.Path} // taken as it stands, as a kubelet does
+	}
+	u.Scheme, u.Host, u.User, u.Fragment = scheme, net.JoinHostPort(host, port), nil, ""
+	return u, nil
+}
+
+// portOf resolves a port that is a number, the name of one of the container's
+// ports, or a number written as a name.
+func portOf(port intstr.IntOrString, ports []v1.ContainerPort) (string, error) {
+	number := int(port.IntVal)
+	if port.Type == intstr.String {
+		var err error
+		if number, err = portNamed(port.StrVal, ports); err != nil {
+			return "", err
+		}
+	}
+	if len(validation.IsValidPortNum(number)) > 0 {
+		return "", invalid("httpGet.port is %d, want 1 to 65535", number)
+	}
+	return strconv.Itoa(number), nil
+}
+
+func portNamed(name string, ports []v1.ContainerPort) (int, error) {
+	for i := range ports {
+		if ports[i].Name == name && name != "" {
+			return int(ports[i].ContainerPort), nil
+		}
+	}
+	number, err := strconv.Atoi(name)
+	if err != nil {
+		return 0, invalid("httpGet.port %q is not a port of the container", name)
+	}
+	return number, nil
+}
+
+// headerOf returns the header lines to send. A User-Agent and an Accept of the
+// handler stand, also empty ones, by which a handler can do without.
+func (r *Runner) headerOf(list []v1.HTTPHeader) (http.Header, error) {
+	header := http.Header{}
+	for i, h := range list {
+		if len(validation.IsHTTPHeaderName(h.Name)) > 0 {
+			return nil, invalid("httpGet.httpHeaders[%d].name %q is not the name of a header", i, h.Name)
+		}
+		if strings.ContainsAny(h.Value, "\r\n\x00") {
+			return nil, invalid("httpGet.httpHeaders[%d].value contains a line break or NUL", i)
+		}
+		header.Add(h.Name, h.Value)
+	}
+	if _, ok := header["User-Agent"]; !ok {
+		header.Set("User-Agent", r.userAgent)
+	}
+	if accept, ok := header["Accept"]; !ok {
+		header.Set("Accept", "*/*")
+	} else if accept[0] == "" {
+		header.Del("Accept")
+	}
+	return header, nil
+}

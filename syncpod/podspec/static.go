@@ -1,0 +1,158 @@
+package podspec
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Annotations of a pod that a kubelet writes besides runtime.AnnotationConfigSource.
+const (
+	// AnnotationConfigHash is the UID that was given to a static pod.
+	AnnotationConfigHash = "kubernetes.io/config.hash"
+	// AnnotationConfigSeen is when the agent first saw the pod, in RFC 3339.
+	AnnotationConfigSeen = "kubernetes.io/config.seen"
+)
+
+// The kinds of sources of static pods, as AnnotationConfigSource names them.
+const (
+	SourceFile = "file"
+	SourceHTTP = "http"
+)
+
+// Source is where a static pod comes from.
+type Source struct {
+	// Kind is the kind of source, "" means SourceFile.
+	Kind string
+	// Location is the path of the file, or the URL.
+	Location string
+	// Seen is when the pod was first seen there. Zero leaves the annotation out.
+	Seen time.Time
+}
+
+// Static returns a copy of the pod with the identity a kubelet gives to a pod
+// that is in no API server: the name <name>-<node>, the namespace "default" if it
+// has none, a UID if it has none, the node's name, the annotations that tell a
+// static pod, and the phase Pending. A pod of a file tolerates everything that
+// would evict it. Static is for manifests as they are written, each once: a second
+// call would give the pod a second name. It is nil for nil.
+//
+// The UID is the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the pod's
+// metadata and spec followed by "host:<node>file:<path>", or "url:<URL>" for a
+// source that is not a file. So the same pod on two nodes or in two files has two
+// UIDs, and one that is edited becomes another pod. Metadata and spec are hashed
+// as compact JSON with sorted keys and without null, "" and empty lists and
+// objects: a field that is added to the Kubernetes API changes no UID.
+//
+// A kubelet hashes a Go dump of Kubernetes' internal types with the defaults of
+// its version in it. That is not reproducible outside of it, and changes with
+// its versions, so the UID of a manifest is not the one a kubelet would give. A
+// manifest's own UID is kept by both.
+func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
+	if pod == nil {
+		return nil
+	}
+	if source.Kind == "" {
+		source.Kind = SourceFile
+	}
+	static := pod.DeepCopy()
+	if static.UID == "" {
+		static.UID = uidOf(static, nodeName, source)
+	}
+	static.Name += "-" + strings.ToLower(nodeName)
+	set(&static.Namespace, metav1.NamespaceDefault)
+	static.Spec.NodeName = nodeName
+	static.Status.Phase = v1.PodPending
+	static.Annotations = annotated(static, source)
+	if source.Kind == SourceFile {
+		tolerateEviction(&static.Spec)
+	}
+	return static
+}
+
+func annotated(pod *v1.Pod, source Source) map[string]string {
+	a := make(map[string]string, len(pod.Annotations)+3)
+	maps.Copy(a, pod.Annotations)
+	a[runtime.AnnotationConfigSource] = source.Kind
+	a[AnnotationConfigHash] = string(pod.UID)
+	if !source.Seen.IsZero() {
+		a[AnnotationConfigSeen] = source.Seen.Format(time.RFC3339Nano)
+	}
+	return a
+}
+
+// tolerateEviction keeps a static pod on its node whatever is wrong with it.
+func tolerateEviction(spec *v1.PodSpec) {
+	all := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
+	for i := range spec.Tolerations {
+		if spec.Tolerations[i].MatchToleration(&all) {
+			spec.Tolerations[i] = all // without a time limit
+			return
+		}
+	}
+	spec.Tolerations = append(spec.Tolerations, all)
+}
+
+func uidOf(pod *v1.Pod, nodeName string, source Source) types.UID {
+	h := fnv.New128a()
+	h.Write(canonical(pod))
+	if source.Kind == SourceFile {
+		fmt.Fprintf(h, "host:%sfile:%s", nodeName, source.Location)
+	} else {
+		fmt.Fprintf(h, "url:%s", source.Location)
+	}
+	return types.UID(hex.EncodeToString(h.Sum(nil)))
+}
+
+// canonical is a text that is the same for all pods that mean the same, in all
+// versions of the API that know their fields.
+func canonical(pod *v1.Pod) []byte {
+	text, err := json.Marshal(v1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
+	if err != nil {
+		return []byte(pod.Namespace + "/" + pod.Name) // of a pod made by a program that is no JSON
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return text
+	}
+	text, _ = json.Marshal(pruned(tree)) // what was JSON is JSON
+	return text
+}
+
+// pruned returns the tree without what says nothing, nil if all of it does.
+func pruned(tree any) any {
+	switch t := tree.(type) {
+	case string:
+		if t == "" {
+			return nil
+		}
+	case []any:
+		if len(t) == 0 {
+			return nil
+		}
+		for i := range t {
+			t[i] = pruned(t[i]) // keeps its place, as null
+		}
+	case map[string]any:
+		maps.DeleteFunc(t, func(key string, _ any) bool {
+			t[key] = pruned(t[key])
+			return t[key] == nil
+		})
+		if len(t) == 0 {
+			return nil
+		}
+	}
+	return tree
+}

@@ -1,0 +1,126 @@
+package podspec
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate returns what is wrong with a pod by the rules of the API that a node
+// relies on, or nil. The error joins all that was found, each a *field.Error
+// that names the field; its Errors method lists them, in an order that is
+// always the same. Values that may be secrets are not repeated.
+//
+// The pod is expected to have its defaults; see [Default].
+func Validate(pod *v1.Pod) error {
+	if pod == nil {
+		return field.Required(field.NewPath("pod"), "")
+	}
+	var v validator
+	v.metadata(pod)
+	v.spec(&pod.Spec)
+	return v.errs.ToAggregate()
+}
+
+// validator collects what is wrong.
+type validator struct {
+	errs field.ErrorList
+}
+
+func (v *validator) add(errs ...*field.Error) { v.errs = append(v.errs, errs...) }
+
+// invalid adds the problems of a value, as functions of package validation name them.
+func (v *validator) invalid(at *field.Path, value any, problems ...string) {
+	for _, p := range problems {
+		v.add(field.Invalid(at, value, p))
+	}
+}
+
+// text checks a text that is required.
+func (v *validator) text(at *field.Path, value string, check func(string) []string) {
+	if value == "" {
+		v.add(field.Required(at, ""))
+		return
+	}
+	v.invalid(at, value, check(value)...)
+}
+
+// optional checks a text that may be empty.
+func (v *validator) optional(at *field.Path, value string, check func(string) []string) {
+	if value != "" {
+		v.invalid(at, value, check(value)...)
+	}
+}
+
+// present accepts every text.
+func present(string) []string { return nil }
+
+// inRange checks a number.
+func inRange[T int32 | int64](v *validator, at *field.Path, value *T, low, high T) {
+	if value != nil && (*value < low || *value > high) {
+		v.add(field.Invalid(at, *value, fmt.Sprintf("must be from %d to %d", low, high)))
+	}
+}
+
+// oneOf checks a value of a fixed set. A field that has a default is required.
+func oneOf[T ~string](v *validator, at *field.Path, value T, known ...T) {
+	switch {
+	case value == "":
+		v.add(field.Required(at, ""))
+	case !slices.Contains(known, value):
+		v.add(field.NotSupported(at, value, known))
+	}
+}
+
+// unique returns a check that adds what it is given a second time.
+func (v *validator) unique() func(at *field.Path, value string) {
+	seen := map[string]bool{}
+	return func(at *field.Path, value string) {
+		if seen[value] && value != "" {
+			v.add(field.Duplicate(at, value))
+		}
+		seen[value] = true
+	}
+}
+
+// exactlyOne checks that one pointer of a struct of alternatives is set.
+func (v *validator) exactlyOne(at *field.Path, alternatives any) {
+	set := 0
+	s := reflect.ValueOf(alternatives)
+	for i := range s.NumField() {
+		if f := s.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
+			set++
+		}
+	}
+	switch {
+	case set == 0:
+		v.add(field.Required(at, "must specify one"))
+	case set > 1:
+		v.add(field.Forbidden(at, "must not specify more than one"))
+	}
+}
+
+func (v *validator) metadata(pod *v1.Pod) {
+	at := field.NewPath("metadata")
+	v.text(at.Child("name"), pod.Name, validation.IsDNS1123Subdomain)
+	v.text(at.Child("namespace"), pod.Namespace, validation.IsDNS1123Label)
+	v.optional(at.Child("uid"), string(pod.UID), path.IsValidPathSegmentName)
+	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
+		v.add(metav1validation.ValidateLabels(map[string]string{key: pod.Labels[key]}, at.Child("labels"))...)
+	}
+	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
+		v.add(apivalidation.ValidateAnnotations(map[string]string{key: ""}, at.Child("annotations"))...)
+	}
+	if err := apivalidation.ValidateAnnotationsSize(pod.Annotations); err != nil {
+		v.add(field.TooLong(at.Child("annotations"), "", apivalidation.TotalAnnotationSizeLimitB))
+	}
+	inRange(v, at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)
+}
