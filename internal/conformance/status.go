@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/internal/conformance/record"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
@@ -15,6 +17,11 @@ import (
 // because containers of it wait for another run (kubernetes #58711). The kubelet
 // makes the phase anew from the containers alone.
 const staysRunning = "T1: a running pod does not become pending"
+
+// createdMayRun: a pod with a container that is created and may be started has not
+// ended, however an earlier instance of it did (kubernetes #107845). The kubelet
+// counts such a container as stopped.
+const createdMayRun = "C8: a pod with a created container has not ended"
 
 func checkStatus(line []byte) (outcome, error) {
 	var c record.Status
@@ -30,22 +37,43 @@ func checkStatus(line []byte) (outcome, error) {
 	}
 	got := apistatus.Compute(in)
 	o := outcome{name: c.Name, diff: compareStatus(&c.Want, &got)}
-	if o.diff != "" && compareStatus(&c.Want, withoutT1(in, got)) == "" {
-		o.deviation, o.diff = staysRunning, ""
+	if rule, phase := statusRule(&c, in, got.Phase); o.diff != "" && rule != "" {
+		without := reportedBefore(in, phase)
+		if compareStatus(&c.Want, &without) == "" {
+			o.deviation, o.diff = rule, ""
+		}
 	}
 	return o, nil
 }
 
-// withoutT1 takes the rule staysRunning back, by hiding that the pod ran. Of any
-// other case it returns what it was given.
-func withoutT1(in apistatus.Input, got v1.PodStatus) *v1.PodStatus {
-	if in.Pod.Status.Phase == v1.PodRunning && got.Phase == v1.PodRunning {
-		before := in.Pod.Status
-		before.Phase = v1.PodPending
-		in.Previous = &before
-		got = apistatus.Compute(in)
+// statusRule returns the rule by which the phase may differ, and the phase that
+// takes the rule back when it is the one reported before: the rule then sees
+// nothing to hold.
+func statusRule(c *record.Status, in apistatus.Input, got v1.PodPhase) (rule string, takenBack v1.PodPhase) {
+	before, want := c.Pod.Status.Phase, c.Want.Phase
+	switch {
+	case before == v1.PodRunning && got == v1.PodRunning && want == v1.PodPending:
+		return staysRunning, v1.PodPending
+	case got == v1.PodRunning && want == v1.PodFailed && hasCreated(in):
+		return createdMayRun, v1.PodFailed
 	}
-	return &got
+	return "", ""
+}
+
+// hasCreated reports whether a regular container is created.
+func hasCreated(in apistatus.Input) bool {
+	return slices.ContainsFunc(in.Pod.Spec.Containers, func(c v1.Container) bool {
+		latest := in.Status.Latest(c.Name)
+		return latest != nil && latest.State == runtime.ContainerCreated
+	})
+}
+
+// reportedBefore is the status of a pod that was in another phase before.
+func reportedBefore(in apistatus.Input, phase v1.PodPhase) v1.PodStatus {
+	before := in.Pod.Status
+	before.Phase = phase
+	in.Previous = &before
+	return apistatus.Compute(in)
 }
 
 func compareStatus(want, got *v1.PodStatus) string {
