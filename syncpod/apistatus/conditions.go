@@ -2,7 +2,6 @@ package apistatus
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -120,7 +119,7 @@ func (v *view) podInitialized(s *v1.PodStatus) v1.PodCondition {
 		c.Reason = podCompleted
 		return c
 	}
-	if slices.ContainsFunc(s.ContainerStatuses, everRan) {
+	if anyRan(s.ContainerStatuses) {
 		return c
 	}
 	var incomplete []string
@@ -143,9 +142,16 @@ func (v *view) initDone(i int, k *v1.ContainerStatus) bool {
 	return k.Ready
 }
 
-// everRan reports whether a container runs, or has run and does not wait for
+// anyRan reports whether a container runs, or has run and does not wait for
 // another run.
-func everRan(k v1.ContainerStatus) bool { return k.State.Running != nil || k.State.Terminated != nil }
+func anyRan(list []v1.ContainerStatus) bool {
+	for i := range list {
+		if list[i].State.Running != nil || list[i].State.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // containersReady is true if all containers of a pod that has not ended are ready.
 func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {

@@ -49,7 +49,9 @@ type view struct {
 
 func newView(in *Input) view {
 	v := view{Input: in, before: in.previous(), sandbox: in.Status.LatestSandbox()}
-	v.initialized = slices.ContainsFunc(in.Pod.Spec.Containers, func(c v1.Container) bool { return v.shows(c.Name) })
+	for i := range in.Pod.Spec.Containers {
+		v.initialized = v.initialized || v.shows(in.Pod.Spec.Containers[i].Name)
+	}
 	return v
 }
 
@@ -101,8 +103,10 @@ func (v *view) block(s *v1.PodStatus) {
 // sortByName gives the containers the order in which clients expect them. Init
 // containers stay in the order in which they run.
 func sortByName(list []v1.ContainerStatus) {
-	byName := func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
-	if !slices.IsSortedFunc(list, byName) {
-		slices.SortStableFunc(list, byName)
+	for i := 1; i < len(list); i++ {
+		if list[i].Name < list[i-1].Name {
+			slices.SortStableFunc(list, func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+			return
+		}
 	}
 }
