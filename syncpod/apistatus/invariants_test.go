@@ -188,6 +188,11 @@ func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 			t.Errorf("%s: started and ready %v, want %v", name, got, tc.want)
 		}
 	}
+	p.Spec.Containers[0].StartupProbe = nil
+	in.Status, in.Probes = node(running("app", "a1", 0)), nil
+	if got := reported(in); got != [2]bool{true, false} {
+		t.Errorf("another without a startup probe: started and ready %v, want only started", got)
+	}
 }
 
 func TestT6_WhatRunsIsReportedAsRunning(t *testing.T) {
