@@ -26,6 +26,10 @@
 //     configured: names, hostname, DNS, security, resources.
 //   - [github.com/podsync/podsync/syncpod/container]: the same for each container,
 //     and its environment in [github.com/podsync/podsync/syncpod/container/env].
+//   - [github.com/podsync/podsync/syncpod/apistatus]: the status to report of the
+//     pod, which never takes back what was reported before.
+//   - [github.com/podsync/podsync/syncpod/podspec]: what follows from a pod's spec
+//     alone.
 //
 // All of these are pure: they open nothing, start nothing, log nothing, read no
 // clock, hold no globals, and never write to what they are given. Then the edge,

@@ -9,19 +9,23 @@ import (
 // judgeSandbox decides whether the pod can go on in its latest sandbox. Whether
 // another one is worth making depends on the containers: see replaceSandbox.
 func judgeSandbox(pod *v1.Pod, status *runtime.PodStatus) SandboxStep {
-	latest := status.LatestSandbox()
-	if latest == nil {
-		return SandboxStep{Reason: SandboxMissing}
-	}
-	step := SandboxStep{ID: latest.ID, Attempt: latest.Attempt, Reason: sandboxFault(pod, status, latest)}
-	if step.Reason != ReasonNone {
-		step.Attempt = following(step.Attempt)
+	step := SandboxStep{Reason: SandboxFault(pod, status)}
+	if latest := status.LatestSandbox(); latest != nil {
+		step.ID, step.Attempt = latest.ID, latest.Attempt
+		if step.Reason != ReasonNone {
+			step.Attempt = following(step.Attempt)
+		}
 	}
 	return step
 }
 
-func sandboxFault(pod *v1.Pod, status *runtime.PodStatus, latest *runtime.SandboxStatus) Reason {
+// SandboxFault tells why the pod cannot go on in its latest sandbox, ReasonNone
+// if it can. The pod is required; a nil status has no sandbox.
+func SandboxFault(pod *v1.Pod, status *runtime.PodStatus) Reason {
+	latest := status.LatestSandbox()
 	switch {
+	case latest == nil:
+		return SandboxMissing
 	case readySandboxes(status) > 1:
 		return SandboxDoubled
 	case latest.State != runtime.SandboxReady:

@@ -19,6 +19,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		}},
 		"config": {agree: 600},
 		"env":    {agree: 800},
+		"status": {agree: 1291, deviate: 209, deviations: map[string]int{staysRunning: 190, createdMayRun: 19}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			var out bytes.Buffer
@@ -43,7 +44,7 @@ func TestDeviationsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised, runtimePodStops} {
+	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised, runtimePodStops, staysRunning, createdMayRun} {
 		if !strings.Contains(string(parity), rule) {
 			t.Errorf("docs/PARITY.md does not name %q", rule)
 		}
@@ -68,6 +69,16 @@ func TestChecksNoticeWrongRecords(t *testing.T) {
 		{"workers", `"shouldContentBeRemoved":false`, `"shouldContentBeRemoved":true`, "shouldContentBeRemoved a"},
 		{"workers", `"killCompleted":true`, `"killCompleted":false`, "killCompleted"},
 		{"workers", `"orphan":true`, `"orphan":false`, "known a"},
+		{"status", `"want":{"phase":"Running"`, `"want":{"phase":"Pending"`, ".phase"},
+		{"status", `"want":{"phase":"Failed"`, `"want":{"phase":"Succeeded"`, ".phase"},
+		{"status", `"qosClass":"BestEffort"`, `"qosClass":"Burstable"`, ".qosClass"},
+		{"status", `"podIPs":[{"ip":"10.0.0.9"}]`, `"podIPs":[{"ip":"10.0.0.8"}]`, ".podIPs[0].ip"},
+		{"status", `"reason":"ContainersNotReady"`, `"reason":"PodFailed"`, "].reason"},
+		{"status", `containers with incomplete`, `containers with unready`, "].message"},
+		{"status", `"started":false`, `"started":true`, "].started"},
+		{"status", `"ready":true,"restartCount"`, `"ready":false,"restartCount"`, "].ready"},
+		{"status", `"imageID":"sha256:r"`, `"imageID":""`, "].imageID"},
+		{"status", `"reason":"PodInitializing"}},"lastState":{},"ready":false,"restartCount":0,"image":"img","imageID":"","started"`, `"reason":"ContainerCreating"}},"lastState":{},"ready":false,"restartCount":0,"image":"img","imageID":"","started"`, "].state.waiting.reason"},
 	} {
 		t.Run(c.field, func(t *testing.T) {
 			judge := kinds()[c.kind]
@@ -111,6 +122,8 @@ func TestRunRefuses(t *testing.T) {
 		"bad.gz":                       {"actions", write("bad.gz", "not gzip")},
 		`"odd" is not one of`:          {"actions", write("state.jsonl", `{"containers":[{"name":"c","state":"odd"}]}`)},
 		"has neither pod nor runtime":  {"workers", write("pod.jsonl", `{"steps":[{"do":{"op":"update","uid":"a","type":"sync"}}]}`)},
+		"the line has no name":         {"status", write("name.jsonl", `{}`)},
+		`"gone" is not one of`:         {"status", write("status.jsonl", `{"name":"s","sandboxes":[{"state":"gone"}]}`)},
 		`"sleep" is not one of`:        {"workers", write("op.jsonl", `{"steps":[{"do":{"op":"sleep"}}]}`)},
 	} {
 		if _, err := run(&bytes.Buffer{}, args); err == nil || !strings.Contains(err.Error(), want) {

@@ -45,6 +45,7 @@ func kinds() map[string]check {
 		"actions": checkActions,
 		"config":  checkConfig,
 		"env":     checkEnv,
+		"status":  checkStatus,
 		"workers": checkWorkers,
 	}
 }

@@ -112,7 +112,7 @@ func TestExec(t *testing.T) {
 func TestW11_HungExecEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, client, id := running(t)
-		gate := critest.NewGate()
+		gate := &critest.Gate{}
 		if _, err := rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Hang: gate, Deaf: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,258 @@
+package apistatus
+
+import (
+	"math"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// addContainers adds a status for each container of the pod, in the order of the
+// spec.
+func (v *view) addContainers(s *v1.PodStatus) {
+	spec := &v.Pod.Spec
+	s.InitContainerStatuses = statuses(len(spec.InitContainers))
+	for i := range s.InitContainerStatuses {
+		k := v.subject(&spec.InitContainers[i], actions.InitContainer, v.before.InitContainerStatuses)
+		k.report(&s.InitContainerStatuses[i])
+	}
+	s.ContainerStatuses = statuses(len(spec.Containers))
+	for i := range s.ContainerStatuses {
+		k := v.subject(&spec.Containers[i], actions.RegularContainer, v.before.ContainerStatuses)
+		k.report(&s.ContainerStatuses[i])
+	}
+	s.EphemeralContainerStatuses = statuses(len(spec.EphemeralContainers))
+	for i := range s.EphemeralContainerStatuses {
+		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
+		k := v.subject(c, actions.EphemeralContainer, v.before.EphemeralContainerStatuses)
+		k.report(&s.EphemeralContainerStatuses[i])
+	}
+}
+
+func statuses(n int) []v1.ContainerStatus {
+	if n == 0 {
+		return nil
+	}
+	return make([]v1.ContainerStatus, n)
+}
+
+// subject is one container of the pod, and all that is known of it.
+type subject struct {
+	*view
+	spec *v1.Container
+	kind actions.ContainerKind
+	// before is what was reported of it last, nil if nothing was.
+	before *v1.ContainerStatus
+	// current is its instance that counts, and ended the latest other one that
+	// has ended, nil if there is none.
+	current, ended *runtime.ContainerStatus
+}
+
+func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []v1.ContainerStatus) subject {
+	k := subject{view: v, spec: spec, kind: kind}
+	for i := range before {
+		if before[i].Name == spec.Name {
+			k.before = &before[i]
+		}
+	}
+	k.current, k.ended = instances(v.Status, spec.Name)
+	return k
+}
+
+// instances returns the instance of a container that counts, and the latest
+// other one that has ended. The latest instance counts, but for one that runs:
+// what runs is what is to be reported.
+func instances(status *runtime.PodStatus, name string) (current, ended *runtime.ContainerStatus) {
+	current = status.Latest(name)
+	if current == nil {
+		return nil, nil
+	}
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		if c.Name == name && c.State == runtime.ContainerRunning && (current.State != runtime.ContainerRunning || c.Attempt > current.Attempt) {
+			current = c
+		}
+	}
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		if c.Name == name && c != current && c.State == runtime.ContainerExited && (ended == nil || c.Attempt > ended.Attempt) {
+			ended = c
+		}
+	}
+	return current, ended
+}
+
+// report fills in the status of the container.
+func (k *subject) report(s *v1.ContainerStatus) {
+	if k.current != nil {
+		k.reportInstance(s)
+	} else {
+		k.reportAbsent(s)
+	}
+	k.addStartError(s)
+	k.addProbes(s)
+}
+
+// reportInstance reports what the runtime says of the current instance.
+func (k *subject) reportInstance(s *v1.ContainerStatus) {
+	c := k.current
+	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, c.ID.String()
+	if s.ImageID == "" {
+		s.ImageID = c.ImageID
+	}
+	s.RestartCount = k.restarts()
+	k.addState(s)
+	s.LastTerminationState = k.lastState()
+}
+
+// restarts counts the runs before the current one. It never falls: a runtime
+// that lost its records counts from 0 again (kubernetes #99748).
+func (k *subject) restarts() int32 {
+	count := int32(min(k.current.Attempt, math.MaxInt32))
+	switch {
+	case k.before == nil:
+		return count
+	case k.current.State == runtime.ContainerRunning && k.endedSince():
+		return max(count, k.before.RestartCount+1)
+	}
+	return max(count, k.before.RestartCount)
+}
+
+// endedSince reports whether another instance than the current one was reported
+// to have ended, and that has not been counted yet.
+func (k *subject) endedSince() bool {
+	end := k.before.State.Terminated
+	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
+}
+
+// lastState is how the instance before the current one ended: as the runtime has
+// it, or else as it was reported.
+func (k *subject) lastState() v1.ContainerState {
+	switch {
+	case k.ended != nil:
+		return v1.ContainerState{Terminated: k.termination(k.ended)}
+	case k.before == nil:
+		return v1.ContainerState{}
+	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
+		return *k.before.State.DeepCopy()
+	}
+	return *k.before.LastTerminationState.DeepCopy()
+}
+
+// addState adds the state of the current instance.
+func (k *subject) addState(s *v1.ContainerStatus) {
+	switch c := k.current; c.State {
+	case runtime.ContainerRunning:
+		s.State.Running = &v1.ContainerStateRunning{StartedAt: apiTime(c.StartedAt)}
+	case runtime.ContainerExited:
+		s.State.Terminated = k.termination(c)
+	case runtime.ContainerCreated:
+		s.State.Waiting = &v1.ContainerStateWaiting{}
+	default:
+		k.addUnknown(s)
+	}
+}
+
+// addUnknown adds the state of an instance that the runtime cannot tell. What
+// was reported of its end still holds. If it was reported to run, it is taken to
+// have ended, and another run is counted.
+func (k *subject) addUnknown(s *v1.ContainerStatus) {
+	switch {
+	case k.reported(k.current.ID) && k.before.State.Terminated != nil:
+		s.State.Terminated = k.before.State.Terminated.DeepCopy()
+	case k.before != nil && k.before.State.Running != nil:
+		s.State.Terminated = lost(lostWhileTerminating)
+		s.RestartCount = k.before.RestartCount + 1
+	default:
+		s.State.Waiting = &v1.ContainerStateWaiting{}
+	}
+}
+
+// reportAbsent reports a container of which the runtime has no instance. An end
+// that was reported holds.
+func (k *subject) reportAbsent(s *v1.ContainerStatus) {
+	if k.before != nil && k.before.State.Terminated != nil {
+		*s = *k.before.DeepCopy()
+		return
+	}
+	s.Name, s.Image = k.spec.Name, k.spec.Image
+	if k.kind == actions.InitContainer && k.initialized && !isSidecar(k.spec) {
+		s.State.Terminated = forgotten()
+	} else {
+		s.State.Waiting = &v1.ContainerStateWaiting{Reason: string(k.waitingFor())}
+	}
+	if k.before != nil {
+		k.addLost(s)
+	}
+}
+
+// addLost adds what was reported of earlier instances. One that was reported to
+// run has ended since. In a pod that stays, another run is counted for it.
+func (k *subject) addLost(s *v1.ContainerStatus) {
+	s.RestartCount = k.before.RestartCount
+	s.LastTerminationState = *k.before.LastTerminationState.DeepCopy()
+	if k.before.State.Running == nil || s.LastTerminationState.Terminated != nil {
+		return
+	}
+	s.LastTerminationState.Terminated = lost(lostWhileRunning)
+	if k.Pod.DeletionTimestamp == nil {
+		s.RestartCount++
+	}
+}
+
+// waitingFor is why a container waits that has not been tried.
+func (k *subject) waitingFor() Reason {
+	if len(k.Pod.Spec.InitContainers) > 0 {
+		return PodInitializing
+	}
+	return ContainerCreating
+}
+
+// addStartError makes a container wait that is to be started and could not be.
+// How it ended last is then its last state.
+func (k *subject) addStartError(s *v1.ContainerStatus) {
+	problem, failed := k.StartErrors[k.spec.Name]
+	if !failed || !k.toStart() {
+		return
+	}
+	if s.State.Terminated != nil {
+		s.LastTerminationState = s.State
+	}
+	s.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: string(problem.Reason), Message: problem.Message}}
+}
+
+// toStart reports whether the container is to be started, now or later.
+func (k *subject) toStart() bool {
+	switch {
+	case k.Pod.DeletionTimestamp != nil:
+		return false
+	case k.current == nil:
+		return true
+	case k.current.State != runtime.ContainerExited:
+		return k.current.State != runtime.ContainerRunning
+	case k.current.ExitCode == 0 && k.kind == actions.InitContainer:
+		return false // a sidecar is started again, but reported as it ended until then
+	}
+	again, _ := actions.RestartsAfter(k.Pod, k.spec, k.current.ExitCode)
+	return again
+}
+
+// reported reports whether the last status was that of this very instance.
+func (k *subject) reported(id runtime.ContainerID) bool {
+	return k.before != nil && names(k.before.ContainerID, id)
+}
+
+// names reports whether text is id in the form type://id. It does not allocate.
+func names(text string, id runtime.ContainerID) bool {
+	rest, ok := strings.CutPrefix(text, id.Type)
+	return ok && !id.IsZero() && strings.HasPrefix(rest, "://") && rest[len("://"):] == id.ID
+}
+
+// isSidecar reports whether an init container is to run beside the regular ones
+// (KEP-753).
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}

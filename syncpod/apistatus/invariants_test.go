@@ -1,0 +1,267 @@
+package apistatus_test
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// next computes a status and makes it the one reported before.
+func next(in *apistatus.Input) v1.PodStatus {
+	s := apistatus.Compute(*in)
+	in.Previous = &s
+	return s
+}
+
+func TestT1_PhaseNeverGoesBack(t *testing.T) {
+	succeeded := node(exited("app", "a0", 0, 0))
+	failed := node(exited("app", "a0", 0, 1))
+	runs := node(running("app", "a1", 1))
+	waits := node(created("app", "a2", 0))
+	for name, tc := range map[string]struct {
+		before v1.PodPhase
+		now    *runtime.PodStatus
+		want   v1.PodPhase
+	}{
+		"pending begins":                      {"", waits, v1.PodPending},
+		"pending to running":                  {v1.PodPending, runs, v1.PodRunning},
+		"pending to failed":                   {v1.PodPending, failed, v1.PodFailed},
+		"running does not become pending":     {v1.PodRunning, waits, v1.PodRunning},
+		"running with all records gone":       {v1.PodRunning, nil, v1.PodRunning},
+		"running to succeeded":                {v1.PodRunning, succeeded, v1.PodSucceeded},
+		"failed does not become succeeded":    {v1.PodFailed, succeeded, v1.PodFailed},
+		"succeeded does not become failed":    {v1.PodSucceeded, failed, v1.PodSucceeded},
+		"failed does not run again":           {v1.PodFailed, runs, v1.PodFailed},
+		"succeeded with all records gone":     {v1.PodSucceeded, nil, v1.PodSucceeded},
+		"failed with a container created new": {v1.PodFailed, waits, v1.PodFailed},
+	} {
+		for _, from := range []string{"the pod", "the last report"} {
+			in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: tc.now}
+			in.Pod.Status.Phase = tc.before
+			if from == "the last report" {
+				in.Previous = &v1.PodStatus{Phase: tc.before}
+				in.Pod.Status.Phase = v1.PodPending
+			}
+			if got := apistatus.Compute(in).Phase; got != tc.want {
+				t.Errorf("%s, phase of %s: %s, want %s", name, from, got, tc.want)
+			}
+		}
+	}
+}
+
+func TestT1_EvictionDoesNotChangeHowAPodEnded(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(exited("app", "a0", 0, 0))}
+	next(&in)
+	in.Evicted = &apistatus.Problem{Reason: "Evicted", Message: "low on memory"}
+	if got := next(&in); got.Phase != v1.PodSucceeded || got.Reason != "" {
+		t.Errorf("phase %s, reason %q after an eviction that came too late", got.Phase, got.Reason)
+	}
+}
+
+// The exit code of a container was reported; then its record is removed, its state
+// becomes unknown, or the runtime, having lost it, has another answer.
+func TestT2_ExitCodeOnceSeenIsKept(t *testing.T) {
+	other := exited("app", "a0", 0, 255)
+	other.Reason = "Unknown"
+	for name, later := range map[string]*runtime.PodStatus{
+		"record removed":   node(),
+		"sandbox gone too": nil,
+		"state unknown":    node(unknown("app", "a0", 0)),
+		"another answer":   node(other),
+	} {
+		for _, deleted := range []bool{false, true} {
+			in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
+			next(&in)
+			in.Status = node(exited("app", "a0", 0, 42))
+			next(&in)
+			if deleted {
+				in.Pod.DeletionTimestamp = &metav1.Time{Time: noon}
+			}
+			in.Status, in.Terminal = later, deleted
+			for round := range 3 {
+				end := next(&in).ContainerStatuses[0].State.Terminated
+				if end == nil || end.ExitCode != 42 || end.Reason != "Error" {
+					t.Errorf("%s, deleted %v, round %d: %+v, want exit code 42", name, deleted, round, end)
+				}
+			}
+		}
+	}
+}
+
+func TestT2_LastStateOutlivesTheRecord(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a1", 1), exited("app", "a0", 0, 42))}
+	next(&in)
+	for name, status := range map[string]*runtime.PodStatus{
+		"the same instance":   node(running("app", "a1", 1)),
+		"its state unknown":   node(unknown("app", "a1", 1)),
+		"nothing is left":     nil,
+		"only a created one":  node(created("app", "a2", 2)),
+		"the earlier changed": node(running("app", "a1", 1), exited("app", "a0", 0, 255)),
+	} {
+		in := in
+		in.Status = status
+		last := apistatus.Compute(in).ContainerStatuses[0].LastTerminationState.Terminated
+		if last == nil || last.ExitCode != 42 {
+			t.Errorf("%s: last state %+v, want exit code 42", name, last)
+		}
+	}
+}
+
+// Nobody saw the container end, so 137 stands in, until something is known.
+func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
+	next(&in)
+	in.Status = node(unknown("app", "a0", 0))
+	guess := next(&in).ContainerStatuses[0].State.Terminated
+	if guess == nil || guess.Reason != string(apistatus.StatusUnknown) || guess.ExitCode != 137 {
+		t.Fatalf("%+v, want ContainerStatusUnknown", guess)
+	}
+	again := next(&in).ContainerStatuses[0]
+	if again.State.Terminated == nil || again.RestartCount != 1 {
+		t.Errorf("the second look: %+v, want the same", again)
+	}
+	in.Status = node(exited("app", "a0", 0, 3))
+	if end := next(&in).ContainerStatuses[0].State.Terminated; end == nil || end.ExitCode != 3 {
+		t.Errorf("%+v, want exit code 3", end)
+	}
+}
+
+func TestT3_AddressesStay(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0)), HostIPs: []string{"192.0.2.1"}}
+	next(&in)
+	in.HostIPs = nil
+	setUp := node()
+	setUp.Sandboxes = append(setUp.Sandboxes, runtime.SandboxStatus{ID: "s1", Attempt: 1, State: runtime.SandboxReady, Network: &runtime.SandboxNetwork{}})
+	stopped := node()
+	stopped.Sandboxes[0].State = runtime.SandboxNotReady
+	for name, status := range map[string]*runtime.PodStatus{"no sandbox": nil, "a stopped one": stopped, "a new one being set up": setUp} {
+		in.Status = status
+		if got := next(&in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 || got.HostIP != "192.0.2.1" || len(got.HostIPs) != 1 {
+			t.Errorf("%s: pod %q %v, host %q %v", name, got.PodIP, got.PodIPs, got.HostIP, got.HostIPs)
+		}
+	}
+	setUp.Sandboxes[1].Network.IPs = []string{"10.0.0.8"}
+	in.Status = setUp
+	if got := next(&in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
+		t.Errorf("a new sandbox with an address: %q %v, want 10.0.0.8", got.PodIP, got.PodIPs)
+	}
+}
+
+// An agent that starts anew has no probe results. What it finds running keeps
+// what was reported of it; what was replaced meanwhile starts over.
+func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
+	p := pod(v1.RestartPolicyAlways, "app")
+	p.Spec.Containers[0].StartupProbe, p.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}
+	probes := func(startup, readiness actions.ProbeResult) map[runtime.ContainerID]apistatus.ProbeResults {
+		return map[runtime.ContainerID]apistatus.ProbeResults{containerID("a0"): {Startup: startup, Readiness: readiness}}
+	}
+	reported := func(in apistatus.Input) [2]bool {
+		s := apistatus.Compute(in).ContainerStatuses[0]
+		return [2]bool{*s.Started, s.Ready}
+	}
+	in := apistatus.Input{Pod: p, Status: node(running("app", "a0", 0))}
+	if got := reported(in); got != [2]bool{false, false} {
+		t.Errorf("started and ready %v before any probe", got)
+	}
+	in.Probes = probes(actions.ProbeSuccess, actions.ProbeSuccess)
+	if got := next(&in).ContainerStatuses[0]; !*got.Started || !got.Ready {
+		t.Fatalf("started %v and ready %v after both probes passed", *got.Started, got.Ready)
+	}
+	for name, tc := range map[string]struct {
+		id     string
+		probes map[runtime.ContainerID]apistatus.ProbeResults
+		want   [2]bool
+	}{
+		"the same, not probed yet":       {"a0", nil, [2]bool{true, true}},
+		"another, not probed yet":        {"a1", nil, [2]bool{false, false}},
+		"the same, readiness fails":      {"a0", probes(actions.ProbePending, actions.ProbeFailure), [2]bool{true, false}},
+		"the same, startup fails":        {"a0", probes(actions.ProbeFailure, actions.ProbePending), [2]bool{false, false}},
+		"the same, readiness is unclear": {"a0", probes(actions.ProbePending, actions.ProbeUnknown), [2]bool{true, false}},
+	} {
+		in.Status, in.Probes = node(running("app", tc.id, 0)), tc.probes
+		if got := reported(in); got != tc.want {
+			t.Errorf("%s: started and ready %v, want %v", name, got, tc.want)
+		}
+	}
+	p.Spec.Containers[0].StartupProbe = nil
+	in.Status, in.Probes = node(running("app", "a1", 0)), nil
+	if got := reported(in); got != [2]bool{true, false} {
+		t.Errorf("another without a startup probe: started and ready %v, want only started", got)
+	}
+}
+
+func TestT6_WhatRunsIsReportedAsRunning(t *testing.T) {
+	for name, status := range map[string]*runtime.PodStatus{
+		"a later one is created": node(created("app", "a1", 1), running("app", "a0", 0)),
+		"a later one has ended":  node(exited("app", "a1", 1, 1), running("app", "a0", 0)),
+		"a later one is unknown": node(unknown("app", "a1", 1), running("app", "a0", 0)),
+		"of equal attempt":       node(exited("app", "a1", 0, 1), running("app", "a0", 0)),
+		"two run":                node(running("app", "b0", 0), running("app", "a0", 1)),
+	} {
+		in := apistatus.Input{
+			Pod: pod(v1.RestartPolicyAlways, "app"), Status: status,
+			StartErrors: map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff}},
+		}
+		in.Previous = &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{
+			{Name: "app", ContainerID: "containerd://a0", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1, ContainerID: "containerd://a0"}}},
+		}}
+		got := apistatus.Compute(in)
+		if c := got.ContainerStatuses[0]; c.State.Running == nil || c.ContainerID != "containerd://a0" || got.Phase != v1.PodRunning {
+			t.Errorf("%s: %s, %s %+v, want containerd://a0 running", name, got.Phase, c.ContainerID, c.State)
+		}
+	}
+}
+
+func TestC3_RestartCountNeverFalls(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a5", 5))}
+	next(&in)
+	for _, tc := range []struct {
+		name   string
+		status *runtime.PodStatus
+		want   int32
+	}{
+		{"ended", node(exited("app", "a5", 5, 1)), 5},
+		{"all records lost", nil, 5},
+		{"counted from 0 again", node(running("app", "b0", 0)), 6},
+		{"settled", node(running("app", "b0", 0)), 6},
+		{"unknown", node(unknown("app", "b0", 0)), 7},
+		{"still unknown", node(unknown("app", "b0", 0)), 7},
+		{"the run that was counted", node(running("app", "b1", 1)), 7},
+		{"created", node(created("app", "b2", 2)), 7},
+		{"a higher attempt", node(running("app", "b9", 9)), 9},
+	} {
+		in.Status = tc.status
+		if got := next(&in).ContainerStatuses[0].RestartCount; got != tc.want {
+			t.Errorf("%s: restart count %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestC8_CreatedCountsAsWaiting(t *testing.T) {
+	for name, status := range map[string]*runtime.PodStatus{
+		"first":                   node(created("app", "a0", 0)),
+		"after a failed one":      node(created("app", "a1", 1), exited("app", "a0", 0, 1)),
+		"after a success":         node(created("app", "a1", 1), exited("app", "a0", 0, 0)),
+		"beside one that is done": node(created("app", "a0", 0), exited("job", "j0", 0, 0)),
+	} {
+		for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways} {
+			in := apistatus.Input{Pod: pod(policy, "app"), Status: status, Terminal: true}
+			in.Pod.DeletionTimestamp = &metav1.Time{Time: noon}
+			if len(status.Containers) > 1 && status.Containers[1].Name == "job" {
+				in.Pod = pod(policy, "app", "job")
+			}
+			got := apistatus.Compute(in)
+			if got.Phase == v1.PodSucceeded || got.Phase == v1.PodFailed {
+				t.Errorf("%s, %s: phase %s", name, policy, got.Phase)
+			}
+			if got.ContainerStatuses[0].State.Waiting == nil {
+				t.Errorf("%s, %s: state %+v, want waiting", name, policy, got.ContainerStatuses[0].State)
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package apistatus
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// addPhase adds the phase, and the reason and message that belong to it.
+func (v *view) addPhase(s *v1.PodStatus) {
+	s.Phase = v.tally(s).phase()
+	switch {
+	case v.Evicted != nil:
+		s.Phase, s.Reason, s.Message = v1.PodFailed, string(v.Evicted.Reason), v.Evicted.Message
+	case v.Blocked != nil && !isTerminal(s.Phase):
+		s.Phase, s.Reason, s.Message = v1.PodPending, string(v.Blocked.Reason), v.Blocked.Message
+	}
+	v.holdPhase(s)
+}
+
+// holdPhase keeps the phase from going back (kubernetes #58711, #105382): a pod
+// that has ended stays as it ended, and one that ran does not wait for its first
+// run again. The reason of an end holds unless the containers say that it was
+// another one.
+func (v *view) holdPhase(s *v1.PodStatus) {
+	switch ended := v.ended(); {
+	case ended != nil && isTerminal(s.Phase) && s.Phase != ended.Phase:
+		s.Phase, s.Reason, s.Message = ended.Phase, "", ""
+	case ended != nil:
+		s.Phase, s.Reason, s.Message = ended.Phase, ended.Reason, ended.Message
+	case v.before.Phase == v1.PodRunning && s.Phase == v1.PodPending:
+		s.Phase = v1.PodRunning
+	}
+}
+
+// ended returns the status that says that the pod has ended, nil if none does.
+// What all have seen counts before what was reported last.
+func (v *view) ended() *v1.PodStatus {
+	for _, s := range [...]*v1.PodStatus{&v.Pod.Status, v.before} {
+		if isTerminal(s.Phase) {
+			return s
+		}
+	}
+	return nil
+}
+
+func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
+
+// tally counts where the containers of a pod stand.
+type tally struct {
+	// initFailed: an init container failed, and the spec asks for no other run.
+	initFailed bool
+	// initPending counts init containers that have yet to end, or to start if
+	// they are sidecars.
+	initPending int
+	// waiting counts containers that have never run, running those that do,
+	// ended those that have ended and succeeded those of them without an error.
+	waiting, running, ended, succeeded int
+	// again: an ended container is to run again.
+	again bool
+}
+
+func (v *view) tally(s *v1.PodStatus) tally {
+	var t tally
+	for i := range s.InitContainerStatuses {
+		if spec := &v.Pod.Spec.InitContainers[i]; isSidecar(spec) {
+			v.countSidecar(&t, &s.InitContainerStatuses[i])
+		} else {
+			v.countInit(&t, spec, &s.InitContainerStatuses[i])
+		}
+	}
+	for i := range s.ContainerStatuses {
+		v.countRegular(&t, &v.Pod.Spec.Containers[i], &s.ContainerStatuses[i])
+	}
+	return t
+}
+
+func (v *view) countInit(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
+	end := lastEnd(s)
+	switch {
+	case end == nil:
+		t.initPending++
+	case end.ExitCode != 0:
+		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
+		t.initFailed = t.initFailed || !again
+	}
+}
+
+func (v *view) countSidecar(t *tally, s *v1.ContainerStatus) {
+	switch {
+	case s.State.Running != nil:
+		t.running++
+		if !v.initialized {
+			t.initPending++
+		}
+	case lastEnd(s) == nil:
+		t.waiting++
+	}
+}
+
+func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
+	end := lastEnd(s)
+	switch {
+	case s.State.Running != nil:
+		t.running++
+	case end == nil:
+		t.waiting++
+	default:
+		t.ended++
+		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
+		t.again = t.again || again && !v.gone() || v.isCreated(spec.Name)
+		if s.State.Terminated != nil && end.ExitCode == 0 {
+			t.succeeded++
+		}
+	}
+}
+
+// isCreated reports whether the container has an instance that may be started
+// yet. Until that is gone, how an earlier one ended does not end the pod
+// (kubernetes #107845).
+func (v *view) isCreated(name string) bool {
+	c, _ := instances(v.Status, name)
+	return c != nil && c.State == runtime.ContainerCreated
+}
+
+// gone reports whether nothing of the pod will run again. That a static pod is
+// stopped does not say so: nobody has deleted it, and an agent that starts anew
+// runs it again.
+func (v *view) gone() bool {
+	source, known := v.Pod.Annotations[runtime.AnnotationConfigSource]
+	static := known && source != runtime.ConfigSourceAPI
+	return v.Terminal && !static
+}
+
+// lastEnd is how a container that does not run ended last, nil if it never ran.
+func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
+	switch {
+	case s.State.Running != nil:
+		return nil
+	case s.State.Terminated != nil:
+		return s.State.Terminated
+	}
+	return s.LastTerminationState.Terminated
+}
+
+// phase follows from where the containers stand. Sidecars do not keep a pod from
+// ending (KEP-753).
+func (t tally) phase() v1.PodPhase {
+	switch {
+	case t.initFailed:
+		return v1.PodFailed
+	case t.initPending > 0 || t.waiting > 0:
+		return v1.PodPending
+	case t.running > 0 || t.again:
+		return v1.PodRunning
+	case t.ended == 0:
+		return v1.PodPending
+	case t.succeeded == t.ended:
+		return v1.PodSucceeded
+	}
+	return v1.PodFailed
+}

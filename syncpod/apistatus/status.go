@@ -1,0 +1,112 @@
+package apistatus
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec"
+)
+
+// Compute makes the status to report of a pod. It is a pure function: the same
+// Input gives the same status, and nothing is read, kept or written beyond it.
+// The result shares no memory with the Input. It may be called concurrently.
+//
+// For an Input that Validate refuses it returns the zero status.
+func Compute(in Input) v1.PodStatus {
+	if in.Validate() != nil {
+		return v1.PodStatus{}
+	}
+	v := newView(&in)
+	s := v.others()
+	s.ObservedGeneration = in.Pod.Generation
+	s.QOSClass = podspec.QOSClass(in.Pod)
+	s.StartTime = v.startTime()
+	v.addContainers(&s)
+	v.addPhase(&s)
+	v.block(&s)
+	v.addConditions(&s)
+	v.addAddresses(&s)
+	sortByName(s.ContainerStatuses)
+	sortByName(s.EphemeralContainerStatuses)
+	return s
+}
+
+// view is what the rules look at.
+type view struct {
+	*Input
+	// before is the status reported last.
+	before *v1.PodStatus
+	// sandbox is the latest one, in which the pod's containers are to be.
+	sandbox *runtime.SandboxStatus
+	// initialized means that regular containers have been made in that sandbox,
+	// so that its init containers have done their part.
+	initialized bool
+}
+
+func newView(in *Input) view {
+	v := view{Input: in, before: in.previous(), sandbox: in.Status.LatestSandbox()}
+	for i := range in.Pod.Spec.Containers {
+		v.initialized = v.initialized || v.shows(in.Pod.Spec.Containers[i].Name)
+	}
+	return v
+}
+
+// shows reports whether a regular container shows that initialization is over.
+// One in an unknown state may have been lost before it was made.
+func (v *view) shows(name string) bool {
+	c, _ := instances(v.Status, name)
+	return c != nil && c.In(v.sandbox) && c.State != runtime.ContainerUnknown
+}
+
+// others returns the parts of the pod's status that others write.
+func (v *view) others() v1.PodStatus {
+	of := &v.Pod.Status
+	s := v1.PodStatus{NominatedNodeName: of.NominatedNodeName}
+	for i := range of.ResourceClaimStatuses {
+		s.ResourceClaimStatuses = append(s.ResourceClaimStatuses, *of.ResourceClaimStatuses[i].DeepCopy())
+	}
+	s.ExtendedResourceClaimStatus = of.ExtendedResourceClaimStatus.DeepCopy()
+	return s
+}
+
+// startTime is when an agent first took note of the pod. It never changes.
+func (v *view) startTime() *metav1.Time {
+	for _, t := range []*metav1.Time{v.before.StartTime, v.Pod.Status.StartTime} {
+		if !t.IsZero() {
+			return t.DeepCopy()
+		}
+	}
+	if v.Now.IsZero() {
+		return nil
+	}
+	return new(metav1.NewTime(v.Now))
+}
+
+// block makes of containers that wait such that are blocked.
+func (v *view) block(s *v1.PodStatus) {
+	if v.Blocked == nil {
+		return
+	}
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			if w := list[i].State.Waiting; w != nil {
+				w.Reason = string(Blocked)
+			}
+		}
+	}
+}
+
+// sortByName gives the containers the order in which clients expect them. Init
+// containers stay in the order in which they run.
+func sortByName(list []v1.ContainerStatus) {
+	for i := 1; i < len(list); i++ {
+		if list[i].Name < list[i-1].Name {
+			slices.SortStableFunc(list, func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+			return
+		}
+	}
+}

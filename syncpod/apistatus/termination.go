@@ -1,0 +1,66 @@
+package apistatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// lostExitCode is the exit code of a container that nobody saw end: that of one
+// killed by SIGKILL.
+const lostExitCode = 137
+
+// What is said where no observation is left. Monitoring looks for these texts.
+const (
+	lostWhileTerminating = "The container could not be located when the pod was terminated"
+	lostWhileRunning     = "The container could not be located when the pod was deleted.  The container used to be Running"
+	initForgotten        = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally"
+)
+
+// termination is how an instance ended: as it was first reported, or else as the
+// runtime has it. A runtime that lost its records may have another answer later
+// (kubernetes #104107, #122160).
+func (k *subject) termination(c *runtime.ContainerStatus) *v1.ContainerStateTerminated {
+	if seen := k.seen(c.ID); seen != nil {
+		return seen.DeepCopy()
+	}
+	return &v1.ContainerStateTerminated{
+		ExitCode:    c.ExitCode,
+		Reason:      c.Reason,
+		Message:     c.Message,
+		StartedAt:   apiTime(c.StartedAt),
+		FinishedAt:  apiTime(c.FinishedAt),
+		ContainerID: c.ID.String(),
+	}
+}
+
+// seen returns how that instance was reported to have ended, nil if it was not.
+// What was made up names no instance, so it is never found here.
+func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
+	if k.before == nil {
+		return nil
+	}
+	for _, t := range [...]*v1.ContainerStateTerminated{k.before.State.Terminated, k.before.LastTerminationState.Terminated} {
+		if t != nil && names(t.ContainerID, id) {
+			return t
+		}
+	}
+	return nil
+}
+
+// lost is the end of a container that ran and of which nothing is left.
+func lost(message string) *v1.ContainerStateTerminated {
+	return &v1.ContainerStateTerminated{Reason: string(StatusUnknown), Message: message, ExitCode: lostExitCode}
+}
+
+// forgotten is the end of an init container of which nothing is left, in a pod
+// that is past it.
+func forgotten() *v1.ContainerStateTerminated {
+	return &v1.ContainerStateTerminated{Reason: string(Completed), Message: initForgotten}
+}
+
+// apiTime is t as the API has it, the zero time if it is not known.
+func apiTime(t time.Time) metav1.Time { return metav1.NewTime(t) }
