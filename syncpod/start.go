@@ -1,0 +1,245 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/image"
+)
+
+type startStep = actions.StartStep
+
+// start is one container on its way to run.
+type start struct {
+	*work
+	startStep
+	spec  *v1.Container
+	began time.Time
+	// image gets what has become of the image.
+	image chan imageResult
+	// id is the created container, made its attempt.
+	id   runtime.ContainerID
+	made uint32
+}
+
+// startAll starts the plan's containers in order. Their images are pulled side by
+// side, so that they come as early as they can.
+func (w *work) startAll(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var pulls sync.WaitGroup
+	var starts []*start
+	defer func() {
+		cancel()
+		pulls.Wait()
+		releaseAll(starts)
+	}()
+	for _, step := range w.plan.Start {
+		st := &start{work: w, startStep: step, spec: specOf(w.pod, step.Container), began: time.Now(), image: make(chan imageResult, 1)}
+		if held := st.heldUp(); held != nil {
+			w.fail(held)
+			if st.gates() {
+				break
+			}
+			continue
+		}
+		starts = append(starts, st)
+		pulls.Go(func() { st.ensureImage(ctx) })
+	}
+	w.runAll(ctx, starts)
+}
+
+// runAll takes each container through its start. An init container that fails
+// holds up those after it.
+func (w *work) runAll(ctx context.Context, starts []*start) {
+	errs := make([]*StepError, len(starts))
+	var group sync.WaitGroup
+	for i, st := range starts {
+		if w.config.StartSideBySide && st.Container.Kind == actions.RegularContainer {
+			group.Go(func() { errs[i] = st.run(ctx) })
+			continue
+		}
+		if errs[i] = st.run(ctx); errs[i] != nil && st.gates() || ctx.Err() != nil {
+			break
+		}
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			w.fail(err)
+		}
+	}
+}
+
+// gates reports whether the container has to run to its end before others start.
+func (st *start) gates() bool {
+	return st.Container.Kind == actions.InitContainer && !isSidecar(st.spec)
+}
+
+// heldUp returns why the container is not to be started now.
+func (st *start) heldUp() *StepError {
+	now := time.Now()
+	if blocked := st.blocked[st.Container.Name]; blocked != nil {
+		return blocked.waiting(time.Time{})
+	}
+	if held := st.memory.held(keyOf(st.spec), now); held != nil {
+		return held
+	}
+	last := st.status.Latest(st.Container.Name)
+	if last == nil || last.State != runtime.ContainerExited || st.Reason == actions.StartsOver {
+		return nil
+	}
+	until, wait := st.memory.crashed(st.spec, last, now)
+	if !wait {
+		return nil
+	}
+	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)
+	return &StepError{
+		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, RetryAt: until, Waits: true,
+		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s", until.Sub(now).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
+	}
+}
+
+// run is the start pipeline.
+func (st *start) run(ctx context.Context) *StepError {
+	err := st.pipeline(ctx)
+	var asError error
+	if err != nil {
+		asError = err
+	}
+	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), asError)
+	if err == nil {
+		st.memory.setupSucceeded(keyOf(st.spec))
+		st.config.Log.Info("container started", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "reason", st.Reason.String())
+		return nil
+	}
+	err.Container = st.Container
+	if err.Waits {
+		return err
+	}
+	st.holdUp(ctx, keyOf(st.spec), err)
+	if ctx.Err() == nil && err.Step != StepPostStart {
+		st.event(v1.EventTypeWarning, eventFailed, "Error: %s", st.describe(err))
+	}
+	return err
+}
+
+func (st *start) pipeline(ctx context.Context) *StepError {
+	if failed := st.make(ctx); failed != nil {
+		return failed
+	}
+	return st.launch(ctx)
+}
+
+// make creates the container. The image is held until then.
+func (st *start) make(ctx context.Context) *StepError {
+	img, failed := st.waitForImage(ctx)
+	if failed != nil {
+		return failed
+	}
+	defer img.Release()
+	attempt, err := st.attempt(st.startStep)
+	if err != nil {
+		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
+	}
+	return st.create(ctx, img, attempt)
+}
+
+// describe is an error as an event has it: the reason alone for one of the
+// image, which has had an event of its own.
+func (st *start) describe(err *StepError) string {
+	if err.Step == StepImage {
+		return string(err.Reason)
+	}
+	return withoutIDs(err.Err, append(st.idNames(), st.in.id, "of the pod", st.id.ID, st.spec.Name)...)
+}
+
+func (st *start) event(kind, reason, format string, args ...any) {
+	st.eventf(st.pod, fieldPath(st.Container), kind, reason, format, args...)
+}
+
+// imageResult is what has become of an image.
+type imageResult struct {
+	image *image.Image
+	err   error
+}
+
+func (st *start) ensureImage(ctx context.Context) {
+	img, err := st.askForImage(ctx)
+	st.image <- imageResult{img, err}
+}
+
+func (st *start) askForImage(ctx context.Context) (*image.Image, error) {
+	var secrets []v1.Secret
+	if st.config.PullSecrets != nil {
+		var err error
+		if secrets, err = st.config.PullSecrets.PullSecrets(ctx, st.pod); err != nil {
+			return nil, fmt.Errorf("pull secrets: %w", err)
+		}
+	}
+	return st.config.Images.EnsureImage(ctx, image.Request{
+		Image: st.spec.Image, Policy: st.spec.ImagePullPolicy,
+		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: secrets,
+		Sandbox: st.in.config, RuntimeHandler: st.in.handler,
+		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", st.spec.Image) },
+	})
+}
+
+func (st *start) waitForImage(ctx context.Context) (*image.Image, *StepError) {
+	var got imageResult
+	select {
+	case got = <-st.image:
+	case <-ctx.Done():
+		return nil, &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: ctx.Err()}
+	}
+	if got.err != nil {
+		return nil, st.imageError(ctx, got.err)
+	}
+	text := fmt.Sprintf("Container image %q already present on machine", st.spec.Image)
+	if got.image.Pulled {
+		text = fmt.Sprintf("Successfully pulled image %q in %v. Image size: %d bytes.", st.spec.Image, got.image.PullTook.Round(time.Millisecond), got.image.Size)
+	}
+	st.event(v1.EventTypeNormal, eventPulled, "%s", text)
+	return got.image, nil
+}
+
+func (st *start) imageError(ctx context.Context, err error) *StepError {
+	failed := &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: err}
+	if e, ok := errors.AsType[*image.Error](err); ok {
+		failed.Reason, failed.RetryAt = Reason(e.Reason), e.RetryAt
+	}
+	if ctx.Err() != nil {
+		return failed
+	}
+	kind, reason := v1.EventTypeWarning, eventFailed
+	switch image.Reason(failed.Reason) {
+	case image.ErrImagePullBackOff:
+		failed.Waits = true
+		kind, reason = v1.EventTypeNormal, eventBackOff
+	case image.ErrImageNeverPull:
+		reason = eventNeverPull
+	case image.ErrImageInspect, image.ErrInvalidImageName:
+		reason = eventInspectFailed
+	}
+	st.event(kind, reason, "%s", err.Error())
+	return failed
+}
+
+// releaseAll gives back images that no container was created from.
+func releaseAll(starts []*start) {
+	for _, st := range starts {
+		select {
+		case got := <-st.image:
+			if got.image != nil {
+				got.image.Release()
+			}
+		default:
+		}
+	}
+}
