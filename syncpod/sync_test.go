@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -289,8 +287,6 @@ func sidecar(name string, command ...string) v1.Container {
 func exec(command ...string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: command}}
 }
-
-var _ = status.Error(codes.OK, "")
 
 func TestStartsAPodWithInitContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

@@ -176,5 +176,7 @@ func (e *ending) report(ctx context.Context) error {
 	if e.kill.pod == nil || ctx.Err() != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
 	return e.reportStatus(ctx, e.kill.pod, e.kill.status, nil)
 }
