@@ -3,6 +3,7 @@ package syncpod
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,10 +18,8 @@ import (
 // goes by a clock (kubernetes #134153).
 func (w *work) attempt(step startStep) (uint32, error) {
 	name := step.Container.Name
-	w.memory.mu.Lock()
-	next, known := w.memory.attempts[name]
-	w.memory.mu.Unlock()
-	if !known {
+	m := w.memory
+	if !m.marked(m.scanned, name) {
 		dir, err := sandbox.LogDirectory(w.config.LogsRoot, w.pod)
 		if err != nil {
 			return 0, err
@@ -30,21 +29,24 @@ func (w *work) attempt(step startStep) (uint32, error) {
 			return 0, err
 		}
 		if ok {
-			next = last + 1
+			m.used(name, last)
 		}
+		m.mark(m.scanned, name)
 	}
-	next = max(next, step.Attempt)
-	w.memory.mu.Lock()
-	defer w.memory.mu.Unlock()
-	w.memory.attempts[name] = next
-	return next, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attempts[name] = max(m.attempts[name], step.Attempt)
+	return m.attempts[name], nil
 }
+
+// next returns the attempt after one, which may come from anywhere.
+func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
 
 // used notes that an attempt has become a container, or was given up.
 func (m *memory) used(name string, attempt uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.attempts[name] = max(m.attempts[name], attempt+1)
+	m.attempts[name] = max(m.attempts[name], next(attempt))
 	delete(m.refused, name)
 }
 

@@ -49,11 +49,13 @@ type memory struct {
 	// crashes holds up containers that end, setups those that cannot be made.
 	crashes, setups *backoff.Backoff[backoffKey]
 	// counted is the last instance of each container whose end crashes was told of.
-	counted map[string]runtime.ContainerID
+	counted map[string]crash
 	// failures are the last failures to make a container, by the key held up.
 	failures map[backoffKey]*StepError
 	// attempts are the next attempt of each container, as far as is known here.
 	attempts map[string]uint32
+	// scanned are the containers whose logs have been looked at for attempts.
+	scanned map[string]bool
 	// refused counts the refusals of each container's next name.
 	refused map[string]int
 	// unhooked are instances that were started and whose postStart handler has not
@@ -69,6 +71,12 @@ type memory struct {
 	failed []*StepError
 	// seen are exited containers that were observed, and may not be there any more.
 	seen map[runtime.ContainerID]runtime.ContainerStatus
+}
+
+// crash is the end of one instance.
+type crash struct {
+	id runtime.ContainerID
+	at time.Time
 }
 
 // backoffKey is what has to be the same for a failure to hold up the next try: a
@@ -88,8 +96,8 @@ func newMemory(c *Config) (*memory, error) {
 	}
 	return &memory{
 		crashes: crashes, setups: setups,
-		counted: map[string]runtime.ContainerID{}, failures: map[backoffKey]*StepError{},
-		attempts: map[string]uint32{}, refused: map[string]int{},
+		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
+		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
 		unhooked: map[string]bool{}, signalled: map[string]bool{}, preStopped: map[string]bool{},
 		seen: map[runtime.ContainerID]runtime.ContainerStatus{},
 	}, nil
@@ -105,9 +113,13 @@ func (m *memory) crashed(c *v1.Container, last *runtime.ContainerStatus, now tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := keyOf(c)
-	if m.counted[c.Name] != last.ID {
-		m.counted[c.Name] = last.ID
-		m.crashes.Advance(key, now, last.FinishedAt)
+	if before := m.counted[c.Name]; before.id != last.ID {
+		at := last.FinishedAt
+		if at.Equal(before.at) {
+			at = time.Time{} // two ends, by a clock too coarse to tell them apart
+		}
+		m.counted[c.Name] = crash{last.ID, last.FinishedAt}
+		m.crashes.Advance(key, now, at)
 	}
 	return m.crashes.Check(key, now)
 }

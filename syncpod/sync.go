@@ -139,9 +139,9 @@ func (m *memory) setFailed(failed []*StepError) (news bool) {
 	return news
 }
 
-// see keeps the exited containers of a status, whose exit codes are to be
-// reported even if the runtime loses them (kubernetes #104107). Of each name only
-// the current one is kept.
+// see keeps of a status what the runtime may lose: the highest attempts, and the
+// exited containers, whose exit codes are to be reported (kubernetes #104107), of
+// each name the current one.
 func (m *memory) see(status *runtime.PodStatus) {
 	if status == nil {
 		return
@@ -150,6 +150,7 @@ func (m *memory) see(status *runtime.PodStatus) {
 	defer m.mu.Unlock()
 	for i := range status.Containers {
 		c := &status.Containers[i]
+		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
 		if status.Latest(c.Name) != c {
 			continue
 		}

@@ -302,3 +302,10 @@ func TestStartsAPodWithInitContainers(t *testing.T) {
 		}
 	})
 }
+
+// oneSecret is a Secret with a password.
+type oneSecret string
+
+func (s oneSecret) Secret(context.Context, string, string) (*v1.Secret, error) {
+	return &v1.Secret{Data: map[string][]byte{"password": []byte(s)}}, nil
+}
