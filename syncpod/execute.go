@@ -21,6 +21,10 @@ func (w *work) carryOut(ctx context.Context) error {
 	for _, ref := range w.plan.Release {
 		w.config.Lifecycle.Release(w.pod, ref.Name)
 	}
+	if held := w.awaitsAddress(); held != nil {
+		w.fail(held)
+		return nil
+	}
 	if w.plan.KillPod {
 		if err := w.killWholePod(ctx); err != nil || w.plan.Ends() {
 			return err

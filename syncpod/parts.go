@@ -37,8 +37,8 @@ type Images interface {
 
 // StatusReporter is told what a pod looks like whenever the Syncer has looked:
 // status as the runtime has it, and failed, what keeps containers from running.
-// It should not block: work on the pod waits for it, except for stops. An error
-// makes the work fail, but only once everything else is done.
+// It should not block: SyncPod waits for it, for 5 s at most, while the end of a
+// pod does not. An error makes the work fail, but only once all else is done.
 type StatusReporter interface {
 	ReportStatus(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 )
@@ -29,7 +30,8 @@ var sandboxKey = backoffKey{}
 
 // useSandbox gets the pod a sandbox, the one it has or a new one.
 func (w *work) useSandbox(ctx context.Context) error {
-	if held := w.memory.held(sandboxKey, time.Now()); held != nil {
+	held := w.memory.held(sandboxKey, time.Now())
+	if held != nil && (w.plan.Sandbox.Create || !errors.Is(held, errNoAddress)) {
 		w.fail(held)
 		return held
 	}
@@ -97,7 +99,27 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	}
 	w.status = status
 	w.in.ips = w.podIPs()
+	if sb := status.LatestSandbox(); sb != nil && sb.Network != nil && len(w.in.ips) == 0 && !w.pod.Spec.HostNetwork {
+		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
+	}
 	return nil
+}
+
+// errNoAddress holds a pod up whose network is not there yet. It may still come,
+// so that the sandbox is not replaced before the wait is over (kubernetes #48510).
+var errNoAddress = errors.New("the sandbox has no address yet")
+
+// awaitsAddress reports whether the pod's sandbox is to be replaced for want of
+// an address, and it is too early for that.
+func (w *work) awaitsAddress() *StepError {
+	if w.plan.KillReason != actions.SandboxNoAddress {
+		return nil
+	}
+	held := w.memory.held(sandboxKey, time.Now())
+	if held == nil || !errors.Is(held, errNoAddress) {
+		return nil
+	}
+	return held
 }
 
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.

@@ -106,6 +106,26 @@ func TestS3_CreatedNeverStartedAndSandboxLost(t *testing.T) {
 	})
 }
 
+func TestS4_SandboxWithoutAddress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		comes time.Duration
+		want  int
+	}{"comes late": {3 * time.Second, 1}, "never comes": {critest.Never, 2}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
+				n.SyncPod(t.Context(), testPod(), nil)
+				n.settle(testPod(), time.Minute)
+				n.wantStates("app 0 running")
+				made := n.Journal().Of(critest.RunPodSandbox)
+				if len(made) != tc.want || len(made) == 2 && made.Span() != 10*time.Second {
+					t.Errorf("sandboxes:\n%v", made)
+				}
+			})
+		})
+	}
+}
+
 func TestS7_NoNewSandboxBesideAContainerThatDoesNotStop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -88,6 +89,8 @@ func (s *Syncer) reportStatus(ctx context.Context, pod *v1.Pod, status *runtime.
 	if s.config.Status == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
 	if err := s.config.Status.ReportStatus(ctx, pod, s.known.of(pod.UID).withSeen(status), failed); err != nil {
 		return fmt.Errorf("report the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -148,6 +151,7 @@ func (m *memory) see(status *runtime.PodStatus) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.forgetInstances(status)
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
@@ -162,6 +166,18 @@ func (m *memory) see(status *runtime.PodStatus) {
 		if c.State == runtime.ContainerExited {
 			m.seen[c.ID] = *c
 		}
+	}
+}
+
+// forgetInstances drops what is noted of instances that are gone. It must be
+// called with mu held.
+func (m *memory) forgetInstances(status *runtime.PodStatus) {
+	there := map[string]bool{}
+	for i := range status.Containers {
+		there[status.Containers[i].ID.ID] = true
+	}
+	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped} {
+		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
 	}
 }
 

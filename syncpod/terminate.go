@@ -38,7 +38,7 @@ const (
 	// killRounds is how often a pod is looked at again for what became alive while
 	// it was stopped.
 	killRounds = 3
-	// reportTimeout bounds a report beside which a pod is stopped.
+	// reportTimeout bounds a report.
 	reportTimeout = 5 * time.Second
 )
 
@@ -158,7 +158,6 @@ func (e *ending) look(ctx context.Context) error {
 // reportBeside reports what is there while the pod is stopped: a report that
 // takes long, or fails, must not hold up the stop (virtual-kubelet #938).
 func (e *ending) reportBeside(ctx context.Context) (wait func() error) {
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	done := make(chan error, 1)
 	pod, status := e.kill.pod, e.kill.status
 	if pod == nil {
@@ -166,17 +165,12 @@ func (e *ending) reportBeside(ctx context.Context) (wait func() error) {
 	} else {
 		go func() { done <- e.reportStatus(ctx, pod, status, nil) }()
 	}
-	return func() error {
-		defer cancel()
-		return <-done
-	}
+	return func() error { return <-done }
 }
 
 func (e *ending) report(ctx context.Context) error {
 	if e.kill.pod == nil || ctx.Err() != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
 	return e.reportStatus(ctx, e.kill.pod, e.kill.status, nil)
 }
