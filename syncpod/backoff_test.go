@@ -8,9 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -158,11 +161,10 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 // A runtime that is away says nothing of a pod, and costs it no wait.
 func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		must(t, n.Restart(critest.Restart{Down: 3 * time.Second}))
-		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
-			t.Fatal("no error")
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(codes.Unavailable, "EOF")})
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, cri.ErrUnavailable) {
+			t.Fatalf("error %v", err)
 		}
-		time.Sleep(3 * time.Second)
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 	})

@@ -88,7 +88,7 @@ func TestK1_TimeToEnd(t *testing.T) {
 								t.Errorf("a container was given %d s", got)
 							}
 						}
-						if hooks := n.Journal().Count(critest.ExecSync); g == 0 && hooks > 0 {
+						if n.hooks.calls > 0 && g == 0 {
 							t.Error("a hook was run without any time for it")
 						}
 					})
@@ -227,6 +227,22 @@ func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// W3: a process that was told to stop gets no more time than is left.
+func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod()})
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: began.Add(6 * time.Second)}))
+		if took := time.Since(began); took != 6*time.Second {
+			t.Errorf("took %v, want 6s\n%v", took, n.Journal().Of(critest.StopContainer))
+		}
+	})
 }
 
 func TestW3_EscalatesInOrder(t *testing.T) {

@@ -44,9 +44,6 @@ func (w *work) startAll(ctx context.Context) {
 		st := &start{work: w, startStep: step, spec: specOf(w.pod, step.Container), began: time.Now(), image: make(chan imageResult, 1)}
 		if held := st.heldUp(); held != nil {
 			w.fail(held)
-			if st.gates() {
-				break
-			}
 			continue
 		}
 		starts = append(starts, st)
@@ -55,8 +52,8 @@ func (w *work) startAll(ctx context.Context) {
 	w.runAll(ctx, starts)
 }
 
-// runAll takes each container through its start. An init container that fails
-// holds up those after it.
+// runAll takes each container through its start. One that fails holds up no other:
+// what has to wait for it is not in the plan yet.
 func (w *work) runAll(ctx context.Context, starts []*start) {
 	errs := make([]*StepError, len(starts))
 	var group sync.WaitGroup
@@ -65,7 +62,7 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 			group.Go(func() { errs[i] = st.run(ctx) })
 			continue
 		}
-		if errs[i] = st.run(ctx); errs[i] != nil && st.gates() || ctx.Err() != nil {
+		if errs[i] = st.run(ctx); ctx.Err() != nil {
 			break
 		}
 	}
@@ -75,11 +72,6 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 			w.fail(err)
 		}
 	}
-}
-
-// gates reports whether the container has to run to its end before others start.
-func (st *start) gates() bool {
-	return st.Container.Kind == actions.InitContainer && !isSidecar(st.spec)
 }
 
 // heldUp returns why the container is not to be started now.

@@ -186,6 +186,17 @@ func TestC1_StartIsNotRepeated(t *testing.T) {
 	})
 }
 
+func TestC1_CreatedIsAdopted(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.sync(testPod())
+		n.wantStates("app 0 running")
+		if made := n.Journal().Count(critest.CreateContainer); made != 1 {
+			t.Errorf("created %d times, want once", made)
+		}
+	})
+}
+
 func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
@@ -416,6 +427,16 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Hang: critest.NewGate()})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n.SyncPod(ctx, testPod(), nil)
+		n.wantStates()
+	})
 }
 
 // W2, second half: what comes up late is found by the end of the pod.

@@ -203,9 +203,16 @@ func (e *events) count(part string) int {
 }
 
 // hooks runs exec handlers over CRI.
-type hooks struct{ client *cri.Client }
+type hooks struct {
+	client *cri.Client
+	mu     sync.Mutex
+	calls  int
+}
 
 func (h *hooks) RunHook(ctx context.Context, _ *v1.Pod, _ *v1.Container, id runtime.ContainerID, l *v1.LifecycleHandler) error {
+	h.mu.Lock()
+	h.calls++
+	h.mu.Unlock()
 	resp, err := h.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id.ID, Cmd: l.Exec.Command})
 	if err != nil {
 		return err
