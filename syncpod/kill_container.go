@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 // kill is the end of one container.
@@ -117,6 +118,9 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	late := first.Err() != nil && ctx.Err() == nil
 	cancel()
 	if err == nil || !late {
+		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
+			k.memory.unmark(k.memory.signalled, id) // it was refused, and the signal not sent
+		}
 		return err
 	}
 	s.eventf(k.pod, "", v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")

@@ -147,6 +147,25 @@ func TestK1_DeadlineCountsFromTheRequest(t *testing.T) {
 	})
 }
 
+func TestK1_ARefusedStopStillLeavesTwoSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		// The sandbox must not take the container with it.
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.InvalidArgument, "no")})
+		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now()}
+		if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {
+			t.Fatal("no error")
+		}
+		began := time.Now()
+		must(t, n.SyncTerminatingPod(t.Context(), ended))
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("killed after %v, want 2s", took)
+		}
+	})
+}
+
 func TestI5_SidecarsStopLastInReverse(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(sidecar("s1"), sidecar("s2")))

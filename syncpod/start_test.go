@@ -114,9 +114,13 @@ func TestS4_SandboxWithoutAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
+				began := time.Now()
 				n.SyncPod(t.Context(), testPod(), nil)
 				n.settle(testPod(), time.Minute)
 				n.wantStates("app 0 running")
+				if started := n.current("app").StartedAt.Sub(began); tc.want == 1 && started > tc.comes+time.Second {
+					t.Errorf("started after %v, the address came after %v", started, tc.comes)
+				}
 				made := n.Journal().Of(critest.RunPodSandbox)
 				if len(made) != tc.want || len(made) == 2 && made.Span() != 10*time.Second {
 					t.Errorf("sandboxes:\n%v", made)
