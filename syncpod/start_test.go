@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,8 +35,11 @@ func names(style critest.NameStyle) func(*critest.Config) {
 // counting those that may yet start.
 func (n *node) watch() {
 	n.t.Helper()
+	var mu sync.Mutex
 	ids := map[string][]string{}
 	n.OnCall(func(_ int, c critest.Call) {
+		mu.Lock()
+		defer mu.Unlock()
 		if r, ok := c.Response().(*runtimeapi.CreateContainerResponse); ok && c.Err == nil && !slices.Contains(ids[c.Container], r.GetContainerId()) {
 			ids[c.Container] = append(ids[c.Container], r.GetContainerId())
 		}
