@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -77,6 +78,21 @@ func TestB1_BackOffIsNoErrorAndSaysWhen(t *testing.T) {
 		}
 		if got := n.report.failed; len(got) != 1 || !errors.Is(got[0], syncpod.ErrCrashLoopBackOff) {
 			t.Errorf("reported %v", got)
+		}
+	})
+}
+
+// A container that takes its sandbox along, as in a virtual machine, waits too.
+func TestB1_ANewSandboxDoesNotEndTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.OnCall(func(_ int, c critest.Call) {
+			if c.Method == critest.StartContainer {
+				_ = n.EditSandbox(c.SandboxID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
+			}
+		})
+		n.drive(testPod(containers(ctr("app", "false"))), 30*time.Minute)
+		if gaps := n.gaps(critest.StartContainer); len(gaps) < 6 || len(gaps) > 14 || !slices.IsSorted(gaps) {
+			t.Errorf("gaps %v", gaps)
 		}
 	})
 }

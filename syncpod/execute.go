@@ -128,12 +128,11 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 		if errs[i] == nil {
 			continue
 		}
-		e := &StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]}
-		w.fail(e)
+		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
 		if w.blocked == nil {
-			w.blocked = map[string]*StepError{}
+			w.blocked = map[string]bool{}
 		}
-		w.blocked[r.ref.Name] = e
+		w.blocked[r.ref.Name] = true
 	}
 }
 

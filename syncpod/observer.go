@@ -16,7 +16,8 @@ type Observer interface {
 	// ContainerStarted is called when a container runs, or could not be started;
 	// took counts from the pull of its image.
 	ContainerStarted(pod *v1.Pod, container actions.ContainerRef, took time.Duration, err error)
-	// ContainerStopped is called when a container has been stopped, or could not.
+	// ContainerStopped is called when a container has been stopped, or could not. pod
+	// is nil if no spec of it is known.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
 }
 

@@ -39,6 +39,9 @@ func (w *work) startAll(ctx context.Context) {
 		releaseAll(starts)
 	}()
 	for _, step := range w.plan.Start {
+		if w.blocked[step.Container.Name] {
+			continue
+		}
 		st := &start{work: w, startStep: step, spec: specOf(w.pod, step.Container), began: time.Now(), image: make(chan imageResult, 1)}
 		if held := st.heldUp(); held != nil {
 			w.fail(held)
@@ -75,14 +78,11 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 // heldUp returns why the container is not to be started now.
 func (st *start) heldUp() *StepError {
 	now := time.Now()
-	if blocked := st.blocked[st.Container.Name]; blocked != nil {
-		return blocked.waiting(time.Time{})
-	}
 	if held := st.memory.held(keyOf(st.spec), now); held != nil {
 		return held
 	}
 	last := st.status.Latest(st.Container.Name)
-	if last == nil || last.State != runtime.ContainerExited || st.Reason == actions.StartsOver {
+	if last == nil || last.State != runtime.ContainerExited {
 		return nil
 	}
 	until, wait := st.memory.crashed(st.spec, last, now)
@@ -99,12 +99,8 @@ func (st *start) heldUp() *StepError {
 // run is the start pipeline.
 func (st *start) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
-	var asError error
-	if err != nil {
-		asError = err
-	}
-	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), asError)
 	if err == nil {
+		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
 		st.memory.setupSucceeded(keyOf(st.spec))
 		st.config.Log.Info("container started", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "reason", st.Reason.String())
 		return nil
@@ -113,6 +109,7 @@ func (st *start) run(ctx context.Context) *StepError {
 	if err.Waits {
 		return err
 	}
+	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), err)
 	st.holdUp(ctx, keyOf(st.spec), err)
 	if ctx.Err() == nil && err.Step != StepPostStart {
 		st.event(v1.EventTypeWarning, eventFailed, "Error: %s", st.describe(err))

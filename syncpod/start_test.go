@@ -213,7 +213,7 @@ func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
 		time.Sleep(time.Minute)
 		r, err := n.SyncPod(t.Context(), testPod(), nil)
-		if !errors.Is(err, syncpod.ErrKillContainer) || len(r.Failed) == 0 {
+		if !errors.Is(err, syncpod.ErrKillContainer) || len(r.Failed) != 1 {
 			t.Fatalf("error %v, failed %v; want %v", err, r.Failed, syncpod.ErrKillContainer)
 		}
 		n.wantStates("app 0 created")

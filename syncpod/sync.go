@@ -64,7 +64,7 @@ type work struct {
 	plan   actions.Plan
 	// blocked are the containers, by name, that must not be started because an
 	// instance of theirs could not be stopped.
-	blocked map[string]*StepError
+	blocked map[string]bool
 	in      inUse
 	failed  []*StepError
 }
