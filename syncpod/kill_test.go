@@ -12,8 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
@@ -134,6 +136,41 @@ func TestK1_Grace(t *testing.T) {
 		})
 	}
 }
+
+// KEP-2238: a container that failed a probe has the time that the probe gives it.
+func TestK1_GraceOfAProbe(t *testing.T) {
+	for name, tc := range map[string]struct {
+		probe func(*v1.Container, *v1.Probe)
+		is    actions.ProbeResults
+	}{
+		"liveness": {func(c *v1.Container, p *v1.Probe) { c.LivenessProbe = p }, actions.ProbeResults{Liveness: actions.ProbeFailure}},
+		"startup":  {func(c *v1.Container, p *v1.Probe) { c.StartupProbe = p }, actions.ProbeResults{Startup: actions.ProbeFailure}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod()
+				tc.probe(&pod.Spec.Containers[0], &v1.Probe{TerminationGracePeriodSeconds: grace(4)})
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				results := probes{n.current("app").ID: tc.is}
+				n.restart(func(c *syncpod.Config) { c.Probes = results })
+				began := time.Now()
+				n.sync(pod)
+				if took := time.Since(began); took != 4*time.Second {
+					t.Errorf("took %v, want 4s", took)
+				}
+				if n.events.count("Killing spec.containers{app} Container app failed "+name+" probe, will be restarted") != 1 {
+					t.Errorf("events %q", n.events.all)
+				}
+			})
+		})
+	}
+}
+
+// probes are results by container.
+type probes map[runtime.ContainerID]actions.ProbeResults
+
+func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return p }
 
 func TestK1_DeadlineCountsFromTheRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

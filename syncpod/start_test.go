@@ -262,6 +262,18 @@ func TestC2_HolderOfTheNameIsRemoved(t *testing.T) {
 	})
 }
 
+// C2: also the number of an instance that never ran is not used again.
+func TestC2_RemovedInstancesCount(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(), nil)
+		n.sync(testPod()) // clears it, and waits
+		n.wantStates()
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
 func TestC3_AttemptsGoOnAfterTheRuntimeHasForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.logs.last["app"] = 4
