@@ -274,6 +274,22 @@ func TestC2_RemovedInstancesCount(t *testing.T) {
 	})
 }
 
+// C2: so does one that a later agent has seen and removed with its sandbox.
+func TestC2_InstancesSeenCount(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true")))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
+		n.sync(pod)
+		synctest.Wait()
+		n.SyncPod(t.Context(), pod, nil)
+		n.wantStates("app 0 created", "one 0 exited")
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		n.restart()
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "one 0 exited", "one 1 exited")
+	})
+}
+
 func TestC3_AttemptsGoOnAfterTheRuntimeHasForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.logs.last["app"] = 4
