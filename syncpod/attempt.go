@@ -1,0 +1,86 @@
+package syncpod
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/sandbox"
+)
+
+// attempt returns the number of a container's next instance: the highest of what
+// the plan, the logs and memory ask for. Each may have forgotten some, and none
+// goes by a clock (kubernetes #134153).
+func (w *work) attempt(step startStep) (uint32, error) {
+	name := step.Container.Name
+	m := w.memory
+	if !m.marked(m.scanned, name) {
+		dir, err := sandbox.LogDirectory(w.config.LogsRoot, w.pod)
+		if err != nil {
+			return 0, err
+		}
+		last, ok, err := w.config.Logs.LastAttempt(dir, name)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			m.used(name, last)
+		}
+		m.mark(m.scanned, name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attempts[name] = max(m.attempts[name], step.Attempt)
+	return m.attempts[name], nil
+}
+
+// next returns the attempt after one, which may come from anywhere.
+func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
+
+// used notes that an attempt has become a container, or was given up.
+func (m *memory) used(name string, attempt uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attempts[name] = max(m.attempts[name], next(attempt))
+	delete(m.refused, name)
+}
+
+// refusal counts a refusal of a container's name, and returns how many there were.
+func (m *memory) refusal(name string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused[name]++
+	return m.refused[name]
+}
+
+// logFiles are [Logs] on disk, as runtimes write them: <container>/<attempt>.log,
+// and with a suffix once rotated.
+type logFiles struct{}
+
+// LastAttempt reads the directory of the container's logs.
+func (logFiles) LastAttempt(dir, container string) (last uint32, ok bool, err error) {
+	if err := safepath.Element("container name", container); err != nil {
+		return 0, false, err
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, container))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	for _, e := range entries {
+		number, rest, _ := strings.Cut(e.Name(), ".")
+		n, err := strconv.ParseUint(number, 10, 32)
+		if err != nil || rest != "log" && !strings.HasPrefix(rest, "log.") {
+			continue
+		}
+		last, ok = max(last, uint32(n)), true
+	}
+	return last, ok, nil
+}

@@ -1,0 +1,207 @@
+package syncpod_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// drive syncs a pod for a while as a worker does: at the time it is told, at once
+// when something has ended, and every second otherwise.
+func (n *node) drive(pod *v1.Pod, d time.Duration) {
+	n.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		r, _ := n.SyncPod(n.t.Context(), pod, nil)
+		synctest.Wait()
+		switch {
+		case !r.NextTry.IsZero():
+			time.Sleep(time.Until(r.NextTry))
+		case r.Plan.Quiet():
+			time.Sleep(time.Second)
+		}
+	}
+}
+
+// gaps are the times between calls of a method.
+func (n *node) gaps(m critest.Method) (all []time.Duration) {
+	calls := n.Journal().Of(m)
+	for i := 1; i < len(calls); i++ {
+		all = append(all, calls[i].Start.Sub(calls[i-1].Start))
+	}
+	return all
+}
+
+func TestB1_CrashesAreDelayedByTheSequence(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.drive(testPod(containers(ctr("app", "false"))), 30*time.Minute)
+		var want []time.Duration
+		for _, s := range []int{0, 10, 20, 40, 80, 160, 300, 300, 300} {
+			want = append(want, time.Duration(s)*time.Second)
+		}
+		if got := n.gaps(critest.StartContainer); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("gaps %v, want %v", got, want)
+		}
+		if n.events.count("BackOff spec.containers{app} Back-off restarting failed container app in pod web_default") == 0 {
+			t.Errorf("events %q", n.events.all)
+		}
+	})
+}
+
+func TestB1_BackOffIsNoErrorAndSaysWhen(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app", "false"), ctr("b")))
+		n.sync(pod)
+		synctest.Wait()
+		n.sync(pod)
+		synctest.Wait()
+		crashed := time.Now()
+		r := n.sync(pod)
+		if want := crashed.Add(10 * time.Second); !r.NextTry.Equal(want) {
+			t.Errorf("next try at %v, want %v", r.NextTry, want)
+		}
+		if len(r.Failed) != 1 || !errors.Is(r.Failed[0], syncpod.ErrCrashLoopBackOff) || r.Failed[0].Container.Name != "app" {
+			t.Errorf("failed %v", r.Failed)
+		}
+		if got := n.report.failed; len(got) != 1 || !errors.Is(got[0], syncpod.ErrCrashLoopBackOff) {
+			t.Errorf("reported %v", got)
+		}
+	})
+}
+
+// A container that takes its sandbox along, as in a virtual machine, waits too.
+func TestB1_ANewSandboxDoesNotEndTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.OnCall(func(_ int, c critest.Call) {
+			if c.Method == critest.StartContainer {
+				_ = n.EditSandbox(c.SandboxID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
+			}
+		})
+		n.drive(testPod(containers(ctr("app", "false"))), 30*time.Minute)
+		if gaps := n.gaps(critest.StartContainer); len(gaps) < 6 || len(gaps) > 14 || !slices.IsSorted(gaps) {
+			t.Errorf("gaps %v", gaps)
+		}
+	})
+}
+
+func TestB1_AChangeOfResourcesEndsTheWait(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.drive(testPod(containers(ctr("app", "false"))), 3*time.Minute)
+		before := len(n.Journal())
+		n.sync(testPod(containers(ctr("app", "false")), func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}
+		}))
+		if n.Journal().After(before).Count(critest.StartContainer) != 1 {
+			t.Error("it was not started at once")
+		}
+	})
+}
+
+// B2: what fails before a container runs is tried at growing intervals, and each
+// try pulls once at most.
+func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault critest.Fault
+		pod   func(*v1.Pod)
+		want  error
+	}{
+		"config": {
+			pod: func(p *v1.Pod) {
+				p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "X", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{Key: "k"}}}}
+			},
+			want: syncpod.ErrCreateContainerConfig,
+		},
+		"create":  {fault: critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: errBroken}, want: syncpod.ErrCreateContainer},
+		"start":   {fault: critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Times: critest.Always, Err: errBroken}, want: syncpod.ErrRunContainer},
+		"sandbox": {fault: critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken}, want: syncpod.ErrCreatePodSandbox},
+		"image":   {fault: critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken}, want: syncpod.Reason("ErrImagePull")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].ImagePullPolicy = v1.PullAlways })
+				if tc.pod != nil {
+					tc.pod(pod)
+				} else {
+					n.inject(tc.fault)
+				}
+				_, err := n.SyncPod(t.Context(), pod, nil)
+				if !errors.Is(err, tc.want) {
+					t.Fatalf("error %v, want %v", err, tc.want)
+				}
+				method := critest.PullImage
+				if name == "sandbox" {
+					method = critest.RunPodSandbox
+				}
+				n.drive(pod, time.Hour)
+				gaps := n.gaps(method)
+				if !slices.IsSorted(gaps) || len(gaps) < 10 || len(gaps) > 18 || gaps[0] != 10*time.Second || gaps[len(gaps)-1] != 300*time.Second {
+					t.Errorf("gaps %v, want them to grow from 10s to 300s", gaps)
+				}
+			})
+		})
+	}
+}
+
+func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		_, err := n.SyncPod(t.Context(), testPod(), nil)
+		step, ok := errors.AsType[*syncpod.StepError](err)
+		if !ok || step.Step != syncpod.StepCreate || step.Container.Name != "app" || step.RetryAt.IsZero() {
+			t.Fatalf("error %+v", err)
+		}
+		r := n.sync(testPod())
+		if len(r.Failed) != 1 || !r.Failed[0].Waits || !errors.Is(r.Failed[0], syncpod.ErrCreateContainer) || !strings.Contains(r.Failed[0].Error(), "it is broken") {
+			t.Errorf("failed %v", r.Failed)
+		}
+		n.settle(testPod(), 15*time.Second)
+		if r := n.sync(testPod()); len(r.Failed) != 0 || len(n.report.failed) != 0 {
+			t.Errorf("failed %v, reported %v, after it has worked", r.Failed, n.report.failed)
+		}
+	})
+}
+
+// A runtime that is away says nothing of a pod, and costs it no wait.
+func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(codes.Unavailable, "EOF")})
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, cri.ErrUnavailable) {
+			t.Fatalf("error %v", err)
+		}
+		n.sync(testPod())
+		n.wantStates("app 0 running")
+	})
+}
+
+func TestSecretsDoNotReachEventsAndErrors(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		const secret = "hunter2"
+		n.restart(func(c *syncpod.Config) { c.Env = env.Sources{Secrets: oneSecret(secret)} })
+		pod := testPod(func(p *v1.Pod) {
+			ref := func(key string) *v1.EnvVarSource {
+				return &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: key}}
+			}
+			p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "A", ValueFrom: ref("password")}, {Name: "B", ValueFrom: ref("missing")}}
+		})
+		_, err := n.SyncPod(t.Context(), pod, nil)
+		if !errors.Is(err, syncpod.ErrCreateContainerConfig) {
+			t.Fatalf("error %v", err)
+		}
+		if all := err.Error() + strings.Join(n.events.all, ""); strings.Contains(all, secret) {
+			t.Errorf("the secret is in %s", all)
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package syncpod
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// Config is what a Syncer is made of.
+type Config struct {
+	// Runtime makes and ends containers. Required.
+	Runtime cri.ContainerRunner
+	// RuntimeName is the type in container IDs, as Client.RuntimeName of package
+	// cri reports it. Required.
+	RuntimeName string
+	// Statuses reads what the runtime has of a pod. Required.
+	Statuses Statuses
+	// Sandboxes makes and ends sandboxes. Required.
+	Sandboxes Sandboxes
+	// Images makes sure that images are there. Required.
+	Images Images
+	// Node is what all containers of the node have in common. Its MemoryBytes is
+	// required.
+	Node container.Node
+	// Owner marks what is made. It must be that of Statuses and Sandboxes. Default:
+	// the agent "podsync".
+	Owner cri.Owner
+
+	// Status is told what pods look like. Default: nobody is.
+	Status StatusReporter
+	// Hooks runs postStart and preStop handlers. Default: a container with a
+	// postStart handler fails, and preStop handlers are skipped with an event.
+	Hooks HookRunner
+	// Events gets what happens to pods. Default: nobody does.
+	Events EventRecorder
+	// Observer is told how long things took. Default: nobody is.
+	Observer Observer
+	// Probes knows the results of probes. Default: there are none.
+	Probes Probes
+	// Prepare gets the node ready for a pod. Default: nothing is to be done.
+	Prepare Preparer
+	// Mounts gives containers their mounts. Default: none.
+	Mounts Mounter
+	// Lifecycle is called around the life of containers. Default: NopLifecycle.
+	Lifecycle Lifecycle
+	// Clean are called, all of them, once a pod has stopped for good.
+	Clean []Cleaner
+	// PullSecrets gets the secrets to pull with. Default: none.
+	PullSecrets PullSecrets
+	// RuntimeClasses knows runtime classes. Default: pods that name one fail.
+	RuntimeClasses sandbox.RuntimeClasses
+	// Updater changes the resources of running containers. Default: nothing is
+	// resized in place.
+	Updater cri.ContainerUpdater
+
+	// Env gets ConfigMaps, Secrets and Services for environment variables.
+	Env env.Sources
+	// HostIPs are the addresses of the node, the primary first.
+	HostIPs []string
+	// Allocatable is what the node can give to pods.
+	Allocatable v1.ResourceList
+
+	// LogsRoot is the directory of the logs of all pods. Default
+	// sandbox.DefaultLogsRoot.
+	LogsRoot string
+	// LogLinks is the directory that gets a symbolic link to each container's log,
+	// for log shippers that look in /var/log/containers. Default: no links.
+	LogLinks string
+	// Logs knows which attempts have left logs. Default: the files below LogsRoot.
+	Logs Logs
+
+	// FirstBackOff and MaxBackOff are the waits before a container that crashes, or
+	// cannot be made, is tried again; they double from the one to the other. Default
+	// those of package backoff, 10 s and 5 min.
+	FirstBackOff, MaxBackOff time.Duration
+	// ReservedTries is after how many refusals of a container's name that nothing
+	// listed holds the next attempt is taken. Default 3.
+	ReservedTries int
+	// PostStartTimeout is how long a postStart handler may take; the containers
+	// after it in the spec wait for it. Default 2 min.
+	PostStartTimeout time.Duration
+	// StopPatience is how long the runtime may take, beyond the time given to the
+	// processes, until a stop is given up to be tried again. Default 30 s.
+	StopPatience time.Duration
+	// CleanupTimeout bounds what is tidied up after the context of a call has
+	// ended. Default 10 s.
+	CleanupTimeout time.Duration
+	// StartSideBySide starts the regular containers of a pod all at once, and not
+	// in the order of the spec, each after the postStart handler of the one before.
+	StartSideBySide bool
+
+	// Log gets a line for each transition. Default silent.
+	Log logr.Logger
+}
+
+// Syncer carries out what pods need. Its methods may be called concurrently for
+// different pods; for one pod, one at a time.
+type Syncer struct {
+	config Config
+	known  memories
+}
+
+// New returns a Syncer. It makes no call and starts nothing.
+func New(c Config) (*Syncer, error) {
+	if err := c.require(); err != nil {
+		return nil, err
+	}
+	if err := c.setDurations(); err != nil {
+		return nil, err
+	}
+	c.setParts()
+	if _, err := newMemory(&c); err != nil {
+		return nil, fmt.Errorf("syncpod: Config.FirstBackOff and MaxBackOff: %w", err)
+	}
+	s := &Syncer{config: c}
+	s.known.config = &s.config
+	return s, nil
+}
+
+func (c *Config) require() error {
+	for _, field := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Runtime", c.Runtime == nil},
+		{"RuntimeName", c.RuntimeName == ""},
+		{"Statuses", c.Statuses == nil},
+		{"Sandboxes", c.Sandboxes == nil},
+		{"Images", c.Images == nil},
+		{"Node.MemoryBytes", c.Node.MemoryBytes <= 0},
+	} {
+		if field.missing {
+			return fmt.Errorf("syncpod: Config.%s is missing", field.name)
+		}
+	}
+	return c.Owner.Validate()
+}
+
+func (c *Config) setDurations() error {
+	for _, field := range []struct {
+		name  string
+		value *time.Duration
+		def   time.Duration
+	}{
+		{"PostStartTimeout", &c.PostStartTimeout, 2 * time.Minute},
+		{"StopPatience", &c.StopPatience, 30 * time.Second},
+		{"CleanupTimeout", &c.CleanupTimeout, 10 * time.Second},
+	} {
+		if *field.value < 0 {
+			return fmt.Errorf("syncpod: Config.%s is %v, want 0 or more", field.name, *field.value)
+		}
+		*field.value = cmp.Or(*field.value, field.def)
+	}
+	if c.ReservedTries < 0 {
+		return errors.New("syncpod: Config.ReservedTries is negative")
+	}
+	c.ReservedTries = cmp.Or(c.ReservedTries, 3)
+	return nil
+}
+
+// setParts puts a default where a part is missing.
+func (c *Config) setParts() {
+	if c.Events == nil {
+		c.Events = nopEvents{}
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
+	}
+	if c.Lifecycle == nil {
+		c.Lifecycle = NopLifecycle{}
+	}
+	if c.Logs == nil {
+		c.Logs = logFiles{}
+	}
+	if c.Hooks == nil {
+		c.Hooks = noHooks{}
+	}
+}
+
+func (c *Config) newBackoff(waitFirst bool) (*backoff.Backoff[backoffKey], error) {
+	return backoff.New(backoff.Config[backoffKey]{Initial: c.FirstBackOff, Max: c.MaxBackOff, WaitFirst: waitFirst})
+}

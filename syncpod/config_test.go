@@ -1,0 +1,197 @@
+package syncpod_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+func TestNewNamesTheField(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var good syncpod.Config
+		n.restart(func(c *syncpod.Config) { good = *c })
+		for field, spoil := range map[string]func(*syncpod.Config){
+			"Config.Runtime is":           func(c *syncpod.Config) { c.Runtime = nil },
+			"Config.RuntimeName":          func(c *syncpod.Config) { c.RuntimeName = "" },
+			"Config.Statuses":             func(c *syncpod.Config) { c.Statuses = nil },
+			"Config.Sandboxes":            func(c *syncpod.Config) { c.Sandboxes = nil },
+			"Config.Images":               func(c *syncpod.Config) { c.Images = nil },
+			"Config.Node.MemoryBytes":     func(c *syncpod.Config) { c.Node.MemoryBytes = 0 },
+			"Config.StopPatience":         func(c *syncpod.Config) { c.StopPatience = -1 },
+			"Config.PostStartTimeout":     func(c *syncpod.Config) { c.PostStartTimeout = -1 },
+			"Config.CleanupTimeout":       func(c *syncpod.Config) { c.CleanupTimeout = -1 },
+			"Config.ReservedTries":        func(c *syncpod.Config) { c.ReservedTries = -1 },
+			"FirstBackOff and MaxBackOff": func(c *syncpod.Config) { c.FirstBackOff = -1 },
+			"Owner.Name":                  func(c *syncpod.Config) { c.Owner.Name = "a b" },
+		} {
+			c := good
+			spoil(&c)
+			if _, err := syncpod.New(c); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("error %v, want one naming %s", err, field)
+			}
+		}
+		if len(n.Journal()) > 0 {
+			t.Errorf("New made calls:\n%v", n.Journal())
+		}
+	})
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		for want, pod := range map[string]*v1.Pod{
+			"Pod is required": nil,
+			"metadata.uid":    testPod(func(p *v1.Pod) { p.UID = "" }),
+			"both named":      testPod(containers(ctr("a"), ctr("a"))),
+		} {
+			if _, err := n.SyncPod(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{}); err == nil {
+			t.Error("a termination of no pod")
+		}
+		if err := n.SyncTerminatedPod(t.Context(), nil, nil); err == nil {
+			t.Error("no pod is tidied up")
+		}
+		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{}); err == nil {
+			t.Error("a termination of no runtime pod")
+		}
+	})
+}
+
+func TestWhatIsLentIsNotWrittenTo(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true"), sidecar("proxy")), containers(preStop(postStart(ctr("app"), "true"), "true")))
+		kept := pod.DeepCopy()
+		for range 4 {
+			status := n.status()
+			same := n.status()
+			_, err := n.SyncPod(t.Context(), pod, status)
+			must(t, err)
+			status.ObservedAt = same.ObservedAt
+			if !reflect.DeepEqual(status, same) {
+				t.Error("the status was changed")
+			}
+			synctest.Wait()
+		}
+		n.end(pod, nil)
+		if !reflect.DeepEqual(pod, kept) {
+			t.Error("the pod was changed")
+		}
+	})
+}
+
+func TestAPodThatHasHadItsRunIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(sidecar("proxy")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
+		n.settle(pod, time.Minute)
+		n.exit("app", 0)
+		if r := n.sync(pod); !r.Over {
+			t.Errorf("result %+v, want it to be over", r)
+		}
+		n.wantEnded()
+	})
+}
+
+func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true")), containers(ctr("app"), ctr("b")), func(p *v1.Pod) {
+			p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+			}}
+		})
+		n.settle(pod, time.Minute)
+		n.exit("app", 88)
+		before := len(n.Journal())
+		n.sync(pod)
+		removed := n.Journal().After(before).Of(critest.RemoveContainer)
+		if len(removed) != 3 || removed[2].Container != "app" {
+			t.Fatalf("removed\n%v\nwant app last of three", removed)
+		}
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "b 1 running", "one 1 exited")
+	})
+}
+
+func TestStartSideBySide(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
+		pod := testPod(containers(postStart(ctr("slow"), "sleep", "50"), ctr("b")))
+		began := time.Now()
+		n.sync(pod)
+		for _, c := range n.Journal().Of(critest.StartContainer) {
+			if !c.Start.Equal(began) {
+				t.Errorf("%v began %v later", c, c.Start.Sub(began))
+			}
+		}
+	})
+}
+
+func TestAnotherAgentsPodIsNotTouched(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		mine := n.current("app").ID.ID
+		n.restart(func(c *syncpod.Config) { c.Owner.Name = "other" })
+		if st, err := n.reader.PodStatus(t.Context(), podUID, nil); err != nil || len(st.Containers) != 1 {
+			t.Fatal(st, err)
+		}
+		_, err := n.SyncPod(t.Context(), testPod(), &runtime.PodStatus{UID: podUID})
+		if err == nil {
+			t.Error("the name of the container is taken, and that was not an error")
+		}
+		if n.peek(mine).String() != "CONTAINER_RUNNING" {
+			t.Error("the other agent's container was stopped")
+		}
+	})
+}
+
+func TestLogLink(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) {
+			c.LogsRoot, c.LogLinks, c.Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
+		})
+		logDir := filepath.Join(dir, "pods", "default_web_"+podUID, "app")
+		must(t, os.MkdirAll(logDir, 0o755))
+		must(t, os.MkdirAll(filepath.Join(dir, "links"), 0o755))
+		for _, name := range []string{"2.log", "3.log.20260101-000000", "x.log", "9.txt", "4.log"} {
+			must(t, os.WriteFile(filepath.Join(logDir, name), nil, 0o644))
+		}
+		n.sync(testPod())
+		n.wantStates("app 5 running") // one more than any log on disk
+	}, func(c *critest.Config) { c.Dir = dir })
+	links, err := os.ReadDir(filepath.Join(dir, "links"))
+	must(t, err)
+	if len(links) != 1 || !strings.HasPrefix(links[0].Name(), "web_default_app-") {
+		t.Fatalf("links %v", links)
+	}
+	target, err := os.Readlink(filepath.Join(dir, "links", links[0].Name()))
+	must(t, err)
+	if want := filepath.Join(dir, "pods", "default_web_"+podUID, "app", "5.log"); target != want {
+		t.Errorf("link to %s, want %s", target, want)
+	}
+}
+
+func TestLogLinkName(t *testing.T) {
+	long := testPod(func(p *v1.Pod) { p.Name = strings.Repeat("p", 253) })
+	name, err := syncpod.LogLinkName(long, "app", strings.Repeat("f", 64))
+	if err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
+		t.Errorf("%d characters: %s, %v", len(name), name, err)
+	}
+	for _, bad := range []*v1.Pod{nil, testPod(func(p *v1.Pod) { p.Name = "../x" }), testPod(func(p *v1.Pod) { p.Namespace = "" })} {
+		if name, err := syncpod.LogLinkName(bad, "app", "id"); err == nil {
+			t.Errorf("%q is a name", name)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package syncpod_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// story is something that an agent does and that a crash may cut short.
+type story struct {
+	pod *v1.Pod
+	// before brings the pod to where the story begins.
+	before func(n *node, pod *v1.Pod)
+	// act is done, over and over, until it returns true: once by the agent that
+	// crashes, and then by the one that comes after.
+	act func(ctx context.Context, n *node, pod *v1.Pod) (done bool)
+	// end is what the pod looks like then.
+	end func(n *node)
+}
+
+func stories() map[string]story {
+	pod := func() *v1.Pod {
+		return testPod(inits(ctr("one", "true"), sidecar("proxy"), ctr("two", "true")), containers(preStop(ctr("app"), "sleep", "3"), ctr("b")))
+	}
+	run := func(ctx context.Context, n *node, pod *v1.Pod) bool {
+		r, err := n.SyncPod(ctx, pod, nil)
+		synctest.Wait()
+		return err == nil && r.Plan.Quiet()
+	}
+	runs := func(n *node) {
+		n.t.Helper()
+		for _, name := range []string{"proxy", "app", "b"} {
+			if c := n.current(name); c.State != runtime.ContainerRunning {
+				n.t.Errorf("%s is %v", name, c.State)
+			}
+		}
+		if ready := n.readySandboxes(); ready != 1 {
+			n.t.Errorf("%d sandboxes are ready", ready)
+		}
+	}
+	settled := func(n *node, pod *v1.Pod) { n.settle(pod, time.Minute) }
+	return map[string]story{
+		"start": {pod: pod(), before: func(*node, *v1.Pod) {}, act: run, end: runs},
+		"crash of a container": {pod: pod(), before: func(n *node, pod *v1.Pod) {
+			settled(n, pod)
+			n.exit("app", 1)
+			n.exit("proxy", 1)
+		}, act: run, end: runs},
+		"end": {pod: pod(), before: settled, act: func(ctx context.Context, n *node, pod *v1.Pod) bool {
+			return n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod}) == nil
+		}, end: func(n *node) { n.wantEnded() }},
+	}
+}
+
+// F14: the agent is stopped after its k-th call, for every k, and a new one goes
+// on with what the runtime has, which may have been restarted meanwhile.
+func TestF14_CrashAfterEveryCall(t *testing.T) {
+	for name, s := range stories() {
+		for style, names := range map[string]func(*critest.Config){"reserved": names(critest.Containerd2), "returned": names(critest.CRIO)} {
+			for _, reboot := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/reboot %v", name, style, reboot), func(t *testing.T) {
+					for k := 1; ; k++ {
+						crashed := false
+						bubble(t, func(t *testing.T, n *node) { crashed = n.crashIn(s, k, reboot) }, names)
+						if t.Failed() {
+							t.Fatalf("with a crash after call %d", k)
+						}
+						if !crashed {
+							if k < 10 {
+								t.Errorf("only %d calls", k)
+							}
+							return
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// crashIn tells a story with a crash after call k, and reports whether there
+// were that many.
+func (n *node) crashIn(s story, k int, reboot bool) (crashed bool) {
+	s.before(n, s.pod)
+	n.watch()
+	ctx, cancel := context.WithCancel(n.t.Context())
+	defer cancel()
+	conn := n.conn
+	n.CrashAfter(k, func() {
+		crashed = true
+		cancel()
+		conn.Close()
+	})
+	for ctx.Err() == nil && !s.act(ctx, n, s.pod) {
+		time.Sleep(time.Second)
+	}
+	synctest.Wait()
+	if ctx.Err() == nil {
+		return false
+	}
+	if reboot {
+		must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}))
+	}
+	n.restart()
+	for range 120 {
+		if s.act(n.t.Context(), n, s.pod) {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	s.end(n)
+	n.checkJournal(s.pod)
+	if n.t.Failed() {
+		n.t.Logf("the calls were:\n%v", n.Journal())
+	}
+	return true
+}
+
+// checkJournal looks at what holds for all that ever happened: attempts grow, and
+// within each sandbox init containers come first, in order. The number of an
+// instance that was removed before it was ever started leaves no trace anywhere,
+// and may come again.
+func (n *node) checkJournal(pod *v1.Pod) {
+	n.t.Helper()
+	made, ran := map[string]int64{}, map[string]int64{}
+	id := map[string]bool{}
+	started := map[string][]string{}
+	for _, c := range n.Journal() {
+		if c.Err != nil {
+			continue
+		}
+		attempt := int64(c.Attempt) + 1
+		switch c.Method {
+		case critest.CreateContainer:
+			this := c.Response().(*runtimeapi.CreateContainerResponse).GetContainerId()
+			if !id[this] && (attempt < made[c.Container] || attempt <= ran[c.Container]) {
+				n.t.Errorf("attempt %d of %s, after %d was made and %d was started", attempt-1, c.Container, made[c.Container]-1, ran[c.Container]-1)
+			}
+			made[c.Container], id[this] = attempt, true
+		case critest.StartContainer:
+			ran[c.Container] = attempt
+			started[c.SandboxID] = append(started[c.SandboxID], c.Container)
+		}
+	}
+	for sandbox, names := range started {
+		n.checkOrder(sandbox, names, pod)
+	}
+}
+
+func (n *node) checkOrder(sandbox string, names []string, pod *v1.Pod) {
+	n.t.Helper()
+	var order []string
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		order = append(order, c.Name)
+	}
+	reached := 0
+	seen := map[string]bool{}
+	for _, name := range names {
+		at := slices.Index(order, name)
+		if !seen[name] && at > reached {
+			n.t.Errorf("in sandbox %.8s %s was started before %s: %v", sandbox, name, order[reached], names)
+		}
+		if !seen[name] {
+			reached = at + 1
+		}
+		seen[name] = true
+	}
+}

@@ -1,0 +1,103 @@
+package syncpod
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podsync/podsync/actions"
+)
+
+// Step is a step of the work on a pod.
+type Step string
+
+// The steps.
+const (
+	StepPrepare   Step = "prepare"
+	StepKill      Step = "kill"
+	StepClear     Step = "clear"
+	StepReset     Step = "reset"
+	StepSandbox   Step = "sandbox"
+	StepBackOff   Step = "back-off"
+	StepImage     Step = "image"
+	StepConfig    Step = "config"
+	StepCreate    Step = "create"
+	StepPreStart  Step = "pre-start"
+	StepStart     Step = "start"
+	StepPostStart Step = "postStart"
+	StepResize    Step = "resize"
+)
+
+// Reason is why a container does not run, in the word a kubelet writes into
+// v1.ContainerStateWaiting.Reason. Those of images are in package image. A Reason
+// is an error, to be tested for with errors.Is.
+type Reason string
+
+// Error returns the reason.
+func (r Reason) Error() string { return string(r) }
+
+// The reasons.
+const (
+	ErrCrashLoopBackOff      Reason = "CrashLoopBackOff"
+	ErrCreateContainerConfig Reason = "CreateContainerConfigError"
+	ErrPreCreateHook         Reason = "PreCreateHookError"
+	ErrCreateContainer       Reason = "CreateContainerError"
+	ErrPreStartHook          Reason = "PreStartHookError"
+	ErrRunContainer          Reason = "RunContainerError"
+	ErrPostStartHook         Reason = "PostStartHookError"
+	ErrKillContainer         Reason = "KillContainerError"
+	ErrConfigPodSandbox      Reason = "ConfigPodSandboxError"
+	ErrCreatePodSandbox      Reason = "CreatePodSandboxError"
+	ErrKillPodSandbox        Reason = "KillPodSandboxError"
+	// ErrPreparePod: the node could not be made ready for the pod.
+	ErrPreparePod Reason = "PreparePodError"
+	// ErrResizeContainer: resources could not be changed in place.
+	ErrResizeContainer Reason = "ResizeContainerError"
+)
+
+var (
+	// ErrStillRunning means that something of a pod runs although every stop has
+	// succeeded. Stop it again.
+	ErrStillRunning = errors.New("something of the pod still runs after it was stopped")
+	// ErrHookTimeout means that a postStart handler took too long.
+	ErrHookTimeout = errors.New("the handler took too long")
+)
+
+// StepError says which step of the work on a pod failed, or is held up.
+type StepError struct {
+	Step   Step
+	Reason Reason
+	// Container is whose step it was, the zero value for one of the pod.
+	Container actions.ContainerRef
+	// RetryAt is when the step may be tried again, zero if any time is as good.
+	RetryAt time.Time
+	// Waits is set if nothing was tried, because an earlier failure asks to wait.
+	// Reason and Err are then those of that failure, or ErrCrashLoopBackOff.
+	Waits bool
+	Err   error
+}
+
+// Error returns a sentence.
+func (e *StepError) Error() string {
+	whose := "pod"
+	if e.Container != (actions.ContainerRef{}) {
+		whose = e.Container.String()
+	}
+	return fmt.Sprintf("%s: %s: %v", whose, e.Reason, cmp.Or(e.Err, error(e.Reason)))
+}
+
+// Unwrap lets errors.Is find the reason, and errors.As the cause.
+func (e *StepError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Err}
+}
+
+// waiting returns e as it is told while nothing is tried.
+func (e *StepError) waiting(until time.Time) *StepError {
+	held := *e
+	held.RetryAt, held.Waits = until, true
+	return &held
+}

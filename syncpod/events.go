@@ -1,0 +1,76 @@
+package syncpod
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podsync/podsync/actions"
+)
+
+// EventRecorder gets what happens to pods, for whoever runs kubectl describe.
+// Every recorder of client-go fits as it is. It must not block. The object is a
+// *v1.ObjectReference of the pod, with the container as its field path.
+type EventRecorder interface {
+	Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+type nopEvents struct{}
+
+func (nopEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
+
+// The reasons of events, which people and tools look for. They are a kubelet's.
+const (
+	eventCreated             = "Created"
+	eventStarted             = "Started"
+	eventFailed              = "Failed"
+	eventKilling             = "Killing"
+	eventBackOff             = "BackOff"
+	eventPulling             = "Pulling"
+	eventPulled              = "Pulled"
+	eventNeverPull           = "ErrImageNeverPull"
+	eventInspectFailed       = "InspectFailed"
+	eventSandboxChanged      = "SandboxChanged"
+	eventFailedCreateSandbox = "FailedCreatePodSandBox"
+	eventFailedKill          = "FailedKillPod"
+	eventFailedPostStart     = "FailedPostStartHook"
+	eventFailedPreStop       = "FailedPreStopHook"
+	eventExceededGrace       = "ExceededGracePeriod"
+)
+
+// eventf tells of a pod, or of one of its containers if field is not empty.
+func (s *Syncer) eventf(pod *v1.Pod, field, kind, reason, format string, args ...any) {
+	if pod == nil {
+		return
+	}
+	s.config.Events.Eventf(&v1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1",
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		FieldPath: field,
+	}, kind, reason, format, args...)
+}
+
+// fieldPath is how an event names a container.
+func fieldPath(ref actions.ContainerRef) string {
+	list := "containers"
+	switch ref.Kind {
+	case actions.InitContainer:
+		list = "initContainers"
+	case actions.EphemeralContainer:
+		list = "ephemeralContainers"
+	}
+	return "spec." + list + "{" + ref.Name + "}"
+}
+
+// withoutIDs returns an error's text with identifiers replaced: they differ each
+// time, and events that differ are not counted together.
+func withoutIDs(err error, replacements ...string) string {
+	var pairs []string
+	for i := 0; i+1 < len(replacements); i += 2 {
+		if replacements[i] != "" {
+			pairs = append(pairs, replacements[i], replacements[i+1])
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(err.Error())
+}

@@ -1,0 +1,231 @@
+package syncpod
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// carryOut does what the plan says, in its order, and returns what failed. What
+// fails holds up what depends on it, and nothing else.
+func (w *work) carryOut(ctx context.Context) error {
+	for _, ref := range w.plan.Release {
+		w.config.Lifecycle.Release(w.pod, ref.Name)
+	}
+	if held := w.awaitsAddress(); held != nil {
+		w.fail(held)
+		return nil
+	}
+	if w.plan.KillPod {
+		if err := w.killWholePod(ctx); err != nil || w.plan.Ends() {
+			return err
+		}
+	}
+	w.clearAway(ctx)
+	if w.plan.Sandbox.Create || len(w.plan.Start) > 0 {
+		if err := w.useSandbox(ctx); err != nil {
+			return w.errors()
+		}
+	}
+	w.finishHooks(ctx)
+	w.startAll(ctx)
+	w.resizeAll(ctx)
+	return w.errors()
+}
+
+// errors joins what failed, without what merely waits.
+func (w *work) errors() error {
+	var all []error
+	for _, f := range w.failed {
+		if !f.Waits {
+			all = append(all, f)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// fail notes a failed step.
+func (w *work) fail(e *StepError) { w.failed = append(w.failed, e) }
+
+// killWholePod stops all there is of the pod. Unless that succeeds no new
+// sandbox is made: containers of the old one may run on without it
+// (containerd #11029).
+func (w *work) killWholePod(ctx context.Context) error {
+	if w.plan.Sandbox.Create && w.plan.KillReason != actions.SandboxMissing {
+		w.eventf(w.pod, "", v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
+	}
+	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", w.plan.KillReason.String())
+	err := w.killPod(ctx, podKill{
+		pod: w.pod, memory: w.memory, status: w.status, deadline: time.Now().Add(podGrace(w.pod, nil)),
+	})
+	if err != nil {
+		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
+		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
+	}
+	return w.errors()
+}
+
+// removal is one instance that is to stop, or to go.
+type removal struct {
+	ref     actions.ContainerRef
+	id      runtime.ContainerID
+	step    Step
+	why     actions.Reason
+	restart bool
+	remove  bool
+}
+
+// clearAway kills, clears and resets, all at once (kubernetes #102411).
+func (w *work) clearAway(ctx context.Context) {
+	first, last := w.removals()
+	w.removeAll(ctx, first)
+	if len(w.blocked) == 0 {
+		w.removeAll(ctx, last)
+	}
+}
+
+// removals returns what the plan stops and removes. The container whose exit
+// asks for all to restart goes last: until then its record is what shows, to an
+// agent started later, that the others have to go.
+func (w *work) removals() (first, last []removal) {
+	if !w.plan.KillPod {
+		for _, k := range w.plan.Kill {
+			first = append(first, removal{ref: k.Container, id: k.ID, step: StepKill, why: k.Reason, restart: k.Restart})
+		}
+	}
+	for _, c := range w.plan.Clear {
+		first = append(first, removal{ref: c.Container, id: c.ID, step: StepClear, why: c.Reason, remove: true})
+	}
+	by, _ := actions.RestartAllRequested(w.pod, w.status)
+	for _, r := range w.plan.Reset {
+		step := removal{ref: r.Container, id: r.ID, step: StepReset, remove: true}
+		if r.Container == by {
+			last = append(last, step)
+			continue
+		}
+		first = append(first, step)
+	}
+	return first, last
+}
+
+func (w *work) removeAll(ctx context.Context, all []removal) {
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, r := range all {
+		group.Go(func() { errs[i] = w.removeOne(ctx, r) })
+	}
+	group.Wait()
+	for i, r := range all {
+		if errs[i] == nil {
+			continue
+		}
+		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
+		if w.blocked == nil {
+			w.blocked = map[string]bool{}
+		}
+		w.blocked[r.ref.Name] = true
+	}
+}
+
+func (w *work) removeOne(ctx context.Context, r removal) error {
+	c := w.instance(r.id)
+	if c == nil {
+		return nil
+	}
+	spec := specOf(w.pod, r.ref)
+	if c.Live() {
+		err := w.killContainer(ctx, kill{
+			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,
+			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !r.remove {
+		return nil
+	}
+	return w.removeContainer(ctx, r.id.ID)
+}
+
+// killMessage is what an event says of why a container is stopped.
+func killMessage(r removal) string {
+	message := "Stopping container " + r.ref.Name
+	switch r.why {
+	case actions.LivenessFailed:
+		message = "Container " + r.ref.Name + " failed liveness probe"
+	case actions.StartupFailed:
+		message = "Container " + r.ref.Name + " failed startup probe"
+	case actions.SpecChanged:
+		message = "Container " + r.ref.Name + " definition changed"
+	case actions.ContainerStateUnknown:
+		message = "Container " + r.ref.Name + " is in unknown state"
+	case actions.ResizeRestart:
+		message = "Container " + r.ref.Name + " resize requires restart"
+	}
+	if r.restart {
+		message += ", will be restarted"
+	}
+	return message
+}
+
+// instance returns what was observed of a container.
+func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
+	if w.status == nil {
+		return nil
+	}
+	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
+	if at < 0 {
+		return nil
+	}
+	return &w.status.Containers[at]
+}
+
+// specOf returns the spec of a container of the pod. That of an ephemeral
+// container has the same fields.
+func specOf(pod *v1.Pod, ref actions.ContainerRef) *v1.Container {
+	switch ref.Kind {
+	case actions.InitContainer:
+		return &pod.Spec.InitContainers[ref.Index]
+	case actions.EphemeralContainer:
+		return (*v1.Container)(&pod.Spec.EphemeralContainers[ref.Index].EphemeralContainerCommon)
+	}
+	return &pod.Spec.Containers[ref.Index]
+}
+
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func sortByName(all []runtime.ContainerStatus) {
+	slices.SortFunc(all, func(a, b runtime.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// idNames pairs the identifiers of the pod's sandboxes and containers with what
+// they are called, for withoutIDs.
+func (w *work) idNames() []string { return idNames(w.status) }
+
+func idNames(status *runtime.PodStatus) []string {
+	if status == nil {
+		return nil
+	}
+	var pairs []string
+	for i := range status.Sandboxes {
+		pairs = append(pairs, status.Sandboxes[i].ID, "of the pod")
+	}
+	for i := range status.Containers {
+		pairs = append(pairs, status.Containers[i].ID.ID, cmp.Or(status.Containers[i].Name, "of the pod"))
+	}
+	return pairs
+}

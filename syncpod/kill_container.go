@@ -1,0 +1,148 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// kill is the end of one container.
+type kill struct {
+	pod    *v1.Pod // nil if no spec is known
+	memory *memory
+	ref    actions.ContainerRef // the zero value if it is not in the spec
+	spec   *v1.Container        // nil if it is not in the spec
+	status *runtime.ContainerStatus
+	// deadline is when its time is over, preStop and waiting for others included.
+	deadline time.Time
+	message  string
+	// sandbox is stopped as well if the runtime does not listen. Empty for a
+	// container whose pod goes on.
+	sandbox string
+	// turn is closed when those that stop before this one have stopped. Nil for one
+	// that waits for nobody.
+	turn <-chan struct{}
+}
+
+// killContainer ends a container within its time and at most two seconds more:
+// first the preStop handler, then those it has to wait for, then the stop. It
+// fails unless the runtime has said that the container is stopped.
+func (s *Syncer) killContainer(ctx context.Context, k kill) (err error) {
+	began := time.Now()
+	defer func() { s.config.Observer.ContainerStopped(k.pod, k.status.Name, time.Since(began), err) }()
+	if k.status.State == runtime.ContainerCreated {
+		return s.disposeOfCreated(ctx, k)
+	}
+	s.announce(k)
+	s.preStop(ctx, k)
+	if err := k.wait(ctx); err != nil {
+		return err
+	}
+	return s.stop(ctx, k)
+}
+
+// disposeOfCreated removes a container that has not been started, as far as the
+// runtime knows: it may be about to start, and then the runtime refuses and it
+// has to be tried again.
+func (s *Syncer) disposeOfCreated(ctx context.Context, k kill) error {
+	if err := s.callStop(ctx, k.status.ID.ID, 0); err != nil {
+		return err
+	}
+	return s.removeContainer(ctx, k.status.ID.ID)
+}
+
+func (s *Syncer) announce(k kill) {
+	if k.memory.marked(k.memory.signalled, k.status.ID.ID) {
+		return
+	}
+	field := ""
+	if k.spec != nil {
+		field = fieldPath(k.ref)
+	}
+	s.eventf(k.pod, field, v1.EventTypeNormal, eventKilling, "%s", k.message)
+	s.config.Log.Info("stopping container", "pod", k.podName(), "container", k.status.Name, "containerID", k.status.ID.String(), "why", k.message)
+}
+
+func (k kill) podName() string {
+	if k.pod == nil {
+		return ""
+	}
+	return podName(k.pod)
+}
+
+// preStop runs the handler, once for each instance, until the deadline. Its
+// failure is told and otherwise ignored.
+func (s *Syncer) preStop(ctx context.Context, k kill) {
+	if k.spec == nil || k.spec.Lifecycle == nil || k.spec.Lifecycle.PreStop == nil || k.status.State != runtime.ContainerRunning {
+		return
+	}
+	if !time.Now().Before(k.deadline) || !k.memory.mark(k.memory.preStopped, k.status.ID.ID) {
+		return
+	}
+	hooking, cancel := context.WithDeadline(ctx, k.deadline)
+	defer cancel()
+	if err := s.config.Hooks.RunHook(hooking, k.pod, k.spec, k.status.ID, k.spec.Lifecycle.PreStop); err != nil && ctx.Err() == nil {
+		s.eventf(k.pod, fieldPath(k.ref), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
+	}
+}
+
+// wait returns when it is the container's turn, or its time is over.
+func (k kill) wait(ctx context.Context) error {
+	if k.turn == nil {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(time.Until(k.deadline))
+	defer timer.Stop()
+	select {
+	case <-k.turn:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// stop asks the runtime to stop the container. A runtime that does not answer
+// when the time is over is asked to kill, and then to stop the whole sandbox: some
+// wait for a stop that came first, however short the second is (containerd #6080).
+func (s *Syncer) stop(ctx context.Context, k kill) error {
+	id := k.status.ID.ID
+	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
+	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
+	err := s.stopCall(first, id, timeout)
+	late := first.Err() != nil && ctx.Err() == nil
+	cancel()
+	if err == nil || !late {
+		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
+			k.memory.unmark(k.memory.signalled, id) // it was refused, and the signal not sent
+		}
+		return err
+	}
+	s.eventf(k.pod, "", v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
+	return s.escalate(ctx, k)
+}
+
+func (s *Syncer) escalate(ctx context.Context, k kill) error {
+	id := k.status.ID.ID
+	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
+	defer cancel()
+	first, stopFirst := context.WithTimeout(ctx, soon)
+	err := s.stopCall(first, id, 0)
+	stopFirst()
+	if err == nil || k.sandbox == "" {
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		return s.stopCall(ctx, id, 0)
+	}
+	s.config.Log.Info("stopping the sandbox of a container that does not stop", "pod", k.podName(), "container", k.status.Name)
+	if sandboxErr := s.config.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
+		return errors.Join(err, sandboxErr)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// podKill is the end of all there is of a pod.
+type podKill struct {
+	pod      *v1.Pod // nil if no spec is known
+	memory   *memory
+	status   *runtime.PodStatus
+	deadline time.Time
+}
+
+// killPod stops every container that is or may be alive, in spec or not, and
+// then every sandbox. All is tried, and what failed is joined.
+func (s *Syncer) killPod(ctx context.Context, p podKill) error {
+	if p.status == nil {
+		return nil
+	}
+	err := s.killContainers(ctx, p)
+	if ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return errors.Join(err, s.stopSandboxes(ctx, p.status))
+}
+
+func (s *Syncer) killContainers(ctx context.Context, p podKill) error {
+	var kills []kill
+	for i := range p.status.Containers {
+		if c := &p.status.Containers[i]; c.Live() {
+			kills = append(kills, p.killOf(c))
+		}
+	}
+	turns := newTurns(p.pod, kills)
+	errs := make([]error, len(kills))
+	var group sync.WaitGroup
+	for i, k := range kills {
+		group.Go(func() {
+			defer turns.done(i)
+			k.turn = turns.of(i)
+			if err := s.killContainer(ctx, k); err != nil {
+				errs[i] = fmt.Errorf("container %s: %w", k.status.Name, err)
+			}
+		})
+	}
+	group.Wait()
+	turns.wait()
+	return errors.Join(errs...)
+}
+
+func (p podKill) killOf(c *runtime.ContainerStatus) kill {
+	k := kill{
+		pod: p.pod, memory: p.memory, status: c, deadline: p.deadline,
+		message: "Stopping container " + c.Name, sandbox: c.SandboxID,
+	}
+	if p.pod == nil {
+		return k
+	}
+	if ref, ok := refOf(p.pod, c.Name); ok {
+		k.ref, k.spec = ref, specOf(p.pod, ref)
+	}
+	return k
+}
+
+// stopSandboxes stops all sandboxes, those that have stopped by themselves, too:
+// their network may still be there (containerd #5768).
+func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
+	defer cancel()
+	errs := make([]error, len(status.Sandboxes))
+	var group sync.WaitGroup
+	for i := range status.Sandboxes {
+		group.Go(func() { errs[i] = s.config.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// turns is the order in which containers stop: a sidecar after all that are no
+// sidecars, and after the sidecars that come later in the spec (KEP-753).
+type turns struct {
+	rank  []int // by kill; those of a higher rank stop first
+	ended []chan struct{}
+	// waits are closed when it is the turn of a kill.
+	waits []chan struct{}
+	group sync.WaitGroup
+}
+
+// notSidecar is the rank of what waits for nobody.
+const notSidecar = 1 << 30
+
+func newTurns(pod *v1.Pod, kills []kill) *turns {
+	t := &turns{}
+	for _, k := range kills {
+		rank := notSidecar
+		if pod != nil && k.spec != nil && isSidecar(k.spec) {
+			rank = k.ref.Index
+		}
+		t.rank = append(t.rank, rank)
+		t.ended = append(t.ended, make(chan struct{}))
+		t.waits = append(t.waits, make(chan struct{}))
+	}
+	for i := range t.rank {
+		t.group.Go(func() { t.follow(i) })
+	}
+	return t
+}
+
+// follow closes a kill's channel once all before it have ended.
+func (t *turns) follow(i int) {
+	for j, rank := range t.rank {
+		if rank > t.rank[i] {
+			<-t.ended[j]
+		}
+	}
+	close(t.waits[i])
+}
+
+func (t *turns) of(i int) <-chan struct{} { return t.waits[i] }
+
+// done ends a kill, whether or not it has succeeded: nobody waits for what
+// nobody stops any more.
+func (t *turns) done(i int) { close(t.ended[i]) }
+
+func (t *turns) wait() { t.group.Wait() }
+
+// live reports whether anything of the pod runs or may yet run.
+func live(status *runtime.PodStatus) bool {
+	if status == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.Live() }) ||
+		slices.ContainsFunc(status.Sandboxes, func(sb runtime.SandboxStatus) bool { return sb.State == runtime.SandboxReady })
+}

@@ -1,0 +1,564 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+func preStop(c v1.Container, command ...string) v1.Container {
+	c.Lifecycle = &v1.Lifecycle{PreStop: exec(command...)}
+	return c
+}
+
+// stubborn makes a container ignore its stop signal.
+func (n *node) stubborn(names ...string) {
+	n.t.Helper()
+	for _, name := range names {
+		must(n.t, n.SetStubborn(n.current(name).ID.ID, critest.Stubborn{Term: true}))
+	}
+}
+
+func grace(seconds int64) *int64 { return &seconds }
+
+// end ends the pod and returns how long that took.
+func (n *node) end(pod *v1.Pod, g *int64) time.Duration {
+	n.t.Helper()
+	began := time.Now()
+	if err := n.SyncTerminatingPod(n.t.Context(), syncpod.Termination{Pod: pod, GraceSeconds: g}); err != nil {
+		n.t.Fatalf("SyncTerminatingPod: %v\n%v", err, n.Journal())
+	}
+	return time.Since(began)
+}
+
+func (n *node) wantEnded() {
+	n.t.Helper()
+	for _, c := range n.status().Containers {
+		if c.Live() {
+			n.t.Errorf("%s %d is %v", c.Name, c.Attempt, c.State)
+		}
+	}
+	if n.readySandboxes() > 0 {
+		n.t.Error("a sandbox is ready")
+	}
+}
+
+// K1: from the request to SIGKILL it takes the grace period and two seconds at
+// most, with a hung hook, a deaf process, and sidecars behind it.
+func TestK1_TimeToEnd(t *testing.T) {
+	for _, g := range []int64{0, 1, 2, 30} {
+		for what, pod := range map[string]*v1.Pod{
+			"plain":    testPod(),
+			"hook":     testPod(containers(preStop(ctr("app"), "sleep", "100000"))),
+			"sidecars": testPod(inits(sidecar("s1"), sidecar("s2")), containers(preStop(ctr("app"), "sleep", "100000"))),
+		} {
+			for _, deaf := range []bool{false, true} {
+				t.Run(fmt.Sprintf("grace %d/%s/deaf %v", g, what, deaf), func(t *testing.T) {
+					bubble(t, func(t *testing.T, n *node) {
+						n.settle(pod, time.Minute)
+						if deaf {
+							n.stubborn("app")
+							for _, c := range pod.Spec.InitContainers {
+								n.stubborn(c.Name)
+							}
+						}
+						took := n.end(pod, grace(g))
+						n.wantEnded()
+						if limit := time.Duration(g+2) * time.Second; took > limit {
+							t.Errorf("took %v, limit %v\n%v", took, limit, n.Journal())
+						}
+						if least := time.Duration(g) * time.Second; deaf && took < least {
+							t.Errorf("took %v, less than the grace period of %v", took, least)
+						}
+						for _, c := range n.Journal().Of(critest.StopContainer) {
+							if got := c.Request().(*runtimeapi.StopContainerRequest).GetTimeout(); got < 2 {
+								t.Errorf("a container was given %d s", got)
+							}
+						}
+						if n.hooks.calls > 0 && g == 0 {
+							t.Error("a hook was run without any time for it")
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestK1_HookLeavesTheRestOfTheGrace(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(preStop(ctr("app"), "sleep", "12")))
+		n.settle(pod, time.Minute)
+		n.stubborn("app")
+		if took := n.end(pod, nil); took != 30*time.Second {
+			t.Errorf("took %v, want 30s\n%v", took, n.Journal())
+		}
+	})
+}
+
+func TestK1_Grace(t *testing.T) {
+	probe := func(g int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSeconds: &g} }
+	for name, tc := range map[string]struct {
+		pod  func(*v1.Pod)
+		g    *int64
+		want time.Duration
+	}{
+		"spec":               {func(*v1.Pod) {}, nil, 30 * time.Second},
+		"deletion":           {func(p *v1.Pod) { p.DeletionGracePeriodSeconds = grace(7) }, nil, 7 * time.Second},
+		"override":           {func(p *v1.Pod) { p.DeletionGracePeriodSeconds = grace(7) }, grace(11), 11 * time.Second},
+		"nothing":            {func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil }, nil, 2 * time.Second},
+		"probe is not asked": {func(p *v1.Pod) { p.Spec.Containers[0].LivenessProbe = probe(3) }, nil, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(tc.pod)
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				if took := n.end(pod, tc.g); took != tc.want {
+					t.Errorf("took %v, want %v", took, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// KEP-2238: a container that failed a probe has the time that the probe gives it.
+func TestK1_GraceOfAProbe(t *testing.T) {
+	for name, tc := range map[string]struct {
+		probe func(*v1.Container, *v1.Probe)
+		is    actions.ProbeResults
+	}{
+		"liveness": {func(c *v1.Container, p *v1.Probe) { c.LivenessProbe = p }, actions.ProbeResults{Liveness: actions.ProbeFailure}},
+		"startup":  {func(c *v1.Container, p *v1.Probe) { c.StartupProbe = p }, actions.ProbeResults{Startup: actions.ProbeFailure}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod()
+				tc.probe(&pod.Spec.Containers[0], &v1.Probe{TerminationGracePeriodSeconds: grace(4)})
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				results := probes{n.current("app").ID: tc.is}
+				n.restart(func(c *syncpod.Config) { c.Probes = results })
+				began := time.Now()
+				n.sync(pod)
+				if took := time.Since(began); took != 4*time.Second {
+					t.Errorf("took %v, want 4s", took)
+				}
+				if n.events.count("Killing spec.containers{app} Container app failed "+name+" probe, will be restarted") != 1 {
+					t.Errorf("events %q", n.events.all)
+				}
+			})
+		})
+	}
+}
+
+// probes are results by container.
+type probes map[runtime.ContainerID]actions.ProbeResults
+
+func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return p }
+
+func TestK1_DeadlineCountsFromTheRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		began := time.Now()
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: began.Add(9 * time.Second)}))
+		if took := time.Since(began); took != 9*time.Second {
+			t.Errorf("took %v, want 9s", took)
+		}
+	})
+}
+
+func TestK1_ARefusedStopStillLeavesTwoSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		// The sandbox must not take the container with it.
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.InvalidArgument, "no")})
+		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now()}
+		if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {
+			t.Fatal("no error")
+		}
+		began := time.Now()
+		must(t, n.SyncTerminatingPod(t.Context(), ended))
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("killed after %v, want 2s", took)
+		}
+	})
+}
+
+func TestI5_SidecarsStopLastInReverse(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(sidecar("s1"), sidecar("s2")))
+		n.settle(pod, time.Minute)
+		before := len(n.Journal())
+		n.end(pod, nil)
+		stops := n.Journal().After(before).Of(critest.StopContainer)
+		var order []string
+		for _, c := range stops {
+			order = append(order, c.Container)
+		}
+		if want := []string{"app", "s2", "s1"}; !slices.Equal(order, want) || stops.MaxConcurrent() != 1 {
+			t.Errorf("stopped %v, want %v one after the other\n%v", order, want, stops)
+		}
+	}, func(c *critest.Config) {
+		c.Latency = map[critest.Method]time.Duration{critest.StopContainer: time.Second}
+	})
+}
+
+func TestI5_FailedStopDoesNotKeepSidecarsWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(sidecar("s1")))
+		n.settle(pod, time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken})
+		began := time.Now()
+		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}); err == nil {
+			t.Error("no error")
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// W3: a second, earlier deadline acts at once, whatever the first call was
+// busy with.
+func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
+	for name, setup := range map[string]struct {
+		pod  *v1.Pod
+		deaf critest.Stubborn
+		hang bool
+	}{
+		"hung hook":                     {pod: testPod(containers(preStop(ctr("app"), "sleep", "100000")))},
+		"deaf process":                  {pod: testPod(), deaf: critest.Stubborn{Term: true}},
+		"runtime deaf to a second stop": {pod: testPod(), deaf: critest.Stubborn{Term: true}, hang: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(setup.pod, time.Minute)
+				id := n.current("app").ID.ID
+				must(t, n.SetStubborn(id, setup.deaf))
+				gate := &critest.Gate{}
+				if setup.hang {
+					n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: gate})
+				}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if err := n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: setup.pod, Deadline: began.Add(120 * time.Second)}); err == nil {
+					t.Fatal("no error although it was interrupted")
+				}
+				if time.Since(began) != 5*time.Second {
+					t.Fatalf("the first call returned after %v", time.Since(began))
+				}
+				err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: setup.pod, Deadline: began.Add(15 * time.Second)})
+				if err != nil {
+					t.Errorf("%v\n%v", err, n.Journal())
+				}
+				if took := time.Since(began); took > 17*time.Second {
+					t.Errorf("ended after %v, want 17s at most\n%v", took, n.Journal())
+				}
+				if got := n.peek(id); got != runtimeapi.ContainerState_CONTAINER_EXITED {
+					t.Errorf("app is %v", got)
+				}
+				if hooks := n.Journal().Count(critest.ExecSync); hooks > 1 {
+					t.Errorf("the hook was run %d times", hooks)
+				}
+			})
+		})
+	}
+}
+
+// W3: a process that was told to stop gets no more time than is left.
+func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod()})
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: began.Add(6 * time.Second)}))
+		if took := time.Since(began); took != 6*time.Second {
+			t.Errorf("took %v, want 6s\n%v", took, n.Journal().Of(critest.StopContainer))
+		}
+	})
+}
+
+func TestW3_EscalatesInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Hang: &critest.Gate{}})
+		before := len(n.Journal())
+		took := n.end(testPod(), grace(10))
+		var calls []string
+		for _, c := range n.Journal().After(before).Of(critest.StopContainer, critest.StopPodSandbox) {
+			calls = append(calls, string(c.Method))
+		}
+		if want := []string{"StopContainer", "StopContainer", "StopPodSandbox", "StopPodSandbox"}; !slices.Equal(calls, want) {
+			t.Errorf("calls %v, want %v", calls, want)
+		}
+		if took > 12*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if n.events.count("ExceededGracePeriod") != 1 {
+			t.Errorf("events %q", n.events.all)
+		}
+	})
+}
+
+// K2: what is not there any more has been stopped and removed.
+func TestK2_NotFoundIsSuccess(t *testing.T) {
+	for name, answer := range map[string]error{
+		"by code": status.Error(codes.NotFound, "not found"),
+		"by text": status.Error(codes.Unknown, "No such container: 1234"),
+	} {
+		for _, method := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
+			t.Run(fmt.Sprint(name, "/", method), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					n.settle(testPod(), time.Minute)
+					n.OnCall(func(_ int, c critest.Call) {
+						if c.Method == method && c.Err != nil {
+							for _, id := range []string{c.ContainerID, c.SandboxID} {
+								_ = n.Remove(id) // it is gone indeed
+							}
+						}
+					})
+					n.inject(critest.Fault{Match: critest.Match{Method: method}, Err: answer})
+					n.end(testPod(), nil)
+					n.wantEnded()
+				})
+			})
+		}
+	}
+	t.Run("RemoveContainer", func(t *testing.T) {
+		bubble(t, func(t *testing.T, n *node) {
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+			n.SyncPod(t.Context(), testPod(), nil)
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, When: critest.After, Err: status.Error(codes.NotFound, "not found")})
+			time.Sleep(time.Minute)
+			n.sync(testPod())
+			n.wantStates("app 1 running")
+		})
+	})
+}
+
+func TestK3_ExitCodesAreReportedThoughTheSandboxDoesNotStop(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
+			t.Fatal("no error")
+		}
+		if c := n.report.status.Latest("app"); c == nil || c.State != runtime.ContainerExited || c.ExitCode != 143 {
+			t.Errorf("reported %+v", c)
+		}
+		fault.Remove()
+		n.end(testPod(), nil)
+		n.wantEnded()
+	})
+}
+
+func TestK5_UnknownIsStoppedBeforeItIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		id := n.current("app").ID.ID
+		doubt := func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN }
+		must(t, n.EditContainer(id, doubt))
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) {
+			t.Fatalf("error %v", err)
+		}
+		n.wantStates("app 0 unknown")
+		fault.Remove()
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
+func TestK6_AllThatIsAliveIsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("created"), ctr("unknown"), ctr("running")))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "created"}, Err: errBroken})
+		n.SyncPod(t.Context(), pod, nil)
+		must(t, n.EditContainer(n.current("unknown").ID.ID, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN }))
+		n.wantStates("created 0 created", "running 0 running", "unknown 0 unknown")
+		n.end(pod, nil)
+		n.wantEnded()
+		n.wantStates("running 0 exited", "unknown 0 exited")
+	})
+}
+
+// K6: a start that was cut off comes through while the pod is stopped.
+func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
+	for _, late := range []time.Duration{10 * time.Second, 70 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, Deaf: true})
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				n.SyncPod(ctx, testPod(), nil)
+				var err error
+				for range 20 {
+					if err = n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
+						break
+					}
+					time.Sleep(5 * time.Second)
+				}
+				must(t, err)
+				time.Sleep(5 * time.Minute)
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// K6: a stale status does not show what runs; the last look does.
+func TestK6_TheLastLookFindsWhatTheFirstDidNot(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
+		stale := n.status()
+		stale.Containers = stale.Containers[:1]
+		stale.Sandboxes = nil
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Status: stale}))
+		n.wantEnded()
+	})
+}
+
+func TestK6_NothingAliveIsCalledEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		// The runtime says that it has stopped the container, and has not.
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
+		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); !errors.Is(err, syncpod.ErrStillRunning) {
+			t.Errorf("error %v, want %v", err, syncpod.ErrStillRunning)
+		}
+	})
+}
+
+func TestK4_UnkillableProcessIsReportedAndEndsInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		must(t, n.SetStubborn(n.current("app").ID.ID, critest.Stubborn{Term: true, Kill: true}))
+		began := time.Now()
+		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
+			t.Error("it is said to have ended")
+		}
+		if took := time.Since(began); took > 3*time.Minute {
+			t.Errorf("returned after %v", took)
+		}
+		must(t, n.SetStubborn(n.current("app").ID.ID, critest.Stubborn{}))
+		synctest.Wait()
+		n.end(testPod(), nil)
+		n.wantEnded()
+	})
+}
+
+func TestRuntimePodEndsWithinThreeSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(containers(preStop(ctr("app"), "sleep", "1000"))), time.Minute)
+		n.stubborn("app")
+		began := time.Now()
+		must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		n.wantEnded()
+	})
+}
+
+// T2: an exit code that was seen is reported, although the runtime has lost it.
+func TestT2_ExitCodeSeenIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
+		n.settle(pod, time.Minute)
+		n.exit("app", 42)
+		n.sync(pod)
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.end(pod, nil)
+		if c := n.report.status.Latest("app"); c == nil || c.ExitCode != 42 {
+			t.Errorf("reported %+v, want exit code 42", c)
+		}
+		must(t, n.SyncTerminatedPod(t.Context(), pod, n.status()))
+		if c := n.report.status.Latest("app"); c == nil || c.ExitCode != 42 {
+			t.Errorf("reported last %+v, want exit code 42", c)
+		}
+	})
+}
+
+// E4: a status that cannot be published does not hold up a stop.
+func TestE4_FailingReportsDoNotDelayStops(t *testing.T) {
+	for name, setup := range map[string]func(*reports){
+		"fails": func(r *reports) { r.err = errors.New("no API server") },
+		"hangs": func(r *reports) { r.block = make(chan struct{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(), time.Minute)
+				n.report.mu.Lock()
+				setup(n.report)
+				n.report.mu.Unlock()
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				if err := n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod()}); err == nil {
+					t.Error("no error although the report failed")
+				}
+				if stop := n.Journal().Of(critest.StopContainer)[0]; !stop.Start.Equal(began) {
+					t.Errorf("stopped %v later", stop.Start.Sub(began))
+				}
+				if took := time.Since(began); took > time.Minute {
+					t.Errorf("took %v", took)
+				}
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// E4: what the runtime has lost is made again.
+func TestE4_LostContainerIsMadeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var cleaned []string
+		fail := errors.New("volume busy")
+		n.restart(func(c *syncpod.Config) {
+			for _, name := range []string{"a", "b"} {
+				c.Clean = append(c.Clean, syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
+					cleaned = append(cleaned, name)
+					return fail
+				}))
+			}
+		})
+		if err := n.SyncTerminatedPod(t.Context(), testPod(), nil); !errors.Is(err, fail) || len(cleaned) != 2 {
+			t.Errorf("error %v after %v; want both tried", err, cleaned)
+		}
+		fail = nil
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
+	})
+}

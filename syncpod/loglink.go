@@ -1,0 +1,64 @@
+package syncpod
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+)
+
+// maxFileName is the longest name of a file that common file systems take.
+const maxFileName = 255
+
+// LogLinkName returns the name of the link to a container's log below
+// /var/log/containers, by which log shippers tell whose it is:
+// <pod>_<namespace>_<container>-<container ID>.log, cut to 255 characters. It is
+// an error if the name could lead out of a directory.
+func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
+	if pod == nil {
+		return "", errors.New("log link: the pod is nil")
+	}
+	err := errors.Join(
+		safepath.Element("metadata.name", pod.Name),
+		safepath.Element("metadata.namespace", pod.Namespace),
+		safepath.Element("container name", container),
+		safepath.Element("container ID", id),
+	)
+	if err != nil {
+		return "", fmt.Errorf("log link: %w", err)
+	}
+	const suffix = ".log"
+	name := fmt.Sprintf("%s_%s_%s-%s", pod.Name, pod.Namespace, container, id)
+	return name[:min(len(name), maxFileName-len(suffix))] + suffix, nil
+}
+
+// linkLog makes the link, if links are wanted and the log is there. That it
+// cannot be made is no reason not to run a container.
+func (st *start) linkLog() {
+	if st.config.LogLinks == "" {
+		return
+	}
+	name, err := LogLinkName(st.pod, st.spec.Name, st.id.ID)
+	if err == nil {
+		err = replaceLink(filepath.Join(st.in.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.made), 10)+".log"), filepath.Join(st.config.LogLinks, name))
+	}
+	if err != nil {
+		st.config.Log.Error(err, "no link to a container's log", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name)
+	}
+}
+
+func replaceLink(target, link string) error {
+	if _, err := os.Stat(target); err != nil {
+		return err
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(target, link)
+}

@@ -1,0 +1,173 @@
+package syncpod
+
+import (
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/runtime"
+)
+
+// memories are what a Syncer remembers of pods until they are forgotten.
+type memories struct {
+	config *Config
+	mu     sync.Mutex
+	pods   map[types.UID]*memory
+}
+
+// of returns what is remembered of a pod.
+func (m *memories) of(uid types.UID) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
+		return p
+	}
+	if m.pods == nil {
+		m.pods = map[types.UID]*memory{}
+	}
+	p, err := newMemory(m.config)
+	if err != nil {
+		p = &memory{} // New has refused such a Config
+	}
+	m.pods[uid] = p
+	return p
+}
+
+func (m *memories) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pods, uid)
+}
+
+// memory is what a Syncer remembers of one pod. All of it can be lost: then a
+// container may start sooner than its back-off says, and a hook may run twice.
+type memory struct {
+	mu sync.Mutex
+	// crashes holds up containers that end, setups those that cannot be made.
+	crashes, setups *backoff.Backoff[backoffKey]
+	// counted is the last instance of each container whose end crashes was told of.
+	counted map[string]crash
+	// failures are the last failures to make a container, by the key held up.
+	failures map[backoffKey]*StepError
+	// attempts are the next attempt of each container, as far as is known here.
+	attempts map[string]uint32
+	// scanned are the containers whose logs have been looked at for attempts.
+	scanned map[string]bool
+	// refused counts the refusals of each container's next name.
+	refused map[string]int
+	// unhooked are instances that were started and whose postStart handler has not
+	// been seen to end.
+	unhooked map[string]bool
+	// stopping are instances that were sent their stop signal, or whose preStop
+	// handler was run, which is not done twice.
+	signalled, preStopped map[string]bool
+	// restartAll is set from the exit that asks for all containers to restart until
+	// all of them are removed.
+	restartAll bool
+	// failed is what was last reported to keep containers from running.
+	failed []*StepError
+	// seen are exited containers that were observed, and may not be there any more.
+	seen map[runtime.ContainerID]runtime.ContainerStatus
+}
+
+// crash is the end of one instance.
+type crash struct {
+	id runtime.ContainerID
+	at time.Time
+}
+
+// backoffKey is what has to be the same for a failure to hold up the next try: a
+// container whose image or resources change may run at once.
+type backoffKey struct {
+	container, image, resources string
+}
+
+func newMemory(c *Config) (*memory, error) {
+	crashes, err := c.newBackoff(false)
+	if err != nil {
+		return nil, err
+	}
+	setups, err := c.newBackoff(true)
+	if err != nil {
+		return nil, err
+	}
+	return &memory{
+		crashes: crashes, setups: setups,
+		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
+		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
+		unhooked: map[string]bool{}, signalled: map[string]bool{}, preStopped: map[string]bool{},
+		seen: map[runtime.ContainerID]runtime.ContainerStatus{},
+	}, nil
+}
+
+func keyOf(c *v1.Container) backoffKey {
+	return backoffKey{c.Name, c.Image, c.Resources.String()}
+}
+
+// crashed tells of the end of a container's current instance, once, and returns
+// until when the next one has to wait.
+func (m *memory) crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := keyOf(c)
+	if before := m.counted[c.Name]; before.id != last.ID {
+		at := last.FinishedAt
+		if at.Equal(before.at) {
+			at = time.Time{} // two ends, by a clock too coarse to tell them apart
+		}
+		m.counted[c.Name] = crash{last.ID, last.FinishedAt}
+		m.crashes.Advance(key, now, at)
+	}
+	return m.crashes.Check(key, now)
+}
+
+// held returns the failure for which the next try of what key holds up has to wait.
+func (m *memory) held(key backoffKey, now time.Time) *StepError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	until, wait := m.setups.Check(key, now)
+	if !wait || m.failures[key] == nil {
+		return nil
+	}
+	return m.failures[key].waiting(until)
+}
+
+// setupFailed notes that something could not be made, and returns until when the
+// next try has to wait.
+func (m *memory) setupFailed(key backoffKey, err *StepError, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failures[key] = err
+	return m.setups.Advance(key, now, time.Time{})
+}
+
+func (m *memory) setupSucceeded(key backoffKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.setups.Forget(key)
+	delete(m.failures, key)
+}
+
+// mark notes something about an instance, and reports whether it was new.
+func (m *memory) mark(set map[string]bool, id string) (first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first = !set[id]
+	set[id] = true
+	return first
+}
+
+func (m *memory) unmark(set map[string]bool, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(set, id)
+}
+
+func (m *memory) marked(set map[string]bool, id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return set[id]
+}

@@ -1,0 +1,34 @@
+package syncpod
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+)
+
+// Observer is told how long things took, for metrics. Its methods are called
+// concurrently and must not block. Embed [NopObserver] to implement only some.
+type Observer interface {
+	// SandboxCreated is called when a sandbox is ready, or could not be made.
+	SandboxCreated(pod *v1.Pod, took time.Duration, err error)
+	// ContainerStarted is called when a container runs, or could not be started;
+	// took counts from the pull of its image.
+	ContainerStarted(pod *v1.Pod, container actions.ContainerRef, took time.Duration, err error)
+	// ContainerStopped is called when a container has been stopped, or could not. pod
+	// is nil if no spec of it is known.
+	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
+}
+
+// NopObserver is an [Observer] that does nothing.
+type NopObserver struct{}
+
+// SandboxCreated does nothing.
+func (NopObserver) SandboxCreated(*v1.Pod, time.Duration, error) {}
+
+// ContainerStarted does nothing.
+func (NopObserver) ContainerStarted(*v1.Pod, actions.ContainerRef, time.Duration, error) {}
+
+// ContainerStopped does nothing.
+func (NopObserver) ContainerStopped(*v1.Pod, string, time.Duration, error) {}

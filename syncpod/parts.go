@@ -1,0 +1,156 @@
+package syncpod
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+)
+
+// The interfaces below are what a Syncer needs of the rest of an agent. All of
+// them are called concurrently for different pods, and nothing that is handed to
+// them may be written to.
+
+// Statuses reads what the runtime has of a pod. A *cri.Reader does.
+type Statuses interface {
+	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+}
+
+// Sandboxes makes and ends sandboxes. A *sandbox.Runner does.
+type Sandboxes interface {
+	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
+	Stop(ctx context.Context, id string) error
+	Forget(pod types.UID)
+}
+
+// Images makes sure that an image is there. An *image.Manager does.
+type Images interface {
+	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
+	Forget(pod types.UID)
+}
+
+// StatusReporter is told what a pod looks like whenever the Syncer has looked:
+// status as the runtime has it, and failed, what keeps containers from running.
+// It should not block: SyncPod waits for it, for 5 s at most, while the end of a
+// pod does not. An error makes the work fail, but only once all else is done.
+type StatusReporter interface {
+	ReportStatus(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error
+}
+
+// StatusReporterFunc is a function that is a [StatusReporter].
+type StatusReporterFunc func(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error
+
+// ReportStatus calls f.
+func (f StatusReporterFunc) ReportStatus(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error {
+	return f(ctx, pod, status, failed)
+}
+
+// HookRunner runs the postStart or preStop handler of a container. It must
+// return when ctx ends, and its error must not hold what a command printed.
+type HookRunner interface {
+	RunHook(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, h *v1.LifecycleHandler) error
+}
+
+// HookRunnerFunc is a function that is a [HookRunner].
+type HookRunnerFunc func(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, h *v1.LifecycleHandler) error
+
+// RunHook calls f.
+func (f HookRunnerFunc) RunHook(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, h *v1.LifecycleHandler) error {
+	return f(ctx, pod, c, id, h)
+}
+
+// Probes knows the last results of a pod's probes.
+type Probes interface {
+	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
+}
+
+// PullSecrets gets the secrets that a pod's images are pulled with, in the
+// order of spec.imagePullSecrets.
+type PullSecrets interface {
+	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
+}
+
+// Preparer gets the node ready for a pod: cgroups, directories, volumes. It is
+// called by each SyncPod that starts something, before anything is made, and may
+// say in the sandbox.Input what follows for the sandbox: its cgroup, user
+// namespace, groups and resolver. Fields that the Syncer knows itself (Pod,
+// Attempt, LogsRoot) are overwritten.
+type Preparer interface {
+	PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
+}
+
+// PreparerFunc is a function that is a [Preparer].
+type PreparerFunc func(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
+
+// PreparePod calls f.
+func (f PreparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
+	return f(ctx, pod)
+}
+
+// Mounter gives the mounts and devices of one container: volumes, /etc/hosts,
+// the termination message file. podIPs are the pod's addresses, the primary first.
+type Mounter interface {
+	Mounts(ctx context.Context, pod *v1.Pod, c *v1.Container, podIPs []string) (Mounts, error)
+}
+
+// Mounts are what a container gets from the node.
+type Mounts struct {
+	Mounts     []*runtimeapi.Mount
+	Devices    []*runtimeapi.Device
+	CDIDevices []*runtimeapi.CDIDevice
+	// Annotations are told to the runtime, as device plugins want it.
+	Annotations map[string]string
+}
+
+// Lifecycle is called around the life of each container, for managers of
+// exclusive resources.
+type Lifecycle interface {
+	// PreCreate may change the configuration of a container before it is created.
+	PreCreate(ctx context.Context, pod *v1.Pod, c *v1.Container, config *runtimeapi.ContainerConfig) error
+	// PreStart is called for a created container before it is started.
+	PreStart(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID) error
+	// Release is called for containers that exist and do not run, maybe often.
+	Release(pod *v1.Pod, container string)
+}
+
+// NopLifecycle is a [Lifecycle] that does nothing, to embed.
+type NopLifecycle struct{}
+
+// PreCreate does nothing.
+func (NopLifecycle) PreCreate(context.Context, *v1.Pod, *v1.Container, *runtimeapi.ContainerConfig) error {
+	return nil
+}
+
+// PreStart does nothing.
+func (NopLifecycle) PreStart(context.Context, *v1.Pod, *v1.Container, runtime.ContainerID) error {
+	return nil
+}
+
+// Release does nothing.
+func (NopLifecycle) Release(*v1.Pod, string) {}
+
+// Cleaner tidies the node up after a pod that has stopped for good: volumes,
+// cgroups. It is called again until it succeeds.
+type Cleaner interface {
+	CleanPod(ctx context.Context, pod *v1.Pod) error
+}
+
+// CleanerFunc is a function that is a [Cleaner].
+type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
+
+// CleanPod calls f.
+func (f CleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }
+
+// Logs knows which attempts of a container have left logs, so that numbers are
+// not used twice when the runtime has forgotten them (kubernetes #99748).
+type Logs interface {
+	// LastAttempt returns the highest attempt with a log below the pod's log
+	// directory dir, and whether there is one.
+	LastAttempt(dir, container string) (attempt uint32, ok bool, err error)
+}

@@ -1,0 +1,152 @@
+package syncpod
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+type startStep = actions.StartStep
+
+// start is one container on its way to run.
+type start struct {
+	*work
+	startStep
+	spec  *v1.Container
+	began time.Time
+	// image gets what has become of the image.
+	image chan imageResult
+	// id is the created container, made its attempt.
+	id   runtime.ContainerID
+	made uint32
+}
+
+// startAll starts the plan's containers in order. Their images are pulled side by
+// side, so that they come as early as they can.
+func (w *work) startAll(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var pulls sync.WaitGroup
+	var starts []*start
+	defer func() {
+		cancel()
+		pulls.Wait()
+		releaseAll(starts)
+	}()
+	for _, step := range w.plan.Start {
+		if w.blocked[step.Container.Name] {
+			continue
+		}
+		st := &start{work: w, startStep: step, spec: specOf(w.pod, step.Container), began: time.Now(), image: make(chan imageResult, 1)}
+		if held := st.heldUp(); held != nil {
+			w.fail(held)
+			continue
+		}
+		starts = append(starts, st)
+		pulls.Go(func() { st.ensureImage(ctx) })
+	}
+	w.runAll(ctx, starts)
+}
+
+// runAll takes each container through its start. One that fails holds up no other:
+// what has to wait for it is not in the plan yet.
+func (w *work) runAll(ctx context.Context, starts []*start) {
+	errs := make([]*StepError, len(starts))
+	var group sync.WaitGroup
+	for i, st := range starts {
+		if w.config.StartSideBySide && st.Container.Kind == actions.RegularContainer {
+			group.Go(func() { errs[i] = st.run(ctx) })
+			continue
+		}
+		if errs[i] = st.run(ctx); ctx.Err() != nil {
+			break
+		}
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			w.fail(err)
+		}
+	}
+}
+
+// heldUp returns why the container is not to be started now.
+func (st *start) heldUp() *StepError {
+	now := time.Now()
+	if held := st.memory.held(keyOf(st.spec), now); held != nil {
+		return held
+	}
+	last := st.status.Latest(st.Container.Name)
+	if last == nil || last.State != runtime.ContainerExited {
+		return nil
+	}
+	until, wait := st.memory.crashed(st.spec, last, now)
+	if !wait {
+		return nil
+	}
+	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)
+	return &StepError{
+		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, RetryAt: until, Waits: true,
+		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s", until.Sub(now).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
+	}
+}
+
+// run is the start pipeline.
+func (st *start) run(ctx context.Context) *StepError {
+	err := st.pipeline(ctx)
+	if err == nil {
+		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
+		st.memory.setupSucceeded(keyOf(st.spec))
+		st.config.Log.Info("container started", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "reason", st.Reason.String())
+		return nil
+	}
+	err.Container = st.Container
+	if err.Waits {
+		return err
+	}
+	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), err)
+	st.holdUp(ctx, keyOf(st.spec), err)
+	if ctx.Err() == nil && err.Step != StepPostStart {
+		st.event(v1.EventTypeWarning, eventFailed, "Error: %s", st.describe(err))
+	}
+	return err
+}
+
+func (st *start) pipeline(ctx context.Context) *StepError {
+	if failed := st.make(ctx); failed != nil {
+		return failed
+	}
+	return st.launch(ctx)
+}
+
+// make creates the container. The image is held until then.
+func (st *start) make(ctx context.Context) *StepError {
+	img, failed := st.waitForImage(ctx)
+	if failed != nil {
+		return failed
+	}
+	defer img.Release()
+	attempt, err := st.attempt(st.startStep)
+	if err != nil {
+		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
+	}
+	return st.create(ctx, img, attempt)
+}
+
+// describe is an error as an event has it: the reason alone for one of the
+// image, which has had an event of its own.
+func (st *start) describe(err *StepError) string {
+	if err.Step == StepImage {
+		return string(err.Reason)
+	}
+	return withoutIDs(err.Err, append(st.idNames(), st.in.id, "of the pod", st.id.ID, st.spec.Name)...)
+}
+
+func (st *start) event(kind, reason, format string, args ...any) {
+	st.eventf(st.pod, fieldPath(st.Container), kind, reason, format, args...)
+}

@@ -1,0 +1,172 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// create makes the container.
+func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *StepError {
+	config, err := st.configure(ctx, img, attempt)
+	if err != nil {
+		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
+	}
+	if err := st.config.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
+		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
+	}
+	id, err := st.ask(ctx, config)
+	if err != nil {
+		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
+	}
+	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
+	st.memory.used(st.spec.Name, attempt)
+	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
+	return nil
+}
+
+func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32) (*runtimeapi.ContainerConfig, error) {
+	found := container.Image{Ref: img.ID, UID: img.UID, Username: img.Username}
+	if err := container.CheckNonRoot(st.pod, st.spec, found); err != nil {
+		return nil, err
+	}
+	vars, err := env.Resolve(ctx, env.Input{
+		Pod: st.pod, Container: st.spec.Name,
+		PodIPs: st.in.ips, HostIPs: st.config.HostIPs, Allocatable: st.config.Allocatable,
+	}, st.config.Env)
+	if err != nil {
+		return nil, err
+	}
+	var mounts Mounts
+	if st.config.Mounts != nil {
+		if mounts, err = st.config.Mounts.Mounts(ctx, st.pod, st.spec, st.in.ips); err != nil {
+			return nil, fmt.Errorf("mounts: %w", err)
+		}
+	}
+	return container.Config(container.Input{
+		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
+		Image: found, Env: vars,
+		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: mounts.Annotations,
+		TargetID: st.targetID(), UserNamespace: st.in.input.UserNamespace, ExtraGroups: st.in.input.ExtraGroups,
+		Labels: st.config.Owner.Mark(nil), Node: st.config.Node,
+	})
+}
+
+// targetID returns the container whose processes an ephemeral container sees.
+func (st *start) targetID() string {
+	if st.Container.Index >= len(st.pod.Spec.EphemeralContainers) || st.spec.Name != st.pod.Spec.EphemeralContainers[st.Container.Index].Name {
+		return ""
+	}
+	target := st.status.Latest(st.pod.Spec.EphemeralContainers[st.Container.Index].TargetContainerName)
+	if target == nil || target.State != runtime.ContainerRunning {
+		return ""
+	}
+	return target.ID.ID
+}
+
+// ask asks the runtime for the container. An answer that leaves open what has
+// happened is followed by a look: what was made is adopted.
+func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
+	for again := false; ; again = true {
+		resp, err := st.config.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+			PodSandboxId: st.in.id, Config: config, SandboxConfig: st.in.config,
+		})
+		switch {
+		case err == nil && resp.GetContainerId() == "":
+			return "", cri.Classify(errors.New("the runtime answered without a container ID"))
+		case err == nil:
+			return resp.GetContainerId(), nil
+		case !cri.Ambiguous(err):
+			return "", cri.Classify(err)
+		}
+		id, retry, lookErr := st.afterDoubt(ctx, config, cri.Classify(err))
+		if lookErr != nil || id != "" {
+			return id, lookErr
+		}
+		if !retry || again {
+			return "", cri.Classify(err)
+		}
+	}
+}
+
+// afterDoubt looks at what holds the container's name. It is adopted if it is
+// what was asked for, and else stopped and removed, after which it pays to ask
+// again. With nothing listed the creation may still be under way, or the name
+// lost: the same attempt is asked for until it was refused too often.
+func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.CleanupTimeout)
+	defer cancel()
+	holder, err := st.holder(looking, config)
+	switch {
+	case err != nil:
+		return "", false, errors.Join(cause, err)
+	case holder == nil:
+		st.countRefusal(config, cause)
+		return "", false, nil
+	case ctx.Err() != nil:
+		return "", false, errors.Join(cause, st.dispose(looking, holder))
+	case st.isOurs(holder, config):
+		st.config.Log.Info("adopting the container of a lost answer", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name)
+		return holder.GetId(), false, nil
+	}
+	if err := st.dispose(looking, holder); err != nil {
+		return "", false, errors.Join(cause, err)
+	}
+	return "", true, nil
+}
+
+// holder returns the container that has the name asked for.
+func (st *start) holder(ctx context.Context, config *runtimeapi.ContainerConfig) (*runtimeapi.Container, error) {
+	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
+	maps.Copy(selector, st.config.Owner.Selector())
+	resp, err := st.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", cri.Classify(err))
+	}
+	for _, c := range resp.GetContainers() {
+		if st.config.Owner.Owns(c.GetLabels()) && c.GetMetadata().GetAttempt() == config.GetMetadata().GetAttempt() {
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+// isOurs reports whether a container is the one asked for: made for the same
+// sandbox and spec, and not started yet.
+func (st *start) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerConfig) bool {
+	return c.GetPodSandboxId() == st.in.id && c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
+		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
+}
+
+// dispose stops and removes a container that holds a name.
+func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
+	if err := st.callStop(ctx, c.GetId(), minStopSeconds); err != nil {
+		return err
+	}
+	return st.removeContainer(ctx, c.GetId())
+}
+
+// countRefusal gives an attempt up whose name stays reserved with nothing listed.
+func (st *start) countRefusal(config *runtimeapi.ContainerConfig, cause error) {
+	if !errors.Is(cause, cri.ErrNameReserved) && !errors.Is(cause, cri.ErrAlreadyExists) {
+		return
+	}
+	if st.memory.refusal(st.spec.Name) < st.config.ReservedTries {
+		return
+	}
+	attempt := config.GetMetadata().GetAttempt()
+	st.config.Log.Info("container name stays reserved with nothing listed, going on to the next attempt",
+		"pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "attempt", strconv.FormatUint(uint64(attempt), 10))
+	st.memory.used(st.spec.Name, attempt)
+}

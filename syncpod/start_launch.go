@@ -1,0 +1,170 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// launch starts the created container and runs its postStart handler.
+func (st *start) launch(ctx context.Context) *StepError {
+	if err := st.config.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
+		return &StepError{Step: StepPreStart, Reason: ErrPreStartHook, Err: err}
+	}
+	hook := st.postStart()
+	if hook != nil {
+		// Noted before the start, whose answer may be lost (kubernetes #122803).
+		st.memory.mark(st.memory.unhooked, st.id.ID)
+	}
+	if err := st.askToStart(ctx); err != nil {
+		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
+	}
+	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
+	st.linkLog()
+	if hook == nil {
+		return nil
+	}
+	return st.runPostStart(ctx, hook)
+}
+
+func (st *start) postStart() *v1.LifecycleHandler {
+	if st.spec.Lifecycle == nil {
+		return nil
+	}
+	return st.spec.Lifecycle.PostStart
+}
+
+// askToStart starts the container. If the answer leaves open what has happened
+// it looks, and does not ask again: a container that is not seen to run then is
+// cleared before it is replaced, because it may yet start (kubernetes #139670).
+func (st *start) askToStart(ctx context.Context) error {
+	_, err := st.config.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
+	if err == nil {
+		return nil
+	}
+	err = cri.Classify(err)
+	if cri.Ambiguous(err) && ctx.Err() == nil && st.runs(ctx) {
+		return nil
+	}
+	return err
+}
+
+func (st *start) runs(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, st.config.CleanupTimeout)
+	defer cancel()
+	resp, err := st.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
+	if err != nil {
+		return false // the start has failed already, and the next sync looks again
+	}
+	for _, c := range resp.GetContainers() {
+		if c.GetId() == st.id.ID {
+			return c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
+		}
+	}
+	return false
+}
+
+// runPostStart runs the handler. If it fails or takes too long the container is
+// killed; if ctx ends first it is left as it is, to be run again or stopped by
+// whoever comes next.
+func (st *start) runPostStart(ctx context.Context, hook *v1.LifecycleHandler) *StepError {
+	hooking, cancel := context.WithTimeout(ctx, st.config.PostStartTimeout)
+	err := st.config.Hooks.RunHook(hooking, st.pod, st.spec, st.id, hook)
+	timedOut := hooking.Err() != nil && ctx.Err() == nil
+	cancel()
+	switch {
+	case err == nil:
+		st.memory.unmark(st.memory.unhooked, st.id.ID)
+		return nil
+	case ctx.Err() != nil:
+		return &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
+	case timedOut:
+		err = fmt.Errorf("%w: %v", ErrHookTimeout, st.config.PostStartTimeout)
+	}
+	failed := &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: err}
+	st.event(v1.EventTypeWarning, eventFailedPostStart, "PostStartHook failed")
+	if err := st.killAfterHook(ctx); err != nil {
+		failed.Err = errors.Join(failed.Err, err)
+	}
+	return failed
+}
+
+func (st *start) killAfterHook(ctx context.Context) error {
+	err := st.killContainer(ctx, kill{
+		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
+		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
+		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook",
+	})
+	if err == nil {
+		st.memory.unmark(st.memory.unhooked, st.id.ID)
+	}
+	return err
+}
+
+// finishHooks runs the postStart handlers of containers that turned out to run
+// although their start, or their handler, was not seen to end.
+func (w *work) finishHooks(ctx context.Context) {
+	for i := range w.status.Containers {
+		c := &w.status.Containers[i]
+		if c.State != runtime.ContainerRunning || !w.memory.marked(w.memory.unhooked, c.ID.ID) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
+			continue
+		}
+		ref, ok := refOf(w.pod, c.Name)
+		if !ok {
+			continue
+		}
+		st := &start{work: w, startStep: startStep{Container: ref, Attempt: c.Attempt}, spec: specOf(w.pod, ref), id: c.ID}
+		hook := st.postStart()
+		if hook == nil {
+			continue
+		}
+		if failed := st.runPostStart(ctx, hook); failed != nil {
+			failed.Container = ref
+			w.fail(failed)
+		}
+	}
+}
+
+func (w *work) killed(id runtime.ContainerID) bool {
+	for _, k := range w.plan.Kill {
+		if k.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// refOf returns the container of that name.
+func refOf(pod *v1.Pod, name string) (actions.ContainerRef, bool) {
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == name {
+			return actions.ContainerRef{Kind: actions.InitContainer, Index: i, Name: name}, true
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == name {
+			return actions.ContainerRef{Kind: actions.RegularContainer, Index: i, Name: name}, true
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == name {
+			return actions.ContainerRef{Kind: actions.EphemeralContainer, Index: i, Name: name}, true
+		}
+	}
+	return actions.ContainerRef{}, false
+}
+
+// noHooks stands for a missing [HookRunner].
+type noHooks struct{}
+
+func (noHooks) RunHook(context.Context, *v1.Pod, *v1.Container, runtime.ContainerID, *v1.LifecycleHandler) error {
+	return errors.New("there is nothing to run handlers with")
+}

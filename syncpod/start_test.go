@@ -1,0 +1,556 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod"
+)
+
+var (
+	errBroken   = status.Error(codes.Unknown, "it is broken")
+	errDeadline = status.Error(codes.DeadlineExceeded, "context deadline exceeded")
+)
+
+func names(style critest.Model) func(*critest.Config) {
+	return func(c *critest.Config) { c.Like = style }
+}
+
+// watch fails the test if ever two instances of a container are alive at once,
+// counting those that may yet start.
+func (n *node) watch() {
+	n.t.Helper()
+	var mu sync.Mutex
+	ids := map[string][]string{}
+	n.OnCall(func(_ int, c critest.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r, ok := c.Response().(*runtimeapi.CreateContainerResponse); ok && c.Err == nil && !slices.Contains(ids[c.Container], r.GetContainerId()) {
+			ids[c.Container] = append(ids[c.Container], r.GetContainerId())
+		}
+		for name, all := range ids {
+			var alive []string
+			for _, id := range all {
+				if n.peek(id) != runtimeapi.ContainerState_CONTAINER_EXITED {
+					alive = append(alive, id)
+				}
+			}
+			if len(alive) > 1 {
+				n.t.Errorf("after %v: %d instances of %s are alive", c, len(alive), name)
+			}
+		}
+	})
+}
+
+// peek returns a container's state without a call; one that is gone has exited.
+func (n *node) peek(id string) runtimeapi.ContainerState {
+	state := runtimeapi.ContainerState_CONTAINER_EXITED
+	_ = n.EditContainer(id, func(s *runtimeapi.ContainerStatus) { state = s.State }) // gone
+	return state
+}
+
+func (n *node) readySandboxes() (ready int) {
+	for _, s := range n.status().Sandboxes {
+		if s.State == runtime.SandboxReady {
+			ready++
+		}
+	}
+	return ready
+}
+
+func TestS1_TimedOutSandboxConverges(t *testing.T) {
+	for name, style := range map[string]critest.Model{"reserved": critest.Containerd2, "returned": critest.CRIO} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: 6 * time.Minute, Deaf: true})
+				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreatePodSandbox) {
+					t.Fatalf("error %v, want %v", err, syncpod.ErrCreatePodSandbox)
+				}
+				n.settle(testPod(), 10*time.Minute)
+				n.wantStates("app 0 running")
+				if ready := n.readySandboxes(); ready != 1 {
+					t.Errorf("%d sandboxes are ready, want 1\n%v", ready, n.Journal())
+				}
+			}, names(style))
+		})
+	}
+}
+
+func TestS3_CreatedNeverStartedAndSandboxLost(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
+		ctx, crash := context.WithCancel(t.Context())
+		n.OnCall(func(_ int, c critest.Call) {
+			if c.Method == critest.CreateContainer {
+				crash()
+			}
+		})
+		n.SyncPod(ctx, pod, nil)
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		n.restart()
+		n.settle(pod, time.Minute)
+		if c := n.current("app"); c.State != runtime.ContainerRunning {
+			t.Errorf("app is %v, want it to run\n%v", c.State, n.Journal())
+		}
+	})
+}
+
+func TestS4_SandboxWithoutAddress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		comes time.Duration
+		want  int
+	}{"comes late": {3 * time.Second, 1}, "never comes": {critest.Never, 2}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
+				began := time.Now()
+				n.SyncPod(t.Context(), testPod(), nil)
+				n.settle(testPod(), time.Minute)
+				n.wantStates("app 0 running")
+				if started := n.current("app").StartedAt.Sub(began); tc.want == 1 && started > tc.comes+time.Second {
+					t.Errorf("started after %v, the address came after %v", started, tc.comes)
+				}
+				made := n.Journal().Of(critest.RunPodSandbox)
+				if len(made) != tc.want || len(made) == 2 && made.Span() != 10*time.Second {
+					t.Errorf("sandboxes:\n%v", made)
+				}
+			})
+		})
+	}
+}
+
+func TestS7_NoNewSandboxBesideAContainerThatDoesNotStop(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
+			t.Fatal("no error although a stop failed")
+		}
+		if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
+			t.Fatalf("%d sandboxes were made, want none beside the first", made)
+		}
+		fault.Remove()
+		n.watch()
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
+// C1: a start that was lost, however it was, never leaves two instances alive.
+func TestC1_OneInstance(t *testing.T) {
+	for name, fault := range map[string]critest.Fault{
+		"start done, answer lost":  {Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline},
+		"start late":               {Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 3 * time.Minute, Deaf: true},
+		"create done, answer lost": {Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline},
+		"create late":              {Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Minute, Deaf: true},
+	} {
+		for style, names := range map[string]func(*critest.Config){"reserved": names(critest.Containerd2), "returned": names(critest.CRIO)} {
+			t.Run(name+"/"+style, func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					n.watch()
+					n.inject(fault)
+					n.SyncPod(t.Context(), testPod(), nil)
+					n.settle(testPod(), 10*time.Minute)
+					time.Sleep(5 * time.Minute)
+					n.settle(testPod(), time.Minute)
+					if c := n.current("app"); c.State != runtime.ContainerRunning {
+						t.Errorf("app is %v\n%v", c.State, n.Journal())
+					}
+					for _, c := range n.status().Containers {
+						if c.Live() && c.ID != n.current("app").ID {
+							t.Errorf("attempt %d is %v", c.Attempt, c.State)
+						}
+					}
+				}, names)
+			})
+		}
+	}
+}
+
+func TestC1_StartIsNotRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
+		n.sync(testPod())
+		n.wantStates("app 0 running")
+		if started := n.Journal().Count(critest.StartContainer); started != 1 {
+			t.Errorf("started %d times, want once", started)
+		}
+	})
+}
+
+func TestC1_CreatedIsAdopted(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.sync(testPod())
+		n.wantStates("app 0 running")
+		if made := n.Journal().Count(critest.CreateContainer); made != 1 {
+			t.Errorf("created %d times, want once", made)
+		}
+	})
+}
+
+func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(), nil)
+		n.wantStates("app 0 created")
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
+		time.Sleep(time.Minute)
+		r, err := n.SyncPod(t.Context(), testPod(), nil)
+		if !errors.Is(err, syncpod.ErrKillContainer) || len(r.Failed) != 1 {
+			t.Fatalf("error %v, failed %v; want %v", err, r.Failed, syncpod.ErrKillContainer)
+		}
+		n.wantStates("app 0 created")
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.exit("app", 1)
+		must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) {
+			s.CreatedAt += int64(time.Hour)
+		}))
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+		n.exit("app", 1)
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 exited", "app 2 running")
+	})
+}
+
+func TestC2_LostNameIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.HoldName("app_web_default_" + podUID + "_0")
+		n.settle(testPod(), 10*time.Minute)
+		n.wantStates("app 1 running")
+		if tries := n.Journal().Count(critest.CreateContainer); tries != 4 {
+			t.Errorf("%d creations, want 3 refused and one that works", tries)
+		}
+	})
+}
+
+func TestC2_HolderOfTheNameIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.exit("app", 1)
+		// The runtime hides the container when the plan is made, and shows it later.
+		stale := n.status()
+		stale.Containers = nil
+		n.restart()
+		_, err := n.SyncPod(t.Context(), testPod(), stale)
+		must(t, err)
+		n.wantStates("app 0 running")
+	})
+}
+
+// C2: also the number of an instance that never ran is not used again.
+func TestC2_RemovedInstancesCount(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(), nil)
+		n.sync(testPod()) // clears it, and waits
+		n.wantStates()
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+// C2: so does one that a later agent has seen and removed with its sandbox.
+func TestC2_InstancesSeenCount(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true")))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
+		n.sync(pod)
+		synctest.Wait()
+		n.SyncPod(t.Context(), pod, nil)
+		n.wantStates("app 0 created", "one 0 exited")
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		n.restart()
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "one 0 exited", "one 1 exited")
+	})
+}
+
+func TestC3_AttemptsGoOnAfterTheRuntimeHasForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.logs.last["app"] = 4
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 5 running")
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 6 running")
+	})
+}
+
+func postStart(c v1.Container, command ...string) v1.Container {
+	c.Lifecycle = &v1.Lifecycle{PostStart: exec(command...)}
+	return c
+}
+
+func TestC7_HungPostStartHook(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(postStart(ctr("app"), "sleep", "100000"), ctr("other")))
+		began := time.Now()
+		r, err := n.SyncPod(t.Context(), pod, nil)
+		if !errors.Is(err, syncpod.ErrPostStartHook) || !errors.Is(err, syncpod.ErrHookTimeout) {
+			t.Fatalf("error %v, want %v", err, syncpod.ErrHookTimeout)
+		}
+		if took := time.Since(began); took > 2*time.Minute+2*time.Second {
+			t.Errorf("took %v, longer than the hook may", took)
+		}
+		n.wantStates("app 0 exited", "other 0 running")
+		if n.events.count("FailedPostStartHook spec.containers{app}") != 1 || r.NextTry.IsZero() {
+			t.Errorf("events %q, next try %v", n.events.all, r.NextTry)
+		}
+	})
+}
+
+func TestC7_DeletionEndsAHungPostStartHook(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, cancel)
+		began := time.Now()
+		if _, err := n.SyncPod(ctx, testPod(containers(postStart(ctr("app"), "sleep", "100000"))), nil); err == nil {
+			t.Error("no error")
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("returned after %v, want 5s", took)
+		}
+		n.wantStates("app 0 running") // whoever cancelled decides what becomes of it
+	})
+}
+
+func TestC7_FailedPostStartHookKills(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(postStart(ctr("app"), "false")))
+		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrPostStartHook) {
+			t.Fatalf("error %v", err)
+		}
+		n.wantStates("app 0 exited")
+	})
+}
+
+func TestC6_HookOfALateStartIsRun(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "EOF")})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 2, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
+			t.Fatalf("the start is known to have worked\n%v", n.Journal())
+		}
+		if n.Journal().Count(critest.ExecSync) != 0 {
+			t.Fatal("the hook has run already")
+		}
+		n.settle(pod, time.Minute)
+		n.wantStates("app 0 running")
+		if ran := n.Journal().Count(critest.ExecSync); ran != 1 {
+			t.Errorf("the hook ran %d times, want once\n%v", ran, n.Journal())
+		}
+	})
+}
+
+func TestC9_KillsAreParallelAndAllAttempted(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(containers(ctr("a"), ctr("b"))), time.Minute)
+		changed := testPod(containers(ctr("a"), ctr("b")))
+		for i := range changed.Spec.Containers {
+			changed.Spec.Containers[i].Image += "2"
+		}
+		must(t, n.SetStubborn(n.current("a").ID.ID, critest.Stubborn{Term: true}))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		before := len(n.Journal())
+		_, err := n.SyncPod(t.Context(), changed, nil)
+		if !errors.Is(err, syncpod.ErrKillContainer) {
+			t.Errorf("error %v, want %v", err, syncpod.ErrKillContainer)
+		}
+		stops := n.Journal().After(before).Of(critest.StopContainer)
+		if len(stops) != 2 || !stops[0].Start.Equal(stops[1].Start) {
+			t.Errorf("stops are not simultaneous:\n%v", stops)
+		}
+		n.wantStates("a 0 exited", "a 1 running", "b 0 running")
+	})
+}
+
+func TestI2_InitIsDoneAgainInANewSandbox(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true"), ctr("two", "true")))
+		ctx, crash := context.WithCancel(t.Context())
+		defer crash()
+		n.OnCall(func(_ int, c critest.Call) {
+			if c.Method == critest.CreateContainer && c.Container == "app" {
+				crash()
+			}
+		})
+		for ctx.Err() == nil {
+			n.SyncPod(ctx, pod, nil)
+			time.Sleep(time.Second)
+		}
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}))
+		n.restart()
+		before := len(n.Journal())
+		n.settle(pod, time.Minute)
+		if got, want := startedNames(n.Journal().After(before)), []string{"one", "two", "app"}; !slices.Equal(got, want) {
+			t.Errorf("started %v in the new sandbox, want %v", got, want)
+		}
+	})
+}
+
+func startedNames(j critest.Journal) (all []string) {
+	for _, c := range j.Of(critest.StartContainer) {
+		if c.Err == nil {
+			all = append(all, c.Container)
+		}
+	}
+	return all
+}
+
+func TestI3_CreatedInitContainerIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true")))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrRunContainer) {
+			t.Fatalf("error %v, want %v", err, syncpod.ErrRunContainer)
+		}
+		n.restart()
+		n.sync(pod)
+		synctest.Wait()
+		n.wantStates("one 1 exited")
+	})
+}
+
+func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
+	for _, method := range []critest.Method{critest.PullImage, critest.CreateContainer, critest.StartContainer, critest.RunPodSandbox} {
+		for _, deaf := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/deaf %v", method, deaf), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					gate := &critest.Gate{}
+					n.inject(critest.Fault{Match: critest.Match{Method: method}, When: critest.Midway, Hang: gate, Deaf: deaf})
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(time.Minute, cancel)
+					began := time.Now()
+					if _, err := n.SyncPod(ctx, testPod(containers(ctr("app"), ctr("b"))), nil); err == nil {
+						t.Error("no error")
+					}
+					if took := time.Since(began); took != time.Minute {
+						t.Errorf("returned after %v, want at once when it was cancelled", took)
+					}
+					before := len(n.Journal())
+					gate.Open()
+					time.Sleep(time.Hour)
+					if late := n.Journal().After(before).Changes(); len(late) > 0 {
+						t.Errorf("after the end of the context:\n%v", late)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Hang: &critest.Gate{}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n.SyncPod(ctx, testPod(), nil)
+		n.wantStates()
+	})
+}
+
+// W2, second half: what comes up late is found by the end of the pod.
+func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, Deaf: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n.SyncPod(ctx, testPod(), nil)
+		time.Sleep(time.Minute)
+		n.wantStates("app 0 created")
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}))
+		n.wantStates()
+	})
+}
+
+func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		leases := &image.Leases{}
+		n.restart(func(c *syncpod.Config) {
+			images, err := image.New(image.Config{Runtime: n.client, Leases: leases})
+			must(t, err)
+			t.Cleanup(images.Wait)
+			c.Images = images
+		})
+		var held, after bool
+		n.OnCall(func(_ int, c critest.Call) {
+			img := &runtimeapi.Image{Id: "x", RepoTags: []string{"registry.test/app:1"}}
+			switch c.Method {
+			case critest.CreateContainer:
+				held = leases.Held(img)
+			case critest.StartContainer:
+				after = leases.Held(img)
+			}
+		})
+		n.sync(testPod())
+		if !held || after {
+			t.Errorf("held while created %v, after that %v; want true, false", held, after)
+		}
+	})
+}
+
+func TestG3_ImagesOfAPodArePulledSideBySide(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.sync(testPod(containers(ctr("a"), ctr("b"), ctr("c"))))
+		pulls := n.Journal().Of(critest.PullImage)
+		if pulls.MaxConcurrent() != 3 {
+			t.Errorf("%d at once:\n%v", pulls.MaxConcurrent(), pulls)
+		}
+		if got := startedNames(n.Journal()); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("started %v, want the order of the spec", got)
+		}
+	}, func(c *critest.Config) {
+		c.Latency = map[critest.Method]time.Duration{critest.PullImage: time.Second}
+	})
+}
+
+func TestEventsHaveNoIDs(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), pod, nil)
+		n.exit("b", 1)
+		sandbox := n.status().Sandboxes[0].ID
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unknown, "no place in "+sandbox)})
+		n.SyncPod(t.Context(), pod, nil)
+		n.settle(pod, time.Minute)
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))
+		all := strings.Join(n.events.all, "\n")
+		for _, want := range []string{"Pulling spec.containers{app}", "Pulled spec.containers{app}", "Created spec.containers{app}", "Started spec.containers{b} Started container b", "Failed spec.containers{app} Error: ", "Failed spec.containers{b} Error: no place in of the pod (Unknown)", "Killing spec.containers{b} Stopping container b"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no event %q in\n%s", want, all)
+			}
+		}
+		for _, c := range n.Journal() {
+			if c.ContainerID != "" && strings.Contains(all, c.ContainerID) || c.SandboxID != "" && strings.Contains(all, c.SandboxID) {
+				t.Errorf("an ID is in\n%s", all)
+			}
+		}
+	})
+}

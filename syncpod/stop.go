@@ -1,0 +1,43 @@
+package syncpod
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// removeContainer removes a container that does not run. One that is not there
+// has been removed.
+func (s *Syncer) removeContainer(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
+	defer cancel()
+	_, err := s.config.Runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+	if err := cri.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("remove container: %w", err)
+	}
+	return nil
+}
+
+// callStop asks the runtime to stop a container within timeout seconds, and
+// waits a little longer for the answer than that. One that is not there has
+// stopped.
+func (s *Syncer) callStop(ctx context.Context, id string, timeout int64) error {
+	ctx, cancel := context.WithTimeout(ctx, seconds(timeout)+s.config.StopPatience)
+	defer cancel()
+	return s.stopCall(ctx, id, timeout)
+}
+
+func (s *Syncer) stopCall(ctx context.Context, id string, timeout int64) error {
+	_, err := s.config.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
+	if err := cri.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("stop container: %w", err)
+	}
+	return nil
+}
+
+// soon is how long the runtime is given to answer once a stop's time is over.
+const soon = 500 * time.Millisecond

@@ -1,0 +1,318 @@
+package syncpod_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container"
+)
+
+const podUID = "3f0c2c1e-1111-4222-8333-444455556666"
+
+// node is a runtime in memory, and an agent on it.
+type node struct {
+	*critest.Runtime
+	t      *testing.T
+	client *cri.Client
+	agent
+}
+
+// agent is one Syncer with its connection: what a restart of the agent replaces.
+type agent struct {
+	*syncpod.Syncer
+	conn   *grpc.ClientConn
+	reader *cri.Reader
+	images *image.Manager
+	events *events
+	hooks  *hooks
+	logs   *logs
+	report *reports
+}
+
+// bubble runs a test in virtual time.
+func bubble(t *testing.T, f func(t *testing.T, n *node), adjust ...func(*critest.Config)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		config := critest.Config{}
+		for _, a := range adjust {
+			a(&config)
+		}
+		r, _ := critest.Start(t, config)
+		n := &node{Runtime: r, t: t}
+		n.restart()
+		f(t, n)
+	})
+}
+
+// restart replaces the agent by a new one that knows nothing.
+func (n *node) restart(adjust ...func(*syncpod.Config)) {
+	n.t.Helper()
+	if n.conn != nil {
+		n.conn.Close()
+	}
+	logs := &logs{last: map[string]uint32{}}
+	if n.agent.logs != nil {
+		logs = n.agent.logs
+	}
+	conn, err := n.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
+	must(n.t, err)
+	n.t.Cleanup(func() { conn.Close() })
+	n.client = cri.NewClient(conn)
+	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.client}, logs: logs, report: &reports{}}
+	n.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: n.client, RuntimeName: "critest"})
+	must(n.t, err)
+	sandboxes, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, MakeLogDirectory: func(string) error { return nil }})
+	must(n.t, err)
+	n.images, err = image.New(image.Config{Runtime: n.client})
+	must(n.t, err)
+	n.t.Cleanup(n.images.Wait)
+	config := syncpod.Config{
+		Runtime: n.client, RuntimeName: "critest", Statuses: n.reader, Sandboxes: sandboxes, Images: n.images,
+		Node: container.Node{MemoryBytes: 8 << 30}, Events: n.events, Hooks: n.hooks, Logs: logs, Status: n.report,
+	}
+	for _, a := range adjust {
+		a(&config)
+	}
+	n.Syncer, err = syncpod.New(config)
+	must(n.t, err)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) inject(f critest.Fault) *critest.Injected {
+	n.t.Helper()
+	in, err := n.Inject(f)
+	must(n.t, err)
+	return in
+}
+
+// sync runs SyncPod once, and fails the test if it fails.
+func (n *node) sync(pod *v1.Pod) syncpod.Result {
+	n.t.Helper()
+	r, err := n.SyncPod(n.t.Context(), pod, nil)
+	if err != nil {
+		n.t.Fatalf("SyncPod: %v\n%v", err, n.Journal())
+	}
+	return r
+}
+
+// settle syncs until the plan is quiet, coming again when told to and every
+// second otherwise.
+func (n *node) settle(pod *v1.Pod, within time.Duration) {
+	n.t.Helper()
+	end := time.Now().Add(within)
+	var err error
+	var r syncpod.Result
+	for !time.Now().After(end) {
+		r, err = n.SyncPod(n.t.Context(), pod, nil)
+		if err == nil && r.Plan.Quiet() {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	n.t.Fatalf("not settled within %v: %v\n%v\n%v", within, err, r.Plan, n.Journal())
+}
+
+func (n *node) status() *runtime.PodStatus {
+	n.t.Helper()
+	s, err := n.reader.PodStatus(n.t.Context(), podUID, nil)
+	must(n.t, err)
+	return s
+}
+
+// states are the containers that are there, such as "app 0 running".
+func (n *node) states() []string {
+	n.t.Helper()
+	var all []string
+	for _, c := range n.status().Containers {
+		all = append(all, fmt.Sprintf("%s %d %s", c.Name, c.Attempt, c.State))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (n *node) wantStates(want ...string) {
+	n.t.Helper()
+	if got := n.states(); !slices.Equal(got, want) {
+		n.t.Fatalf("containers %q, want %q\n%v", got, want, n.Journal())
+	}
+}
+
+// current returns the current instance of a container.
+func (n *node) current(name string) *runtime.ContainerStatus {
+	n.t.Helper()
+	c := n.status().Latest(name)
+	if c == nil {
+		n.t.Fatalf("no container %s", name)
+	}
+	return c
+}
+
+// exit ends a container's process.
+func (n *node) exit(name string, code int32) {
+	n.t.Helper()
+	must(n.t, n.ExitContainer(n.current(name).ID.ID, critest.Exit{Code: code}))
+	synctest.Wait()
+}
+
+// events keeps what was told, as "reason message".
+type events struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (e *events) Eventf(object k8sruntime.Object, eventtype, reason, format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, strings.TrimSpace(reason+" "+object.(*v1.ObjectReference).FieldPath+" "+fmt.Sprintf(format, args...)))
+}
+
+func (e *events) count(part string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, s := range e.all {
+		if strings.Contains(s, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// hooks runs exec handlers over CRI.
+type hooks struct {
+	client *cri.Client
+	mu     sync.Mutex
+	calls  int
+}
+
+func (h *hooks) RunHook(ctx context.Context, _ *v1.Pod, _ *v1.Container, id runtime.ContainerID, l *v1.LifecycleHandler) error {
+	h.mu.Lock()
+	h.calls++
+	h.mu.Unlock()
+	resp, err := h.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id.ID, Cmd: l.Exec.Command})
+	if err != nil {
+		return err
+	}
+	if resp.GetExitCode() != 0 {
+		return fmt.Errorf("exit code %d", resp.GetExitCode())
+	}
+	return nil
+}
+
+// logs are the logs on disk, which outlive agents and runtimes.
+type logs struct{ last map[string]uint32 }
+
+func (l *logs) LastAttempt(_, container string) (uint32, bool, error) {
+	last, ok := l.last[container]
+	return last, ok, nil
+}
+
+// reports keeps what was reported last.
+type reports struct {
+	mu     sync.Mutex
+	err    error
+	block  chan struct{}
+	status *runtime.PodStatus
+	failed []*syncpod.StepError
+	count  int
+}
+
+func (r *reports) ReportStatus(ctx context.Context, _ *v1.Pod, s *runtime.PodStatus, failed []*syncpod.StepError) error {
+	r.mu.Lock()
+	r.status, r.failed = s, failed
+	r.count++
+	block, err := r.block, r.err
+	r.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+func testPod(change ...func(*v1.Pod)) *v1.Pod {
+	grace := int64(30)
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: podUID},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
+			Containers: []v1.Container{ctr("app")},
+		},
+	}
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+func ctr(name string, command ...string) v1.Container {
+	return v1.Container{Name: name, Image: "registry.test/" + name + ":1", Command: command}
+}
+
+func inits(all ...v1.Container) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Spec.InitContainers = all }
+}
+
+func containers(all ...v1.Container) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Spec.Containers = all }
+}
+
+func sidecar(name string, command ...string) v1.Container {
+	c := ctr(name, command...)
+	always := v1.ContainerRestartPolicyAlways
+	c.RestartPolicy = &always
+	return c
+}
+
+func exec(command ...string) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: command}}
+}
+
+func TestStartsAPodWithInitContainers(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("first", "true"), sidecar("proxy"), ctr("second", "true")))
+		n.settle(pod, 10*time.Second)
+		n.wantStates("app 0 running", "first 0 exited", "proxy 0 running", "second 0 exited")
+		var started []string
+		for _, c := range n.Journal().Of(critest.StartContainer) {
+			started = append(started, c.Container)
+		}
+		if want := []string{"first", "proxy", "second", "app"}; !slices.Equal(started, want) {
+			t.Errorf("started %v, want %v", started, want)
+		}
+	})
+}
+
+// oneSecret is a Secret with a password.
+type oneSecret string
+
+func (s oneSecret) Secret(context.Context, string, string) (*v1.Secret, error) {
+	return &v1.Secret{Data: map[string][]byte{"password": []byte(s)}}, nil
+}
