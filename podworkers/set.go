@@ -73,8 +73,14 @@ func (u Update) uid() (types.UID, error) {
 // pod that may never start any more is finished instead, which the effects tell.
 func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 	p, known := s.pods[uid]
-	if !known || p.pending == nil || p.inFlight != 0 {
+	if !known || !p.ready() {
 		return Work{}, false, Effects{}
+	}
+	if p.toSweep() {
+		s.revision++
+		p, w = p.sweep(s.revision)
+		w.UID, s.pods[uid] = uid, p
+		return w, true, Effects{}
 	}
 	if !p.started && isStatic(p.pending.Pod) {
 		if p.phase != Syncing {
@@ -104,7 +110,15 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
 		return Effects{}
 	}
+	if p.sweeping() {
+		p, e := p.swept(w.RuntimePod, o)
+		s.pods[w.UID] = p
+		return e
+	}
 	p, e := p.done(o)
+	if p.toSweep() {
+		e.Work, e.Retry = true, false
+	}
 	s.pods[w.UID] = p
 	if p.phase == Finished && w.Type == SyncTerminatingRuntimePod {
 		delete(s.pods, w.UID) // no source has it that could still ask
@@ -122,21 +136,24 @@ func (s *Set) Abandon(w Work) Effects {
 	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
 		return Effects{}
 	}
+	if p.sweeping() && p.stray == nil {
+		p.stray = w.RuntimePod
+	}
 	p.inFlight = 0
 	p = p.repeat()
 	s.pods[w.UID] = p
-	return Effects{Work: p.pending != nil}
+	return Effects{Work: p.ready()}
 }
 
 // Again makes a pod do its last work once more, unless it has news to work on.
 func (s *Set) Again(uid types.UID) Effects {
 	p, known := s.pods[uid]
-	if !known || p.phase == Finished {
+	if !known {
 		return Effects{}
 	}
 	p = p.repeat()
 	s.pods[uid] = p
-	return Effects{Work: p.pending != nil && p.inFlight == 0}
+	return Effects{Work: p.ready()}
 }
 
 // finish ends a pod that never started.
@@ -145,4 +162,10 @@ func (s *Set) finish(uid types.UID, p state) Effects {
 	s.pods[uid] = p
 	e.Successors = s.statics.end(p.fullName, uid, s.mayStart)
 	return e
+}
+
+// phase returns the phase of a pod, if the pod is known.
+func (s *Set) phase(uid types.UID) (phase Phase, known bool) {
+	p, known := s.pods[uid]
+	return p.phase, known
 }

@@ -26,6 +26,9 @@ type state struct {
 	evicted bool
 	// again: a pod with the same UID is to follow this one.
 	again bool
+	// stray is set if something of the pod may have been started after the work
+	// that stopped it, or is stopping it, had looked.
+	stray *RuntimePod
 
 	// grace is the time the pod has to stop, in seconds; zero if it was never set.
 	grace int64
@@ -175,7 +178,7 @@ func (s state) begin(revision Revision) (state, Work) {
 	w := Work{Revision: revision, UpdateType: u.Type, Pod: s.active.Pod}
 	switch s.phase {
 	case Terminating:
-		s.stopping = true
+		s.stopping, s.stray = true, nil
 		w.Type = SyncTerminatingPod
 		if s.active.Pod == nil {
 			w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
@@ -209,6 +212,8 @@ func (s state) done(o Outcome) (state, Effects) {
 	work := s.inFlightType
 	s.inFlight = 0
 	switch {
+	case s.stray != nil && s.phase == Terminating && o != Failed:
+		return s.repeat(), Effects{Work: true}
 	case o == Failed:
 		return s, Effects{Work: s.pending != nil, Retry: s.pending == nil}
 	case work == SyncTerminatedPod, work == SyncTerminatingRuntimePod:
@@ -233,14 +238,15 @@ func (s state) terminated() (state, Effects) {
 // done: there is nothing left to stop.
 func (s state) finish() (state, Effects) {
 	s.phase, s.pending = Finished, nil
-	e := Effects{Stopped: s.waiting}
+	e := Effects{Stopped: s.waiting, Work: s.toSweep()}
 	s.waiting = nil
 	return s, e
 }
 
-// repeat makes the last update pending again, unless there is news.
+// repeat makes the last update pending again, unless there is news or nothing is
+// left to do.
 func (s state) repeat() state {
-	if s.pending == nil && s.active != nil {
+	if s.pending == nil && s.active != nil && s.phase != Finished {
 		u := *s.active
 		u.Type = Sync
 		s.pending = &u
