@@ -217,7 +217,7 @@ func TestE3_SecondWorkersOnOneSyncer(t *testing.T) {
 func TestE3_WorkHasRunsValues(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{t: t, busy: map[types.UID]Revision{}}
+		s := &scripted{t: t, busy: map[types.UID]inFlight{}}
 		s.do = func(ctx context.Context, _ Work) (Result, error) {
 			_, limited := ctx.Deadline()
 			if ctx.Value(key{}) != "v" || limited {

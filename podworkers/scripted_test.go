@@ -29,10 +29,16 @@ type scripted struct {
 
 	mu    sync.Mutex
 	trace []call
-	busy  map[types.UID]Revision
+	busy  map[types.UID]inFlight
 	moves []string
 	seen  []types.UID
 	ended []time.Duration
+}
+
+// inFlight is a call that has not returned.
+type inFlight struct {
+	ctx      context.Context
+	revision Revision
 }
 
 // call is one call of the Syncer.
@@ -45,10 +51,10 @@ type call struct {
 func (s *scripted) sync(ctx context.Context, w Work, status *runtime.PodStatus) (Result, error) {
 	s.mu.Lock()
 	s.trace = append(s.trace, call{w, time.Now(), status})
-	if other, twice := s.busy[w.UID]; twice {
-		s.t.Errorf("%s: work %d begins while %d is in flight", w.UID, w.Revision, other)
+	if other, twice := s.busy[w.UID]; twice && context.Cause(other.ctx) != ErrInterrupted {
+		s.t.Errorf("%s: work %d begins while %d is in flight", w.UID, w.Revision, other.revision)
 	}
-	s.busy[w.UID] = w.Revision
+	s.busy[w.UID] = inFlight{ctx, w.Revision}
 	s.mu.Unlock()
 	defer s.leave(w)
 	if s.do == nil {
@@ -60,7 +66,7 @@ func (s *scripted) sync(ctx context.Context, w Work, status *runtime.PodStatus) 
 func (s *scripted) leave(w Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[w.UID] == w.Revision {
+	if s.busy[w.UID].revision == w.Revision {
 		delete(s.busy, w.UID)
 	}
 }
@@ -115,8 +121,6 @@ func (s *scripted) SyncEnded(_ Work, took time.Duration, _ error) {
 	s.ended = append(s.ended, took)
 }
 
-func (s *scripted) SyncAbandoned(w Work) { s.leave(w) }
-
 // calls returns what was asked for a pod, in order.
 func (s *scripted) calls(uid types.UID) []call {
 	s.mu.Lock()
@@ -153,7 +157,7 @@ type bubble struct {
 func inBubble(t *testing.T, c Config, test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{t: t, busy: map[types.UID]Revision{}}
+		s := &scripted{t: t, busy: map[types.UID]inFlight{}}
 		c.Syncer, c.Status, c.Observer = s, s, s
 		w, err := New(c)
 		if err != nil {

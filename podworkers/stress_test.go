@@ -126,7 +126,7 @@ func faulty(ctx context.Context) (Result, error) {
 
 // Calls from many goroutines at once, in real time.
 func TestConcurrentUse(t *testing.T) {
-	s := &scripted{t: t, busy: map[types.UID]Revision{}}
+	s := &scripted{t: t, busy: map[types.UID]inFlight{}}
 	w, err := New(Config{Syncer: s, Status: s, Observer: s, AbandonAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -438,7 +438,7 @@ func TestW10_UIDReuseRunsAgain(t *testing.T) {
 // them.
 func TestW11_NothingIsLeftOfChurn(t *testing.T) {
 	inBubble(t, Config{MaxConcurrent: 3}, func(b *bubble) {
-		baseline := goruntime.NumGoroutine()
+		baseline := bubbled()
 		var calls atomic.Int64
 		b.do = func(ctx context.Context, w Work) (Result, error) {
 			fate := calls.Add(1)
@@ -469,14 +469,17 @@ func TestW11_NothingIsLeftOfChurn(t *testing.T) {
 		b.Known(nil)
 		synctest.Wait()
 		b.empty()
-		for range 1000 { // goroutines that have ended may still be counted
-			if goruntime.NumGoroutine() <= baseline {
-				return
-			}
-			goruntime.Gosched()
+		if n := bubbled(); n != baseline {
+			t.Errorf("%d goroutines, %d before", n, baseline)
 		}
-		t.Errorf("%d goroutines, %d before", goruntime.NumGoroutine(), baseline)
 	})
+}
+
+// bubbled returns the number of goroutines in bubbles, and so leaves out those
+// of the Go runtime.
+func bubbled() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:goruntime.Stack(stacks, true)]), "synctest bubble")
 }
 
 // P1: a pod whose work hangs holds up no other, nor does one whose status cannot
