@@ -88,8 +88,12 @@ func (w *Workers) start(p *worker, now time.Time, then *followUp) *job {
 		w.syncing++
 	}
 	w.timers.clear(p)
+	if p.job = w.spare; p.job == nil {
+		p.job = new(job)
+	}
+	w.spare = nil
 	ctx, cancel := context.WithCancelCause(w.base)
-	p.job = &job{Work: work, ctx: ctx, cancel: cancel, started: now, since: p.syncedAt}
+	*p.job = job{Work: work, ctx: ctx, cancel: cancel, started: now, since: p.syncedAt}
 	return p.job
 }
 
@@ -167,6 +171,7 @@ func (w *Workers) finish(j *job, r Result, err error) *job {
 		e := w.set.Done(j.Work, outcome(r, err))
 		w.follow(p.uid, e, now, &then)
 		w.schedule(p, e, r, &then, now)
+		w.spare = j
 	} else {
 		w.late(j, now, &then)
 	}

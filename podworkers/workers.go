@@ -27,6 +27,8 @@ type Workers struct {
 	// base is the context of all work: Run's, without its end.
 	base  context.Context
 	ready ready
+	// spare is a job that has returned and can be used again.
+	spare *job
 	// syncing counts the SyncPod calls in flight.
 	syncing int
 	// hungry: a goroutine is on its way to take work. While pods are ready there is
