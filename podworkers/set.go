@@ -16,7 +16,7 @@ import (
 // and on nothing else. It starts no goroutine, reads no clock and must not be
 // used concurrently.
 type Set struct {
-	pods    map[types.UID]state
+	pods    map[types.UID]*state
 	statics statics
 	// revision is that of the last work handed out.
 	revision Revision
@@ -38,21 +38,22 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	}
 	p, known := s.pods[uid]
 	if !known {
-		p = first(u)
+		p = s.add(uid, first(u))
 	}
-	p, e := p.update(u, !known, now)
-	s.put(uid, p)
+	next, e := p.update(u, !known, now)
+	*p = next
 	if p.pending != nil && isStatic(p.pending.Pod) {
 		s.statics.queue(p.fullName, uid)
 	}
 	return e, nil
 }
 
-func (s *Set) put(uid types.UID, p state) {
+func (s *Set) add(uid types.UID, p state) *state {
 	if s.pods == nil {
-		s.pods = map[types.UID]state{}
+		s.pods = map[types.UID]*state{}
 	}
-	s.pods[uid] = p
+	s.pods[uid] = &p
+	return &p
 }
 
 func (u Update) uid() (types.UID, error) {
@@ -78,8 +79,8 @@ func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 	}
 	if p.toSweep() {
 		s.revision++
-		p, w = p.sweep(s.revision)
-		w.UID, s.pods[uid] = uid, p
+		*p, w = p.sweep(s.revision)
+		w.UID = uid
 		return w, true, Effects{}
 	}
 	if !p.started && isStatic(p.pending.Pod) {
@@ -91,9 +92,8 @@ func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 		}
 	}
 	s.revision++
-	p, w = p.begin(s.revision)
+	*p, w = p.begin(s.revision)
 	w.UID = uid
-	s.pods[uid] = p
 	return w, true, Effects{}
 }
 
@@ -111,15 +111,15 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 		return Effects{}
 	}
 	if p.sweeping() {
-		p, e := p.swept(w.RuntimePod, o)
-		s.pods[w.UID] = p
+		next, e := p.swept(w.RuntimePod, o)
+		*p = next
 		return e
 	}
-	p, e := p.done(o)
+	next, e := p.done(o)
+	*p = next
 	if p.toSweep() {
 		e.Work, e.Retry = true, false
 	}
-	s.pods[w.UID] = p
 	if p.phase == Finished && w.Type == SyncTerminatingRuntimePod {
 		delete(s.pods, w.UID) // no source has it that could still ask
 	}
@@ -140,8 +140,7 @@ func (s *Set) Abandon(w Work) Effects {
 		p.stray = w.RuntimePod
 	}
 	p.inFlight = 0
-	p = p.repeat()
-	s.pods[w.UID] = p
+	*p = p.repeat()
 	return Effects{Work: p.ready()}
 }
 
@@ -151,15 +150,14 @@ func (s *Set) Again(uid types.UID) Effects {
 	if !known {
 		return Effects{}
 	}
-	p = p.repeat()
-	s.pods[uid] = p
+	*p = p.repeat()
 	return Effects{Work: p.ready()}
 }
 
 // finish ends a pod that never started.
-func (s *Set) finish(uid types.UID, p state) Effects {
-	p, e := p.finish()
-	s.pods[uid] = p
+func (s *Set) finish(uid types.UID, p *state) Effects {
+	next, e := p.finish()
+	*p = next
 	e.Successors = s.statics.end(p.fullName, uid, s.mayStart)
 	return e
 }
@@ -167,5 +165,8 @@ func (s *Set) finish(uid types.UID, p state) Effects {
 // phase returns the phase of a pod, if the pod is known.
 func (s *Set) phase(uid types.UID) (phase Phase, known bool) {
 	p, known := s.pods[uid]
-	return p.phase, known
+	if !known {
+		return 0, false
+	}
+	return p.phase, true
 }

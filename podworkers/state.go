@@ -170,7 +170,7 @@ func (s state) await(r *StopRequest) state {
 
 // begin is the transition to work on the pending update.
 func (s state) begin(revision Revision) (state, Work) {
-	s.active = merge(s.active, *s.pending)
+	s.active = merge(s.active, s.pending)
 	s.started = s.started || s.active.Pod != nil
 	u := s.pending
 	s.pending = nil
@@ -194,17 +194,18 @@ func (s state) begin(revision Revision) (state, Work) {
 
 // merge returns what is known of a pod after one more update: its last
 // definition, and the last request to stop it.
-func merge(before *Update, u Update) *Update {
-	if before == nil {
-		return &u
+func merge(before, u *Update) *Update {
+	if before == nil || (u.Pod != nil || before.Pod == nil) && (u.Stop != nil || before.Stop == nil) {
+		return u // it says all there is to say
 	}
+	merged := *u
 	if u.Pod == nil {
-		u.Pod = before.Pod
+		merged.Pod = before.Pod
 	}
 	if u.Stop == nil {
-		u.Stop = before.Stop
+		merged.Stop = before.Stop
 	}
-	return &u
+	return &merged
 }
 
 // done is the transition on the end of the work in flight.

@@ -24,8 +24,7 @@ func (s *Set) Stray(now time.Time, pod RuntimePod) Effects {
 	if p.phase != Syncing {
 		p.stray = &pod
 	}
-	p = p.repeat()
-	s.pods[pod.UID] = p
+	*p = p.repeat()
 	return Effects{Work: p.ready()}
 }
 
