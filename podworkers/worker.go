@@ -29,6 +29,7 @@ type worker struct {
 // job is work in flight, in a goroutine of its own.
 type job struct {
 	Work
+	pod    *worker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	// started is when the job was handed out, since the age its status may have.
@@ -93,7 +94,7 @@ func (w *Workers) start(p *worker, now time.Time, then *followUp) *job {
 	}
 	w.spare = nil
 	ctx, cancel := context.WithCancelCause(w.base)
-	*p.job = job{Work: work, ctx: ctx, cancel: cancel, started: now, since: p.syncedAt}
+	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: now, since: p.syncedAt}
 	return p.job
 }
 
@@ -163,7 +164,7 @@ func (w *Workers) finish(j *job, r Result, err error) *job {
 	var then followUp
 	w.mu.Lock()
 	defer w.unlock(&then)
-	if p := w.pods[j.UID]; p != nil && p.job == j {
+	if p := j.pod; p.job == j {
 		w.leave(p, now)
 		if !cancelled {
 			then.failed = p.count(j, err)
