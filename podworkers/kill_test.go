@@ -302,6 +302,23 @@ func TestDrainSaysThatRunEnded(t *testing.T) {
 	})
 }
 
+// Identities of requests that callers made up are not taken for those of others.
+func TestCallersStopIDsAreIgnored(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.UID == "slow" {
+				time.Sleep(time.Second)
+			}
+			return Result{}, nil
+		}
+		answer := b.killing(b.t.Context(), Update{Pod: pod("slow")})
+		b.update(kill(pod("a"), b.lastID, nil))
+		b.unanswered(answer)
+		b.pass(time.Second)
+		b.answered(answer, nil)
+	})
+}
+
 // What the workers were lent is as it was.
 func TestKillPodDoesNotWriteToTheRequest(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {

@@ -117,9 +117,6 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	}
 	next, e := p.done(o)
 	*p = next
-	if p.toSweep() {
-		e.Work, e.Retry = true, false
-	}
 	if p.phase == Finished && w.Type == SyncTerminatingRuntimePod {
 		delete(s.pods, w.UID) // no source has it that could still ask
 	}

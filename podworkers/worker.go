@@ -104,7 +104,6 @@ func (w *Workers) leave(p *worker, now time.Time) {
 		w.syncing--
 	}
 	p.job, p.syncedAt = nil, now
-	w.timers.clear(p)
 }
 
 // interrupt cancels a pod's work in flight, which has a while to return.
