@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podsync/podsync/syncpod/podspec"
@@ -74,6 +75,32 @@ func TestDefaultPullPolicy(t *testing.T) {
 		if got := pod.Spec.Containers[1].ImagePullPolicy; got != v1.PullNever {
 			t.Errorf("a policy was replaced by %s", got)
 		}
+	}
+}
+
+func TestDefaultFields(t *testing.T) {
+	parts := parse(t, []byte(`
+spec:
+  serviceAccount: robot
+  overhead: {cpu: 1u}
+  resources: {limits: {cpu: 2500u}, requests: {cpu: 1500u}}
+  containers:
+  - lifecycle: {postStart: {httpGet: {port: 80}}}
+    resources: {requests: {cpu: 1u}}
+  volumes:
+  - configMap: {name: c}
+  - projected: {sources: [{podCertificate: {keyType: ED25519}}]}
+`))
+	spec := podspec.Default(parts).Spec
+	get := spec.Containers[0].Lifecycle.PostStart.HTTPGet
+	cpu := func(l v1.ResourceList) int64 { return l.Cpu().ScaledValue(resource.Micro) }
+	got := []any{
+		spec.ServiceAccountName, cpu(spec.Overhead), cpu(spec.Resources.Limits), cpu(spec.Resources.Requests), get.Path, get.Scheme,
+		cpu(spec.Containers[0].Resources.Requests), *spec.Volumes[0].ConfigMap.DefaultMode, *spec.Volumes[1].Projected.Sources[0].PodCertificate.MaxExpirationSeconds,
+	}
+	want := []any{"robot", int64(1000), int64(3000), int64(2000), "/", v1.URISchemeHTTP, int64(1000), int32(0o644), int32(86400)}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -46,6 +46,11 @@ func TestValidateAcceptsAGoodPod(t *testing.T) {
 	}
 }
 
+// prefixed are names with a prefix, a space between them.
+func prefixed(prefix string, names ...string) string {
+	return prefix + strings.Join(names, " "+prefix)
+}
+
 func quantity(s string) resource.Quantity { return resource.MustParse(s) }
 
 func TestValidate(t *testing.T) {
@@ -224,13 +229,24 @@ func TestValidate(t *testing.T) {
 		"tcp probe": {web(func(c *ctr) {
 			c.LivenessProbe.ProbeHandler = v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("")}}
 		}), c0 + "livenessProbe.tcpSocket.port"},
-		"grpc probe":      {web(func(c *ctr) { c.LivenessProbe.ProbeHandler = v1.ProbeHandler{GRPC: &v1.GRPCAction{}} }), c0 + "livenessProbe.grpc.port"},
-		"init probe":      {sidecar(func(c *ctr) { c.RestartPolicy = nil }), "spec.initContainers[0].startupProbe"},
-		"init hooks":      {sidecar(func(c *ctr) { c.RestartPolicy, c.StartupProbe, c.Lifecycle = nil, nil, &v1.Lifecycle{} }), "spec.initContainers[0].lifecycle"},
-		"hook without":    {web(func(c *ctr) { c.Lifecycle.PostStart = &v1.LifecycleHandler{} }), c0 + "lifecycle.postStart"},
-		"hook's command":  {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Exec: &v1.ExecAction{}} }), c0 + "lifecycle.preStop.exec.command"},
-		"hook's sleep":    {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 31}} }), c0 + "lifecycle.preStop.sleep.seconds"},
-		"debug with much": {debug(func(c *v1.EphemeralContainerCommon) { c.Lifecycle, c.RestartPolicy = &v1.Lifecycle{}, &never }), "spec.ephemeralContainers[0].lifecycle spec.ephemeralContainers[0].restartPolicy"},
+		"grpc probe":     {web(func(c *ctr) { c.LivenessProbe.ProbeHandler = v1.ProbeHandler{GRPC: &v1.GRPCAction{}} }), c0 + "livenessProbe.grpc.port"},
+		"init probe":     {sidecar(func(c *ctr) { c.RestartPolicy = nil }), "spec.initContainers[0].startupProbe"},
+		"init hooks":     {sidecar(func(c *ctr) { c.RestartPolicy, c.StartupProbe, c.Lifecycle = nil, nil, &v1.Lifecycle{} }), "spec.initContainers[0].lifecycle"},
+		"hook without":   {web(func(c *ctr) { c.Lifecycle.PostStart = &v1.LifecycleHandler{} }), c0 + "lifecycle.postStart"},
+		"hook's command": {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Exec: &v1.ExecAction{}} }), c0 + "lifecycle.preStop.exec.command"},
+		"hook's sleep":   {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 31}} }), c0 + "lifecycle.preStop.sleep.seconds"},
+		"debug with much": {debug(func(c *v1.EphemeralContainerCommon) {
+			probe := good(t).Spec.Containers[0].LivenessProbe
+			c.Lifecycle, c.RestartPolicy = &v1.Lifecycle{}, &never
+			c.LivenessProbe, c.StartupProbe, c.ReadinessProbe = probe, probe.DeepCopy(), probe.DeepCopy()
+			c.Ports = []v1.ContainerPort{{ContainerPort: 1, HostPort: 1, Protocol: "TCP"}}
+			c.Resources.Limits = v1.ResourceList{"cpu": quantity("1")}
+			c.RestartPolicyRules = []v1.ContainerRestartRule{{Action: "Restart", ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: []int32{1}}}}
+		}), prefixed("spec.ephemeralContainers[0].", "ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "restartPolicy", "restartPolicyRules")},
+		"host network port": {web(func(c *ctr) { c.Ports[0].HostPort = 81 }), c0 + "ports[0].hostPort"},
+		"host port":         {func(p *pod) { p.Spec.HostNetwork = false; p.Spec.Containers[0].Ports[0].HostPort = 65536 }, c0 + "ports[0].hostPort"},
+		"mount modes": {mount(v1.VolumeMount{Name: "host", MountPath: "/a", ReadOnly: true, MountPropagation: new(v1.MountPropagationMode("X")), RecursiveReadOnly: new(v1.RecursiveReadOnlyMode("X"))}),
+			c0 + "volumeMounts[0].mountPropagation " + c0 + "volumeMounts[0].recursiveReadOnly"},
 		"debug's subPath": {debug(func(c *v1.EphemeralContainerCommon) {
 			c.VolumeMounts = []v1.VolumeMount{{Name: "host", MountPath: "/a", SubPath: "a"}}
 		}), "spec.ephemeralContainers[0].volumeMounts[0].subPath"},
