@@ -175,6 +175,8 @@ func TestValidate(t *testing.T) {
 		"secretKey":    {envFrom(v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{Key: ".."}}), c0 + "env[0].valueFrom.secretKeyRef.name " + c0 + "env[0].valueFrom.secretKeyRef.key"},
 		"fileKey": {envFrom(v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{VolumeName: "none", Key: "A", Path: "../a"}}),
 			c0 + "env[0].valueFrom.fileKeyRef.volumeName " + c0 + "env[0].valueFrom.fileKeyRef.path"},
+		"no fileKey":       {envFrom(v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{VolumeName: "scratch"}}), c0 + "env[0].valueFrom.fileKeyRef.key " + c0 + "env[0].valueFrom.fileKeyRef.path"},
+		"annotation's key": {envFrom(v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['a b']"}}), c0 + "env[0].valueFrom.fieldRef.fieldPath"},
 		"envFrom": {web(func(c *ctr) {
 			c.EnvFrom = []v1.EnvFromSource{{Prefix: "a="}, {ConfigMapRef: &v1.ConfigMapEnvSource{}}, {SecretRef: &v1.SecretEnvSource{}}}
 		}), c0 + "envFrom[0].prefix " + c0 + "envFrom[0] " + c0 + "envFrom[1].configMapRef.name " + c0 + "envFrom[2].secretRef.name"},
@@ -226,6 +228,21 @@ func TestValidate(t *testing.T) {
 		"probe's host": {web(func(c *ctr) {
 			c.LivenessProbe.HTTPGet = &v1.HTTPGetAction{HTTPHeaders: []v1.HTTPHeader{{Name: "a b", Value: "s3cret"}}}
 		}), c0 + "livenessProbe.httpGet.path " + c0 + "livenessProbe.httpGet.port " + c0 + "livenessProbe.httpGet.scheme " + c0 + "livenessProbe.httpGet.httpHeaders[0].name"},
+		"all counts": {web(func(c *ctr) {
+			p := c.LivenessProbe
+			p.TimeoutSeconds, p.SuccessThreshold, p.FailureThreshold, p.TerminationGracePeriodSeconds = 0, 0, 0, &negative
+		}), prefixed(c0+"livenessProbe.", "timeoutSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds")},
+		"hook's URL": {web(func(c *ctr) { c.Lifecycle.PreStop.HTTPGet.Path = "" }), c0 + "lifecycle.preStop.httpGet.path"},
+		"hook's port": {web(func(c *ctr) {
+			c.Lifecycle.PreStop = &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}
+		}), c0 + "lifecycle.preStop.tcpSocket.port"},
+		"requests": {web(func(c *ctr) { c.Resources.Requests["cpu"] = quantity("-1") }), c0 + "resources.requests[cpu]"},
+		"pod requests": {spec(func(s *v1.PodSpec) {
+			s.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": quantity("-1")}}
+		}), "spec.resources.requests[cpu]"},
+		"container profiles": {web(func(c *ctr) {
+			c.SecurityContext = &v1.SecurityContext{SeccompProfile: &v1.SeccompProfile{Type: "X"}, AppArmorProfile: &v1.AppArmorProfile{Type: "X"}}
+		}), c0 + "securityContext.seccompProfile.type " + c0 + "securityContext.appArmorProfile.type"},
 		"tcp probe": {web(func(c *ctr) {
 			c.LivenessProbe.ProbeHandler = v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("")}}
 		}), c0 + "livenessProbe.tcpSocket.port"},
