@@ -285,6 +285,15 @@ func TestValidate(t *testing.T) {
 			{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{{Path: "a"}}}},
 		}}}), x + "projected.defaultMode " + x + "projected.sources[0] " + x + "projected.sources[1].secret.name " + x + "projected.sources[2].configMap.name " + x + "projected.sources[3].serviceAccountToken.path " +
 			x + "projected.sources[3].serviceAccountToken.expirationSeconds " + x + "projected.sources[4].downwardAPI.items[0]"},
+		"override's form": {spec(func(s *v1.PodSpec) { s.HostNetwork, s.HostnameOverride = false, new("A b") }), "spec.hostnameOverride"},
+		"no hostPath":     {volume(v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{}}), x + "hostPath.path"},
+		"files of fields": {volume(v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
+			{Path: "a", Mode: &big, ResourceFieldRef: &v1.ResourceFieldSelector{ContainerName: "web", Resource: "cpu"}},
+		}}}), x + "downwardAPI.items[0].mode " + x + "downwardAPI.items[0].resourceFieldRef.resource"},
+		"projected files": {volume(v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+			{Secret: &v1.SecretProjection{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Items: []v1.KeyToPath{{Key: "k", Path: "../a"}}}},
+			{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: v1.LocalObjectReference{Name: "c"}, Items: []v1.KeyToPath{{Key: "k", Path: "/a"}}}},
+		}}}), x + "projected.sources[0].secret.items[0].path " + x + "projected.sources[1].configMap.items[0].path"},
 		"image volume": {volume(v1.VolumeSource{Image: &v1.ImageVolumeSource{}}), x + "image.reference " + x + "image.pullPolicy"},
 		"claim":        {volume(v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}), x + "persistentVolumeClaim.claimName"},
 	} {
