@@ -92,7 +92,11 @@ func (k *subject) report(s *v1.ContainerStatus) {
 	} else {
 		k.reportAbsent(s)
 	}
-	k.addStartError(s)
+	if k.Ended {
+		k.end(s)
+	} else {
+		k.addStartError(s)
+	}
 	k.addProbes(s)
 }
 
@@ -238,6 +242,21 @@ func (k *subject) toStart() bool {
 	}
 	again, _ := actions.RestartsAfter(k.Pod, k.spec, k.current.ExitCode)
 	return again
+}
+
+// end gives a container that waits in a pod that has ended the end it had last.
+// One that may have run and of which no end is known is lost. Init containers
+// that had not had their turn, and ephemeral ones that were never made, wait on.
+func (k *subject) end(s *v1.ContainerStatus) {
+	last := s.LastTerminationState.Terminated
+	due := k.kind == actions.RegularContainer || k.kind == actions.InitContainer && k.initialized
+	switch {
+	case s.State.Waiting == nil:
+	case last != nil:
+		s.State, s.LastTerminationState = v1.ContainerState{Terminated: last}, v1.ContainerState{}
+	case due:
+		s.State = v1.ContainerState{Terminated: lost(lostWhileTerminating)}
+	}
 }
 
 // reported reports whether the last status was that of this very instance.
