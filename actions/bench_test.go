@@ -14,20 +14,14 @@ import (
 
 const recorded = "../internal/conformance/testdata/actions.jsonl.gz"
 
-// BenchmarkCompute/vectors decides on recorded pods in random states, an op a
-// decision; BenchmarkCompute/settled on a pod with nothing to do.
+// An op is one decision. BenchmarkCompute/vectors decides on recorded pods in
+// random states, on each several times before the next, which shows the cost of
+// deciding; BenchmarkCompute/cold on each once, so that every pod has to come from
+// memory first, which costs as much again. BenchmarkCompute/settled decides on a
+// pod with nothing to do.
 func BenchmarkCompute(b *testing.B) {
-	b.Run("vectors", func(b *testing.B) {
-		inputs := recordedInputs(b)
-		b.ReportAllocs()
-		i := 0
-		for b.Loop() {
-			actions.Compute(inputs[i])
-			if i++; i == len(inputs) {
-				i = 0
-			}
-		}
-	})
+	b.Run("vectors", func(b *testing.B) { benchmarkRecorded(b, 16) })
+	b.Run("cold", func(b *testing.B) { benchmarkRecorded(b, 1) })
 	b.Run("settled", func(b *testing.B) {
 		in := settled()
 		if plan := actions.Compute(in); !plan.Quiet() {
@@ -38,6 +32,18 @@ func BenchmarkCompute(b *testing.B) {
 			actions.Compute(in)
 		}
 	})
+}
+
+func benchmarkRecorded(b *testing.B, times int) {
+	inputs := recordedInputs(b)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		actions.Compute(inputs[i/times])
+		if i++; i == times*len(inputs) {
+			i = 0
+		}
+	}
 }
 
 func recordedInputs(tb testing.TB) []actions.Input {

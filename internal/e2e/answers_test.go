@@ -212,8 +212,13 @@ func (c *caller) execs() {
 	exec("exec of no such command", 5, "/no/such/command")
 	exec("exec of a shell without a command", 5, "sh", "-c", "/no/such/command")
 	exec("exec cannot kill process 1", 5, "kill", "-9", "1")
-	time.AfterFunc(500*time.Millisecond, func() { _ = c.stop(id, 0) })
+	stopped := make(chan struct{})
+	time.AfterFunc(500*time.Millisecond, func() {
+		defer close(stopped)
+		_ = c.stop(id, 0)
+	})
 	exec("exec in one that is killed", 30, "sleep", "1000")
+	<-stopped // until then the runtime may not have noticed the exit
 	exec("exec in an exited one", 5, "true")
 }
 

@@ -59,7 +59,7 @@ func (s service) reserveContainer(c *container, sandboxID string) (claim, error)
 		return claim{}, status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", sandboxID)
 	}
 	if !c.sandbox.ready() {
-		return claim{}, status.Errorf(s.cfg.Like.notRunning(), "sandbox container %q is not running", sandboxID)
+		return claim{}, status.Errorf(s.cfg.Like.sandboxStopped(), "sandbox container %q is not running", sandboxID)
 	}
 	c.id = s.newID()
 	return s.reserve("container", c.name, c.id)

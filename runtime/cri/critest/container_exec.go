@@ -40,7 +40,7 @@ func (s service) newExec(c *container, cmd []string, out, errs *output) (*sh.Pro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || !c.running {
-		return nil, status.Errorf(s.cfg.Like.notRunning(), "failed to exec in container: container is in %s state", c.state)
+		return nil, status.Errorf(codes.Unknown, "failed to exec in container: container is in %s state", c.state)
 	}
 	if len(cmd) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "failed to exec in container: no command")

@@ -8,7 +8,6 @@ import "google.golang.org/grpc/codes"
 //	a name that is taken                  FailedPrecondition  Unknown       the ID that has it
 //	GetContainerEvents                    yes                 no            yes
 //	stop of a container that is not there success             NotFound      success
-//	exec in a container that has exited   Unknown             NotFound      Unknown
 //	create in a stopped sandbox           Unknown             NotFound      Unknown
 //	containers in PodSandboxStatus        no                  no            yes
 //
@@ -39,8 +38,8 @@ func (m Model) nameTaken() codes.Code {
 	return codes.Unknown
 }
 
-// notRunning is the code of a call that needs something to run which does not.
-func (m Model) notRunning() codes.Code {
+// sandboxStopped is the code of a creation in a sandbox that does not run.
+func (m Model) sandboxStopped() codes.Code {
 	if m == Containerd16 {
 		return codes.NotFound
 	}
