@@ -45,8 +45,7 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 			continue
 		}
 		if !want {
-			p, k.Effects = p.orphan()
-			s.pods[uid] = p
+			*p, k.Effects = p.orphan()
 		}
 		k.Phase = p.phase
 		pod := p.definition()
@@ -59,7 +58,7 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 // forgettable reports whether nothing is lost with the pod's history.
 func (s state) forgettable(orphan bool) bool {
 	if s.phase == Finished {
-		return orphan || s.again
+		return s.quiet() && (orphan || s.again)
 	}
 	return orphan && !s.started && !s.inRuntime
 }
@@ -80,7 +79,7 @@ func (s state) orphan() (state, Effects) {
 	return s, Effects{Work: s.inFlight == 0 && s.pending != nil, Interrupt: s.inFlight != 0 && before == Syncing}
 }
 
-func (s *Set) forget(uid types.UID, p state) Effects {
+func (s *Set) forget(uid types.UID, p *state) Effects {
 	delete(s.pods, uid)
 	return Effects{Stopped: p.waiting, Successors: s.statics.end(p.fullName, uid, s.mayStart)}
 }

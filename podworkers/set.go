@@ -16,7 +16,7 @@ import (
 // and on nothing else. It starts no goroutine, reads no clock and must not be
 // used concurrently.
 type Set struct {
-	pods    map[types.UID]state
+	pods    map[types.UID]*state
 	statics statics
 	// revision is that of the last work handed out.
 	revision Revision
@@ -38,24 +38,33 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	}
 	p, known := s.pods[uid]
 	if !known {
-		p = first(u)
+		p = s.add(uid, first(u))
 	}
-	p, e := p.update(u, !known, now)
-	s.put(uid, p)
-	switch {
-	case p.inRuntime:
-		s.statics.block(p.fullName, uid)
-	case p.pending != nil && isStatic(p.pending.Pod):
-		s.statics.queue(p.fullName, uid)
-	}
+	next, e := p.update(u, !known, now)
+	*p = next
+	s.takeTurns(uid, p)
 	return e, nil
 }
 
-func (s *Set) put(uid types.UID, p state) {
-	if s.pods == nil {
-		s.pods = map[types.UID]state{}
+// takeTurns has a static pod wait for its turn, or keeps its full name from others
+// while what the runtime has of it is stopped.
+func (s *Set) takeTurns(uid types.UID, p *state) {
+	switch {
+	case p.inRuntime:
+		if p.phase == Terminating {
+			s.statics.block(p.fullName, uid)
+		}
+	case p.pending != nil && isStatic(p.pending.Pod):
+		s.statics.queue(p.fullName, uid)
 	}
-	s.pods[uid] = p
+}
+
+func (s *Set) add(uid types.UID, p state) *state {
+	if s.pods == nil {
+		s.pods = map[types.UID]*state{}
+	}
+	s.pods[uid] = &p
+	return &p
 }
 
 func (u Update) uid() (types.UID, error) {
@@ -76,8 +85,14 @@ func (u Update) uid() (types.UID, error) {
 // pod that may never start any more is finished instead, which the effects tell.
 func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 	p, known := s.pods[uid]
-	if !known || p.pending == nil || p.inFlight != 0 {
+	if !known || !p.ready() {
 		return Work{}, false, Effects{}
+	}
+	if p.toSweep() {
+		s.revision++
+		*p, w = p.sweep(s.revision)
+		w.UID = uid
+		return w, true, Effects{}
 	}
 	if !p.started && !p.inRuntime && isStatic(p.pending.Pod) {
 		if p.phase != Syncing {
@@ -88,9 +103,8 @@ func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
 		}
 	}
 	s.revision++
-	p, w = p.begin(s.revision)
+	*p, w = p.begin(s.revision)
 	w.UID = uid
-	s.pods[uid] = p
 	return w, true, Effects{}
 }
 
@@ -107,9 +121,14 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
 		return Effects{}
 	}
+	if p.sweeping() {
+		next, e := p.swept(w.RuntimePod, o)
+		*p = next
+		return e
+	}
 	news := p.pending
-	p, e := p.done(o)
-	s.pods[w.UID] = p
+	next, e := p.done(o)
+	*p = next
 	if p.phase != Finished {
 		return e
 	}
@@ -129,11 +148,8 @@ func (s *Set) renew(uid types.UID, news *Update) bool {
 	}
 	u := *news
 	u.Stop = nil // answered with what was stopped
-	p, e := first(u).update(u, true, time.Time{})
-	s.put(uid, p)
-	if isStatic(news.Pod) {
-		s.statics.queue(p.fullName, uid)
-	}
+	next, e := first(u).update(u, true, time.Time{})
+	s.takeTurns(uid, s.add(uid, next))
 	return e.Work
 }
 
@@ -144,27 +160,37 @@ func (s *Set) Abandon(w Work) Effects {
 	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
 		return Effects{}
 	}
+	if p.sweeping() && p.stray == nil {
+		p.stray = w.RuntimePod
+	}
 	p.inFlight = 0
-	p = p.repeat()
-	s.pods[w.UID] = p
-	return Effects{Work: p.pending != nil}
+	*p = p.repeat()
+	return Effects{Work: p.ready()}
 }
 
 // Again makes a pod do its last work once more, unless it has news to work on.
 func (s *Set) Again(uid types.UID) Effects {
 	p, known := s.pods[uid]
-	if !known || p.phase == Finished {
+	if !known {
 		return Effects{}
 	}
-	p = p.repeat()
-	s.pods[uid] = p
-	return Effects{Work: p.pending != nil && p.inFlight == 0}
+	*p = p.repeat()
+	return Effects{Work: p.ready()}
 }
 
 // finish ends a pod that never started.
-func (s *Set) finish(uid types.UID, p state) Effects {
-	p, e := p.finish()
-	s.pods[uid] = p
+func (s *Set) finish(uid types.UID, p *state) Effects {
+	next, e := p.finish()
+	*p = next
 	e.Successors = s.statics.end(p.fullName, uid, s.mayStart)
 	return e
+}
+
+// phase returns the phase of a pod, if the pod is known.
+func (s *Set) phase(uid types.UID) (phase Phase, known bool) {
+	p, known := s.pods[uid]
+	if !known {
+		return 0, false
+	}
+	return p.phase, true
 }

@@ -27,6 +27,9 @@ type state struct {
 	evicted bool
 	// again: a pod with the same UID is to follow this one.
 	again bool
+	// stray is set if something of the pod may have been started after the work
+	// that stopped it, or is stopping it, had looked.
+	stray *RuntimePod
 
 	// grace is the time the pod has to stop, in seconds; zero if it was never set.
 	grace int64
@@ -182,7 +185,7 @@ func (s state) await(r *StopRequest) state {
 
 // begin is the transition to work on the pending update.
 func (s state) begin(revision Revision) (state, Work) {
-	s.active = merge(s.active, *s.pending)
+	s.active = merge(s.active, s.pending)
 	s.started = s.started || s.active.Pod != nil
 	u := s.pending
 	s.pending = nil
@@ -190,7 +193,7 @@ func (s state) begin(revision Revision) (state, Work) {
 	w := Work{Revision: revision, UpdateType: u.Type, Pod: s.active.Pod}
 	switch s.phase {
 	case Terminating:
-		s.stopping = true
+		s.stopping, s.stray = true, nil
 		w.Type = SyncTerminatingPod
 		if s.active.Pod == nil {
 			w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
@@ -207,17 +210,18 @@ func (s state) begin(revision Revision) (state, Work) {
 
 // merge returns what is known of a pod after one more update: its last
 // definition, and the last request to stop it.
-func merge(before *Update, u Update) *Update {
-	if before == nil {
-		return &u
+func merge(before, u *Update) *Update {
+	if before == nil || (u.Pod != nil || before.Pod == nil) && (u.Stop != nil || before.Stop == nil) {
+		return u // it says all there is to say
 	}
+	merged := *u
 	if u.Pod == nil {
-		u.Pod = before.Pod
+		merged.Pod = before.Pod
 	}
 	if u.Stop == nil {
-		u.Stop = before.Stop
+		merged.Stop = before.Stop
 	}
-	return &u
+	return &merged
 }
 
 // done is the transition on the end of the work in flight.
@@ -225,6 +229,8 @@ func (s state) done(o Outcome) (state, Effects) {
 	work := s.inFlightType
 	s.inFlight = 0
 	switch {
+	case s.stray != nil && s.phase == Terminating && o != Failed:
+		return s.repeat(), Effects{Work: true}
 	case o == Failed:
 		return s, Effects{Work: s.pending != nil, Retry: s.pending == nil}
 	case work == SyncTerminatedPod, work == SyncTerminatingRuntimePod:
@@ -252,14 +258,15 @@ func (s state) terminated() (state, Effects) {
 // done: there is nothing left to stop.
 func (s state) finish() (state, Effects) {
 	s.phase, s.pending = Finished, nil
-	e := Effects{Stopped: s.waiting}
+	e := Effects{Stopped: s.waiting, Work: s.toSweep()}
 	s.waiting = nil
 	return s, e
 }
 
-// repeat makes the last update pending again, unless there is news.
+// repeat makes the last update pending again, unless there is news or nothing is
+// left to do.
 func (s state) repeat() state {
-	if s.pending == nil && s.active != nil {
+	if s.pending == nil && s.active != nil && s.phase != Finished {
 		u := *s.active
 		u.Type = Sync
 		s.pending = &u
