@@ -150,7 +150,7 @@ func (z *fuzzed) start(t *testing.T) {
 	i := z.pick(len(z.ready))
 	uid := z.ready[i]
 	z.ready = append(z.ready[:i:i], z.ready[i+1:]...)
-	w, ok, e := z.set.Next(uid)
+	w, ok, e := z.set.Next(z.now, uid)
 	if ok {
 		z.begin(t, w)
 	}
@@ -167,7 +167,7 @@ func (z *fuzzed) begin(t *testing.T, w Work) {
 		l = &life{}
 		z.lives[w.UID] = l
 	}
-	if phase, _ := z.set.phase(w.UID); phase >= Terminated && w.Type == SyncTerminatingRuntimePod {
+	if z.set.pods[w.UID].phase >= Terminated && w.Type == SyncTerminatingRuntimePod {
 		return // a sweep, beside the pod's phase
 	}
 	if w.Type < l.stage && !(w.Type == SyncTerminatingPod && l.stage == SyncTerminatingRuntimePod) {
@@ -190,8 +190,8 @@ func (z *fuzzed) begin(t *testing.T, w Work) {
 func (z *fuzzed) checkTurn(t *testing.T, w Work) {
 	for _, other := range uids {
 		l := z.lives[other]
-		phase, known := z.set.phase(other)
-		if other != w.UID && other != "d" && l != nil && l.stage <= SyncTerminatingPod && known && phase < Terminated {
+		p, known := z.set.pods[other]
+		if other != w.UID && other != "d" && l != nil && l.stage <= SyncTerminatingPod && known && p.phase < Terminated {
 			t.Fatalf("static pod %s runs while %s does", w.UID, other)
 		}
 	}
@@ -324,7 +324,7 @@ func (z *fuzzed) rest(t *testing.T) {
 			break
 		}
 	}
-	if left := fmt.Sprint(z.set.pods, z.set.statics); left != fmt.Sprint(map[types.UID]state{}, statics{}) {
+	if left := fmt.Sprint(z.set.pods, z.set.statics); left != fmt.Sprint(map[types.UID]*state{}, statics{}) {
 		t.Fatalf("left at the end: %s", left)
 	}
 	for id, times := range z.asked {

@@ -38,33 +38,32 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	}
 	p, known := s.pods[uid]
 	if !known {
-		p = s.add(uid, first(u))
+		p = s.add(first(uid, u))
 	}
-	next, e := p.update(u, !known, now)
-	*p = next
-	s.takeTurns(uid, p)
+	e := p.update(u, !known, now)
+	s.takeTurns(p)
 	return e, nil
+}
+
+func (s *Set) add(p *state) *state {
+	if s.pods == nil {
+		s.pods = map[types.UID]*state{}
+	}
+	s.pods[p.uid] = p
+	return p
 }
 
 // takeTurns has a static pod wait for its turn, or keeps its full name from others
 // while what the runtime has of it is stopped.
-func (s *Set) takeTurns(uid types.UID, p *state) {
+func (s *Set) takeTurns(p *state) {
 	switch {
 	case p.inRuntime:
 		if p.phase == Terminating {
-			s.statics.block(p.fullName, uid)
+			s.statics.block(p.fullName, p.uid)
 		}
 	case p.pending != nil && isStatic(p.pending.Pod):
-		s.statics.queue(p.fullName, uid)
+		s.statics.queue(p.fullName, p.uid)
 	}
-}
-
-func (s *Set) add(uid types.UID, p state) *state {
-	if s.pods == nil {
-		s.pods = map[types.UID]*state{}
-	}
-	s.pods[uid] = &p
-	return &p
 }
 
 func (u Update) uid() (types.UID, error) {
@@ -83,29 +82,29 @@ func (u Update) uid() (types.UID, error) {
 
 // Next returns the work that a pod has, if it has any and none is in flight. A
 // pod that may never start any more is finished instead, which the effects tell.
-func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
+func (s *Set) Next(now time.Time, uid types.UID) (w Work, ok bool, e Effects) {
 	p, known := s.pods[uid]
-	if !known || !p.ready() {
+	if !known {
 		return Work{}, false, Effects{}
 	}
-	if p.toSweep() {
+	return s.next(now, p)
+}
+
+func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
+	switch {
+	case !p.ready():
+		return Work{}, false, Effects{}
+	case p.toSweep():
 		s.revision++
-		*p, w = p.sweep(s.revision)
-		w.UID = uid
-		return w, true, Effects{}
-	}
-	if !p.started && !p.inRuntime && isStatic(p.pending.Pod) {
-		if p.phase != Syncing {
-			return Work{}, false, s.finish(uid, p)
-		}
-		if !s.statics.start(p.fullName, uid, s.mayStart) {
-			return Work{}, false, Effects{}
-		}
+		return p.sweep(s.revision), true, Effects{}
+	case p.started || p.inRuntime || !isStatic(p.pending.Pod):
+	case p.phase != Syncing:
+		return Work{}, false, s.finish(p)
+	case !s.statics.start(p.fullName, p.uid, s.mayStart):
+		return Work{}, false, Effects{}
 	}
 	s.revision++
-	*p, w = p.begin(s.revision)
-	w.UID = uid
-	return w, true, Effects{}
+	return p.begin(s.revision, now), true, Effects{}
 }
 
 // mayStart reports whether a pod waiting for its turn is still to start.
@@ -114,30 +113,49 @@ func (s *Set) mayStart(uid types.UID) bool {
 	return known && p.phase == Syncing && !p.started
 }
 
+// finish ends a pod that never started.
+func (s *Set) finish(p *state) Effects {
+	e := p.finish()
+	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
+	return e
+}
+
 // Done takes the outcome of work. Work that is no longer in flight, because it
 // was abandoned or its pod forgotten, has no effect.
 func (s *Set) Done(w Work, o Outcome) Effects {
-	p, known := s.pods[w.UID]
-	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
+	p, inFlight := s.working(w)
+	if !inFlight {
 		return Effects{}
 	}
+	return s.done(p, w, o)
+}
+
+// working returns the pod of work, and whether the work is still in flight.
+func (s *Set) working(w Work) (p *state, inFlight bool) {
+	p, known := s.pods[w.UID]
+	return p, known && p.inFlight != 0 && p.inFlight == w.Revision
+}
+
+func (s *Set) done(p *state, w Work, o Outcome) Effects {
 	if p.sweeping() {
-		next, e := p.swept(w.RuntimePod, o)
-		*p = next
-		return e
+		return p.swept(w.RuntimePod, o)
 	}
 	news := p.pending
-	next, e := p.done(o)
-	*p = next
+	e := p.done(o)
 	if p.phase != Finished {
 		return e
 	}
-	e.Successors = s.statics.end(p.fullName, w.UID, s.mayStart)
+	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
 	if w.Type == SyncTerminatingRuntimePod {
-		delete(s.pods, w.UID) // no source has it that could still ask
-		e.Work = s.renew(w.UID, news)
+		s.remove(p) // no source has it that could still ask
+		e.Work = s.renew(p.uid, news)
 	}
 	return e
+}
+
+func (s *Set) remove(p *state) {
+	p.forgotten = true
+	delete(s.pods, p.uid)
 }
 
 // renew begins a pod anew with the news that came while what the runtime had of
@@ -148,23 +166,24 @@ func (s *Set) renew(uid types.UID, news *Update) bool {
 	}
 	u := *news
 	u.Stop = nil // answered with what was stopped
-	next, e := first(u).update(u, true, time.Time{})
-	s.takeTurns(uid, s.add(uid, next))
+	p := s.add(first(uid, u))
+	e := p.update(u, true, time.Time{})
+	s.takeTurns(p)
 	return e.Work
 }
 
 // Abandon gives up on work that was interrupted and does not return, so that
 // the pod can go on. Its outcome, when it comes, is dropped.
 func (s *Set) Abandon(w Work) Effects {
-	p, known := s.pods[w.UID]
-	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
+	p, inFlight := s.working(w)
+	if !inFlight {
 		return Effects{}
 	}
 	if p.sweeping() && p.stray == nil {
 		p.stray = w.RuntimePod
 	}
 	p.inFlight = 0
-	*p = p.repeat()
+	p.repeat()
 	return Effects{Work: p.ready()}
 }
 
@@ -174,23 +193,6 @@ func (s *Set) Again(uid types.UID) Effects {
 	if !known {
 		return Effects{}
 	}
-	*p = p.repeat()
+	p.repeat()
 	return Effects{Work: p.ready()}
-}
-
-// finish ends a pod that never started.
-func (s *Set) finish(uid types.UID, p *state) Effects {
-	next, e := p.finish()
-	*p = next
-	e.Successors = s.statics.end(p.fullName, uid, s.mayStart)
-	return e
-}
-
-// phase returns the phase of a pod, if the pod is known.
-func (s *Set) phase(uid types.UID) (phase Phase, known bool) {
-	p, known := s.pods[uid]
-	if !known {
-		return 0, false
-	}
-	return p.phase, true
 }

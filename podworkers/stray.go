@@ -22,41 +22,41 @@ func (s *Set) Stray(now time.Time, pod RuntimePod) Effects {
 	}
 	if p.phase != Syncing {
 		p.stray, p.inRuntime = &pod, true
-		s.takeTurns(pod.UID, p)
+		s.takeTurns(p)
 	}
-	*p = p.repeat()
+	p.repeat()
 	return Effects{Work: p.ready()}
 }
 
 // sweep is the transition to stopping what runs of a pod that has stopped.
-func (s state) sweep(revision Revision) (state, Work) {
-	w := Work{Type: SyncTerminatingRuntimePod, Revision: revision, RuntimePod: s.stray}
+func (s *state) sweep(revision Revision) Work {
+	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, Revision: revision, RuntimePod: s.stray}
 	s.stray = nil
 	s.inFlight, s.inFlightType = revision, w.Type
-	return s, w
+	return w
 }
 
 // swept is the transition on the end of a sweep.
-func (s state) swept(pod *RuntimePod, o Outcome) (state, Effects) {
+func (s *state) swept(pod *RuntimePod, o Outcome) Effects {
 	s.inFlight = 0
 	if o == Failed && s.stray == nil {
 		s.stray = pod
-		return s, Effects{Retry: true}
+		return Effects{Retry: true}
 	}
-	s = s.repeat()
-	return s, Effects{Work: s.ready()}
+	s.repeat()
+	return Effects{Work: s.ready()}
 }
 
 // sweeping reports whether a sweep is in flight.
-func (s state) sweeping() bool {
+func (s *state) sweeping() bool {
 	return s.inFlight != 0 && s.inFlightType == SyncTerminatingRuntimePod && s.phase >= Terminated
 }
 
 // toSweep reports whether a sweep is to be made.
-func (s state) toSweep() bool { return s.stray != nil && s.phase >= Terminated }
+func (s *state) toSweep() bool { return s.stray != nil && s.phase >= Terminated }
 
 // quiet reports whether no container of the pod runs or will run.
-func (s state) quiet() bool { return s.phase >= Terminated && s.stray == nil && !s.sweeping() }
+func (s *state) quiet() bool { return s.phase >= Terminated && s.stray == nil && !s.sweeping() }
 
 // ready reports whether the pod has work that could begin.
-func (s state) ready() bool { return s.inFlight == 0 && (s.pending != nil || s.toSweep()) }
+func (s *state) ready() bool { return s.inFlight == 0 && (s.pending != nil || s.toSweep()) }

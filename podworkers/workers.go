@@ -120,18 +120,17 @@ func (w *Workers) detach() {
 
 // fire does what is due by now.
 func (w *Workers) fire(timer *time.Timer) {
-	now := time.Now()
-	var then followUp
+	then := followUp{now: time.Now()}
 	w.mu.Lock()
-	for p := w.timers.next(now); p != nil; p = w.timers.next(now) {
+	defer w.unlock(&then)
+	for p := w.timers.next(then.now); p != nil; p = w.timers.next(then.now) {
 		if p.job != nil {
-			w.abandon(p, now, &then)
+			w.abandon(p, &then)
 		} else {
-			w.follow(p.uid, w.set.Again(p.uid), now, &then)
+			w.follow(p.uid, w.set.Again(p.uid), &then)
 		}
 	}
-	w.timers.arm(timer, now)
-	w.unlock(&then)
+	w.timers.arm(timer, then.now)
 }
 
 // UpdatePod takes news of a pod, and has it worked on as soon as the pod's work
@@ -150,14 +149,9 @@ func (w *Workers) UpdatePod(u Update) error {
 // take gives an update to the Set. If answer is not nil, it gets one answer when
 // the pod has stopped, under the ID that is returned.
 func (w *Workers) take(u Update, answer chan<- error) (StopID, error) {
-	now := time.Now()
-	var then followUp
+	then := followUp{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	return w.update(u, answer, now, &then)
-}
-
-func (w *Workers) update(u Update, answer chan<- error, now time.Time, then *followUp) (StopID, error) {
 	uid, err := w.acceptable(u)
 	if err != nil {
 		return 0, err
@@ -167,11 +161,11 @@ func (w *Workers) update(u Update, answer chan<- error, now time.Time, then *fol
 		u.Stop = w.request(u.Stop, answer)
 		id = u.Stop.ID
 	}
-	e, err := w.set.Update(now, u)
+	e, err := w.set.Update(then.now, u)
 	if err != nil {
 		return 0, err
 	}
-	w.follow(uid, e, now, then)
+	w.follow(uid, e, &then)
 	return id, nil
 }
 
@@ -191,13 +185,17 @@ func (w *Workers) acceptable(u Update) (types.UID, error) {
 }
 
 // follow does what a change of the Set asks for.
-func (w *Workers) follow(uid types.UID, e Effects, now time.Time, then *followUp) {
+func (w *Workers) follow(uid types.UID, e Effects, then *followUp) {
+	w.followUp(w.pods[uid], uid, e, then)
+}
+
+func (w *Workers) followUp(p *worker, uid types.UID, e Effects, then *followUp) {
 	for _, id := range e.Stopped {
 		w.answer(id, nil)
 	}
-	p := w.track(uid, now, then)
+	p = w.track(p, uid, then)
 	if p != nil && e.Interrupt {
-		w.interrupt(p, now)
+		w.interrupt(p, then.now)
 	}
 	if p != nil && e.Work {
 		w.ready.add(p)
@@ -209,38 +207,42 @@ func (w *Workers) follow(uid types.UID, e Effects, now time.Time, then *followUp
 	}
 }
 
-// track brings a pod's worker in line with the Set. It returns nil if the Set
-// does not know the pod.
-func (w *Workers) track(uid types.UID, now time.Time, then *followUp) *worker {
-	phase, known := w.set.phase(uid)
-	p := w.pods[uid]
-	if !known {
-		w.forget(p, then)
-		return nil
+// track brings a pod's worker in line with the Set, and makes one for a pod that
+// is new. It returns nil if the Set does not know the pod.
+func (w *Workers) track(p *worker, uid types.UID, then *followUp) *worker {
+	if p == nil || p.state.forgotten {
+		if p = w.renew(p, uid, then); p == nil {
+			return nil
+		}
 	}
-	if p != nil && phase < p.phase {
-		w.forget(p, then) // a pod with its UID has begun its life
-		p = nil
-	}
-	if p == nil {
-		p = &worker{uid: uid}
-		w.pods[uid] = p
-		then.seen = append(then.seen, seen{uid, now})
-	}
-	if phase != p.phase {
+	if phase := p.state.phase; phase != p.phase {
 		then.moved = append(then.moved, moved{uid, p.phase, phase})
 		p.phase = phase
 	}
-	if phase == Finished {
+	if p.phase == Finished {
 		w.drain.finished(uid)
 	}
 	return p
 }
 
-func (w *Workers) forget(p *worker, then *followUp) {
-	if p == nil {
-		return
+// renew forgets a pod's worker and makes another one if the Set knows a pod of the
+// UID.
+func (w *Workers) renew(old *worker, uid types.UID, then *followUp) *worker {
+	p := &worker{uid: uid, state: w.set.pods[uid]}
+	if old != nil {
+		p.syncedAt = old.syncedAt
+		w.forget(old, then)
 	}
+	if p.state == nil {
+		return nil
+	}
+	w.pods[uid] = p
+	then.seen = append(then.seen, uid)
+	return p
+}
+
+// forget takes away what is held of a pod that the Set has forgotten.
+func (w *Workers) forget(p *worker, then *followUp) {
 	if p.phase != Finished {
 		then.moved = append(then.moved, moved{p.uid, p.phase, Finished})
 	}

@@ -10,17 +10,16 @@ import (
 // [Set.Known]. Pods that no source wants are stopped. The effects of what it
 // returns have been seen to and are left out.
 func (w *Workers) Known(desired []types.UID) (known, forgotten []Known) {
-	now := time.Now()
-	var then followUp
+	then := followUp{now: time.Now()}
 	w.mu.Lock()
+	defer w.unlock(&then)
 	known, forgotten = w.set.Known(desired)
 	for _, pods := range [][]Known{forgotten, known} {
 		for i := range pods {
-			w.follow(pods[i].UID, pods[i].Effects, now, &then)
+			w.follow(pods[i].UID, pods[i].Effects, &then)
 			pods[i].Effects = Effects{}
 		}
 	}
-	w.unlock(&then)
 	return known, forgotten
 }
 
@@ -28,15 +27,14 @@ func (w *Workers) Known(desired []types.UID) (known, forgotten []Known) {
 // have stopped; see [Set.Stray]. It is stopped. The error is ErrStopped, or
 // tells that the pod has no UID.
 func (w *Workers) Stray(pod RuntimePod) error {
-	now := time.Now()
-	var then followUp
+	then := followUp{now: time.Now()}
 	w.mu.Lock()
-	_, err := w.acceptable(Update{Type: Kill, RuntimePod: &pod})
-	if err == nil {
-		w.follow(pod.UID, w.set.Stray(now, pod), now, &then)
+	defer w.unlock(&then)
+	if _, err := w.acceptable(Update{Type: Kill, RuntimePod: &pod}); err != nil {
+		return err
 	}
-	w.unlock(&then)
-	return err
+	w.follow(pod.UID, w.set.Stray(then.now, pod), &then)
+	return nil
 }
 
 // ask puts a question to the Set.

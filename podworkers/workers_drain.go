@@ -40,11 +40,10 @@ func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 }
 
 func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
-	now := time.Now()
-	var then followUp
+	then := followUp{now: time.Now()}
 	w.mu.Lock()
+	defer w.unlock(&then)
 	if w.stage == stopping {
-		w.mu.Unlock()
 		return nil, ErrStopped
 	}
 	if w.drain == nil || w.drain.ended() {
@@ -56,22 +55,21 @@ func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
 		d.add(w.pods[uid])
 	}
 	for _, uid := range uids {
-		w.stop(uid, stop, now, &then)
+		w.stop(uid, stop, &then)
 	}
 	d.check()
-	w.unlock(&then)
 	return d, nil
 }
 
 // stop asks for one pod to be stopped of which nothing new is known.
-func (w *Workers) stop(uid types.UID, r StopRequest, now time.Time, then *followUp) {
+func (w *Workers) stop(uid types.UID, r StopRequest, then *followUp) {
 	u, known := w.set.killing(uid)
 	if !known {
 		return
 	}
 	u.Stop = w.request(&r, nil)
-	if e, err := w.set.Update(now, u); err == nil {
-		w.follow(uid, e, now, then)
+	if e, err := w.set.Update(then.now, u); err == nil {
+		w.follow(uid, e, then)
 	}
 }
 

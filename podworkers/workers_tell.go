@@ -6,19 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// followUp collects, while the lock is held, what is to be done after it was
-// released: what the Observer and the log are to be told.
+// followUp is one change of the Workers. It collects, while the lock is held, what
+// is to be done after it was released: what the Observer and the log are to be
+// told.
 type followUp struct {
-	seen      []seen
+	// now is the time of the change.
+	now       time.Time
+	seen      []types.UID
 	moved     []moved
 	abandoned []Work
 	failed    *failure
-}
-
-// seen is the first news of a pod.
-type seen struct {
-	uid types.UID
-	at  time.Time
 }
 
 // moved is a pod's step from one phase to another.
@@ -50,8 +47,8 @@ func (w *Workers) unlock(f *followUp) {
 }
 
 func (w *Workers) tell(f *followUp) {
-	for _, s := range f.seen {
-		w.config.Observer.PodSeen(s.uid, s.at)
+	for _, uid := range f.seen {
+		w.config.Observer.PodSeen(uid, f.now)
 	}
 	for _, m := range f.moved {
 		w.config.Log.Info("pod moved on", "uid", m.uid, "from", m.from.String(), "to", m.to.String())

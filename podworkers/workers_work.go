@@ -13,6 +13,8 @@ import (
 // worker is what Workers hold of one pod beside its state in the Set.
 type worker struct {
 	uid types.UID
+	// state is the Set's, and only to be read.
+	state *state
 	// phase is the pod's, as it was last told of.
 	phase  Phase
 	queued place
@@ -49,12 +51,11 @@ func (w *Workers) work() {
 
 // first returns the job a goroutine begins with, nil if others were quicker.
 func (w *Workers) first() *job {
-	now := time.Now()
-	var then followUp
+	then := followUp{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
 	w.hungry = false
-	return w.next(now, &then)
+	return w.next(&then)
 }
 
 // waiting reports whether there is work to be taken.
@@ -67,10 +68,10 @@ func (w *Workers) mayMoreSync() bool {
 }
 
 // next returns a job to be done now, nil if there is none.
-func (w *Workers) next(now time.Time, then *followUp) *job {
+func (w *Workers) next(then *followUp) *job {
 	for w.stage == running && w.waiting() {
 		if p := w.ready.next(); p != nil && p.job == nil {
-			if j := w.start(p, now, then); j != nil {
+			if j := w.start(p, then); j != nil {
 				return j
 			}
 		}
@@ -79,10 +80,10 @@ func (w *Workers) next(now time.Time, then *followUp) *job {
 }
 
 // start begins the work of an idle pod, if it has any.
-func (w *Workers) start(p *worker, now time.Time, then *followUp) *job {
-	work, ok, e := w.set.Next(p.uid)
+func (w *Workers) start(p *worker, then *followUp) *job {
+	work, ok, e := w.set.next(then.now, p.state)
 	if !ok {
-		w.follow(p.uid, e, now, then)
+		w.followUp(p, p.uid, e, then)
 		return nil
 	}
 	if work.Type == SyncPod {
@@ -94,7 +95,7 @@ func (w *Workers) start(p *worker, now time.Time, then *followUp) *job {
 	}
 	w.spare = nil
 	ctx, cancel := context.WithCancelCause(w.base)
-	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: now, since: p.syncedAt}
+	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: then.now, since: p.syncedAt}
 	return p.job
 }
 
@@ -117,11 +118,11 @@ func (w *Workers) interrupt(p *worker, now time.Time) {
 }
 
 // abandon lets a pod go on without its work in flight.
-func (w *Workers) abandon(p *worker, now time.Time, then *followUp) {
+func (w *Workers) abandon(p *worker, then *followUp) {
 	j := p.job
 	then.abandoned = append(then.abandoned, j.Work)
-	w.leave(p, now)
-	w.follow(p.uid, w.set.Abandon(j.Work), now, then)
+	w.leave(p, then.now)
+	w.follow(p.uid, w.set.Abandon(j.Work), then)
 }
 
 func (w *Workers) call(j *job) (Result, error) {
@@ -156,26 +157,25 @@ func (w *Workers) status(j *job) (status *runtime.PodStatus, err error) {
 // finish takes the outcome of a job and returns the one to do next, of any pod,
 // nil if there is none.
 func (w *Workers) finish(j *job, r Result, err error) *job {
-	now := time.Now()
-	w.config.Observer.SyncEnded(j.Work, now.Sub(j.started), err)
+	then := followUp{now: time.Now()}
+	w.config.Observer.SyncEnded(j.Work, then.now.Sub(j.started), err)
 	cancelled := j.ctx.Err() != nil
 	j.cancel(nil)
-	var then followUp
 	w.mu.Lock()
 	defer w.unlock(&then)
 	if p := j.pod; p.job == j {
-		w.leave(p, now)
+		w.leave(p, then.now)
 		if !cancelled {
 			then.failed = p.count(j, err)
 		}
-		e := w.set.Done(j.Work, outcome(r, err))
-		w.follow(p.uid, e, now, &then)
-		w.schedule(p, e, r, &then, now)
+		e := w.set.done(p.state, j.Work, outcome(r, err))
+		w.followUp(p, p.uid, e, &then)
+		w.schedule(p, e, r, &then)
 		w.spare = j
 	} else {
-		w.late(j, now, &then)
+		w.late(j, &then)
 	}
-	return w.next(now, &then)
+	return w.next(&then)
 }
 
 // count keeps the number of failures in a row.
@@ -200,25 +200,25 @@ func outcome(r Result, err error) Outcome {
 
 // schedule has an idle pod looked at again in a while: to do once more what
 // failed, or to see whether all is still well.
-func (w *Workers) schedule(p *worker, e Effects, r Result, then *followUp, now time.Time) {
+func (w *Workers) schedule(p *worker, e Effects, r Result, then *followUp) {
 	switch {
 	case e.Work:
 	case e.Retry && then.failed != nil:
-		then.failed.retryIn = w.config.retryIn(then.failed.err, p.failures, r.Next, now)
-		w.timers.set(p, now.Add(then.failed.retryIn))
+		then.failed.retryIn = w.config.retryIn(then.failed.err, p.failures, r.Next, then.now)
+		w.timers.set(p, then.now.Add(then.failed.retryIn))
 	case !e.Retry && p.phase == Syncing:
-		w.timers.set(p, now.Add(w.config.resyncIn(r.Next, now)))
+		w.timers.set(p, then.now.Add(w.config.resyncIn(r.Next, then.now)))
 	}
 }
 
 // late takes the return of work that was abandoned. Its outcome is dropped, but
 // what it did came after others had looked.
-func (w *Workers) late(j *job, now time.Time, then *followUp) {
+func (w *Workers) late(j *job, then *followUp) {
 	if p := w.pods[j.UID]; p != nil {
-		p.syncedAt = now
+		p.syncedAt = then.now
 	}
 	if j.Type == SyncPod {
 		pod := RuntimePod{UID: j.UID, Name: j.Pod.Name, Namespace: j.Pod.Namespace}
-		w.follow(j.UID, w.set.Stray(now, pod), now, then)
+		w.follow(j.UID, w.set.Stray(then.now, pod), then)
 	}
 }
