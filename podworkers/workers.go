@@ -66,8 +66,9 @@ func New(c Config) (*Workers, error) {
 
 // Run does the work of the pods until ctx is done. Then it detaches: it cancels
 // the work in flight, leaves the pods as they are, and returns nil when all work
-// has returned. To stop the pods first, call Drain before ending ctx. Work gets
-// the values of ctx, but not its deadline. Run can be called once.
+// has returned, abandoned work included. That takes as long as the Syncer takes to
+// heed its cancellation. To stop the pods first, call Drain before ending ctx. Work
+// gets the values of ctx, but not its deadline. Run can be called once.
 func (w *Workers) Run(ctx context.Context) error {
 	if err := w.begin(ctx); err != nil {
 		return err
@@ -105,6 +106,7 @@ func (w *Workers) detach() {
 	w.stage = stopping
 	for _, p := range w.pods {
 		if p.job != nil {
+			p.job.interrupted = true
 			p.job.cancel(ErrStopped)
 		}
 	}

@@ -21,8 +21,9 @@ type drain struct {
 // Drain stops all pods, as stop says, and waits until all of them are cleaned up
 // after; stop.ID is ignored. From now on new pods are refused with ErrDraining,
 // also when Drain returns early because ctx is done: the pods stop all the same,
-// and Drain may be called again to wait for them. Pods only stop while Run is
-// running; ErrStopped says that it ended first.
+// and Drain may be called again to wait for them. The error says how many are
+// left, and why. Pods only stop while Run is running; ErrStopped says that it
+// ended first.
 func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 	d, err := w.beginDrain(stop)
 	if err != nil {
@@ -33,10 +34,21 @@ func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 		return d.err
 	case <-ctx.Done():
 	}
+	left, failed := w.undrained(d)
+	return stillStopping(fmt.Sprintf("%d pods are", left), context.Cause(ctx), failed)
+}
+
+// undrained returns how many pods are still stopping, and what the last work of
+// the first of them that fails has failed with.
+func (w *Workers) undrained(d *drain) (left int, failed error) {
 	w.mu.Lock()
-	left := len(d.left)
-	w.mu.Unlock()
-	return fmt.Errorf("podworkers: %d pods are still stopping: %w", left, context.Cause(ctx))
+	defer w.mu.Unlock()
+	for _, uid := range slices.Sorted(maps.Keys(d.left)) {
+		if p := w.pods[uid]; p != nil && p.err != nil {
+			return len(d.left), fmt.Errorf("pod %s: %w", uid, p.err)
+		}
+	}
+	return len(d.left), nil
 }
 
 func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {

@@ -8,10 +8,14 @@ import (
 
 // Observer is told what Workers do, to count and to trace. Its methods are called
 // from many goroutines at once, without any lock held, and must return soon: the
-// caller waits for them. Of one pod, SyncStarted and SyncEnded alternate unless
-// work is abandoned; PodSeen comes before both; PhaseChanged may come a moment
-// before or after the call it belongs to. Embed NopObserver to be told only of
-// some of it.
+// caller waits for them. Embed NopObserver to be told only of some of it.
+//
+// The order is that of the work, not of what led to it. Of one pod, SyncStarted
+// and SyncEnded alternate unless work is abandoned, and those of one work have the
+// same Work.Revision. PodSeen, PhaseChanged and SyncAbandoned come from whoever
+// brought the change about, each once, a moment after it: a pod's first
+// SyncStarted may come before its PodSeen, and two steps of a short life may come
+// in either order.
 type Observer interface {
 	// PodSeen tells that a pod was heard of for the first time since it was last
 	// forgotten.

@@ -18,8 +18,9 @@ type worker struct {
 	// phase is the pod's, as it was last told of.
 	phase  Phase
 	queued place
-	// failures counts those in a row.
+	// failures counts those in a row, err is the last of them.
 	failures int
+	err      error
 	// job is the work in flight, nil if the pod is idle.
 	job *job
 	// syncedAt is when the last work ended: a status read before it does not show
@@ -36,7 +37,8 @@ type job struct {
 	cancel context.CancelCauseFunc
 	// started is when the job was handed out, since the age its status may have.
 	started, since time.Time
-	// interrupted: its pod is to stop, or to stop sooner.
+	// interrupted: it was cancelled, as its pod is to stop, or to stop sooner, or the
+	// workers are.
 	interrupted bool
 }
 
@@ -44,8 +46,7 @@ type job struct {
 func (w *Workers) work() {
 	defer w.running.Done()
 	for j := w.first(); j != nil; {
-		result, err := w.call(j)
-		j = w.finish(j, result, err)
+		j = w.finish(j, w.call(j))
 	}
 }
 
@@ -125,22 +126,41 @@ func (w *Workers) abandon(p *worker, then *followUp) {
 	w.follow(p.uid, w.set.Abandon(j.Work), then)
 }
 
-func (w *Workers) call(j *job) (Result, error) {
+// ended is how work ended.
+type ended struct {
+	Result
+	err error
+}
+
+func (e ended) outcome() Outcome {
+	switch {
+	case e.err != nil:
+		return Failed
+	case e.Terminal:
+		return SucceededTerminal
+	}
+	return Succeeded
+}
+
+// call does the work.
+func (w *Workers) call(j *job) (end ended) {
 	w.config.Observer.SyncStarted(j.Work)
 	status, err := w.status(j)
 	if err != nil {
-		return Result{}, err
+		return ended{err: err}
 	}
 	s := w.config.Syncer
 	switch j.Type {
 	case SyncTerminatingPod:
-		return Result{}, s.SyncTerminatingPod(j.ctx, j.Work, status)
+		end.err = s.SyncTerminatingPod(j.ctx, j.Work, status)
 	case SyncTerminatingRuntimePod:
-		return Result{}, s.SyncTerminatingRuntimePod(j.ctx, j.Work, status)
+		end.err = s.SyncTerminatingRuntimePod(j.ctx, j.Work, status)
 	case SyncTerminatedPod:
-		return Result{}, s.SyncTerminatedPod(j.ctx, j.Work, status)
+		end.err = s.SyncTerminatedPod(j.ctx, j.Work, status)
+	default:
+		end.Result, end.err = s.SyncPod(j.ctx, j.Work, status)
 	}
-	return s.SyncPod(j.ctx, j.Work, status)
+	return end
 }
 
 // status returns what the pod looks like after its last work. Work that was
@@ -154,23 +174,19 @@ func (w *Workers) status(j *job) (status *runtime.PodStatus, err error) {
 	return status, context.Cause(j.ctx)
 }
 
-// finish takes the outcome of a job and returns the one to do next, of any pod,
-// nil if there is none.
-func (w *Workers) finish(j *job, r Result, err error) *job {
+// finish takes the end of a job and returns the one to do next, of any pod, nil
+// if there is none.
+func (w *Workers) finish(j *job, end ended) *job {
 	then := followUp{now: time.Now()}
-	w.config.Observer.SyncEnded(j.Work, then.now.Sub(j.started), err)
-	cancelled := j.ctx.Err() != nil
+	w.config.Observer.SyncEnded(j.Work, then.now.Sub(j.started), end.err)
 	j.cancel(nil)
 	w.mu.Lock()
 	defer w.unlock(&then)
 	if p := j.pod; p.job == j {
 		w.leave(p, then.now)
-		if !cancelled {
-			then.failed = p.count(j, err)
-		}
-		e := w.set.done(p.state, j.Work, outcome(r, err))
+		e := w.set.done(p.state, j.Work, end.outcome())
 		w.followUp(p, p.uid, e, &then)
-		w.schedule(p, e, r, &then)
+		w.schedule(j, e, end, &then)
 		w.spare = j
 	} else {
 		w.late(j, &then)
@@ -178,47 +194,36 @@ func (w *Workers) finish(j *job, r Result, err error) *job {
 	return w.next(&then)
 }
 
-// count keeps the number of failures in a row.
-func (p *worker) count(j *job, err error) *failure {
-	if err == nil {
-		p.failures = 0
-		return nil
-	}
-	p.failures++
-	return &failure{work: j.Work, err: err}
-}
-
-func outcome(r Result, err error) Outcome {
-	switch {
-	case err != nil:
-		return Failed
-	case r.Terminal:
-		return SucceededTerminal
-	}
-	return Succeeded
-}
-
 // schedule has an idle pod looked at again in a while: to do once more what
-// failed, or to see whether all is still well.
-func (w *Workers) schedule(p *worker, e Effects, r Result, then *followUp) {
+// failed, or to see whether all is still well. What failed because it was
+// cancelled is no failure of the pod.
+func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
+	p := j.pod
+	var in time.Duration
 	switch {
-	case e.Work:
-	case e.Retry && then.failed != nil:
-		then.failed.retryIn = w.config.retryIn(then.failed.err, p.failures, r.Next, then.now)
-		w.timers.set(p, then.now.Add(then.failed.retryIn))
-	case !e.Retry && p.phase == Syncing:
-		w.timers.set(p, then.now.Add(w.config.resyncIn(r.Next, then.now)))
+	case e.Retry:
+		in = w.config.retryIn(end.err, p.failures+1, end.Next, then.now)
+		w.timers.set(p, then.now.Add(in))
+	case !e.Work && p.phase == Syncing:
+		w.timers.set(p, then.now.Add(w.config.resyncIn(end.Next, then.now)))
+	}
+	switch {
+	case end.err == nil:
+		p.failures, p.err = 0, nil
+	case !j.interrupted:
+		p.failures, p.err = p.failures+1, end.err
+		then.failed = &failure{work: j.Work, err: end.err, retryIn: in}
 	}
 }
 
 // late takes the return of work that was abandoned. Its outcome is dropped, but
-// what it did came after others had looked.
+// what it did came after others had looked: they look again.
 func (w *Workers) late(j *job, then *followUp) {
-	if p := w.pods[j.UID]; p != nil {
-		p.syncedAt = then.now
-	}
 	if j.Type == SyncPod {
 		pod := RuntimePod{UID: j.UID, Name: j.Pod.Name, Namespace: j.Pod.Namespace}
 		w.follow(j.UID, w.set.Stray(then.now, pod), then)
+	}
+	if p := w.pods[j.UID]; p != nil {
+		p.syncedAt = then.now
 	}
 }
