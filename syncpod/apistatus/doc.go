@@ -16,7 +16,8 @@
 //     holds; an init container of a pod that is past it counts as completed; any
 //     other one waits.
 //  2. How it ended (termination.go), and how the instance before it did.
-//  3. Why it waits, if it is to be started and could not be.
+//  3. Why it waits, if it is to be started and could not be; in a pod that has
+//     ended, that it does not wait.
 //  4. Whether it has started and is ready (probes.go).
 //  5. The phase, from all containers (phase.go). Eviction and Blocked override it,
 //     and what was reported before holds it.

@@ -26,6 +26,10 @@ type Input struct {
 	// Terminal means that no container of the pod will run again, whatever its
 	// restart policy: it is being stopped or has been.
 	Terminal bool
+	// Ended means that the pod has been stopped and this is its last status. Then
+	// no container waits that may have run: it ended as it did last, or as nobody
+	// knows. A pod of which nothing runs has succeeded or failed.
+	Ended bool
 	// Probes holds the last results of the probes that are declared, by container
 	// ID. A container without an entry has not been probed yet.
 	Probes map[runtime.ContainerID]ProbeResults

@@ -9,7 +9,11 @@ import (
 
 // addPhase adds the phase, and the reason and message that belong to it.
 func (v *view) addPhase(s *v1.PodStatus) {
-	s.Phase = v.tally(s).phase()
+	t := v.tally(s)
+	s.Phase = t.phase()
+	if v.Ended && t.running == 0 && !isTerminal(s.Phase) {
+		s.Phase = v1.PodFailed
+	}
 	switch {
 	case v.Evicted != nil:
 		s.Phase, s.Reason, s.Message = v1.PodFailed, string(v.Evicted.Reason), v.Evicted.Message
@@ -121,7 +125,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 // (kubernetes #107845).
 func (v *view) isCreated(name string) bool {
 	c, _ := instances(v.Status, name)
-	return c != nil && c.State == runtime.ContainerCreated
+	return c != nil && c.State == runtime.ContainerCreated && !v.Ended
 }
 
 // gone reports whether nothing of the pod will run again. That a static pod is
@@ -130,7 +134,7 @@ func (v *view) isCreated(name string) bool {
 func (v *view) gone() bool {
 	source, known := v.Pod.Annotations[runtime.AnnotationConfigSource]
 	static := known && source != runtime.ConfigSourceAPI
-	return v.Terminal && !static
+	return v.Ended || v.Terminal && !static
 }
 
 // lastEnd is how a container that does not run ended last, nil if it never ran.

@@ -90,6 +90,45 @@ func TestEvictedAndBlocked(t *testing.T) {
 	}
 }
 
+// The last status of a pod: what was seen of its containers counts, and only what
+// nobody saw is made up.
+func TestLastStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		code   int32
+		reason string
+		want   v1.PodPhase
+	}{
+		"it succeeded":                       {node(exited("app", "a0", 0, 0)), 0, "Error", v1.PodSucceeded},
+		"it failed":                          {node(exited("app", "a0", 0, 3)), 3, "Error", v1.PodFailed},
+		"it was never made":                  {nil, 137, "ContainerStatusUnknown", v1.PodFailed},
+		"it was made and never ran":          {node(created("app", "a0", 0)), 137, "ContainerStatusUnknown", v1.PodFailed},
+		"it was to run again":                {node(created("app", "a1", 1), exited("app", "a0", 0, 3)), 3, "Error", v1.PodFailed},
+		"it was to run again after its work": {node(created("app", "a1", 1), exited("app", "a0", 0, 0)), 0, "Error", v1.PodSucceeded},
+	} {
+		in := apistatus.Input{
+			Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status, Ended: true,
+			StartErrors: map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff}},
+		}
+		for range 2 {
+			got := next(&in)
+			end := got.ContainerStatuses[0].State.Terminated
+			if got.Phase != tc.want || end == nil || end.ExitCode != tc.code || end.Reason != tc.reason {
+				t.Errorf("%s: %s, %+v; want %s, exit code %d, %s", name, got.Phase, end, tc.want, tc.code, tc.reason)
+			}
+		}
+	}
+}
+
+func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("first", "f0", 0, 1)), Ended: true}
+	in.Pod.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
+	got := apistatus.Compute(in)
+	if got.Phase != v1.PodFailed || got.InitContainerStatuses[0].State.Terminated == nil || got.InitContainerStatuses[1].State.Waiting == nil {
+		t.Errorf("%s, %+v", got.Phase, got.InitContainerStatuses)
+	}
+}
+
 func TestPodAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hostNetwork               bool

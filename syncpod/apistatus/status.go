@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/podspec"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
 // Compute makes the status to report of a pod. It is a pure function: the same
@@ -23,7 +23,7 @@ func Compute(in Input) v1.PodStatus {
 	v := newView(&in)
 	s := v.others()
 	s.ObservedGeneration = in.Pod.Generation
-	s.QOSClass = podspec.QOSClass(in.Pod)
+	s.QOSClass = qos.Class(in.Pod)
 	s.StartTime = v.startTime()
 	v.addContainers(&s)
 	v.addPhase(&s)
