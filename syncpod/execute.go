@@ -145,7 +145,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if c.Live() {
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,
-			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r),
+			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r), ips: w.podIPs(),
 		})
 		if err != nil {
 			return err
@@ -154,7 +154,11 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if !r.remove {
 		return nil
 	}
-	return w.removeContainer(ctx, r.id.ID)
+	if err := w.removeContainer(ctx, r.id.ID); err != nil {
+		return err
+	}
+	w.memory.unsee(r.id)
+	return nil
 }
 
 // killMessage is what an event says of why a container is stopped.

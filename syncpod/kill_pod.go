@@ -41,6 +41,7 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) error {
 			kills = append(kills, p.killOf(c))
 		}
 	}
+	s.findHandlers(ctx, p, kills)
 	turns := newTurns(p.pod, kills)
 	errs := make([]error, len(kills))
 	var group sync.WaitGroup
@@ -61,7 +62,7 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) error {
 func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 	k := kill{
 		pod: p.pod, memory: p.memory, status: c, deadline: p.deadline,
-		message: "Stopping container " + c.Name, sandbox: c.SandboxID,
+		message: "Stopping container " + c.Name, sandbox: c.SandboxID, ips: p.status.IPs(),
 	}
 	if p.pod == nil {
 		return k
