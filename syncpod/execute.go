@@ -65,8 +65,11 @@ func (w *work) killWholePod(ctx context.Context) error {
 	}
 	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", w.plan.KillReason.String())
 	err := w.killPod(ctx, podKill{
-		pod: w.pod, memory: w.memory, status: w.status, deadline: time.Now().Add(podGrace(w.pod, nil)),
+		pod: w.pod, memory: w.memory, status: w.status, deadline: w.memory.beginKill(time.Now().Add(podGrace(w.pod, nil))),
 	})
+	if err == nil {
+		w.memory.endKill()
+	}
 	if err != nil {
 		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})

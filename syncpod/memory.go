@@ -73,6 +73,9 @@ type memory struct {
 	resources map[string]runtime.ContainerResources
 	// deadline is the earliest end that the pod was given, zero while it may run.
 	deadline time.Time
+	// killBy is when the time of the containers of a sandbox that is to be replaced
+	// is over, zero if there is none.
+	killBy time.Time
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
@@ -186,4 +189,21 @@ func (m *memory) marked(set map[string]bool, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return set[id]
+}
+
+// beginKill returns when the time of containers that have to go with their
+// sandbox is over: what was said first, however often it has to be tried.
+func (m *memory) beginKill(deadline time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.killBy.IsZero() || deadline.Before(m.killBy) {
+		m.killBy = deadline
+	}
+	return m.killBy
+}
+
+func (m *memory) endKill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killBy = time.Time{}
 }
