@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
@@ -94,18 +95,9 @@ func (f PreparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Inpu
 }
 
 // Mounter gives the mounts and devices of one container: volumes, /etc/hosts,
-// the termination message file. podIPs are the pod's addresses, the primary first.
+// the termination message file.
 type Mounter interface {
-	Mounts(ctx context.Context, pod *v1.Pod, c *v1.Container, podIPs []string) (Mounts, error)
-}
-
-// Mounts are what a container gets from the node.
-type Mounts struct {
-	Mounts     []*runtimeapi.Mount
-	Devices    []*runtimeapi.Device
-	CDIDevices []*runtimeapi.CDIDevice
-	// Annotations are told to the runtime, as device plugins want it.
-	Annotations map[string]string
+	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
 // Lifecycle is called around the life of each container, for managers of
