@@ -97,7 +97,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	if err != nil {
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 	}
-	w.status = status
+	w.status = w.complete(status)
 	w.in.ips = w.podIPs()
 	if sb := status.LatestSandbox(); sb != nil && sb.Network != nil && len(w.in.ips) == 0 && !w.pod.Spec.HostNetwork {
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}

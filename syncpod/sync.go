@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	if pod.UID == "" {
 		return Result{}, fmt.Errorf("syncpod: pod %s/%s: metadata.uid is empty", pod.Namespace, pod.Name)
 	}
-	w := &work{Syncer: s, pod: pod, memory: s.known.of(pod.UID)}
+	w := &work{Syncer: s, pod: pod, memory: s.remember(ctx, pod.UID)}
 	if err := w.look(ctx, status); err != nil {
 		return Result{}, err
 	}
@@ -76,8 +77,9 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 			return fmt.Errorf("syncpod: pod %s/%s: %w", w.pod.Namespace, w.pod.Name, err)
 		}
 	}
-	w.status = status
 	w.memory.see(status)
+	w.record(ctx, w.pod.UID, w.memory)
+	w.status = w.complete(status)
 	return nil
 }
 
@@ -112,6 +114,7 @@ func (w *work) decide() actions.Plan {
 		w.memory.restartAll, in.RestartAll = false, false
 		plan = actions.Compute(in)
 	}
+	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
 	return plan
 }
 
@@ -155,6 +158,9 @@ func (m *memory) see(status *runtime.PodStatus) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+		if c.State == runtime.ContainerRunning || c.State == runtime.ContainerExited {
+			m.ran[c.Name] = true
+		}
 		if status.Latest(c.Name) != c {
 			continue
 		}
@@ -176,9 +182,10 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 	for i := range status.Containers {
 		there[status.Containers[i].ID.ID] = true
 	}
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped} {
+	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
 		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
 	}
+	maps.DeleteFunc(m.resources, func(id string, _ runtime.ContainerResources) bool { return !there[id] })
 }
 
 // withSeen returns a status with the exited containers that were seen and are
@@ -199,4 +206,20 @@ func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	full := *status
 	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), lost...)
 	return &full
+}
+
+// unsee drops the exit of an instance that was removed so that all starts over.
+func (m *memory) unsee(id runtime.ContainerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, id)
+}
+
+// complete adds to a status what the runtime has lost, or does not tell.
+func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
+	full := w.memory.withSeen(status)
+	if full == nil || w.config.Updater == nil {
+		return full
+	}
+	return w.memory.withResources(full)
 }

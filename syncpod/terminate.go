@@ -23,6 +23,8 @@ type Termination struct {
 	GraceSeconds *int64
 	// Deadline is when that time is over, if it began before now: when the pod was
 	// asked to end. Zero means that it begins now.
+	// A deadline is never put off: of all that a pod was given, those before a
+	// restart of the agent included if there are Records, the earliest holds.
 	Deadline time.Time
 }
 
@@ -59,7 +61,8 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
-	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: s.known.of(t.Pod.UID), status: t.Status, deadline: deadline}}
+	m := s.remember(ctx, t.Pod.UID)
+	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
 	}
@@ -73,12 +76,13 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
-	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: s.known.of(p.UID), status: p.Status, deadline: time.Now().Add(runtimePodGrace)}}
+	m := s.remember(ctx, p.UID)
+	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	s.forget(p.UID)
+	s.forget(ctx, p.UID)
 	return nil
 }
 
@@ -99,12 +103,13 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podName(pod), err)
 	}
-	s.forget(pod.UID)
+	s.forget(ctx, pod.UID)
 	return nil
 }
 
 // forget drops all that is remembered of a pod.
-func (s *Syncer) forget(uid types.UID) {
+func (s *Syncer) forget(ctx context.Context, uid types.UID) {
+	s.forgetRecord(ctx, uid)
 	s.known.forget(uid)
 	s.config.Sandboxes.Forget(uid)
 	s.config.Images.Forget(uid)
@@ -152,19 +157,23 @@ func (e *ending) look(ctx context.Context) error {
 	}
 	e.kill.memory.see(status)
 	e.kill.status = status
+	e.record(ctx, e.uid, e.kill.memory)
 	return nil
 }
 
-// reportBeside reports what is there while the pod is stopped: a report that
-// takes long, or fails, must not hold up the stop (virtual-kubelet #938).
+// reportBeside records and reports what is there while the pod is stopped: a
+// report that takes long, or fails, must not hold up the stop (virtual-kubelet #938).
 func (e *ending) reportBeside(ctx context.Context) (wait func() error) {
 	done := make(chan error, 1)
 	pod, status := e.kill.pod, e.kill.status
-	if pod == nil {
-		done <- nil
-	} else {
-		go func() { done <- e.reportStatus(ctx, pod, status, nil) }()
-	}
+	go func() {
+		e.record(ctx, e.uid, e.kill.memory)
+		if pod == nil {
+			done <- nil
+			return
+		}
+		done <- e.reportStatus(ctx, pod, status, nil)
+	}()
 	return func() error { return <-done }
 }
 
