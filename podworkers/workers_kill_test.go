@@ -331,3 +331,39 @@ func TestKillPodDoesNotWriteToTheRequest(t *testing.T) {
 		}
 	})
 }
+
+// Who waits in vain is told what stopping fails with.
+func TestW9_InVainMeansWithAReason(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingPod {
+				return Result{}, errBroken
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(create(pod("b")))
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+		defer cancel()
+		for what, err := range map[string]error{"pod a": b.KillPod(ctx, Update{Pod: pod("a")}), "2 pods": b.Drain(ctx, StopRequest{})} {
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), what) {
+				t.Errorf("error %v, want one of %s that wraps the deadline and the failure", err, what)
+			}
+		}
+	})
+}
+
+// What a request says of the pod reaches the Syncer.
+func TestKillPodReports(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.update(create(pod("a")))
+		evicted := StopReport{Reason: "Evicted", Message: "The node was low on resource: memory."}
+		stop := &StopRequest{Evict: true, Report: &evicted}
+		b.answered(b.killing(b.t.Context(), Update{Pod: pod("a"), Stop: stop}), nil)
+		for _, c := range b.calls("a")[1:] {
+			if c.Report == nil || *c.Report != evicted {
+				t.Errorf("%v with report %+v, want %+v", c.Type, c.Report, evicted)
+			}
+		}
+	})
+}
