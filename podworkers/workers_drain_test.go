@@ -58,6 +58,26 @@ func TestDrainStopsAllPods(t *testing.T) {
 	})
 }
 
+// What strays of a pod that has finished is waited for, too.
+func TestDrainWaitsForStrays(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingRuntimePod {
+				time.Sleep(3 * time.Second)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		if err := b.Stray(strayA); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil || b.now() != 3*time.Second {
+			t.Errorf("drained at %v: %v, want 3s", b.now(), err)
+		}
+	})
+}
+
 func TestDrainSaysThatRunEnded(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.do = func(ctx context.Context, _ Work) (Result, error) {

@@ -88,3 +88,18 @@ func TestW11_OnlyBusyPodsHaveAGoroutine(t *testing.T) {
 		}
 	})
 }
+
+// W11: the context of a call ends with it, and with it what hangs on it.
+func TestW11_ContextEndsWithTheCall(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		var of context.Context
+		b.do = func(ctx context.Context, _ Work) (Result, error) {
+			of = ctx
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		if of.Err() == nil {
+			t.Error("the context of a call that has returned goes on")
+		}
+	})
+}
