@@ -216,3 +216,24 @@ func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 		}
 	})
 }
+
+// Asking again and again for a pod to stop sooner does not put off the moment at
+// which a deaf stop is given up.
+func TestW3_AskingAgainPutsNothingOff(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingPod {
+				time.Sleep(time.Hour)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(killWithin(pod("a"), 120))
+		for i := range int64(4) {
+			b.update(killWithin(pod("a"), 60-i))
+			b.pass(DefaultAbandonAfter / 3)
+		}
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatingPod)
+		b.pass(2 * time.Hour)
+	})
+}

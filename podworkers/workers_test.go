@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -196,16 +197,46 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// lines is a log that can be read.
+type lines struct {
+	mu   sync.Mutex
+	read []string
+}
+
+func (l *lines) logger() logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.read = append(l.read, line)
+	}, funcr.Options{})
+}
+
+// Work that fails because it was cancelled, for its pod is to stop or the workers
+// are, has not failed.
+func TestCancelledWorkIsNoFailure(t *testing.T) {
+	var log lines
+	inBubble(t, Config{Log: log.logger()}, func(b *bubble) {
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			if w.Type == SyncPod {
+				<-ctx.Done()
+			}
+			return Result{}, ctx.Err()
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.update(create(pod("b")))
+	})
+	for _, line := range log.read {
+		if strings.Contains(line, "failed") {
+			t.Errorf("logged %s", line)
+		}
+	}
+}
+
 // There is one line for each step, failure and abandoned work, and no other.
 func TestLog(t *testing.T) {
-	var mu sync.Mutex
-	var lines []string
-	log := funcr.New(func(_, line string) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, line)
-	}, funcr.Options{})
-	inBubble(t, Config{Log: log, RetryTransient: time.Nanosecond}, func(b *bubble) {
+	var log lines
+	inBubble(t, Config{Log: log.logger(), RetryTransient: time.Nanosecond}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
 			if w.Type == SyncPod {
 				time.Sleep(2 * DefaultAbandonAfter)
@@ -229,12 +260,12 @@ func TestLog(t *testing.T) {
 		`"uid"="b" "from"="terminating" "to"="terminated"`,
 		`"uid"="b" "from"="terminated" "to"="finished"`,
 	} {
-		if i >= len(lines) || !strings.Contains(lines[i], want) {
-			t.Fatalf("line %d of %q, want %s in it", i, lines, want)
+		if i >= len(log.read) || !strings.Contains(log.read[i], want) {
+			t.Fatalf("line %d of %q, want %s in it", i, log.read, want)
 		}
 	}
-	if len(lines) != 8 {
-		t.Errorf("%d lines, want 8: %q", len(lines), lines)
+	if len(log.read) != 8 {
+		t.Errorf("%d lines, want 8: %q", len(log.read), log.read)
 	}
 }
 
