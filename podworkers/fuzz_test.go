@@ -298,11 +298,6 @@ func (z *fuzzed) check(t *testing.T) {
 			t.Fatalf("%s: finished, and may have running containers", uid)
 		}
 	}
-	for _, l := range z.lent {
-		if !reflect.DeepEqual(l.given, l.was) {
-			t.Fatalf("%s was written to", l.was.UID)
-		}
-	}
 }
 
 // rest takes all sources away and lets every pod come to its end, doing only
@@ -330,6 +325,11 @@ func (z *fuzzed) rest(t *testing.T) {
 	for id, times := range z.asked {
 		if times != 1 {
 			t.Fatalf("request %d was answered %d times", id, times)
+		}
+	}
+	for _, l := range z.lent {
+		if !reflect.DeepEqual(l.given, l.was) {
+			t.Fatalf("%s was written to", l.was.UID)
 		}
 	}
 }

@@ -10,47 +10,27 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
-// A thousand pods get random news from eight sides while their work fails, hangs
-// and is deaf to its cancellation. No pod may have two calls at a time, which the
-// Syncer checks; every request to stop is answered; and in the end every pod is
-// where it should be, without further news.
+// A thousand pods get random news from eight sides, and from housekeeping, while
+// their work and the look at them fail, hang and are deaf to their cancellation.
+// No pod may have two calls at a time, which the Syncer checks; every request to
+// stop is answered; and in the end every pod is where it should be, without
+// further news.
 func TestStress(t *testing.T) {
-	const sides, each = 8, 125
 	inBubble(t, Config{MaxConcurrent: 50, ResyncInterval: time.Hour}, func(b *bubble) {
-		var healthy atomic.Bool
-		b.do = func(ctx context.Context, _ Work) (Result, error) {
-			if healthy.Load() {
-				return Result{}, nil
-			}
-			return faulty(ctx)
-		}
-		var wg sync.WaitGroup
-		keep := make([][]types.UID, sides)
-		for side := range sides {
-			wg.Go(func() { keep[side] = b.disturb(side, each) })
-		}
-		wg.Wait()
-		var desired []types.UID
-		for _, uids := range keep {
-			desired = append(desired, uids...)
-		}
-		healthy.Store(true)
+		s := newStress(b, 1000)
+		s.disturb(8)
+		s.healthy.Store(true)
 		b.pass(10 * time.Minute)
-		b.Known(desired)
+		b.Known(s.wanted)
 		b.pass(10 * time.Minute)
-		b.Known(desired)
-		for _, uid := range desired {
-			calls := b.calls(uid)
-			if b.TerminationRequested(uid) || len(calls) == 0 || calls[len(calls)-1].Type != SyncPod {
-				t.Errorf("%s is to run, calls %v", uid, b.scripted.types(uid))
-			}
-		}
-		if n := len(b.Workers.pods); n != len(desired) {
-			t.Errorf("%d pods left, want %d", n, len(desired))
-		}
+		b.Known(s.wanted)
+		s.settled()
 		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil {
 			t.Error(err)
 		}
@@ -59,69 +39,131 @@ func TestStress(t *testing.T) {
 	})
 }
 
-// disturb gives random news of some pods, and returns those that are to run in
-// the end.
-func (b *bubble) disturb(side, pods int) (keep []types.UID) {
-	r := rand.New(rand.NewPCG(uint64(side), 7))
-	var wg sync.WaitGroup
-	for round := range 10 {
-		for i := range pods {
-			p := pod(types.UID(fmt.Sprintf("%d-%d", side, i)))
-			time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
-			switch {
-			case round == 0:
-				b.give(Update{Type: Create, Pod: p})
-			case i%2 == 0 || r.IntN(3) > 0:
-				b.give(Update{Type: UpdateType(r.IntN(2)), Pod: p})
-			case r.IntN(2) == 0:
-				b.give(killWithin(p, r.Int64N(60)))
-			default:
-				wg.Go(func() {
-					if err := b.KillPod(b.t.Context(), Update{Pod: p}); err != nil {
-						b.t.Errorf("%s: %v", p.UID, err)
-					}
-				})
-			}
-			if round == 0 && i%2 == 0 {
-				keep = append(keep, p.UID)
-			}
-		}
-	}
+// stress is a node that is not well, and whose pods get random news.
+type stress struct {
+	*bubble
+	// pods are all; those with an even number are to run in the end, the others are
+	// to be gone. Every tenth pair are static pods of one name.
+	pods []*v1.Pod
+	// wanted are those that are to run in the end.
+	wanted  []types.UID
+	healthy atomic.Bool
+}
+
+func newStress(b *bubble, pods int) *stress {
+	s := &stress{bubble: b}
 	for i := range pods {
-		if i%2 == 1 {
-			b.give(kill(pod(types.UID(fmt.Sprintf("%d-%d", side, i))), 0, nil))
+		p := pod(types.UID(fmt.Sprint(i)))
+		if i/2%10 == 0 {
+			p = static(p.UID)
+			p.Name = fmt.Sprint("static", i/2)
+		}
+		s.pods = append(s.pods, p)
+		if i%2 == 0 {
+			s.wanted = append(s.wanted, p.UID)
 		}
 	}
-	wg.Wait()
-	return keep
-}
-
-func (b *bubble) give(u Update) {
-	if err := b.UpdatePod(u); err != nil {
-		b.t.Errorf("%s: %v", u.Pod.UID, err)
+	b.do = func(ctx context.Context, _ Work) (Result, error) { return Result{}, s.fault(ctx) }
+	b.fresh = func(ctx context.Context, _ types.UID, _ time.Time) (*runtime.PodStatus, error) {
+		return &runtime.PodStatus{}, s.fault(ctx)
 	}
+	return s
 }
 
-// faulty is a Syncer's work on a node that is not well.
-func faulty(ctx context.Context) (Result, error) {
-	switch rand.IntN(12) {
+// fault is what work and looks come to on a node that is not well.
+func (s *stress) fault(ctx context.Context) error {
+	if s.healthy.Load() {
+		return nil
+	}
+	switch rand.IntN(20) {
 	case 0:
 		time.Sleep(5 * time.Second) // deaf to its cancellation
 	case 1:
 		select {
 		case <-ctx.Done():
-			return Result{}, ctx.Err()
+			return ctx.Err()
 		case <-time.After(20 * time.Second):
-			return Result{}, context.DeadlineExceeded
+			return context.DeadlineExceeded
 		}
 	case 2:
-		return Result{}, errBroken
+		return errBroken
 	case 3:
-		return Result{}, errors.Join(errBroken, retryAt{errBroken, time.Now().Add(3 * time.Second)})
+		return errors.Join(errBroken, retryAt{errBroken, time.Now().Add(3 * time.Second)})
 	case 4:
-		return Result{}, temporary{errBroken}
+		return temporary{errBroken}
 	}
-	return Result{}, nil
+	return nil
+}
+
+// disturb gives random news of the pods from as many sides, and asks for those
+// that are not wanted to be stopped in the end.
+func (s *stress) disturb(sides int) {
+	var wg sync.WaitGroup
+	for side := range sides {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(side), 7))
+			for round := range 10 {
+				for i := side; i < len(s.pods); i += sides {
+					time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+					s.news(r, i, round, &wg)
+				}
+				s.Known(s.wanted)
+			}
+			for i := side; i < len(s.pods); i += sides {
+				if i%2 == 1 {
+					s.give(kill(s.pods[i], 0, nil))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// news is one piece of news of one pod.
+func (s *stress) news(r *rand.Rand, i, round int, wg *sync.WaitGroup) {
+	p := s.pods[i]
+	inRuntime := RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}
+	what := r.IntN(8)
+	switch {
+	case round == 0:
+		s.give(create(p))
+	case what == 0:
+		if err := s.Stray(inRuntime); err != nil {
+			s.t.Errorf("%s: %v", p.UID, err)
+		}
+	case i%2 == 0 || what < 5:
+		s.give(Update{Type: UpdateType(r.IntN(3)), Pod: p})
+	case what == 5:
+		s.give(killWithin(p, r.Int64N(60)))
+	case what == 6:
+		s.give(Update{Type: Kill, RuntimePod: &inRuntime})
+	default:
+		wg.Go(func() {
+			if err := s.KillPod(s.t.Context(), Update{Pod: p}); err != nil {
+				s.t.Errorf("%s: %v", p.UID, err)
+			}
+		})
+	}
+}
+
+func (s *stress) give(u Update) {
+	if err := s.UpdatePod(u); err != nil {
+		s.t.Errorf("%+v: %v", u, err)
+	}
+}
+
+// settled checks that the pods that are wanted run, and that no other is left.
+func (s *stress) settled() {
+	s.t.Helper()
+	for _, uid := range s.wanted {
+		calls := s.calls(uid)
+		if s.TerminationRequested(uid) || len(calls) == 0 || calls[len(calls)-1].Type != SyncPod {
+			s.t.Errorf("%s is to run, calls %v", uid, s.scripted.types(uid))
+		}
+	}
+	if n := len(s.Workers.pods); n != len(s.wanted) {
+		s.t.Errorf("%d pods left, want %d", n, len(s.wanted))
+	}
 }
 
 // Calls from many goroutines at once, in real time.

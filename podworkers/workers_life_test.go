@@ -1,0 +1,198 @@
+package podworkers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// W5: a pod that only the runtime knows is stopped and gone.
+func TestW5_RuntimePodIsStoppedAndGone(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.update(Update{Type: Kill, RuntimePod: &strayA})
+		b.wants("a", SyncTerminatingRuntimePod)
+		b.empty()
+	})
+}
+
+// W6: what the runtime still runs of a pod that has finished is stopped.
+func TestW6_StrayIsStoppedWhateverThePodsPhase(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.Known([]types.UID{"a"})
+		b.do = failures(SyncTerminatingRuntimePod, errBroken)
+		if err := b.Stray(strayA); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(5 * time.Second)
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod, SyncTerminatingRuntimePod)
+		b.finished("a")
+		if err := b.Stray(RuntimePod{Name: "a"}); err == nil || !strings.Contains(err.Error(), "UID") {
+			t.Errorf("error %v, want one that names the UID", err)
+		}
+	})
+}
+
+// W10: a pod with the UID of one that stops runs after that has finished, and not
+// before.
+func TestW10_UIDReuseRunsAgain(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingPod {
+				time.Sleep(3 * time.Second)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.update(create(pod("a")))
+		b.Known([]types.UID{"a"})
+		b.wants("a", SyncPod, SyncTerminatingPod)
+		b.pass(3 * time.Second)
+		b.finished("a")
+		b.Known([]types.UID{"a"})
+		b.update(create(pod("a")))
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncPod)
+		if !b.MayHaveRunningContainers("a") || !slices.Equal(b.seen, []types.UID{"a", "a"}) {
+			t.Errorf("seen %v, want the new pod to be seen as one", b.seen)
+		}
+	})
+}
+
+// W7: a pod that was over before the agent started is cleaned up after, with as
+// many tries as it takes, and never runs (kubernetes #105527, #117019).
+func TestW7_OverBeforeTheAgentStartedIsOnlyCleanedUp(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = failures(SyncTerminatedPod, errBroken, errBroken)
+		p := pod("a")
+		p.Status.Phase = v1.PodSucceeded
+		b.update(Update{Type: Create, Pod: p, Status: &runtime.PodStatus{}})
+		if b.MayHaveRunningContainers("a") {
+			t.Error("it counts as running")
+		}
+		b.pass(time.Minute)
+		b.wants("a", SyncTerminatedPod, SyncTerminatedPod, SyncTerminatedPod)
+		b.finished("a")
+	})
+}
+
+// W8: a pod that is first heard of when it is deleted, and of which the runtime
+// knows nothing, comes to its end (kubernetes #118472).
+func TestW8_DeletedBeforeItStartedIsFinished(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		p := pod("a")
+		p.DeletionTimestamp = &metav1.Time{Time: b.start}
+		b.update(create(p))
+		b.wants("a", SyncTerminatingPod, SyncTerminatedPod)
+		b.finished("a")
+		if b.now() != 0 {
+			t.Errorf("it took %v, want no time", b.now())
+		}
+	})
+}
+
+// W10: wherever a pod stands when it is removed, one that is added with its UID
+// begins after the old one is cleaned up after, within a look at what is known.
+func TestW10_UIDReuseInEveryPhase(t *testing.T) {
+	at := map[string]WorkType{"starting": SyncPod, "stopping": SyncTerminatingPod, "cleaned up after": SyncTerminatedPod}
+	for name, phase := range at {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(b *bubble) {
+				const housekeeping = 2 * time.Second
+				b.do = func(ctx context.Context, w Work) (Result, error) {
+					if w.Type == phase && b.now() < housekeeping {
+						time.Sleep(time.Until(b.start.Add(housekeeping)))
+					}
+					return Result{}, ctx.Err()
+				}
+				b.update(create(pod("a")))
+				b.update(kill(pod("a"), 0, nil))
+				next := pod("a")
+				next.Generation = 2
+				b.update(create(next))
+				for range 4 {
+					b.pass(housekeeping)
+					b.Known([]types.UID{"a"})
+					b.update(create(next))
+				}
+				calls := slices.DeleteFunc(b.calls("a"), func(c call) bool { return c.Type == SyncTerminatingRuntimePod }) // late work's
+				cleaned := slices.IndexFunc(calls, func(c call) bool { return c.Type == SyncTerminatedPod })
+				if len(calls) <= cleaned+1 || calls[cleaned+1].at.Sub(b.start) > 2*housekeeping {
+					t.Fatalf("calls %v, want the new pod within %v", b.scripted.types("a"), 2*housekeeping)
+				}
+				for i, c := range calls {
+					if begins := c.Type == SyncPod && c.Pod.Generation == 2; begins != (i > cleaned) {
+						t.Fatalf("call %d of %v is %v of generation %d", i, b.scripted.types("a"), c.Type, c.Pod.Generation)
+					}
+				}
+			})
+		})
+	}
+}
+
+// News of a pod that comes while what the runtime had of its UID is stopped
+// begins its life, with a status newer than that stop.
+func TestNewsDuringTheStopOfARuntimePodBeginsALife(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		var since []time.Duration
+		b.fresh = func(_ context.Context, _ types.UID, at time.Time) (*runtime.PodStatus, error) {
+			since = append(since, at.Sub(b.start))
+			return &runtime.PodStatus{}, nil
+		}
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingRuntimePod {
+				time.Sleep(time.Second)
+			}
+			return Result{}, nil
+		}
+		b.update(Update{Type: Kill, RuntimePod: &strayA})
+		b.update(Update{Type: Changed, Pod: pod("a")})
+		b.pass(time.Second)
+		b.wants("a", SyncTerminatingRuntimePod, SyncPod)
+		if since[1] != time.Second {
+			t.Errorf("status asked for since %v, want 1s", since[1])
+		}
+		if want := []string{"a syncing-terminating", "a terminating-finished"}; !slices.Equal(b.moves, want) || len(b.seen) != 2 {
+			t.Errorf("moves %v, seen %v; want %v, and two pods seen", b.moves, b.seen, want)
+		}
+	})
+}
+
+// An orphan whose sync is deaf is stopped all the same, in the time that its spec
+// gives it from then on, which does not begin anew with each try.
+func TestOrphanWithADeafSync(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		var deadlines []time.Duration
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncPod {
+				time.Sleep(time.Minute)
+			}
+			if w.Type == SyncTerminatingPod && b.now() < 30*time.Second {
+				deadlines = append(deadlines, w.Deadline.Sub(b.start))
+				return Result{}, errBroken
+			}
+			return Result{}, nil
+		}
+		p := pod("a")
+		p.Spec.TerminationGracePeriodSeconds = ptr(int64(20))
+		b.update(create(p))
+		b.Known(nil)
+		b.pass(45 * time.Second)
+		if want := DefaultAbandonAfter + 20*time.Second; len(deadlines) < 3 || slices.Min(deadlines) != want || slices.Max(deadlines) != want {
+			t.Errorf("deadlines %v, want several tries, all until %v", deadlines, want)
+		}
+		b.finished("a")
+		b.pass(time.Minute)
+		b.Known(nil)
+		b.empty()
+	})
+}
