@@ -21,6 +21,7 @@ import (
 // Statuses reads what the runtime has of a pod. A *cri.Reader does.
 type Statuses interface {
 	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
 }
 
 // Sandboxes makes and ends sandboxes. A *sandbox.Runner does.

@@ -92,17 +92,38 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	w.config.Log.Info("sandbox created", "pod", podName(w.pod), "podUID", w.pod.UID, "sandboxID", created.ID, "attempt", created.Attempt)
 	w.in.id, w.in.config.Metadata.Attempt = created.ID, created.Attempt
 	w.memory.setSandbox(created.ID)
-	status, err := w.config.Statuses.PodStatus(ctx, w.pod.UID, w.status)
-	if err != nil {
-		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+	return w.moveIn(ctx, created)
+}
+
+// moveIn takes note of the new sandbox, and reports that it is there.
+func (w *work) moveIn(ctx context.Context, created sandbox.Created) *StepError {
+	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
+	if !w.pod.Spec.HostNetwork {
+		var err error
+		if sb, err = w.config.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+			return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+		}
 	}
-	w.status = status
+	w.status = withSandbox(w.status, sb)
 	w.in.ips = w.podIPs()
-	if sb := status.LatestSandbox(); sb != nil && sb.Network != nil && len(w.in.ips) == 0 && !w.pod.Spec.HostNetwork {
+	w.tell(ctx, w.memory.lastFailed())
+	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.in.ips) == 0 {
 		w.memory.beginWait(sb.ID)
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	}
 	return nil
+}
+
+// withSandbox returns a status that has the sandbox.
+func withSandbox(status *runtime.PodStatus, sb runtime.SandboxStatus) *runtime.PodStatus {
+	with := *status
+	with.Sandboxes = []runtime.SandboxStatus{sb}
+	for _, other := range status.Sandboxes {
+		if other.ID != sb.ID {
+			with.Sandboxes = append(with.Sandboxes, other)
+		}
+	}
+	return &with
 }
 
 // errNoAddress holds a pod up whose network is not there yet. It may still come,
