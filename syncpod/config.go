@@ -78,6 +78,9 @@ type Config struct {
 	PullSecrets PullSecrets
 	// RuntimeClasses knows runtime classes. Default: pods that name one fail.
 	RuntimeClasses sandbox.RuntimeClasses
+	// Records keeps what should outlive the agent. Default: nothing does, see Records
+	// for what follows.
+	Records Records
 	// Updater changes the resources of running containers. Default: nothing is
 	// resized in place.
 	Updater cri.ContainerUpdater

@@ -135,6 +135,7 @@ func (st *start) make(ctx context.Context) *StepError {
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
 	}
+	st.tellOfSecondRun()
 	return st.create(ctx, img, attempt)
 }
 

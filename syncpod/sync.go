@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	if err := validate(pod); err != nil {
 		return Result{}, err
 	}
-	memory := s.known.of(pod.UID)
+	memory := s.remember(ctx, pod.UID)
 	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
 	err := w.run(ctx, status)
 	return w.result(), errors.Join(err, w.report.wait(ctx))
@@ -123,8 +124,9 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
-	w.status = status
 	w.memory.see(status)
+	w.record(ctx, w.pod.UID, w.memory)
+	w.status = w.complete(status)
 	return nil
 }
 
@@ -158,6 +160,7 @@ func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 		w.memory.restartAll, in.RestartAll = false, false
 		plan = actions.Compute(in)
 	}
+	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
 	return plan
 }
 
@@ -214,6 +217,9 @@ func (m *memory) see(status *runtime.PodStatus) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+		if c.State == runtime.ContainerRunning || c.State == runtime.ContainerExited {
+			m.ran[c.Name] = true
+		}
 		if status.Latest(c.Name) != c {
 			continue
 		}
@@ -235,9 +241,10 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 	for i := range status.Containers {
 		there[status.Containers[i].ID.ID] = true
 	}
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped} {
+	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
 		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
 	}
+	maps.DeleteFunc(m.resources, func(id string, _ runtime.ContainerResources) bool { return !there[id] })
 }
 
 // withSeen returns a status with the exited containers that were seen and are
@@ -258,4 +265,20 @@ func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	full := *status
 	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), lost...)
 	return &full
+}
+
+// unsee drops the exit of an instance that was removed so that all starts over.
+func (m *memory) unsee(id runtime.ContainerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, id)
+}
+
+// complete adds to a status what the runtime has lost, or does not tell.
+func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
+	full := w.memory.withSeen(status)
+	if full == nil || w.config.Updater == nil {
+		return full
+	}
+	return w.memory.withResources(full)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type Termination struct {
 	GraceSeconds *int64
 	// Deadline is when that time is over, if it began before now: when the pod was
 	// asked to end. Zero means that it begins now.
+	// A deadline is never put off: of all that a pod was given, those before a
+	// restart of the agent included if there are Records, the earliest holds.
 	Deadline time.Time
 }
 
@@ -57,7 +60,8 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
-	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: s.known.of(t.Pod.UID), status: t.Status, deadline: deadline}}
+	m := s.remember(ctx, t.Pod.UID)
+	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
 	}
@@ -71,12 +75,13 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
-	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: s.known.of(p.UID), status: p.Status, deadline: time.Now().Add(runtimePodGrace)}}
+	m := s.remember(ctx, p.UID)
+	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	s.forget(p.UID)
+	s.forget(ctx, p.UID)
 	return nil
 }
 
@@ -97,12 +102,13 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podName(pod), err)
 	}
-	s.forget(pod.UID)
+	s.forget(ctx, pod.UID)
 	return nil
 }
 
 // forget drops all that is remembered of a pod.
-func (s *Syncer) forget(uid types.UID) {
+func (s *Syncer) forget(ctx context.Context, uid types.UID) {
+	s.forgetRecord(ctx, uid)
 	s.known.forget(uid)
 	s.config.Sandboxes.Forget(uid)
 	s.config.Images.Forget(uid)
@@ -121,6 +127,9 @@ func (e *ending) run(ctx context.Context) error {
 			return err
 		}
 	}
+	var recorded sync.WaitGroup
+	recorded.Go(func() { e.record(ctx, e.uid, e.kill.memory) })
+	defer recorded.Wait()
 	report := e.reportBeside(ctx)
 	err := e.rounds(ctx)
 	return errors.Join(err, e.reportEnd(ctx, report))
@@ -150,6 +159,7 @@ func (e *ending) look(ctx context.Context) error {
 	}
 	e.kill.memory.see(status)
 	e.kill.status = status
+	e.record(ctx, e.uid, e.kill.memory)
 	return nil
 }
 

@@ -85,9 +85,14 @@ var bans = []ban{
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in:      []string{"actions/...", "backoff/...", "podworkers/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/linux", "internal/safepath"},
+		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/linux", "internal/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",
+	},
+	{
+		in:      []string{"podworkers/..."},
+		forbids: []string{"os/...", "net/..."},
+		because: "whatever is done for a pod is done by the Syncer",
 	},
 	{
 		in:      append([]string{"internal/linux", "internal/safepath"}, library...),

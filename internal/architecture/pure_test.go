@@ -13,12 +13,21 @@ var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "s
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
-	"podworkers/workers.go": "gives each busy pod a goroutine",
-	"runtime/cache.go":      "lets a caller wait for a newer status",
-	"sandbox/create.go":     "creates a sandbox over CRI",
-	"sandbox/handler.go":    "asks which runtime handler a class names",
-	"sandbox/runner.go":     "runs sandboxes over CRI",
-	"sandbox/stop.go":       "stops and removes a sandbox over CRI",
+	"podworkers/workers.go":        "gives each busy pod a goroutine",
+	"podworkers/workers_ask.go":    "puts questions to a Set that many share",
+	"podworkers/workers_config.go": "takes a log",
+	"podworkers/workers_drain.go":  "waits for all pods to stop",
+	"podworkers/workers_kill.go":   "waits for a pod to stop",
+	"podworkers/workers_retry.go":  "spreads waits at random",
+	"podworkers/workers_syncer.go": "says what is called with a context",
+	"podworkers/workers_tell.go":   "tells log and observer, and starts goroutines",
+	"podworkers/workers_timers.go": "wakes up when something is due",
+	"podworkers/workers_work.go":   "calls the Syncer",
+	"runtime/cache.go":             "lets a caller wait for a newer status",
+	"sandbox/create.go":            "creates a sandbox over CRI",
+	"sandbox/handler.go":           "asks which runtime handler a class names",
+	"sandbox/runner.go":            "runs sandboxes over CRI",
+	"sandbox/stop.go":              "stops and removes a sandbox over CRI",
 }
 
 // impureImports are what pure code must not import.
