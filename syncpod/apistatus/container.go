@@ -52,14 +52,18 @@ type subject struct {
 }
 
 func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []v1.ContainerStatus) subject {
-	k := subject{view: v, spec: spec, kind: kind}
-	for i := range before {
-		if before[i].Name == spec.Name {
-			k.before = &before[i]
-		}
-	}
+	k := subject{view: v, spec: spec, kind: kind, before: statusOf(before, spec.Name)}
 	k.current, k.ended = instances(v.Status, spec.Name)
 	return k
+}
+
+func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // instances returns the instance of a container that counts, and the latest
