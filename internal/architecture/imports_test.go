@@ -36,22 +36,20 @@ var rooms = []room{
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
 	{"syncpod/probe", []string{"runtime", "runtime/cri"}, "a probe reports a result; what follows from it is decided in actions"},
-	{"syncpod/poddir", []string{
-		"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/...", "syncpod/volume",
-	}, "a pod's directories and files are made from its spec and configs, and need no runtime"},
-	{"syncpod/volume", []string{"internal/safepath", "runtime", "syncpod/container/env"}, "volumes are files of the node and need no runtime"},
+	{"syncpod/volume", []string{"internal/mounts", "internal/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
+	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/linux", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/podspec/...", "syncpod/poddir", "syncpod/probe", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/podspec/...", "syncpod/poddir", "syncpod/probe", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
-	{"internal/mounts", nil, "it looks at the node's mounts, for anyone"},
 	{"internal/safepath", nil, "it judges paths, for anyone"},
+	{"internal/mounts", nil, "it tells what is mounted, to whoever deletes files"},
 	{"internal/architecture", nil, "it reads the module from outside"},
 	{"internal/conformance/...", []string{"..."}, "it compares whatever decides"},
 	{"internal/simulation/...", []string{"..."}, "it runs whatever decides"},
