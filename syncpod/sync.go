@@ -124,6 +124,7 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
+	status = w.withMessages(w.pod, w.memory, status)
 	w.memory.see(status)
 	w.record(ctx, w.pod.UID, w.memory)
 	w.status = w.complete(status)
@@ -177,7 +178,7 @@ func (w *work) actionProbes() map[runtime.ContainerID]actions.ProbeResults {
 
 // isOver reports whether the pod has had its run, or is deleted.
 func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.memory.status.ended()
+	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.report.over || w.memory.status.ended()
 }
 
 func (w *work) result() Result {
@@ -244,6 +245,7 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
 		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
 	}
+	maps.DeleteFunc(m.messages, func(id, _ string) bool { return !there[id] })
 	maps.DeleteFunc(m.resources, func(id string, _ runtime.ContainerResources) bool { return !there[id] })
 }
 
