@@ -30,7 +30,7 @@ func (m *memories) of(uid types.UID) *memory {
 	}
 	p, err := newMemory(m.config)
 	if err != nil {
-		p = &memory{} // New has refused such a Config
+		p = &memory{status: newStatusBox()} // New has refused such a Config
 	}
 	m.pods[uid] = p
 	return p
@@ -81,6 +81,13 @@ type memory struct {
 	restartAll bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// firstSeen is when the Syncer was first told of the pod.
+	firstSeen time.Time
+	// status is what was last reported.
+	status *statusBox
+	// sandbox is the one that was last made here, and unaddressed one that is, or
+	// was, waited for to get an address.
+	sandbox, unaddressed string
 	// seen are exited containers that were observed, and may not be there any more.
 	seen map[runtime.ContainerID]runtime.ContainerStatus
 	// loaded is set once the pod's record is part of this, saved is that record.
@@ -119,6 +126,7 @@ func newMemory(c *Config) (*memory, error) {
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},
+		firstSeen: time.Now(), status: newStatusBox(),
 	}, nil
 }
 
