@@ -113,7 +113,7 @@ func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 				if started := n.Journal().Container("app").Count(critest.StartContainer); started != 1 {
 					t.Errorf("started %d times, want once\n%v", started, n.Journal())
 				}
-				if c := n.report.container("app").State.Terminated; c == nil {
+				if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 0 {
 					t.Errorf("reported %+v, want its exit", c)
 				}
 				if n.events.count("ContainerRecordLost") != 0 {

@@ -98,7 +98,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
 	}
-	report := s.newReport(pod, s.known.of(pod.UID))
+	report := s.newReport(pod, s.remember(ctx, pod.UID))
 	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
 	for _, c := range s.config.Clean {
@@ -133,11 +133,10 @@ func (e *ending) run(ctx context.Context) error {
 			return err
 		}
 	}
-	var recorded sync.WaitGroup
-	recorded.Go(func() { e.record(ctx, e.uid, e.kill.memory) })
-	defer recorded.Wait()
-	report := e.reportBeside(ctx)
+	report, recorded := e.reportBeside(ctx), e.recordBeside(ctx)
 	err := e.rounds(ctx)
+	recorded()
+	e.record(ctx, e.uid, e.kill.memory)
 	return errors.Join(err, e.reportEnd(ctx, report))
 }
 
@@ -166,8 +165,14 @@ func (e *ending) look(ctx context.Context) error {
 	status = e.withMessages(e.kill.pod, e.kill.memory, status)
 	e.kill.memory.see(status)
 	e.kill.status = status
-	e.record(ctx, e.uid, e.kill.memory)
 	return nil
+}
+
+// recordBeside records by when the pod has to end, while it is stopped.
+func (e *ending) recordBeside(ctx context.Context) (wait func()) {
+	var recording sync.WaitGroup
+	recording.Go(func() { e.record(ctx, e.uid, e.kill.memory) })
+	return recording.Wait
 }
 
 // reportBeside reports what is there while the pod is stopped: a report that
