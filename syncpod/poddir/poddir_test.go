@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -144,12 +145,10 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s is %v, want %v", path, mode, want)
 		}
 	}
-	if !equalPods(pod, before) {
+	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was written to")
 	}
 }
-
-func equalPods(a, b *v1.Pod) bool { return a.String() == b.String() }
 
 func TestNothingLeadsOutOfRoot(t *testing.T) {
 	for _, bad := range []string{"", ".", "..", "../x", "a/b", "/etc", `a\b`, "a\x00"} {
