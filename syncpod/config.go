@@ -15,6 +15,8 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // Config is what a Syncer is made of. The least is a Client, and the Root that
@@ -69,6 +71,12 @@ type Config struct {
 	Probes Probes
 	// Prepare gets the node ready for a pod. Default: nothing is to be done.
 	Prepare Preparer
+	// Volumes makes the volumes of pods below Root. Default: those of package volume,
+	// with the sources in Env and Tokens.
+	Volumes poddir.Volumes
+	// Tokens gets tokens of service accounts for volumes. Default: a pod that wants
+	// one fails.
+	Tokens volume.Tokens
 	// Mounts gives containers their mounts. Default: none.
 	Mounts Mounter
 	// Messages knows what containers that have ended left to say. Default: only the

@@ -37,7 +37,7 @@ func (m *mirrors) DeleteMirror(_ context.Context, pod *v1.Pod) error {
 	return m.err
 }
 
-func static(hash string) func(*v1.Pod) {
+func staticPod(hash string) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": hash}
 	}
@@ -48,13 +48,13 @@ func TestM4_MirrorPod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		api := &mirrors{err: errors.New("no API server")}
 		n.restart(func(c *syncpod.Config) { c.Mirrors = api })
-		n.settle(testPod(static("one")), time.Minute) // runs without its mirror
+		n.settle(testPod(staticPod("one")), time.Minute) // runs without its mirror
 		if n.sync(testPod()); len(api.created) > 0 {
 			t.Fatal("the mirror of a pod that is not static")
 		}
 		api.err = nil
 		for range 3 {
-			n.sync(testPod(static("one")))
+			n.sync(testPod(staticPod("one")))
 		}
 		if len(api.created) != 1 || api.created[0] != "" || api.now.Annotations[v1.MirrorPodAnnotationKey] != "one" {
 			t.Fatalf("created %v, %+v", api.created, api.now)
@@ -66,8 +66,8 @@ func TestM4_MirrorPod(t *testing.T) {
 		} {
 			outdate()
 			old, created, deleted := api.now, len(api.created), len(api.deleted)
-			n.sync(testPod(static("one")))
-			n.sync(testPod(static("one")))
+			n.sync(testPod(staticPod("one")))
+			n.sync(testPod(staticPod("one")))
 			if len(api.created) != created+1 {
 				t.Errorf("%s: created %d times, want once", name, len(api.created)-created)
 			}
