@@ -232,3 +232,22 @@ func TestTimeUntilAPodRunsIsObserved(t *testing.T) {
 		}
 	})
 }
+
+func TestWaitingIsReportedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app", "false")))
+		n.drive(pod, time.Minute) // until the wait of 80 s
+		before := len(n.report.all)
+		for range 15 {
+			n.sync(pod)
+			time.Sleep(time.Second)
+		}
+		w := n.report.container("app").State.Waiting
+		if w == nil || w.Message != "back-off 1m20s restarting failed container=app pod=web_default" {
+			t.Errorf("reported %+v", n.report.container("app").State)
+		}
+		if again := len(n.report.all) - before; again > 1 {
+			t.Errorf("reported %d times while nothing changed", again)
+		}
+	})
+}
