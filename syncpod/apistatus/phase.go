@@ -117,7 +117,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 	default:
 		t.ended++
 		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
-		t.again = t.again || again && !v.gone() || v.isCreated(spec.Name)
+		t.again = t.again || again && !v.gone() || s.State.Waiting != nil && v.isCreated(spec.Name)
 		if s.State.Terminated != nil && end.ExitCode == 0 {
 			t.succeeded++
 		}
@@ -128,7 +128,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 // yet. Until that is gone, how an earlier one ended does not end the pod
 // (kubernetes #107845).
 func (v *view) isCreated(name string) bool {
-	c, _ := instances(v.Status, name)
+	c := currentOf(v.Status, name)
 	return c != nil && c.State == runtime.ContainerCreated && !v.Ended
 }
 
