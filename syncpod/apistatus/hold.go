@@ -8,9 +8,9 @@ import (
 
 // Hold returns the status to publish of a pod: next, with a phase that may follow
 // that of last, the status that was published before: nil, or one without a phase,
-// if none was. All that is published of a pod is then a walk from Pending over Running to Succeeded or
-// Failed, which may leave out phases and never goes back (kubernetes #58711,
-// #105382):
+// if none was. All that is published of a pod is then a walk from Pending over
+// Running to Succeeded or Failed, which may leave out phases and never goes back
+// (kubernetes #58711, #105382):
 //
 //   - A pod that has ended stays as it ended.
 //   - A pod has not ended while a container of it runs. One that is evicted, or
