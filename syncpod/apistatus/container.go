@@ -199,12 +199,12 @@ func (k *subject) addUnknown(s *v1.ContainerStatus) {
 // reportAbsent reports a container of which the runtime has no instance. An end
 // that was reported holds.
 func (k *subject) reportAbsent(s *v1.ContainerStatus) {
-	if k.before != nil && k.before.State.Terminated != nil {
+	if k.endedBefore() {
 		k.before.DeepCopyInto(s)
 		return
 	}
 	s.Name, s.Image = k.spec.Name, k.spec.Image
-	if k.kind == actions.InitContainer && k.initialized && !isSidecar(k.spec) {
+	if k.isForgotten() {
 		s.State.Terminated = forgotten()
 	} else {
 		s.State.Waiting = &v1.ContainerStateWaiting{Reason: string(k.waitingFor())}
@@ -212,6 +212,14 @@ func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 	if k.before != nil {
 		k.addLost(s)
 	}
+}
+
+func (k *subject) endedBefore() bool { return k.before != nil && k.before.State.Terminated != nil }
+
+// isForgotten reports whether this is an init container of which nothing is left,
+// in a pod that is past it.
+func (k *subject) isForgotten() bool {
+	return k.kind == actions.InitContainer && k.initialized && !isSidecar(k.spec) && k.current == nil && !k.endedBefore()
 }
 
 // addLost adds what was reported of earlier instances. One that was reported to
@@ -255,7 +263,7 @@ func (k *subject) toStart() bool {
 	case k.Pod.DeletionTimestamp != nil:
 		return false
 	case k.current == nil:
-		return true
+		return !k.isForgotten()
 	case k.current.State != runtime.ContainerExited:
 		return k.current.State != runtime.ContainerRunning
 	case k.current.ExitCode == 0 && k.kind == actions.InitContainer:
