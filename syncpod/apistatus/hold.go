@@ -1,12 +1,16 @@
 package apistatus
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"cmp"
+
+	v1 "k8s.io/api/core/v1"
+)
 
 // Hold returns the status to publish of a pod: next, with a phase that may follow
-// that of last, the status that was published before, nil if none was. All that
-// was published of a pod is then a walk from Pending over Running to Succeeded or
-// Failed, which may leave out phases and never goes back (kubernetes #58711,
-// #105382):
+// that of last, the status that was published before: nil, or one without a phase,
+// if none was. All that is published of a pod is then a walk from Pending over
+// Running to Succeeded or Failed, which may leave out phases and never goes back
+// (kubernetes #58711, #105382):
 //
 //   - A pod that has ended stays as it ended.
 //   - A pod has not ended while a container of it runs. One that is evicted, or
@@ -23,11 +27,11 @@ import v1 "k8s.io/api/core/v1"
 // Hold is pure, and shares the memory of next.
 func Hold(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {
 	if last == nil {
-		last = &v1.PodStatus{Phase: v1.PodPending}
+		last = &v1.PodStatus{}
 	}
 	switch {
 	case isTerminal(last.Phase), isTerminal(next.Phase) && runs(&next):
-		next.Phase, next.Reason, next.Message = last.Phase, last.Reason, last.Message
+		next.Phase, next.Reason, next.Message = cmp.Or(last.Phase, v1.PodPending), last.Reason, last.Message
 	case last.Phase == v1.PodRunning && next.Phase == v1.PodPending:
 		next.Phase = v1.PodRunning
 	}

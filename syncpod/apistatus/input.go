@@ -121,7 +121,7 @@ func (in Input) Validate() error {
 }
 
 // previous is the status reported before.
-func (in *Input) previous() *v1.PodStatus {
+func (in Input) previous() *v1.PodStatus {
 	if in.Previous != nil {
 		return in.Previous
 	}

@@ -113,8 +113,10 @@ func TestT1_HoldIsAStepOfTheWalk(t *testing.T) {
 		}
 	}
 	running := v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
-	if got := apistatus.Hold(nil, running); got.Phase != v1.PodPending {
-		t.Errorf("the first status: %s, want Pending", got.Phase)
+	for _, last := range []*v1.PodStatus{nil, {}} {
+		if got := apistatus.Hold(last, running); got.Phase != v1.PodPending {
+			t.Errorf("the first status: %q, want Pending", got.Phase)
+		}
 	}
 }
 

@@ -117,7 +117,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 	default:
 		t.ended++
 		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
-		t.again = t.again || again && !v.gone() || v.isCreated(spec.Name)
+		t.again = t.again || again && !v.gone() || s.State.Waiting != nil && v.isCreated(spec.Name)
 		if s.State.Terminated != nil && end.ExitCode == 0 {
 			t.succeeded++
 		}
@@ -125,11 +125,14 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 }
 
 // isCreated reports whether the container has an instance that may be started
-// yet. Until that is gone, how an earlier one ended does not end the pod
-// (kubernetes #107845).
+// yet, which none of a pod that has ended may. Until that is gone, how an earlier
+// one ended does not end the pod (kubernetes #107845).
 func (v *view) isCreated(name string) bool {
-	c, _ := instances(v.Status, name)
-	return c != nil && c.State == runtime.ContainerCreated && !v.Ended
+	if v.Ended || v.ended() != nil {
+		return false
+	}
+	c := currentOf(v.Status, name)
+	return c != nil && c.State == runtime.ContainerCreated
 }
 
 // gone reports whether nothing of the pod will run again. That a static pod is

@@ -155,6 +155,26 @@ func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
 	}
 }
 
+// The reason of an end holds unless the containers say that it was another one.
+func TestReasonOfAnEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		want   string
+	}{
+		"nothing known":        {nil, "Evicted"},
+		"the same end":         {node(exited("app", "a0", 0, 0)), "Evicted"},
+		"another end":          {node(exited("app", "a0", 0, 1)), ""},
+		"another, and created": {node(created("app", "a1", 1), exited("app", "a0", 0, 1)), ""},
+		"it runs":              {node(running("app", "a0", 0)), "Evicted"},
+	} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: tc.status}
+		in.Pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, Reason: "Evicted", Message: "low on memory"}
+		if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != tc.want || (got.Message != "") != (tc.want != "") {
+			t.Errorf("%s: %s, %q, %q; want the reason %q", name, got.Phase, got.Reason, got.Message, tc.want)
+		}
+	}
+}
+
 func TestPodAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hostNetwork               bool
