@@ -51,13 +51,16 @@ func TestPodsListsWhoHasADirectory(t *testing.T) {
 	if want := []types.UID{"u-1", "u-10", "u-2"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
+	if d.RemovePod(t.Context(), "README") == nil || d.RemovePod(t.Context(), "link") == nil {
+		t.Error("what is no pod's directory was removed")
+	}
+	if again, err := d.Pods(); err != nil || !slices.Equal(again, got) {
+		t.Errorf("%q, %v are left, want %q", again, err, got)
+	}
 	for _, uid := range got {
 		if err := d.RemovePod(t.Context(), uid); err != nil {
 			t.Error(err)
 		}
-	}
-	if d.RemovePod(t.Context(), "README") == nil || d.RemovePod(t.Context(), "link") == nil {
-		t.Error("what is no pod's directory was removed")
 	}
 	if got, err := d.Pods(); err != nil || len(got) > 0 {
 		t.Errorf("after all are removed: %q, %v", got, err)
