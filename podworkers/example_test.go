@@ -25,7 +25,7 @@ func ExampleSet() {
 		return effects
 	}
 	update(podworkers.Update{Type: podworkers.Create, Pod: pod})
-	sync, _, _ := set.Next(pod.UID)
+	sync, _, _ := set.Next(now, pod.UID)
 	fmt.Println("begin", sync.Type)
 
 	grace := int64(20)
@@ -34,7 +34,7 @@ func ExampleSet() {
 
 	effects = set.Done(sync, podworkers.Failed)
 	for effects.Work {
-		work, _, _ := set.Next(pod.UID)
+		work, _, _ := set.Next(now, pod.UID)
 		fmt.Print("begin ", work.Type)
 		if !work.Deadline.IsZero() {
 			fmt.Print(", over by ", work.Deadline.Format(time.TimeOnly))

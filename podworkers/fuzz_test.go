@@ -150,7 +150,7 @@ func (z *fuzzed) start(t *testing.T) {
 	i := z.pick(len(z.ready))
 	uid := z.ready[i]
 	z.ready = append(z.ready[:i:i], z.ready[i+1:]...)
-	w, ok, e := z.set.Next(uid)
+	w, ok, e := z.set.Next(z.now, uid)
 	if ok {
 		z.begin(t, w)
 	}
@@ -166,6 +166,9 @@ func (z *fuzzed) begin(t *testing.T, w Work) {
 	if l == nil {
 		l = &life{}
 		z.lives[w.UID] = l
+	}
+	if z.set.pods[w.UID].phase >= Terminated && w.Type == SyncTerminatingRuntimePod {
+		return // a sweep, beside the pod's phase
 	}
 	if w.Type < l.stage && !(w.Type == SyncTerminatingPod && l.stage == SyncTerminatingRuntimePod) {
 		t.Fatalf("%s: %v after %v", w.UID, w.Type, l.stage)
@@ -183,11 +186,12 @@ func (z *fuzzed) begin(t *testing.T, w Work) {
 	l.synced = l.synced || w.Type == SyncPod
 }
 
-// checkTurn checks that a static pod starts alone.
+// checkTurn checks that a static pod starts alone, but for what strays of others.
 func (z *fuzzed) checkTurn(t *testing.T, w Work) {
 	for _, other := range uids {
 		l := z.lives[other]
-		if other != w.UID && other != "d" && l != nil && l.stage <= SyncTerminatingPod && z.set.MayHaveRunningContainers(other) {
+		p, known := z.set.pods[other]
+		if other != w.UID && other != "d" && l != nil && l.stage <= SyncTerminatingPod && known && p.phase < Terminated {
 			t.Fatalf("static pod %s runs while %s does", w.UID, other)
 		}
 	}
@@ -215,8 +219,9 @@ func (z *fuzzed) finish(t *testing.T, o Outcome) {
 			continue
 		}
 		delete(z.busy, uid)
+		before := z.set.pods[uid]
 		z.follow(t, uid, z.set.Done(w, o))
-		if o != Failed && w.Type == SyncTerminatingRuntimePod {
+		if z.set.pods[uid] != before {
 			delete(z.lives, uid)
 		}
 		return
@@ -224,7 +229,10 @@ func (z *fuzzed) finish(t *testing.T, o Outcome) {
 }
 
 func (z *fuzzed) other(t *testing.T) {
-	switch z.pick(3) {
+	switch z.pick(4) {
+	case 3:
+		p := z.pod(uids[z.pick(len(uids))])
+		z.follow(t, p.UID, z.set.Stray(z.now, RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}))
 	case 0:
 		var desired []types.UID
 		for _, uid := range uids {
@@ -316,7 +324,7 @@ func (z *fuzzed) rest(t *testing.T) {
 			break
 		}
 	}
-	if left := fmt.Sprint(z.set.pods, z.set.statics); left != fmt.Sprint(map[types.UID]state{}, statics{}) {
+	if left := fmt.Sprint(z.set.pods, z.set.statics); left != fmt.Sprint(map[types.UID]*state{}, statics{}) {
 		t.Fatalf("left at the end: %s", left)
 	}
 	for id, times := range z.asked {

@@ -1,6 +1,11 @@
 package podworkers
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"math"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
 
 // ownGrace returns the time that the pod itself names, zero if it names none.
 func ownGrace(pod *v1.Pod) int64 {
@@ -33,4 +38,18 @@ func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
 		grace = *pod.Spec.TerminationGracePeriodSeconds
 	}
 	return max(grace, minimumGraceSeconds)
+}
+
+// earlier returns the deadline of a request made at now, or the one before if that
+// is earlier. At the zero time nothing is asked for.
+func earlier(before, now time.Time, grace int64) time.Time {
+	if now.IsZero() {
+		return before
+	}
+	const longest = math.MaxInt64 / int64(time.Second)
+	end := now.Add(time.Duration(min(grace, longest)) * time.Second)
+	if before.IsZero() || end.Before(before) {
+		return end
+	}
+	return before
 }

@@ -40,13 +40,12 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 		p := s.pods[uid]
 		k := Known{UID: uid, Orphan: !want}
 		if p.forgettable(!want) {
-			k.Effects = s.forget(uid, p)
+			k.Effects = s.forget(p)
 			forgotten = append(forgotten, k)
 			continue
 		}
 		if !want {
-			p, k.Effects = p.orphan()
-			s.pods[uid] = p
+			k.Effects = p.orphan()
 		}
 		k.Phase = p.phase
 		pod := p.definition()
@@ -57,15 +56,15 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 }
 
 // forgettable reports whether nothing is lost with the pod's history.
-func (s state) forgettable(orphan bool) bool {
+func (s *state) forgettable(orphan bool) bool {
 	if s.phase == Finished {
-		return orphan || s.again
+		return s.quiet() && (orphan || s.again)
 	}
 	return orphan && !s.started && !s.inRuntime
 }
 
 // orphan is the transition on the loss of the last source.
-func (s state) orphan() (state, Effects) {
+func (s *state) orphan() Effects {
 	s.deleted = true
 	before := s.phase
 	if s.phase == Syncing {
@@ -76,11 +75,11 @@ func (s state) orphan() (state, Effects) {
 			s.grace = minimumGraceSeconds
 		}
 	}
-	s = s.repeat()
-	return s, Effects{Work: s.inFlight == 0 && s.pending != nil, Interrupt: s.inFlight != 0 && before == Syncing}
+	s.repeat()
+	return Effects{Work: s.ready(), Interrupt: s.inFlight != 0 && before == Syncing}
 }
 
-func (s *Set) forget(uid types.UID, p state) Effects {
-	delete(s.pods, uid)
-	return Effects{Stopped: p.waiting, Successors: s.statics.end(p.fullName, uid, s.mayStart)}
+func (s *Set) forget(p *state) Effects {
+	s.remove(p)
+	return Effects{Stopped: p.waiting, Successors: s.statics.end(p.fullName, p.uid, s.mayStart)}
 }

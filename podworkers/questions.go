@@ -11,7 +11,7 @@ import "k8s.io/apimachinery/pkg/types"
 // to get none.
 func (s *Set) Terminated(uid types.UID) bool {
 	p, known := s.pods[uid]
-	return known && p.phase >= Terminated
+	return known && p.quiet()
 }
 
 // MayHaveRunningContainers reports whether a container of the pod may run, or
@@ -21,7 +21,7 @@ func (s *Set) MayHaveRunningContainers(uid types.UID) bool {
 	if !known {
 		return !s.synced
 	}
-	return p.phase < Terminated
+	return !p.quiet()
 }
 
 // ShouldBeFinished reports whether nothing is left to do for the pod.
@@ -30,7 +30,7 @@ func (s *Set) ShouldBeFinished(uid types.UID) bool {
 	if !known {
 		return s.synced
 	}
-	return p.phase == Finished
+	return p.phase == Finished && p.quiet()
 }
 
 // TerminationRequested reports whether the pod is to stop or has stopped.
@@ -57,7 +57,7 @@ func (s *Set) RuntimeShouldBeRemoved(uid types.UID) bool {
 	if !known {
 		return s.synced
 	}
-	return p.phase >= Terminated
+	return p.quiet()
 }
 
 // ContentShouldBeRemoved reports whether what the pod wrote on the node, its
@@ -68,5 +68,5 @@ func (s *Set) ContentShouldBeRemoved(uid types.UID) bool {
 	if !known {
 		return s.synced
 	}
-	return p.evicted || p.deleted && p.phase >= Terminated
+	return p.evicted || p.deleted && p.quiet()
 }

@@ -16,7 +16,7 @@ import (
 // and on nothing else. It starts no goroutine, reads no clock and must not be
 // used concurrently.
 type Set struct {
-	pods    map[types.UID]state
+	pods    map[types.UID]*state
 	statics statics
 	// revision is that of the last work handed out.
 	revision Revision
@@ -38,24 +38,32 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	}
 	p, known := s.pods[uid]
 	if !known {
-		p = first(u)
+		p = s.add(first(uid, u))
 	}
-	p, e := p.update(u, !known, now)
-	s.put(uid, p)
-	switch {
-	case p.inRuntime:
-		s.statics.block(p.fullName, uid)
-	case p.pending != nil && isStatic(p.pending.Pod):
-		s.statics.queue(p.fullName, uid)
-	}
+	e := p.update(u, !known, now)
+	s.takeTurns(p)
 	return e, nil
 }
 
-func (s *Set) put(uid types.UID, p state) {
+func (s *Set) add(p *state) *state {
 	if s.pods == nil {
-		s.pods = map[types.UID]state{}
+		s.pods = map[types.UID]*state{}
 	}
-	s.pods[uid] = p
+	s.pods[p.uid] = p
+	return p
+}
+
+// takeTurns has a static pod wait for its turn, or keeps its full name from others
+// while what the runtime has of it is stopped.
+func (s *Set) takeTurns(p *state) {
+	switch {
+	case p.inRuntime:
+		if p.phase == Terminating {
+			s.statics.block(p.fullName, p.uid)
+		}
+	case p.pending != nil && isStatic(p.pending.Pod):
+		s.statics.queue(p.fullName, p.uid)
+	}
 }
 
 func (u Update) uid() (types.UID, error) {
@@ -74,24 +82,29 @@ func (u Update) uid() (types.UID, error) {
 
 // Next returns the work that a pod has, if it has any and none is in flight. A
 // pod that may never start any more is finished instead, which the effects tell.
-func (s *Set) Next(uid types.UID) (w Work, ok bool, e Effects) {
+func (s *Set) Next(now time.Time, uid types.UID) (w Work, ok bool, e Effects) {
 	p, known := s.pods[uid]
-	if !known || p.pending == nil || p.inFlight != 0 {
+	if !known {
 		return Work{}, false, Effects{}
 	}
-	if !p.started && !p.inRuntime && isStatic(p.pending.Pod) {
-		if p.phase != Syncing {
-			return Work{}, false, s.finish(uid, p)
-		}
-		if !s.statics.start(p.fullName, uid, s.mayStart) {
-			return Work{}, false, Effects{}
-		}
+	return s.next(now, p)
+}
+
+func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
+	switch {
+	case !p.ready():
+		return Work{}, false, Effects{}
+	case p.toSweep():
+		s.revision++
+		return p.sweep(s.revision), true, Effects{}
+	case p.started || p.inRuntime || !isStatic(p.pending.Pod):
+	case p.phase != Syncing:
+		return Work{}, false, s.finish(p)
+	case !s.statics.start(p.fullName, p.uid, s.mayStart):
+		return Work{}, false, Effects{}
 	}
 	s.revision++
-	p, w = p.begin(s.revision)
-	w.UID = uid
-	s.pods[uid] = p
-	return w, true, Effects{}
+	return p.begin(s.revision, now), true, Effects{}
 }
 
 // mayStart reports whether a pod waiting for its turn is still to start.
@@ -100,25 +113,49 @@ func (s *Set) mayStart(uid types.UID) bool {
 	return known && p.phase == Syncing && !p.started
 }
 
+// finish ends a pod that never started.
+func (s *Set) finish(p *state) Effects {
+	e := p.finish()
+	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
+	return e
+}
+
 // Done takes the outcome of work. Work that is no longer in flight, because it
 // was abandoned or its pod forgotten, has no effect.
 func (s *Set) Done(w Work, o Outcome) Effects {
-	p, known := s.pods[w.UID]
-	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
+	p, inFlight := s.working(w)
+	if !inFlight {
 		return Effects{}
 	}
+	return s.done(p, w, o)
+}
+
+// working returns the pod of work, and whether the work is still in flight.
+func (s *Set) working(w Work) (p *state, inFlight bool) {
+	p, known := s.pods[w.UID]
+	return p, known && p.inFlight != 0 && p.inFlight == w.Revision
+}
+
+func (s *Set) done(p *state, w Work, o Outcome) Effects {
+	if p.sweeping() {
+		return p.swept(w.RuntimePod, o)
+	}
 	news := p.pending
-	p, e := p.done(o)
-	s.pods[w.UID] = p
+	e := p.done(o)
 	if p.phase != Finished {
 		return e
 	}
-	e.Successors = s.statics.end(p.fullName, w.UID, s.mayStart)
+	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
 	if w.Type == SyncTerminatingRuntimePod {
-		delete(s.pods, w.UID) // no source has it that could still ask
-		e.Work = s.renew(w.UID, news)
+		s.remove(p) // no source has it that could still ask
+		e.Work = s.renew(p.uid, news)
 	}
 	return e
+}
+
+func (s *Set) remove(p *state) {
+	p.forgotten = true
+	delete(s.pods, p.uid)
 }
 
 // renew begins a pod anew with the news that came while what the runtime had of
@@ -129,42 +166,33 @@ func (s *Set) renew(uid types.UID, news *Update) bool {
 	}
 	u := *news
 	u.Stop = nil // answered with what was stopped
-	p, e := first(u).update(u, true, time.Time{})
-	s.put(uid, p)
-	if isStatic(news.Pod) {
-		s.statics.queue(p.fullName, uid)
-	}
+	p := s.add(first(uid, u))
+	e := p.update(u, true, time.Time{})
+	s.takeTurns(p)
 	return e.Work
 }
 
 // Abandon gives up on work that was interrupted and does not return, so that
 // the pod can go on. Its outcome, when it comes, is dropped.
 func (s *Set) Abandon(w Work) Effects {
-	p, known := s.pods[w.UID]
-	if !known || p.inFlight == 0 || p.inFlight != w.Revision {
+	p, inFlight := s.working(w)
+	if !inFlight {
 		return Effects{}
 	}
+	if p.sweeping() && p.stray == nil {
+		p.stray = w.RuntimePod
+	}
 	p.inFlight = 0
-	p = p.repeat()
-	s.pods[w.UID] = p
-	return Effects{Work: p.pending != nil}
+	p.repeat()
+	return Effects{Work: p.ready()}
 }
 
 // Again makes a pod do its last work once more, unless it has news to work on.
 func (s *Set) Again(uid types.UID) Effects {
 	p, known := s.pods[uid]
-	if !known || p.phase == Finished {
+	if !known {
 		return Effects{}
 	}
-	p = p.repeat()
-	s.pods[uid] = p
-	return Effects{Work: p.pending != nil && p.inFlight == 0}
-}
-
-// finish ends a pod that never started.
-func (s *Set) finish(uid types.UID, p state) Effects {
-	p, e := p.finish()
-	s.pods[uid] = p
-	e.Successors = s.statics.end(p.fullName, uid, s.mayStart)
-	return e
+	p.repeat()
+	return Effects{Work: p.ready()}
 }

@@ -48,7 +48,7 @@ func (h *harness) update(u Update) Effects {
 
 func (h *harness) next(uid types.UID, want WorkType) Work {
 	h.t.Helper()
-	w, ok, _ := h.set.Next(uid)
+	w, ok, _ := h.set.Next(h.now, uid)
 	if !ok || w.Type != want {
 		h.t.Fatalf("Next(%s) = %v, %v; want %v", uid, w.Type, ok, want)
 	}
@@ -57,7 +57,7 @@ func (h *harness) next(uid types.UID, want WorkType) Work {
 
 func (h *harness) idle(uid types.UID) {
 	h.t.Helper()
-	if w, ok, _ := h.set.Next(uid); ok {
+	if w, ok, _ := h.set.Next(h.now, uid); ok {
 		h.t.Fatalf("Next(%s) = %v, want no work", uid, w.Type)
 	}
 }
@@ -315,7 +315,7 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 			h.do("first", SyncPod)
 			h.update(Update{Type: Create, Pod: static("a")})
 			h.update(kill(static("a"), 9, nil))
-			_, ok, e := h.set.Next("a")
+			_, ok, e := h.set.Next(h.now, "a")
 			if ok {
 				h.t.Error("it was started")
 			}
@@ -395,8 +395,65 @@ func TestPodThatSaysItIsOverStops(t *testing.T) {
 	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work {
 		t.Errorf("effects %+v, want work", e)
 	}
-	if w := h.next("a", SyncTerminatingPod); w.GracePeriodSeconds != nil || !w.Deadline.IsZero() {
+	if w := h.next("a", SyncTerminatingPod); w.GracePeriodSeconds != nil {
 		t.Errorf("%+v, want the pod's own grace period: nobody asked for a stop", w)
+	}
+}
+
+// The time of a pod that nobody asked to stop runs from when it is first told to,
+// and does not begin again with the next try.
+func TestDeadlineOfAPodThatNobodyAskedToStop(t *testing.T) {
+	for name, stop := range map[string]func(*harness, Work){
+		"over by itself": func(h *harness, w Work) { h.set.Done(w, SucceededTerminal) },
+		"orphan":         func(h *harness, w Work) { h.set.Known(nil); h.set.Done(w, Failed) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			p := pod("a")
+			p.Spec.TerminationGracePeriodSeconds = ptr(int64(30))
+			h.update(Update{Type: Create, Pod: p})
+			stop(h, h.next("a", SyncPod))
+			h.now = now.Add(time.Second)
+			for range 2 {
+				w := h.next("a", SyncTerminatingPod)
+				if want := now.Add(31 * time.Second); !w.Deadline.Equal(want) {
+					t.Errorf("deadline %v, want %v", w.Deadline, want)
+				}
+				h.set.Done(w, Failed)
+				h.set.Again("a")
+				h.now = h.now.Add(10 * time.Second)
+			}
+			h.update(kill(p, 0, ptr(int64(5))))
+			if w, want := h.next("a", SyncTerminatingPod), h.now.Add(5*time.Second); !w.Deadline.Equal(want) {
+				t.Errorf("deadline after a request %v, want %v", w.Deadline, want)
+			}
+		})
+	}
+}
+
+// What is to be reported of a pod is what the first request to stop it said that
+// said anything, until it is cleaned up after.
+func TestReportOfTheFirstRequestCounts(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	if w := h.next("a", SyncPod); w.Report != nil {
+		t.Errorf("report %+v, want none while the pod is to run", w.Report)
+	}
+	low := &StopReport{Reason: "Evicted", Message: "The node was low on resource: memory."}
+	asking := func(r *StopReport) Update {
+		return Update{Type: Kill, Pod: pod("a"), Stop: &StopRequest{Report: r}}
+	}
+	h.update(asking(nil))
+	h.update(asking(low))
+	h.update(asking(&StopReport{Reason: "Terminated"}))
+	h.update(Update{Type: Sync, Pod: pod("a")})
+	h.set.Abandon(Work{UID: "a", Revision: 1})
+	for _, work := range []WorkType{SyncTerminatingPod, SyncTerminatedPod} {
+		w := h.next("a", work)
+		if w.Report != low {
+			t.Errorf("%v with report %+v, want %+v", work, w.Report, low)
+		}
+		h.set.Done(w, Succeeded)
 	}
 }
 
@@ -456,7 +513,7 @@ func TestUnusableUpdates(t *testing.T) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
-	if w, ok, _ := s.Next("nobody"); ok {
+	if w, ok, _ := s.Next(now, "nobody"); ok {
 		t.Errorf("an unknown pod has work %v", w)
 	}
 	if e := s.Done(Work{UID: "nobody", Revision: 1}, Succeeded); e.Work || e.Retry {

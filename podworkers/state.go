@@ -1,18 +1,18 @@
 package podworkers
 
 import (
-	"math"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 )
 
-// state is one pod's life so far. Its methods are the transitions: each takes a
-// state and returns the next, and changes nothing else.
+// state is one pod's life so far. Its methods are the transitions: they change
+// the state of this pod and nothing else, and return what follows from it.
 type state struct {
+	uid   types.UID
 	phase Phase
 	// started: work on the pod's definition has been handed out.
 	started bool
@@ -27,11 +27,18 @@ type state struct {
 	evicted bool
 	// again: a pod with the same UID is to follow this one.
 	again bool
+	// forgotten: the Set does not hold this state any more.
+	forgotten bool
+	// stray is set if something of the pod may have been started after the work
+	// that stopped it, or is stopping it, had looked.
+	stray *RuntimePod
 
 	// grace is the time the pod has to stop, in seconds; zero if it was never set.
 	grace int64
-	// deadline is when that time is over; zero if nobody asked for a stop.
+	// deadline is when that time is over; zero if it has not begun.
 	deadline time.Time
+	// report is why the pod was stopped, as the first request that knew it said.
+	report *StopReport
 
 	// fullName is the name_namespace that only one static pod may have at a time.
 	fullName string
@@ -50,8 +57,8 @@ type state struct {
 // first returns the state of a pod that has not been heard of, before u. A pod
 // that is over at its source and of which nothing runs was stopped before: what
 // is left is to clean up, once more if need be (kubernetes #105527, #117019).
-func first(u Update) state {
-	s := state{fullName: fullName(u)}
+func first(uid types.UID, u Update) *state {
+	s := &state{uid: uid, fullName: fullName(u)}
 	if u.Pod != nil && isOver(u.Pod) && u.Status != nil && !anyAlive(u.Status) {
 		s.phase, s.stopping = Terminated, true
 	}
@@ -78,21 +85,22 @@ func anyAlive(status *runtime.PodStatus) bool {
 }
 
 // update is the transition on news of the pod. isNew tells that it is the first.
-func (s state) update(u Update, isNew bool, now time.Time) (state, Effects) {
+func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	if s.phase != Syncing && !isNew && u.Type == Create {
 		s.again = true
 		if s.phase == Terminating {
-			return s.await(u.Stop), Effects{}
+			s.await(u.Stop)
+			return Effects{}
 		}
-		return s, stopped(u.Stop)
+		return stopped(u.Stop)
 	}
 	if s.phase == Finished {
-		return s, stopped(u.Stop)
+		return stopped(u.Stop)
 	}
 	before := s.phase
-	s = s.stopIfAsked(u)
+	s.stopIfAsked(u)
 	if s.phase == Terminated && u.Pod == nil {
-		return s, stopped(u.Stop) // the runtime's view of it is old
+		return stopped(u.Stop) // the runtime's view of it is old
 	}
 	if u.Pod == nil {
 		s.inRuntime = true
@@ -104,29 +112,29 @@ func (s state) update(u Update, isNew bool, now time.Time) (state, Effects) {
 		e.Stopped = stopped(u.Stop).Stopped
 		u.Stop = nil
 	} else {
-		var shortened bool
-		s, u, shortened = s.stopWithin(u, now)
+		shortened := s.stopWithin(&u, now)
 		e.Interrupt = s.inFlight != 0 && (before == Syncing || shortened)
 	}
 	s.pending = &u
-	return s, e
+	return e
 }
 
 // definition returns the last definition of the pod, nil if only the runtime
 // knows it.
-func (s state) definition() *v1.Pod {
-	for _, u := range []*Update{s.pending, s.active} {
-		if u != nil && u.Pod != nil {
-			return u.Pod
-		}
+func (s *state) definition() *v1.Pod {
+	switch {
+	case s.pending != nil && s.pending.Pod != nil:
+		return s.pending.Pod
+	case s.active != nil:
+		return s.active.Pod
 	}
 	return nil
 }
 
 // stopIfAsked moves a syncing pod on if the update says that it is to stop.
-func (s state) stopIfAsked(u Update) state {
+func (s *state) stopIfAsked(u Update) {
 	if s.phase != Syncing {
-		return s
+		return
 	}
 	switch {
 	case u.Pod == nil:
@@ -138,95 +146,95 @@ func (s state) stopIfAsked(u Update) state {
 	case u.Type == Kill:
 		s.phase, s.evicted = Terminating, u.Stop != nil && u.Stop.Evict
 	}
-	return s
 }
 
 // stopWithin sets the time that a terminating pod has, which only ever gets
-// shorter, and puts it into the update.
-func (s state) stopWithin(u Update, now time.Time) (next state, with Update, shortened bool) {
+// shorter, and puts it into the update. It reports whether it got shorter.
+func (s *state) stopWithin(u *Update, now time.Time) (shortened bool) {
 	request := StopRequest{}
 	if u.Stop != nil {
 		request = *u.Stop
 	}
-	s = s.await(&request)
+	s.await(&request)
+	if s.report == nil {
+		s.report = request.Report
+	}
 	grace := effectiveGrace(s.grace, u.Pod, request.GracePeriodSeconds)
 	shortened = s.grace != 0 && grace != s.grace
 	s.grace = grace
 	s.deadline = earlier(s.deadline, now, grace)
 	request.GracePeriodSeconds = &grace
 	u.Stop = &request
-	return s, u, shortened
-}
-
-// earlier returns the deadline of a request made at now, or the one before if that
-// is earlier. At the zero time nothing is asked for.
-func earlier(before, now time.Time, grace int64) time.Time {
-	if now.IsZero() {
-		return before
-	}
-	const longest = math.MaxInt64 / int64(time.Second)
-	end := now.Add(time.Duration(min(grace, longest)) * time.Second)
-	if before.IsZero() || end.Before(before) {
-		return end
-	}
-	return before
+	return shortened
 }
 
 // await remembers a request that is to be answered when the pod has stopped.
-func (s state) await(r *StopRequest) state {
+func (s *state) await(r *StopRequest) {
 	if r != nil && r.ID != 0 {
-		s.waiting = append(slices.Clip(s.waiting), r.ID)
+		s.waiting = append(s.waiting, r.ID)
 	}
-	return s
 }
 
 // begin is the transition to work on the pending update.
-func (s state) begin(revision Revision) (state, Work) {
-	s.active = merge(s.active, *s.pending)
+func (s *state) begin(revision Revision, now time.Time) Work {
+	s.active = merge(s.active, s.pending)
 	s.started = s.started || s.active.Pod != nil
-	u := s.pending
+	w := Work{UID: s.uid, Revision: revision, UpdateType: s.pending.Type, Pod: s.active.Pod}
 	s.pending = nil
-	s.inFlight = revision
-	w := Work{Revision: revision, UpdateType: u.Type, Pod: s.active.Pod}
 	switch s.phase {
 	case Terminating:
-		s.stopping = true
-		w.Type = SyncTerminatingPod
-		if s.active.Pod == nil {
-			w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
-		} else if stop := s.active.Stop; stop != nil {
-			grace := *stop.GracePeriodSeconds
-			w.GracePeriodSeconds, w.Deadline = &grace, s.deadline
-		}
+		s.beginStop(&w, now)
 	case Terminated:
-		w.Type = SyncTerminatedPod
+		w.Type, w.Report = SyncTerminatedPod, s.report
 	}
-	s.inFlightType = w.Type
-	return s, w
+	s.inFlight, s.inFlightType = revision, w.Type
+	return w
+}
+
+// beginStop makes w the work that stops the pod. If nobody asked for that, the
+// pod's time begins now.
+func (s *state) beginStop(w *Work, now time.Time) {
+	s.stopping, s.stray = true, nil
+	if w.Pod == nil {
+		w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
+		return
+	}
+	if s.deadline.IsZero() {
+		s.deadline = earlier(s.deadline, now, effectiveGrace(s.grace, w.Pod, nil))
+	}
+	w.Type, w.Deadline, w.Report = SyncTerminatingPod, s.deadline, s.report
+	if stop := s.active.Stop; stop != nil {
+		grace := *stop.GracePeriodSeconds
+		w.GracePeriodSeconds = &grace
+	}
 }
 
 // merge returns what is known of a pod after one more update: its last
 // definition, and the last request to stop it.
-func merge(before *Update, u Update) *Update {
-	if before == nil {
-		return &u
+func merge(before, u *Update) *Update {
+	if before == nil || (u.Pod != nil || before.Pod == nil) && (u.Stop != nil || before.Stop == nil) {
+		return u // it says all there is to say
 	}
+	merged := *u
 	if u.Pod == nil {
-		u.Pod = before.Pod
+		merged.Pod = before.Pod
 	}
 	if u.Stop == nil {
-		u.Stop = before.Stop
+		merged.Stop = before.Stop
 	}
-	return &u
+	return &merged
 }
 
 // done is the transition on the end of the work in flight.
-func (s state) done(o Outcome) (state, Effects) {
+func (s *state) done(o Outcome) Effects {
 	work := s.inFlightType
 	s.inFlight = 0
 	switch {
+	case s.stray != nil && s.phase == Terminating && o != Failed:
+		s.repeat()
+		return Effects{Work: true}
 	case o == Failed:
-		return s, Effects{Work: s.pending != nil, Retry: s.pending == nil}
+		return Effects{Work: s.pending != nil, Retry: s.pending == nil}
 	case work == SyncTerminatedPod, work == SyncTerminatingRuntimePod:
 		return s.finish()
 	case work == SyncTerminatingPod:
@@ -236,35 +244,39 @@ func (s state) done(o Outcome) (state, Effects) {
 			s.grace = ownGrace(s.active.Pod)
 		}
 		s.phase, s.stopping = Terminating, true
-		s = s.repeat()
+		s.repeat()
 	}
-	return s, Effects{Work: s.pending != nil}
+	return Effects{Work: s.pending != nil}
 }
 
-func (s state) terminated() (state, Effects) {
+func (s *state) terminated() Effects {
 	s.phase = Terminated
-	e := Effects{Work: true, Stopped: s.waiting}
-	s.waiting = nil
-	return s.repeat(), e
+	s.repeat()
+	return Effects{Work: true, Stopped: s.answered()}
 }
 
 // finish is the last transition, from any phase. Requests still waiting are
 // done: there is nothing left to stop.
-func (s state) finish() (state, Effects) {
+func (s *state) finish() Effects {
 	s.phase, s.pending = Finished, nil
-	e := Effects{Stopped: s.waiting}
-	s.waiting = nil
-	return s, e
+	return Effects{Stopped: s.answered(), Work: s.toSweep()}
 }
 
-// repeat makes the last update pending again, unless there is news.
-func (s state) repeat() state {
-	if s.pending == nil && s.active != nil {
+// answered returns the requests to answer, which wait no longer.
+func (s *state) answered() []StopID {
+	ids := s.waiting
+	s.waiting = nil
+	return ids
+}
+
+// repeat makes the last update pending again, unless there is news or nothing is
+// left to do.
+func (s *state) repeat() {
+	if s.pending == nil && s.active != nil && s.phase != Finished {
 		u := *s.active
 		u.Type = Sync
 		s.pending = &u
 	}
-	return s
 }
 
 func stopped(r *StopRequest) Effects {

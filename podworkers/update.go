@@ -75,6 +75,18 @@ type StopRequest struct {
 	// GracePeriodSeconds is the time the pod has to stop, nil for the pod's own.
 	// It can only shorten the time the pod was given before.
 	GracePeriodSeconds *int64
+	// Report is what is to be reported of the pod, nil for nothing but its
+	// containers' ends. Of several the first counts.
+	Report *StopReport
+}
+
+// StopReport is why the node stops a pod that its source still wants. The pod is
+// reported as Failed with it, whatever its containers' ends.
+type StopReport struct {
+	// Reason is one word for programs, such as Evicted, Preempting or Terminated.
+	Reason string
+	// Message is for people.
+	Message string
 }
 
 // StopID identifies a request to whoever made it.
@@ -123,9 +135,13 @@ type Work struct {
 	// GracePeriodSeconds is the time that SyncTerminatingPod has, nil if nobody has
 	// asked for the pod to be stopped and its own grace period holds.
 	GracePeriodSeconds *int64
-	// Deadline is when that time is over, counted from the requests: the earliest
-	// of all. Zero if GracePeriodSeconds is nil.
+	// Deadline is when SyncTerminatingPod has to be over, counted from the requests:
+	// the earliest of all. If there was none, the pod's own time is counted from
+	// when it was first told to stop. Zero for other work.
 	Deadline time.Time
+	// Report is what is to be reported of the pod, for SyncTerminatingPod and
+	// SyncTerminatedPod; see StopRequest.Report.
+	Report *StopReport
 }
 
 // Revision counts the work that a Set has handed out, from 1.

@@ -32,6 +32,7 @@ func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *
 	}
 	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
+	st.memory.resized(id, resourcesOf(st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
 	return nil
 }
@@ -54,6 +55,9 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 		if mounts, err = st.config.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
+	}
+	if err := checkMounts(st.spec, mounts); err != nil {
+		return nil, err
 	}
 	return container.Config(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,

@@ -25,25 +25,26 @@ var rooms = []room{
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
 	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
-	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: who looks is not its business"},
+	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"runtime/gc", []string{"internal/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/linux", "internal/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
-	{"syncpod/container", []string{"internal/linux", "internal/safepath", "runtime", "syncpod/container/env"}, "a container's config is built, not carried out: it serves without the transaction"},
+	{"syncpod/container", []string{"internal/linux", "internal/safepath", "runtime", "syncpod/container/env", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
 	{"syncpod/container/env", nil, "an environment is resolved from a pod and its sources alone"},
-	{"syncpod/podspec", []string{"runtime"}, "defaults and validation concern a pod before anything is done for it"},
-	{"syncpod/apistatus", []string{"runtime", "syncpod/podspec"}, "a status is made from what was observed, not by asking those who act"},
+	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
+	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
+	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
 	{"syncpod/probe", []string{"runtime", "runtime/cri"}, "a probe reports a result; what follows from it is decided in actions"},
 	{"syncpod/volume", []string{"internal/mounts", "internal/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
 	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/linux", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec", "syncpod/probe", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec", "syncpod/probe", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
@@ -87,9 +88,14 @@ var bans = []ban{
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in:      []string{"actions/...", "backoff/...", "podworkers/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/linux", "internal/safepath"},
+		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/linux", "internal/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",
+	},
+	{
+		in:      []string{"podworkers/..."},
+		forbids: []string{"os/...", "net/..."},
+		because: "whatever is done for a pod is done by the Syncer",
 	},
 	{
 		in:      append([]string{"internal/linux", "internal/safepath"}, library...),

@@ -9,16 +9,25 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus", "internal/linux", "internal/safepath"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus", "syncpod/podspec/qos", "internal/linux", "internal/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
-	"podworkers/workers.go": "gives each busy pod a goroutine",
-	"runtime/cache.go":      "lets a caller wait for a newer status",
-	"sandbox/create.go":     "creates a sandbox over CRI",
-	"sandbox/handler.go":    "asks which runtime handler a class names",
-	"sandbox/runner.go":     "runs sandboxes over CRI",
-	"sandbox/stop.go":       "stops and removes a sandbox over CRI",
+	"podworkers/workers.go":        "gives each busy pod a goroutine",
+	"podworkers/workers_ask.go":    "puts questions to a Set that many share",
+	"podworkers/workers_config.go": "takes a log",
+	"podworkers/workers_drain.go":  "waits for all pods to stop",
+	"podworkers/workers_kill.go":   "waits for a pod to stop",
+	"podworkers/workers_retry.go":  "spreads waits at random",
+	"podworkers/workers_syncer.go": "says what is called with a context",
+	"podworkers/workers_tell.go":   "tells log and observer, and starts goroutines",
+	"podworkers/workers_timers.go": "wakes up when something is due",
+	"podworkers/workers_work.go":   "calls the Syncer",
+	"runtime/cache.go":             "lets a caller wait for a newer status",
+	"sandbox/create.go":            "creates a sandbox over CRI",
+	"sandbox/handler.go":           "asks which runtime handler a class names",
+	"sandbox/runner.go":            "runs sandboxes over CRI",
+	"sandbox/stop.go":              "stops and removes a sandbox over CRI",
 }
 
 // impureImports are what pure code must not import.
@@ -155,7 +164,7 @@ func TestPureCode(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container"} {
+	for _, dir := range []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/apistatus", "syncpod/container"} {
 		if found[dir] < 2 {
 			t.Errorf("%d files of %s were looked at, there must be more", found[dir], dir)
 		}

@@ -227,7 +227,7 @@ func (r *workersRun) follow(uid types.UID, e podworkers.Effects) {
 }
 
 func (r *workersRun) work(uid types.UID) {
-	w, ok, e := r.set.Next(uid)
+	w, ok, e := r.set.Next(noTime, uid)
 	r.follow(uid, e)
 	if !ok {
 		return

@@ -1,0 +1,62 @@
+package podworkers
+
+import "time"
+
+// Stray tells that something of a pod may run that nobody will stop: work that
+// was abandoned came back, or the runtime has containers of a pod that is
+// stopping or has stopped (kubernetes #139833).
+//
+// A pod that runs is looked at again. One that is stopping is stopped once more.
+// Of one that has stopped, what runs is stopped with SyncTerminatingRuntimePod,
+// beside its phase: until that has succeeded the pod is taken to have running
+// containers, and is not forgotten. A pod that is not known is stopped as one
+// that only the runtime knows.
+func (s *Set) Stray(now time.Time, pod RuntimePod) Effects {
+	p, known := s.pods[pod.UID]
+	if !known {
+		e, err := s.Update(now, Update{Type: Kill, RuntimePod: &pod})
+		if err != nil {
+			return Effects{} // without a UID there is nothing to stop
+		}
+		return e
+	}
+	if p.phase != Syncing {
+		p.stray, p.inRuntime = &pod, true
+		s.takeTurns(p)
+	}
+	p.repeat()
+	return Effects{Work: p.ready()}
+}
+
+// sweep is the transition to stopping what runs of a pod that has stopped.
+func (s *state) sweep(revision Revision) Work {
+	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, Revision: revision, RuntimePod: s.stray}
+	s.stray = nil
+	s.inFlight, s.inFlightType = revision, w.Type
+	return w
+}
+
+// swept is the transition on the end of a sweep.
+func (s *state) swept(pod *RuntimePod, o Outcome) Effects {
+	s.inFlight = 0
+	if o == Failed && s.stray == nil {
+		s.stray = pod
+		return Effects{Retry: true}
+	}
+	s.repeat()
+	return Effects{Work: s.ready()}
+}
+
+// sweeping reports whether a sweep is in flight.
+func (s *state) sweeping() bool {
+	return s.inFlight != 0 && s.inFlightType == SyncTerminatingRuntimePod && s.phase >= Terminated
+}
+
+// toSweep reports whether a sweep is to be made.
+func (s *state) toSweep() bool { return s.stray != nil && s.phase >= Terminated }
+
+// quiet reports whether no container of the pod runs or will run.
+func (s *state) quiet() bool { return s.phase >= Terminated && s.stray == nil && !s.sweeping() }
+
+// ready reports whether the pod has work that could begin.
+func (s *state) ready() bool { return s.inFlight == 0 && (s.pending != nil || s.toSweep()) }

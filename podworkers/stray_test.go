@@ -1,0 +1,138 @@
+package podworkers
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var strayA = RuntimePod{UID: "a", Name: "a", Namespace: "ns"}
+
+// stoppedPod returns a harness whose pod a has come to the given phase.
+func stoppedPod(t *testing.T, phase Phase) *harness {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	h.update(kill(pod("a"), 0, nil))
+	if phase >= Terminated {
+		h.do("a", SyncTerminatingPod)
+	}
+	if phase == Finished {
+		h.do("a", SyncTerminatedPod)
+	}
+	return h
+}
+
+// W6: what runs of a pod that has finished is stopped, although the pod is
+// wanted, and until then nobody is told that it is gone.
+func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
+	h := stoppedPod(t, Finished)
+	if e := h.set.Stray(now, strayA); !e.Work || h.set.Terminated("a") || !h.set.MayHaveRunningContainers("a") {
+		t.Fatalf("effects %+v, want work, and the pod not taken to be stopped", e)
+	}
+	w := h.next("a", SyncTerminatingRuntimePod)
+	if w.RuntimePod == nil || *w.RuntimePod != strayA {
+		t.Errorf("work %+v, want the runtime's pod", w)
+	}
+	if _, forgotten := h.set.Known(nil); len(forgotten) != 0 {
+		t.Error("forgotten while it is being stopped")
+	}
+	if e := h.set.Done(w, Failed); !e.Retry || h.set.ShouldBeFinished("a") {
+		t.Errorf("after a failure: %+v, want a retry", e)
+	}
+	if e := h.set.Again("a"); !e.Work {
+		t.Errorf("trying again: %+v, want work", e)
+	}
+	if e := h.do("a", SyncTerminatingRuntimePod); e.Work || e.Retry || !h.set.Terminated("a") || !h.set.ShouldBeFinished("a") {
+		t.Errorf("after the stop: %+v, want it finished as before", e)
+	}
+	h.idle("a")
+	if _, forgotten := h.set.Known(nil); len(forgotten) != 1 {
+		t.Error("not forgotten in the end")
+	}
+}
+
+func TestStrayOfTerminatedPodIsStoppedBeforeCleanUp(t *testing.T) {
+	h := stoppedPod(t, Terminated)
+	h.set.Stray(now, strayA)
+	h.do("a", SyncTerminatingRuntimePod)
+	h.do("a", SyncTerminatedPod)
+	if !h.set.ShouldBeFinished("a") {
+		t.Error("not finished")
+	}
+}
+
+func TestStrayDuringCleanUp(t *testing.T) {
+	for _, o := range []Outcome{Succeeded, Failed} {
+		h := stoppedPod(t, Terminated)
+		w := h.next("a", SyncTerminatedPod)
+		h.set.Stray(now, strayA)
+		if e := h.set.Done(w, o); !e.Work || e.Retry {
+			t.Errorf("after the clean-up: %+v, want work at once", e)
+		}
+		if e := h.do("a", SyncTerminatingRuntimePod); e.Work != (o == Failed) {
+			t.Errorf("after the sweep: %+v, want clean-up again only if it failed", e)
+		}
+	}
+}
+
+// What came up while the stop was under way may not have been seen by it.
+func TestStrayDuringStopIsStoppedAgain(t *testing.T) {
+	h := stoppedPod(t, Terminating)
+	w := h.next("a", SyncTerminatingPod)
+	if e := h.set.Stray(now, strayA); e.Work {
+		t.Errorf("effects %+v, want none while work is in flight", e)
+	}
+	if e := h.set.Done(w, Succeeded); !e.Work || h.set.Terminated("a") {
+		t.Errorf("effects %+v, want the pod to be stopped again", e)
+	}
+	h.do("a", SyncTerminatingPod)
+	h.do("a", SyncTerminatedPod)
+}
+
+func TestStrayDuringSweepIsSweptAgain(t *testing.T) {
+	h := stoppedPod(t, Finished)
+	h.set.Stray(now, strayA)
+	w := h.next("a", SyncTerminatingRuntimePod)
+	h.set.Stray(now, strayA)
+	if e := h.set.Done(w, Succeeded); !e.Work {
+		t.Errorf("effects %+v, want work", e)
+	}
+	h.set.Abandon(h.next("a", SyncTerminatingRuntimePod))
+	h.do("a", SyncTerminatingRuntimePod)
+	h.idle("a")
+}
+
+func TestStrayOfOtherPods(t *testing.T) {
+	h := newHarness(t)
+	if e := h.set.Stray(now, strayA); !e.Work {
+		t.Errorf("a pod nobody knows: %+v, want work", e)
+	}
+	h.do("a", SyncTerminatingRuntimePod)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	if e := h.set.Stray(now, strayA); !e.Work || h.set.TerminationRequested("a") {
+		t.Errorf("a pod that runs: %+v, want it looked at again", e)
+	}
+	h.do("a", SyncPod)
+	if e := h.set.Stray(now, RuntimePod{}); e.Work || len(h.set.pods) != 1 {
+		t.Errorf("no UID: %+v, want nothing", e)
+	}
+}
+
+// A static pod that never started has no definition left once it has finished.
+func TestStrayOfPodThatNeverStarted(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: static("first")})
+	h.do("first", SyncPod)
+	h.update(kill(static("a"), 0, nil))
+	h.idle("a")
+	h.set.Stray(now, strayA)
+	h.do("a", SyncTerminatingRuntimePod)
+	if !h.set.ShouldBeFinished("a") {
+		t.Error("not finished")
+	}
+	if known, _ := h.set.Known([]types.UID{"a", "first"}); len(known) != 2 {
+		t.Errorf("known %v, want it remembered while it is wanted", known)
+	}
+}

@@ -1,0 +1,92 @@
+package podworkers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// The defaults of Config.
+const (
+	DefaultAbandonAfter   = time.Second
+	DefaultRetryInitial   = 2 * time.Second
+	DefaultRetryMax       = 30 * time.Second
+	DefaultRetryTransient = time.Second
+	DefaultResyncInterval = time.Minute
+)
+
+// Config says what Workers work with. Every wait but AbandonAfter has up to half
+// of it added at random, so that pods that failed together do not come back
+// together.
+type Config struct {
+	// Syncer does the work. Required.
+	Syncer Syncer
+	// Status is asked for the status of a pod before each call of the Syncer, newer
+	// than the end of the call before. Nil hands a nil status to the Syncer, which
+	// then has to look for itself.
+	Status StatusSource
+	// MaxConcurrent is how many calls of SyncPod may run at a time, those that were
+	// abandoned not counted; further pods wait in the order in which they have
+	// work. Work that stops pods and cleans up never waits. Zero means any number.
+	MaxConcurrent int
+	// AbandonAfter is how long work may take to return once it was cancelled
+	// because the pod is to stop, or to stop sooner. After that the pod goes on
+	// without it. Zero means DefaultAbandonAfter.
+	AbandonAfter time.Duration
+	// RetryInitial is the wait after a first failure whose error says neither when
+	// to try again (RetryError) nor that it will soon be gone (TemporaryError).
+	// Each further failure in a row doubles it. Zero means DefaultRetryInitial.
+	RetryInitial time.Duration
+	// RetryMax is the longest such wait. Zero means DefaultRetryMax, or
+	// RetryInitial if that is longer.
+	RetryMax time.Duration
+	// RetryTransient is the wait after a failure that is likely to be gone soon.
+	// Zero means DefaultRetryTransient.
+	RetryTransient time.Duration
+	// ResyncInterval is how long after its last SyncPod a pod is looked at again
+	// although nothing was heard of it. Zero means DefaultResyncInterval.
+	ResyncInterval time.Duration
+	// Observer is told what happens. Nil means nobody is.
+	Observer Observer
+	// Log gets one line for each change of a pod's phase, each failure and each
+	// abandoned work. The zero Logger is silent.
+	Log logr.Logger
+}
+
+// withDefaults returns c with every field set, or an error that names the field
+// that cannot be.
+func (c Config) withDefaults() (Config, error) {
+	if c.Syncer == nil {
+		return c, errors.New("podworkers: Config.Syncer is required")
+	}
+	if c.MaxConcurrent < 0 {
+		return c, fmt.Errorf("podworkers: Config.MaxConcurrent is %d, want 0 or more", c.MaxConcurrent)
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{
+		{"AbandonAfter", &c.AbandonAfter, DefaultAbandonAfter},
+		{"RetryInitial", &c.RetryInitial, DefaultRetryInitial},
+		{"RetryMax", &c.RetryMax, max(DefaultRetryMax, c.RetryInitial)},
+		{"RetryTransient", &c.RetryTransient, DefaultRetryTransient},
+		{"ResyncInterval", &c.ResyncInterval, DefaultResyncInterval},
+	} {
+		if *d.value < 0 {
+			return c, fmt.Errorf("podworkers: Config.%s is %v, want 0 or more", d.name, *d.value)
+		}
+		if *d.value == 0 {
+			*d.value = d.zero
+		}
+	}
+	if c.RetryMax < c.RetryInitial {
+		return c, fmt.Errorf("podworkers: Config.RetryMax is %v, shorter than RetryInitial, %v", c.RetryMax, c.RetryInitial)
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
+	}
+	return c, nil
+}

@@ -1,0 +1,131 @@
+package podworkers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// drain is the stopping of all pods. A nil drain is none.
+type drain struct {
+	left map[types.UID]struct{}
+	// err is why it ended; it is written before over is closed.
+	err  error
+	over chan struct{}
+}
+
+// Drain stops all pods, as stop says, and waits until all of them are cleaned up
+// after; stop.ID is ignored. From now on new pods are refused with ErrDraining,
+// also when Drain returns early because ctx is done: the pods stop all the same,
+// and Drain may be called again to wait for them. Pods only stop while Run is
+// running; ErrStopped says that it ended first.
+func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
+	d, err := w.beginDrain(stop)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-d.over:
+		return d.err
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	left := len(d.left)
+	w.mu.Unlock()
+	return fmt.Errorf("podworkers: %d pods are still stopping: %w", left, context.Cause(ctx))
+}
+
+func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
+	then := followUp{now: time.Now()}
+	w.mu.Lock()
+	defer w.unlock(&then)
+	if w.stage == stopping {
+		return nil, ErrStopped
+	}
+	if w.drain == nil || w.drain.ended() {
+		w.drain = &drain{left: map[types.UID]struct{}{}, over: make(chan struct{})}
+	}
+	d := w.drain
+	uids := slices.Sorted(maps.Keys(w.pods))
+	for _, uid := range uids {
+		d.add(w.pods[uid])
+	}
+	for _, uid := range uids {
+		w.stop(uid, stop, &then)
+	}
+	d.check()
+	return d, nil
+}
+
+// stop asks for one pod to be stopped of which nothing new is known.
+func (w *Workers) stop(uid types.UID, r StopRequest, then *followUp) {
+	u, known := w.set.killing(uid)
+	if !known {
+		return
+	}
+	u.Stop = w.request(&r, nil)
+	if e, err := w.set.Update(then.now, u); err == nil {
+		w.follow(uid, e, then)
+	}
+}
+
+func (d *drain) add(p *worker) {
+	if p.phase != Finished {
+		d.left[p.uid] = struct{}{}
+	}
+}
+
+// finished tells that nothing is left to do for a pod.
+func (d *drain) finished(uid types.UID) {
+	if d == nil {
+		return
+	}
+	if _, ok := d.left[uid]; ok {
+		delete(d.left, uid)
+		d.check()
+	}
+}
+
+func (d *drain) check() {
+	if len(d.left) == 0 {
+		d.end(nil)
+	}
+}
+
+// end ends the draining, unless it has ended before.
+func (d *drain) end(err error) {
+	if d == nil || d.ended() {
+		return
+	}
+	d.err = err
+	close(d.over)
+}
+
+func (d *drain) ended() bool {
+	select {
+	case <-d.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// killing returns an update that asks for a pod to be stopped and says nothing
+// else of it that is new.
+func (s *Set) killing(uid types.UID) (u Update, known bool) {
+	p, known := s.pods[uid]
+	if !known {
+		return Update{}, false
+	}
+	u = Update{Type: Kill, Pod: p.definition()}
+	for _, known := range []*Update{p.active, p.pending} {
+		if u.Pod == nil && known != nil {
+			u.RuntimePod = known.RuntimePod
+		}
+	}
+	return u, true
+}

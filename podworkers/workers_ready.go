@@ -1,0 +1,49 @@
+package podworkers
+
+// ready holds the pods that have work nobody has taken yet, in the order in
+// which they got it. Those that are to stop come before those that are to run,
+// which may have to wait (see Config.MaxConcurrent). The zero ready has none.
+type ready struct {
+	stops, syncs []*worker
+}
+
+// place is where in ready a pod is.
+type place uint8
+
+const (
+	nowhere place = iota
+	inStops
+	inSyncs
+)
+
+// add puts a pod in line. One that was in line to run and is to stop now changes
+// over: what is left of it in the old line counts no more.
+func (r *ready) add(p *worker) {
+	switch {
+	case p.phase == Syncing && p.queued == nowhere:
+		p.queued = inSyncs
+		r.syncs = append(r.syncs, p)
+	case p.phase != Syncing && p.queued != inStops:
+		p.queued = inStops
+		r.stops = append(r.stops, p)
+	}
+}
+
+// next takes a pod out of line. It returns nil if the next in line is not there
+// any more.
+func (r *ready) next() *worker {
+	line, from := &r.stops, inStops
+	if len(r.stops) == 0 {
+		line, from = &r.syncs, inSyncs
+	}
+	p := (*line)[0]
+	(*line)[0] = nil
+	if *line = (*line)[1:]; len(*line) == 0 {
+		*line = nil
+	}
+	if p.queued != from {
+		return nil
+	}
+	p.queued = nowhere
+	return p
+}

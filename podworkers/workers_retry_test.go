@@ -1,0 +1,201 @@
+package podworkers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// retryAt is an error that knows when to try again.
+type retryAt struct {
+	error
+	at time.Time
+}
+
+func (e retryAt) RetryAt() time.Time { return e.at }
+
+// temporary is an error that is soon gone.
+type temporary struct{ error }
+
+func (temporary) Temporary() bool { return true }
+
+// failures makes the work of one type fail with these errors, one after the
+// other, and then succeed.
+func failures(work WorkType, errs ...error) func(context.Context, Work) (Result, error) {
+	return func(_ context.Context, w Work) (Result, error) {
+		if w.Type != work || len(errs) == 0 {
+			return Result{}, nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return Result{}, err
+	}
+}
+
+// waits returns the time between the calls for a pod.
+func (b *bubble) waits(uid types.UID) []time.Duration {
+	var waits []time.Duration
+	calls := b.calls(uid)
+	for i := range len(calls) - 1 {
+		waits = append(waits, calls[i+1].at.Sub(calls[i].at))
+	}
+	return waits
+}
+
+// jittered reports whether a wait is base and up to half more.
+func jittered(wait, base time.Duration) bool { return wait >= base && wait <= base+base/2 }
+
+// W4: a pod that is to stop comes to its end without any news, however its work
+// fails, as does one that nobody wants any more.
+func TestW4_FailedWorkComesBackByItself(t *testing.T) {
+	for _, failing := range []WorkType{SyncTerminatingPod, SyncTerminatedPod} {
+		t.Run(failing.String(), func(t *testing.T) {
+			inBubble(t, Config{}, func(b *bubble) {
+				b.do = failures(failing, errBroken, errBroken, errBroken)
+				b.update(create(pod("a")))
+				b.Known(nil)
+				b.pass(time.Minute)
+				b.finished("a")
+			})
+		})
+	}
+	t.Run("runtime pod", func(t *testing.T) {
+		inBubble(t, Config{}, func(b *bubble) {
+			b.do = failures(SyncTerminatingRuntimePod, errBroken)
+			b.update(Update{Type: Kill, RuntimePod: &strayA})
+			b.pass(time.Minute)
+			b.wants("a", SyncTerminatingRuntimePod, SyncTerminatingRuntimePod)
+			b.empty()
+		})
+	})
+	t.Run("fresh status", func(t *testing.T) {
+		inBubble(t, Config{}, func(b *bubble) {
+			looks := 0
+			b.fresh = func(context.Context, types.UID, time.Time) (*runtime.PodStatus, error) {
+				if looks++; looks < 3 {
+					return nil, errBroken
+				}
+				return &runtime.PodStatus{}, nil
+			}
+			b.update(kill(pod("a"), 0, nil))
+			b.pass(time.Minute)
+			b.wants("a", SyncTerminatingPod, SyncTerminatedPod)
+		})
+	})
+}
+
+// W4: unknown failures wait longer each time, up to a bound, and begin anew after
+// a success.
+func TestW4_BackoffGrowsToItsCap(t *testing.T) {
+	inBubble(t, Config{RetryInitial: time.Second, RetryMax: 5 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
+		b.do = failures(SyncPod, errBroken, errBroken, errBroken, errBroken, errBroken, nil, errBroken)
+		b.update(create(pod("a")))
+		b.pass(time.Minute)
+		b.update(Update{Type: Sync, Pod: pod("a")})
+		b.pass(2 * time.Second)
+		waits := b.waits("a")
+		for i, base := range []time.Duration{1, 2, 4, 5, 5, 0, 1} {
+			if base *= time.Second; base != 0 && !jittered(waits[i], base) {
+				t.Errorf("wait %d is %v, want %v and up to half more", i, waits[i], base)
+			}
+		}
+	})
+}
+
+// W4: an error that names a time is heeded to the moment, one that says it is
+// temporary soon, wherever in the error it is said.
+func TestW4_ErrorsSayWhen(t *testing.T) {
+	for name, c := range map[string]struct {
+		err      func(now time.Time) error
+		min, max time.Duration
+	}{
+		"a time": {
+			func(now time.Time) error { return retryAt{errBroken, now.Add(17 * time.Second)} },
+			17 * time.Second, 17 * time.Second,
+		},
+		"wrapped and joined": {
+			func(now time.Time) error {
+				return errors.Join(errBroken, fmt.Errorf("start: %w", retryAt{errBroken, now.Add(17 * time.Second)}))
+			},
+			17 * time.Second, 17 * time.Second,
+		},
+		"a time that has passed": {
+			func(now time.Time) error { return retryAt{errBroken, now.Add(-time.Second)} },
+			DefaultRetryTransient, DefaultRetryTransient * 3 / 2,
+		},
+		"no time": {
+			func(now time.Time) error { return retryAt{errBroken, time.Time{}} },
+			DefaultRetryInitial, DefaultRetryInitial * 3 / 2,
+		},
+		"temporary": {
+			func(time.Time) error { return fmt.Errorf("run: %w", temporary{errBroken}) },
+			DefaultRetryTransient, DefaultRetryTransient * 3 / 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(b *bubble) {
+				b.do = failures(SyncPod, c.err(b.start))
+				b.update(create(pod("a")))
+				b.pass(30 * time.Second)
+				if wait := b.waits("a")[0]; wait < c.min || wait > c.max {
+					t.Errorf("tried again after %v, want %v to %v", wait, c.min, c.max)
+				}
+			})
+		})
+	}
+}
+
+// News does not wait for a retry, and the retry is not made besides.
+func TestNewsTakesTheRetrysPlace(t *testing.T) {
+	inBubble(t, Config{ResyncInterval: time.Hour}, func(b *bubble) {
+		b.do = failures(SyncPod, errBroken)
+		b.update(create(pod("a")))
+		b.pass(time.Second)
+		b.update(Update{Type: Changed, Pod: pod("a")})
+		b.pass(time.Minute)
+		if waits := b.waits("a"); !slices.Equal(waits, []time.Duration{time.Second}) {
+			t.Errorf("waits %v, want one of 1s", waits)
+		}
+	})
+}
+
+func TestResync(t *testing.T) {
+	inBubble(t, Config{ResyncInterval: time.Minute}, func(b *bubble) {
+		b.update(create(pod("a")))
+		b.pass(3*time.Minute + time.Second)
+		waits := b.waits("a")
+		if len(waits) < 2 || slices.ContainsFunc(waits, func(d time.Duration) bool { return !jittered(d, time.Minute) }) {
+			t.Errorf("waits %v, want some of a minute and up to half more", waits)
+		}
+		b.update(kill(pod("a"), 0, nil))
+		n := len(b.calls("a"))
+		b.pass(time.Hour)
+		if more := len(b.calls("a")) - n; more != 0 {
+			t.Errorf("%d calls for a finished pod", more)
+		}
+	})
+}
+
+// A result can ask for an earlier look, to the moment.
+func TestResultNamesTheNextLook(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(context.Context, Work) (Result, error) {
+			if time.Since(b.start) > 0 {
+				return Result{}, nil
+			}
+			return Result{Next: b.start.Add(7 * time.Second)}, nil
+		}
+		b.update(create(pod("a")))
+		b.pass(30 * time.Second)
+		if waits := b.waits("a"); !slices.Equal(waits, []time.Duration{7 * time.Second}) {
+			t.Errorf("waits %v, want one of 7s", waits)
+		}
+	})
+}

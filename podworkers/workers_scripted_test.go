@@ -1,0 +1,240 @@
+package podworkers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// scripted is a Syncer that does what a test says and records what it was asked.
+// It fails the test when a pod has two calls at a time that no abandoning
+// explains.
+type scripted struct {
+	NopObserver
+	t *testing.T
+	// do answers a call; nil succeeds at once.
+	do func(ctx context.Context, w Work) (Result, error)
+	// fresh answers for a status; nil returns one.
+	fresh func(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
+
+	mu    sync.Mutex
+	trace []call
+	busy  map[types.UID]inFlight
+	moves []string
+	seen  []types.UID
+	ended []time.Duration
+}
+
+// inFlight is a call that has not returned.
+type inFlight struct {
+	ctx      context.Context
+	revision Revision
+}
+
+// call is one call of the Syncer.
+type call struct {
+	Work
+	at     time.Time
+	status *runtime.PodStatus
+}
+
+func (s *scripted) sync(ctx context.Context, w Work, status *runtime.PodStatus) (Result, error) {
+	s.mu.Lock()
+	s.trace = append(s.trace, call{w, time.Now(), status})
+	if other, twice := s.busy[w.UID]; twice && context.Cause(other.ctx) != ErrInterrupted {
+		s.t.Errorf("%s: work %d begins while %d is in flight", w.UID, w.Revision, other.revision)
+	}
+	s.busy[w.UID] = inFlight{ctx, w.Revision}
+	s.mu.Unlock()
+	defer s.leave(w)
+	if s.do == nil {
+		return Result{}, nil
+	}
+	return s.do(ctx, w)
+}
+
+func (s *scripted) leave(w Work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[w.UID].revision == w.Revision {
+		delete(s.busy, w.UID)
+	}
+}
+
+func (s *scripted) SyncPod(ctx context.Context, w Work, status *runtime.PodStatus) (Result, error) {
+	return s.sync(ctx, w, status)
+}
+
+func (s *scripted) SyncTerminatingPod(ctx context.Context, w Work, status *runtime.PodStatus) error {
+	_, err := s.sync(ctx, w, status)
+	return err
+}
+
+func (s *scripted) SyncTerminatingRuntimePod(ctx context.Context, w Work, status *runtime.PodStatus) error {
+	if w.Pod != nil || w.RuntimePod == nil {
+		s.t.Errorf("%s: stopping a runtime pod with pod %v, runtime pod %v", w.UID, w.Pod, w.RuntimePod)
+	}
+	_, err := s.sync(ctx, w, status)
+	return err
+}
+
+func (s *scripted) SyncTerminatedPod(ctx context.Context, w Work, status *runtime.PodStatus) error {
+	if w.Pod == nil {
+		s.t.Errorf("%s: cleaning up without a pod", w.UID)
+	}
+	_, err := s.sync(ctx, w, status)
+	return err
+}
+
+func (s *scripted) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+	if s.fresh == nil {
+		return &runtime.PodStatus{UID: uid, ObservedAt: time.Now()}, nil
+	}
+	return s.fresh(ctx, uid, since)
+}
+
+func (s *scripted) PodSeen(uid types.UID, _ time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, uid)
+}
+
+func (s *scripted) PhaseChanged(uid types.UID, from, to Phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moves = append(s.moves, fmt.Sprintf("%s %v-%v", uid, from, to))
+}
+
+func (s *scripted) SyncEnded(_ Work, took time.Duration, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, took)
+}
+
+// calls returns what was asked for a pod, in order.
+func (s *scripted) calls(uid types.UID) []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var of []call
+	for _, c := range s.trace {
+		if c.UID == uid {
+			of = append(of, c)
+		}
+	}
+	return of
+}
+
+func (s *scripted) types(uid types.UID) []WorkType {
+	var types []WorkType
+	for _, c := range s.calls(uid) {
+		types = append(types, c.Type)
+	}
+	return types
+}
+
+// bubble is Workers that run inside a synctest bubble, and what drives them.
+type bubble struct {
+	*Workers
+	*scripted
+	t      *testing.T
+	start  time.Time
+	cancel context.CancelFunc
+	over   chan struct{}
+}
+
+// inBubble runs a test with Workers that run. When it returns they detach, and
+// every goroutine must end.
+func inBubble(t *testing.T, c Config, test func(b *bubble)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{t: t, busy: map[types.UID]inFlight{}}
+		c.Syncer, c.Status, c.Observer = s, s, s
+		w, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		b := &bubble{Workers: w, scripted: s, t: t, start: time.Now(), cancel: cancel, over: make(chan struct{})}
+		go func() {
+			defer close(b.over)
+			if err := w.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		test(b)
+		b.stop()
+	})
+}
+
+// stop detaches the workers and waits until they have returned.
+func (b *bubble) stop() {
+	b.cancel()
+	<-b.over
+}
+
+// update gives an update and waits until nothing moves any more.
+func (b *bubble) update(u Update) {
+	b.t.Helper()
+	if err := b.UpdatePod(u); err != nil {
+		b.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// pass lets time pass, and waits until nothing moves any more.
+func (b *bubble) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (b *bubble) now() time.Duration { return time.Since(b.start) }
+
+// wants checks the calls for a pod so far.
+func (b *bubble) wants(uid types.UID, want ...WorkType) {
+	b.t.Helper()
+	if got := b.scripted.types(uid); !slices.Equal(got, want) {
+		b.t.Fatalf("at %v: calls for %s %v, want %v", b.now(), uid, got, want)
+	}
+}
+
+// finished checks that nothing is left to do for a pod.
+func (b *bubble) finished(uid types.UID) {
+	b.t.Helper()
+	if !b.ShouldBeFinished(uid) || b.MayHaveRunningContainers(uid) {
+		b.t.Fatalf("at %v: %s is not finished, calls %v", b.now(), uid, b.scripted.types(uid))
+	}
+}
+
+// empty checks that nothing is left of any pod.
+func (b *bubble) empty() {
+	b.t.Helper()
+	w := b.Workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for what, n := range map[string]int{
+		"pods": len(w.pods), "set": len(w.set.pods), "asked": len(w.asked), "timers": len(w.timers.heap),
+		"stops": len(w.ready.stops), "syncs": len(w.ready.syncs), "syncing": w.syncing,
+		"static turns": len(w.set.statics.running), "static lines": len(w.set.statics.waiting),
+	} {
+		if n != 0 {
+			b.t.Errorf("%d left in %s", n, what)
+		}
+	}
+}
+
+func create(p *v1.Pod) Update { return Update{Type: Create, Pod: p} }
+
+func killWithin(p *v1.Pod, seconds int64) Update { return kill(p, 0, &seconds) }
+
+var errBroken = errors.New("broken")
