@@ -137,7 +137,8 @@ func TestFilesAreUpdated(t *testing.T) {
 	}
 }
 
-// An update cut short at any point is finished by the next.
+// An update cut short at any point is finished by the next, whether it is the
+// same or a newer one.
 func TestFilesAfterACrash(t *testing.T) {
 	for name, crash := range map[string]func(path string) error{
 		"half a version":     func(p string) error { return os.MkdirAll(filepath.Join(p, "..2/a.conf/x"), 0o755) },
@@ -145,19 +146,28 @@ func TestFilesAfterACrash(t *testing.T) {
 		"no links to files":  func(p string) error { return os.Remove(filepath.Join(p, "a.conf")) },
 		"a wrong link":       func(p string) error { return os.Rename(filepath.Join(p, "a.conf"), filepath.Join(p, "b.conf")) },
 		"a file too many":    func(p string) error { return os.WriteFile(filepath.Join(p, "..1/x"), nil, 0o600) },
+		"a file too few":     func(p string) error { return os.Remove(filepath.Join(p, "..1/a.conf")) },
 		"another mode":       func(p string) error { return os.Chmod(filepath.Join(p, "..1/a.conf"), 0o600) },
 		"a dangling link":    func(p string) error { return os.RemoveAll(filepath.Join(p, "..1")) },
 	} {
-		v, dir := unprivileged(t), t.TempDir()
-		pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf()}))
-		path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol")
-		setUp(t, v, pod, dir)
-		if err := crash(path); err != nil {
-			t.Fatal(err)
-		}
-		setUp(t, v, pod, dir)
-		if got, want := tree(t, path), []string{"a.conf 0644 A", "b.conf 0644 B", "c.bin 0644 \x00\x01"}; !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
+		for _, newer := range []bool{false, true} {
+			s, dir := newStore(), t.TempDir()
+			v := newVolumes(t, volume.Config{ConfigMaps: s, Unprivileged: true})
+			pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf()}))
+			path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol")
+			setUp(t, v, pod, dir)
+			if err := crash(path); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"a.conf 0644 A", "b.conf 0644 B", "c.bin 0644 \x00\x01"}
+			if newer {
+				s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a.conf": "A2"}}
+				want = []string{"a.conf 0644 A2"}
+			}
+			setUp(t, v, pod, dir)
+			if got := tree(t, path); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
 		}
 	}
 }

@@ -57,7 +57,7 @@ func inMemory(path string, mode os.FileMode, size int64) error {
 		return err
 	}
 	if err := mountTmpfs(path, mode, size); err != nil {
-		return fmt.Errorf("mount a tmpfs: %w", err)
+		return fmt.Errorf("mount a tmpfs, which Config.Unprivileged does without: %w", err)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func createHostPath(t v1.HostPathType, path string) error {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return os.MkdirAll(path, 0o755)
+		return errors.Join(os.MkdirAll(path, 0o755), os.Chmod(path, 0o755)) // whatever the process's umask
 	case v1.HostPathFileOrCreate:
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
@@ -58,7 +58,7 @@ func createHostPath(t v1.HostPathType, path string) error {
 		if err != nil {
 			return err
 		}
-		return f.Close()
+		return errors.Join(f.Chmod(0o644), f.Close())
 	}
 	return nil
 }

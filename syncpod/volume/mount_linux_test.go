@@ -59,8 +59,15 @@ func TestVolumesInMemory(t *testing.T) {
 		named("conf", v1.VolumeSource{ConfigMap: conf()}),
 	)
 	scratch, keys := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/scratch"), filepath.Join(dir, "volumes/kubernetes.io~secret/keys")
-	for range 2 {
+	for round := range 2 {
 		setUp(t, v, pod, dir)
+		if round == 0 {
+			if err := os.WriteFile(filepath.Join(scratch, "kept"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if got := tree(t, scratch); len(got) != 1 {
+			t.Errorf("after another SetUp: %q", got)
+		}
 		if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{keys, scratch}) {
 			t.Fatalf("mounted: %q, %v", points, err)
 		}
