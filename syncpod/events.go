@@ -37,6 +37,8 @@ const (
 	eventFailedPostStart     = "FailedPostStartHook"
 	eventFailedPreStop       = "FailedPreStopHook"
 	eventExceededGrace       = "ExceededGracePeriod"
+	eventNetworkNotReady     = "NetworkNotReady"
+	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
 	eventResized             = "ResizeCompleted"
 	eventResizeFailed        = "ResizeError"
 	// eventRecordLost is podsync's own: a container runs again although it should not.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/backoff"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // memories are what a Syncer remembers of pods until they are forgotten.
@@ -30,7 +31,7 @@ func (m *memories) of(uid types.UID) *memory {
 	}
 	p, err := newMemory(m.config)
 	if err != nil {
-		p = &memory{} // New has refused such a Config
+		p = &memory{status: newStatusBox()} // New has refused such a Config
 	}
 	m.pods[uid] = p
 	return p
@@ -81,6 +82,17 @@ type memory struct {
 	restartAll bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// firstSeen is when the Syncer was first told of the pod.
+	firstSeen time.Time
+	// status is what was last reported.
+	status *statusBox
+	// evicted is why the pod was put off the node, nil if it was not.
+	evicted *apistatus.Problem
+	// messages are what containers that have ended left to say, by instance.
+	messages map[string]string
+	// sandbox is the one that was last made here, and unaddressed one that is, or
+	// was, waited for to get an address.
+	sandbox, unaddressed string
 	// seen are exited containers that were observed, and may not be there any more.
 	seen map[runtime.ContainerID]runtime.ContainerStatus
 	// loaded is set once the pod's record is part of this, saved is that record.
@@ -88,6 +100,21 @@ type memory struct {
 	saved  Record
 	// saving is held while the record is written.
 	saving sync.Mutex
+}
+
+// evict notes why the pod is put off the node, the first time.
+func (m *memory) evict(why *apistatus.Problem) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.evicted == nil && why != nil {
+		m.evicted = new(*why)
+	}
+}
+
+func (m *memory) evictedFor() *apistatus.Problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.evicted
 }
 
 // crash is the end of one instance.
@@ -119,6 +146,7 @@ func newMemory(c *Config) (*memory, error) {
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},
+		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
 	}, nil
 }
 

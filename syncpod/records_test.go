@@ -113,7 +113,7 @@ func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 				if started := n.Journal().Container("app").Count(critest.StartContainer); started != 1 {
 					t.Errorf("started %d times, want once\n%v", started, n.Journal())
 				}
-				if c := n.report.status.Latest("app"); c == nil || c.State != runtime.ContainerExited {
+				if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 0 {
 					t.Errorf("reported %+v, want its exit", c)
 				}
 				if n.events.count("ContainerRecordLost") != 0 {
@@ -240,7 +240,7 @@ func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
 		must(t, n.Remove(n.current("app").ID.ID))
 		n.restart(recorded(dir))
 		n.end(pod, nil)
-		if c := n.report.status.Latest("app"); c == nil || c.ExitCode != 42 {
+		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 42 {
 			t.Errorf("reported %+v, want exit code 42", c)
 		}
 	})

@@ -56,6 +56,9 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 	}
+	if err := checkMounts(st.spec, mounts); err != nil {
+		return nil, err
+	}
 	return container.Config(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,

@@ -118,7 +118,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 // finishHooks runs the postStart handlers of containers that turned out to run
 // although their start, or their handler, was not seen to end.
 func (w *work) finishHooks(ctx context.Context) {
-	if w.status == nil {
+	if w.status == nil || w.plan.KillPod {
 		return
 	}
 	if w.in.ips == nil {

@@ -40,8 +40,9 @@ func (n *node) watch() {
 	n.OnCall(func(_ int, c critest.Call) {
 		mu.Lock()
 		defer mu.Unlock()
-		if r, ok := c.Response().(*runtimeapi.CreateContainerResponse); ok && c.Err == nil && !slices.Contains(ids[c.Container], r.GetContainerId()) {
-			ids[c.Container] = append(ids[c.Container], r.GetContainerId())
+		name := c.PodUID + "/" + c.Container
+		if r, ok := c.Response().(*runtimeapi.CreateContainerResponse); ok && c.Err == nil && !slices.Contains(ids[name], r.GetContainerId()) {
+			ids[name] = append(ids[name], r.GetContainerId())
 		}
 		for name, all := range ids {
 			var alive []string
@@ -353,7 +354,7 @@ func TestC6_HookOfALateStartIsRun(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "EOF")})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 2, Err: errBroken})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatalf("the start is known to have worked\n%v", n.Journal())
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Termination asks for a pod to be ended.
@@ -26,6 +28,10 @@ type Termination struct {
 	// A deadline is never put off: of all that a pod was given, those before a
 	// restart of the agent included if there are Records, the earliest holds.
 	Deadline time.Time
+	// Evicted is why the node stops a pod that is still wanted. The pod is reported
+	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
+	// of several the first counts.
+	Evicted *apistatus.Problem
 }
 
 // RuntimePod is a pod of which only the runtime knows.
@@ -40,8 +46,6 @@ const (
 	// killRounds is how often a pod is looked at again for what became alive while
 	// it was stopped.
 	killRounds = 3
-	// reportTimeout bounds a report.
-	reportTimeout = 5 * time.Second
 )
 
 // SyncTerminatingPod ends a pod: it stops all its containers within the time
@@ -62,6 +66,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
+	m.evict(t.Evicted)
 	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
@@ -93,13 +98,13 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
 	}
+	report := s.newReport(pod, s.remember(ctx, pod.UID))
+	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
-	if status != nil {
-		errs = append(errs, s.reportStatus(ctx, pod, status, nil))
-	}
 	for _, c := range s.config.Clean {
 		errs = append(errs, c.CleanPod(ctx, pod))
 	}
+	errs = append(errs, report.wait(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podName(pod), err)
 	}
@@ -128,9 +133,11 @@ func (e *ending) run(ctx context.Context) error {
 			return err
 		}
 	}
-	reported := e.reportBeside(ctx)
+	report, recorded := e.reportBeside(ctx), e.recordBeside(ctx)
 	err := e.rounds(ctx)
-	return errors.Join(err, reported(), e.report(ctx))
+	recorded()
+	e.record(ctx, e.uid, e.kill.memory)
+	return errors.Join(err, e.reportEnd(ctx, report))
 }
 
 // rounds stops what is alive, and looks again, until nothing is.
@@ -155,31 +162,36 @@ func (e *ending) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	status = e.withMessages(e.kill.pod, e.kill.memory, status)
 	e.kill.memory.see(status)
 	e.kill.status = status
-	e.record(ctx, e.uid, e.kill.memory)
 	return nil
 }
 
-// reportBeside records and reports what is there while the pod is stopped: a
-// report that takes long, or fails, must not hold up the stop (virtual-kubelet #938).
-func (e *ending) reportBeside(ctx context.Context) (wait func() error) {
-	done := make(chan error, 1)
-	pod, status := e.kill.pod, e.kill.status
-	go func() {
-		e.record(ctx, e.uid, e.kill.memory)
-		if pod == nil {
-			done <- nil
-			return
-		}
-		done <- e.reportStatus(ctx, pod, status, nil)
-	}()
-	return func() error { return <-done }
+// recordBeside records by when the pod has to end, while it is stopped.
+func (e *ending) recordBeside(ctx context.Context) (wait func()) {
+	var recording sync.WaitGroup
+	recording.Go(func() { e.record(ctx, e.uid, e.kill.memory) })
+	return recording.Wait
 }
 
-func (e *ending) report(ctx context.Context) error {
-	if e.kill.pod == nil || ctx.Err() != nil {
+// reportBeside reports what is there while the pod is stopped: a report that
+// takes long, or fails, must not hold up the stop (virtual-kubelet #938). Of a pod
+// without a spec there is nothing to report.
+func (e *ending) reportBeside(ctx context.Context) *report {
+	if e.kill.pod == nil {
 		return nil
 	}
-	return e.reportStatus(ctx, e.kill.pod, e.kill.status, nil)
+	report := e.newReport(e.kill.pod, e.kill.memory)
+	report.update(ctx, e.kill.status, outlook{})
+	return report
+}
+
+// reportEnd reports what is left.
+func (e *ending) reportEnd(ctx context.Context, report *report) error {
+	if report == nil {
+		return nil
+	}
+	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status), ended: !live(e.kill.status)})
+	return report.wait(ctx)
 }

@@ -40,11 +40,11 @@ var rooms = []room{
 	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/linux", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/podspec/...", "syncpod/poddir", "syncpod/probe", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/podspec/...", "syncpod/poddir", "syncpod/probe", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},

@@ -32,6 +32,16 @@ func below(table io.Reader, dir string) ([]string, error) {
 	return slices.Compact(points), lines.Err()
 }
 
+// At reports whether path is a mount point. It must exist.
+func At(path string) (bool, error) {
+	points, err := Below(path)
+	if err != nil {
+		return false, err
+	}
+	path, err = real(path)
+	return slices.Contains(points, path), err
+}
+
 // unescape reads the octal numbers that stand for spaces and the like.
 func unescape(s string) string {
 	var out strings.Builder

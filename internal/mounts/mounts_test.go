@@ -46,4 +46,10 @@ func TestBelowOfTheNode(t *testing.T) {
 	if err != nil || len(points) > 0 {
 		t.Errorf("%q, %v, want no mounts in a new directory", points, err)
 	}
+	if at, err := At(dir); at || err != nil {
+		t.Errorf("a new directory is a mount point: %t, %v", at, err)
+	}
+	if _, err := At(filepath.Join(dir, "none")); err == nil {
+		t.Error("what is not there is no error")
+	}
 }

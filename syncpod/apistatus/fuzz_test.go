@@ -146,8 +146,12 @@ func FuzzCompute(f *testing.F) {
 			if !reflect.DeepEqual(got, apistatus.Compute(same)) {
 				t.Fatalf("two answers for one input")
 			}
-			h.check(in, &got)
-			h.last = &got
+			published := apistatus.Hold(h.last, got)
+			if !reflect.DeepEqual(in, same) {
+				t.Fatalf("Hold wrote to the last status")
+			}
+			h.check(in, &published)
+			h.last = &published
 		}
 	})
 }
@@ -166,9 +170,24 @@ func (h *history) check(in apistatus.Input, s *v1.PodStatus) {
 	if h.last != nil {
 		h.checkStep(s)
 	}
+	if isEnd(s.Phase) && (h.last == nil || !isEnd(h.last.Phase)) {
+		h.checkNothingRuns(s)
+	}
 }
 
-// checkStep checks the step from the last report: T1 and T3.
+// checkNothingRuns checks T1 in the moment in which the pod ends.
+func (h *history) checkNothingRuns(s *v1.PodStatus) {
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for _, k := range list {
+			if k.State.Running != nil {
+				h.Errorf("the pod ended while %s runs", k.Name)
+			}
+		}
+	}
+}
+
+// checkStep checks the step from the last report: T1 and T3. The ends of pods are
+// checked by checkEnd.
 func (h *history) checkStep(s *v1.PodStatus) {
 	rank := map[v1.PodPhase]int{v1.PodPending: 0, v1.PodRunning: 1, v1.PodSucceeded: 2, v1.PodFailed: 2}
 	from, to := h.last.Phase, s.Phase

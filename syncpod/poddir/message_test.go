@@ -146,6 +146,12 @@ func TestMessageFollowsNoLink(t *testing.T) {
 	if _, err := d.Mounts(t.Context(), request(pod, 0)); err == nil {
 		t.Error("the file was emptied through a link")
 	}
+	if err := errors.Join(os.Remove(path), os.Symlink("00000001", path), os.WriteFile(filepath.Join(filepath.Dir(path), "00000001"), []byte("of another"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Message(pod, ended(0, 1)); got != "" || err == nil {
+		t.Errorf("%q, %v, want an error for a link within the directory, too", got, err)
+	}
 	if content, _ := os.ReadFile(secret); string(content) != "of the node" {
 		t.Errorf("the node's file has %q", content)
 	}
@@ -204,6 +210,17 @@ func lines(from, to int) string {
 		fmt.Fprintf(&text, "line %d\n", i)
 	}
 	return text.String()
+}
+
+func TestMessageOfABadName(t *testing.T) {
+	d := newDirs(t, poddir.Config{})
+	pod := webPod()
+	pod.Spec.Containers[0].Name = "../app"
+	c := ended(0, 1)
+	c.Name = "../app"
+	if got, err := d.Message(pod, c); got != "" || err == nil || !strings.Contains(err.Error(), "container name") {
+		t.Errorf("%q, %v, want an error that names the field", got, err)
+	}
 }
 
 func TestMessageThatCannotBeRead(t *testing.T) {

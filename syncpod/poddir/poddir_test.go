@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,15 @@ func modeOf(t *testing.T, path string) fs.FileMode {
 	return info.Mode()
 }
 
+// wantOurs checks a directory that no container sees: 0750, or less with a
+// strict umask.
+func wantOurs(t *testing.T, path string) {
+	t.Helper()
+	if mode := modeOf(t, path); !mode.IsDir() || mode.Perm()&^0o750 != 0 || mode.Perm()&0o700 != 0o700 {
+		t.Errorf("%s is %v, want a directory with 0750", path, mode)
+	}
+}
+
 func TestNewNamesWhatIsMissing(t *testing.T) {
 	for _, tt := range []struct {
 		config poddir.Config
@@ -114,9 +124,7 @@ func TestPreparePod(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{"pods/u-1", "pods/u-1/volumes", "pods/u-1/plugins"} {
-		if mode := modeOf(t, filepath.Join(root, dir)); mode != fs.ModeDir|0o750 {
-			t.Errorf("%s is %v, want a directory with 0750", dir, mode)
-		}
+		wantOurs(t, filepath.Join(root, dir))
 	}
 }
 
@@ -136,20 +144,18 @@ func TestLayout(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{
 		"pods/u-1/etc-hosts":               0o644,
-		"pods/u-1/containers":              fs.ModeDir | 0o750,
-		"pods/u-1/containers/app":          fs.ModeDir | 0o750,
 		"pods/u-1/containers/app/00000003": 0o666,
 	} {
 		if mode := modeOf(t, filepath.Join(root, path)); mode != want {
 			t.Errorf("%s is %v, want %v", path, mode, want)
 		}
 	}
-	if !equalPods(pod, before) {
+	wantOurs(t, filepath.Join(root, "pods/u-1/containers"))
+	wantOurs(t, filepath.Join(root, "pods/u-1/containers/app"))
+	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was written to")
 	}
 }
-
-func equalPods(a, b *v1.Pod) bool { return a.String() == b.String() }
 
 func TestNothingLeadsOutOfRoot(t *testing.T) {
 	for _, bad := range []string{"", ".", "..", "../x", "a/b", "/etc", `a\b`, "a\x00"} {
@@ -171,6 +177,10 @@ func TestNothingLeadsOutOfRoot(t *testing.T) {
 		pod = webPod()
 		pod.Spec.Containers[0].Name = bad
 		if _, err := d.Mounts(t.Context(), request(pod, 0)); err == nil || !strings.Contains(err.Error(), "container name") {
+			t.Errorf("container %q: %v", bad, err)
+		}
+		pod.Spec.Containers[0].TerminationMessagePath = "" // /etc/hosts alone
+		if _, err := d.Mounts(t.Context(), request(pod, 0, "10.0.0.7")); err == nil || !strings.Contains(err.Error(), "container name") {
 			t.Errorf("container %q: %v", bad, err)
 		}
 	}

@@ -47,6 +47,10 @@ type totals struct {
 }
 
 func (t *totals) add(r *v1.ResourceRequirements) {
+	if len(r.Requests) == 0 && len(r.Limits) == 0 {
+		t.limited = false
+		return
+	}
 	for i, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		addPositive(&t.requests[i], r.Requests[name])
 		if !addPositive(&t.limits[i], r.Limits[name]) {
