@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,30 @@ type folderTest struct {
 	t   *testing.T
 	dir string
 	f   *Folder
-	got []Snapshot
+	got deliveries
+}
+
+// deliveries are snapshots in the order they came in.
+type deliveries struct {
+	mu  sync.Mutex
+	all []Snapshot
+}
+
+func (d *deliveries) add(s Snapshot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, s)
+}
+
+// last returns the last snapshot and how many there were, once all are idle.
+func (d *deliveries) last() (Snapshot, int) {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.all) == 0 {
+		return Snapshot{}, 0
+	}
+	return d.all[len(d.all)-1], len(d.all)
 }
 
 func runFolder(t *testing.T, dir string) *folderTest {
@@ -41,7 +65,7 @@ func runFolder(t *testing.T, dir string) *folderTest {
 	ft := &folderTest{t: t, dir: dir, f: f}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- f.Run(ctx, func(s Snapshot) { ft.got = append(ft.got, s) }) }()
+	go func() { done <- f.Run(ctx, ft.got.add) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -70,8 +94,8 @@ func (ft *folderTest) remove(name string) {
 func (ft *folderTest) rescan() Snapshot {
 	ft.t.Helper()
 	time.Sleep(defaultRescan + time.Second)
-	synctest.Wait()
-	return ft.got[len(ft.got)-1]
+	s, _ := ft.got.last()
+	return s
 }
 
 // say is a snapshot in words: pods with their images, then errors.
@@ -143,9 +167,8 @@ func TestM3_FolderTellsWhatItDoesNotKnow(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * absence) // not a whole rescan
-		synctest.Wait()
-		if got := ft.say(ft.got[len(ft.got)-1]); got != "" {
-			t.Errorf("after the folder has come: %s", got)
+		if s, _ := ft.got.last(); ft.say(s) != "" {
+			t.Errorf("after the folder has come: %s", ft.say(s))
 		}
 
 		ft.write("a.yaml", "{")
@@ -173,17 +196,17 @@ func TestFolderDeliversOnlyChanges(t *testing.T) {
 		ft.write("a.yaml", podText("a", "a:1"))
 		ft.write("b.yaml", podText("b", "b:1"))
 		first := ft.rescan()
-		n := len(ft.got)
+		_, n := ft.got.last()
 		ft.write("a.yaml", podText("a", "a:1"))
 		ft.write("b.yaml", "# with a comment\n"+podText("b", "b:1"))
 		ft.rescan()
-		if len(ft.got) != n {
-			t.Errorf("%d snapshots more although nothing changed", len(ft.got)-n)
+		if _, more := ft.got.last(); more != n {
+			t.Errorf("%d snapshots more although nothing changed", more-n)
 		}
 		ft.write("a.yaml", podText("a", "a:2"))
 		second := ft.rescan()
-		if len(ft.got) != n+1 {
-			t.Errorf("%d snapshots more, want 1", len(ft.got)-n)
+		if _, more := ft.got.last(); more != n+1 {
+			t.Errorf("%d snapshots more, want 1", more-n)
 		}
 		if first.Pods[0].UID == second.Pods[0].UID {
 			t.Error("another pod of the same name has the same UID")
