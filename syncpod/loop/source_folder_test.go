@@ -404,6 +404,16 @@ func TestFolderIsWatched(t *testing.T) {
 	eventually(t, snapshots, "b is there", hasPod("b-n", "b:1"))
 	write("c.yaml", podText("c", "c:1"))
 	eventually(t, snapshots, "c is there", hasPod("c-n", "c:1"))
+	// One that may have the same inode as the one before.
+	for range 3 {
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		write("d.yaml", podText("d", "d:1"))
+		eventually(t, snapshots, "d is there", hasPod("d-n", "d:1"))
+		write("d.yaml", podText("d", "d:2"))
+		eventually(t, snapshots, "d is another", hasPod("d-n", "d:2"))
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

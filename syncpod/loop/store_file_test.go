@@ -102,6 +102,16 @@ func TestFileStoreWritesChangesOnly(t *testing.T) {
 	if !os.SameFile(first, set(s)) || !os.SameFile(first, set(storeIn(t, dir))) {
 		t.Error("written again")
 	}
+	if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodFailed)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.Stat(filepath.Join(dir, "a.json"))
+	if err != nil || os.SameFile(first, second) {
+		t.Errorf("written in place, where an agent that is killed leaves half of it: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
 }
 
 func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
