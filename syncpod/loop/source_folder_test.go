@@ -450,3 +450,24 @@ func TestFolderFollowsMountedConfigMaps(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// Most of the time a folder is read and nothing has changed: then nothing is parsed.
+func TestFolderParsesWhatChanged(t *testing.T) {
+	f, path := testFolder(t), filepath.Join(t.TempDir(), "a.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(podText("a", "a:1"))
+	first := f.load(path, nil)
+	write(podText("a", "a:1"))
+	if f.load(path, first) != first {
+		t.Error("parsed again")
+	}
+	write(podText("a", "a:2"))
+	if f.load(path, first) == first {
+		t.Error("not parsed again")
+	}
+}
