@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A ManifestError says what is wrong with a manifest. Values that may be secrets
-// are not in its text.
+// A ManifestError says what is wrong with a manifest, or what of it is not
+// heeded. Values that may be secrets are not in its text.
 type ManifestError struct {
-	// File is the path of the file.
+	// File is the path of the file, or the folder if that cannot be read.
 	File string
 	// Document counts the documents of the file from 1. Zero means the whole file.
 	Document int

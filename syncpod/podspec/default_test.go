@@ -81,7 +81,10 @@ func TestDefault(t *testing.T) {
 func TestDefaultPullPolicy(t *testing.T) {
 	for image, want := range map[string]v1.PullPolicy{
 		"a": v1.PullAlways, "a:latest": v1.PullAlways, "r:5000/a": v1.PullAlways, "a:1": v1.PullIfNotPresent, "r:5000/a:1": v1.PullIfNotPresent,
-		"a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullIfNotPresent, "": v1.PullIfNotPresent, "A:latest": v1.PullIfNotPresent,
+		"a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullIfNotPresent,
+		// The tag alone decides, as runtime/image has it too.
+		"a:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullAlways,
+		"": v1.PullIfNotPresent, "A:latest": v1.PullIfNotPresent,
 	} {
 		pod := podspec.Default(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Image: image}, {Image: image, ImagePullPolicy: v1.PullNever}}}})
 		if got := pod.Spec.Containers[0].ImagePullPolicy; got != want {
