@@ -30,9 +30,20 @@ const (
 	AnnotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
 )
 
-// AnnotationConfigSource is the annotation of a pod that says which source the
-// agent has it from. A pod of any source but ConfigSourceAPI is a static pod.
+// Annotations of a pod that an agent writes. A kubelet writes the same ones.
 const (
+	// AnnotationConfigSource says which source the agent has the pod from. A pod of
+	// any source but ConfigSourceAPI is a static pod.
 	AnnotationConfigSource = "kubernetes.io/config.source"
-	ConfigSourceAPI        = "api"
+	// AnnotationConfigHash is the UID that was given to a static pod.
+	AnnotationConfigHash = "kubernetes.io/config.hash"
+	// AnnotationConfigSeen is when the agent first saw a static pod, in RFC 3339.
+	AnnotationConfigSeen = "kubernetes.io/config.seen"
+)
+
+// The sources of pods that a kubelet has, as AnnotationConfigSource names them.
+const (
+	ConfigSourceAPI  = "api"
+	ConfigSourceFile = "file"
+	ConfigSourceHTTP = "http"
 )

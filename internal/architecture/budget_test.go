@@ -18,13 +18,16 @@ const (
 // requirements are the modules that may be required directly, with the reason.
 var requirements = map[string]string{
 	"github.com/distribution/reference": "image names are parsed as container runtimes parse them",
+	"github.com/fsnotify/fsnotify":      "a folder of manifests is watched with it",
 	"github.com/go-logr/logr":           "the logger that an embedder passes in",
+	"go.yaml.in/yaml/v2":                "manifests; comes with apimachinery",
 	"google.golang.org/grpc":            "CRI is spoken over it",
 	"google.golang.org/protobuf":        "CRI messages are cloned and compared with it",
 	"k8s.io/api":                        "pods",
 	"k8s.io/apimachinery":               "what pods are made of",
 	"k8s.io/cri-api":                    "CRI's messages and clients",
 	"k8s.io/utils":                      "comes with apimachinery",
+	"sigs.k8s.io/json":                  "manifests, with the fields that are not known; comes with apimachinery",
 	"sigs.k8s.io/yaml":                  "manifests; comes with apimachinery",
 }
 

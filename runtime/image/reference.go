@@ -38,15 +38,15 @@ func ParseReference(name string) (Reference, error) {
 }
 
 // isLatest reports whether the image is meant to be new each time: what the API
-// takes as the reason to default to the policy Always.
+// takes as the reason to default to the policy Always. It looks at the tag alone,
+// even where a digest says which image it is.
 func (r Reference) isLatest() bool {
 	named, err := reference.ParseNormalizedNamed(r.Pull)
 	if err != nil {
 		return false
 	}
 	tagged, isTagged := named.(reference.Tagged)
-	_, hasDigest := named.(reference.Digested)
-	return isTagged && !hasDigest && tagged.Tag() == "latest"
+	return isTagged && tagged.Tag() == "latest"
 }
 
 // normal returns a name in the form in which all names of an image are compared:

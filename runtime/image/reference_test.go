@@ -47,7 +47,7 @@ func TestPolicy(t *testing.T) {
 		{"", "a:latest", true, true, ""},
 		{"", "a:v1", true, false, ""},
 		{"", "a@" + digest, true, false, ""},
-		{"", "a:latest@" + digest, true, false, ""},
+		{"", "a:latest@" + digest, true, true, ""},
 		{"", "a:v1", false, true, ""},
 	} {
 		ref, err := ParseReference(tc.image)

@@ -16,26 +16,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Annotations of a pod that a kubelet writes besides runtime.AnnotationConfigSource.
-const (
-	// AnnotationConfigHash is the UID that was given to a static pod.
-	AnnotationConfigHash = "kubernetes.io/config.hash"
-	// AnnotationConfigSeen is when the agent first saw the pod, in RFC 3339.
-	AnnotationConfigSeen = "kubernetes.io/config.seen"
-)
-
-// The kinds of sources of static pods, as AnnotationConfigSource names them.
-const (
-	SourceFile = "file"
-	SourceHTTP = "http"
-)
-
 // Source is where a static pod comes from.
 type Source struct {
-	// Kind is the kind of source, "" means SourceFile.
+	// Kind is the kind of source: runtime.ConfigSourceFile, which "" means too, or
+	// anything else, whose Location is a URL.
 	Kind string
 	// Location is the path of the file, or the URL.
 	Location string
+	// Name is written to the annotation runtime.AnnotationConfigSource. "" means
+	// Kind; an agent with two sources of a kind tells their pods apart by it.
+	Name string
 	// Seen is when the pod was first seen there. Zero leaves the annotation out.
 	Seen time.Time
 }
@@ -62,9 +52,8 @@ func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
 	if pod == nil {
 		return nil
 	}
-	if source.Kind == "" {
-		source.Kind = SourceFile
-	}
+	set(&source.Kind, runtime.ConfigSourceFile)
+	set(&source.Name, source.Kind)
 	static := pod.DeepCopy()
 	if static.UID == "" {
 		static.UID = uidOf(static, nodeName, source)
@@ -72,9 +61,9 @@ func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
 	static.Name += "-" + strings.ToLower(nodeName)
 	set(&static.Namespace, metav1.NamespaceDefault)
 	static.Spec.NodeName = nodeName
-	static.Status.Phase = v1.PodPending
+	static.Status = v1.PodStatus{Phase: v1.PodPending}
 	static.Annotations = annotated(static, source)
-	if source.Kind == SourceFile {
+	if source.Kind == runtime.ConfigSourceFile {
 		tolerateEviction(&static.Spec)
 	}
 	return static
@@ -83,10 +72,10 @@ func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
 func annotated(pod *v1.Pod, source Source) map[string]string {
 	a := make(map[string]string, len(pod.Annotations)+3)
 	maps.Copy(a, pod.Annotations)
-	a[runtime.AnnotationConfigSource] = source.Kind
-	a[AnnotationConfigHash] = string(pod.UID)
+	a[runtime.AnnotationConfigSource] = source.Name
+	a[runtime.AnnotationConfigHash] = string(pod.UID)
 	if !source.Seen.IsZero() {
-		a[AnnotationConfigSeen] = source.Seen.Format(time.RFC3339Nano)
+		a[runtime.AnnotationConfigSeen] = source.Seen.Format(time.RFC3339Nano)
 	}
 	return a
 }
@@ -106,7 +95,7 @@ func tolerateEviction(spec *v1.PodSpec) {
 func uidOf(pod *v1.Pod, nodeName string, source Source) types.UID {
 	h := fnv.New128a()
 	h.Write(canonical(pod))
-	if source.Kind == SourceFile {
+	if source.Kind == runtime.ConfigSourceFile {
 		fmt.Fprintf(h, "host:%sfile:%s", nodeName, source.Location)
 	} else {
 		fmt.Fprintf(h, "url:%s", source.Location)

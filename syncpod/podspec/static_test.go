@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
@@ -25,7 +26,7 @@ func TestStaticUIDs(t *testing.T) {
 		{full, "node-1", file, "3917e11a8db1eafa612f1359a48522cb"},
 		{full, "node-2", file, "7d7f5ad282e8cfa1a650f9c240705f4c"},
 		{full, "node-1", podspec.Source{Location: "/etc/pods/b.yaml"}, "d779514967a68c5758517f6290bce1c3"},
-		{full, "node-1", podspec.Source{Kind: podspec.SourceHTTP, Location: "http://a/b"}, "68094a19419e52871e1b26e85fb99c4e"},
+		{full, "node-1", podspec.Source{Kind: runtime.ConfigSourceHTTP, Location: "http://a/b"}, "68094a19419e52871e1b26e85fb99c4e"},
 		{plain, "node-1", file, "10ec4e790c6f74ddbe51d3a6b9e8419c"},
 	} {
 		if got := string(podspec.Static(tc.pod, tc.node, tc.source).UID); got != tc.want {
@@ -89,7 +90,7 @@ func TestStatic(t *testing.T) {
 	}
 
 	pod.Namespace, pod.Spec.Tolerations = "shop", nil
-	got = podspec.Static(pod, "n", podspec.Source{Kind: podspec.SourceHTTP})
+	got = podspec.Static(pod, "n", podspec.Source{Kind: runtime.ConfigSourceHTTP})
 	if got.Namespace != "shop" || got.Spec.Tolerations != nil || got.Annotations["kubernetes.io/config.source"] != "http" {
 		t.Errorf("from a URL: %+v", got)
 	}

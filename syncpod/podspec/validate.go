@@ -5,11 +5,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -108,19 +106,34 @@ func (v *validator) exactlyOne(at *field.Path, alternatives any) {
 	}
 }
 
+// maxAnnotations is how many bytes the annotations of an object may have.
+const maxAnnotations = 256 << 10
+
 func (v *validator) metadata(pod *v1.Pod) {
 	at := field.NewPath("metadata")
 	v.text(at.Child("name"), pod.Name, validation.IsDNS1123Subdomain)
 	v.text(at.Child("namespace"), pod.Namespace, validation.IsDNS1123Label)
-	v.optional(at.Child("uid"), string(pod.UID), path.IsValidPathSegmentName)
-	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
-		v.add(metav1validation.ValidateLabels(map[string]string{key: pod.Labels[key]}, at.Child("labels"))...)
-	}
-	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
-		v.add(apivalidation.ValidateAnnotations(map[string]string{key: ""}, at.Child("annotations"))...)
-	}
-	if err := apivalidation.ValidateAnnotationsSize(pod.Annotations); err != nil {
-		v.add(field.TooLong(at.Child("annotations"), "", apivalidation.TotalAnnotationSizeLimitB))
-	}
+	// The API takes more, but this becomes the value of a label and part of paths.
+	v.optional(at.Child("uid"), string(pod.UID), validation.IsValidLabelValue)
+	v.labels(at.Child("labels"), pod.Labels)
+	v.annotations(at.Child("annotations"), pod.Annotations)
 	inRange(v, at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)
+}
+
+func (v *validator) labels(at *field.Path, labels map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		v.invalid(at, key, validation.IsQualifiedName(key)...)
+		v.invalid(at.Key(key), labels[key], validation.IsValidLabelValue(labels[key])...)
+	}
+}
+
+func (v *validator) annotations(at *field.Path, annotations map[string]string) {
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		v.invalid(at, key, validation.IsQualifiedName(strings.ToLower(key))...)
+		size += len(key) + len(annotations[key])
+	}
+	if size > maxAnnotations {
+		v.add(field.TooLong(at, "", maxAnnotations))
+	}
 }

@@ -1,0 +1,123 @@
+package loop
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// maxManifest is how much of a file is read: no folder is filled by accident
+// with something that takes the node's memory.
+const maxManifest = 10 << 20
+
+// errNotRegular tells that there is no file to read, and none is missing.
+var errNotRegular = errors.New("not a regular file")
+
+// A manifestFile is a file of a folder as it was last read.
+type manifestFile struct {
+	sum [sha256.Size]byte // of its text, zero if it could not be read
+	manifest
+	// complete tells that all that is in the file has been read at some time.
+	complete bool
+}
+
+// isManifest reports whether a file of that name counts. Those whose names begin
+// with a dot do not, nor do those that editors and writers leave beside a file.
+func isManifest(name string) bool {
+	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") && !strings.HasSuffix(name, ".tmp")
+}
+
+// readManifest reads a file, or where a symbolic link leads to.
+func readManifest(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Lstat(path); gone != nil {
+			return nil, errNotRegular
+		}
+		return nil, errors.New("it is a symbolic link to nothing")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular // opening a pipe would wait for a writer
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
+	if err == nil && len(text) > maxManifest {
+		err = fmt.Errorf("it has more than %d bytes", maxManifest)
+	}
+	return text, err
+}
+
+// load reads a file of the folder again. It returns old if the text is the same,
+// and nil if there is no such file.
+func (f *Folder) load(path string, old *manifestFile) *manifestFile {
+	text, err := readManifest(path)
+	if errors.Is(err, errNotRegular) {
+		return nil
+	}
+	if err != nil {
+		return succeed(old, &manifestFile{manifest: unreadable(path, err)})
+	}
+	sum := sha256.Sum256(text)
+	if old != nil && old.sum == sum {
+		return old
+	}
+	return succeed(old, &manifestFile{sum: sum, manifest: f.decode(path, text)})
+}
+
+// succeed completes what was just read with what was read before, where that is
+// the last good version of something.
+func succeed(old, file *manifestFile) *manifestFile {
+	if old == nil {
+		old = &manifestFile{}
+	}
+	before := make(map[objectKey]object, len(old.objects))
+	for _, o := range old.objects {
+		before[o.objectKey] = o
+	}
+	has := map[objectKey]bool{}
+	for i, o := range file.objects {
+		has[o.objectKey] = true
+		file.objects[i] = unchanged(before[o.objectKey], o)
+	}
+	for _, o := range old.objects {
+		if !has[o.objectKey] && (file.unread || file.broken[o.objectKey]) {
+			has[o.objectKey] = true
+			file.objects = append(file.objects, o)
+		}
+	}
+	file.complete = old.complete || !file.unread
+	for key := range file.broken {
+		file.complete = file.complete && has[key]
+	}
+	return file
+}
+
+// unchanged returns the old object if the new one is a pod that says the same.
+func unchanged(old, o object) object {
+	was, isPod := old.Object.(*v1.Pod)
+	pod, _ := o.Object.(*v1.Pod)
+	if !isPod || was.UID != pod.UID {
+		return o
+	}
+	pod.Annotations[runtime.AnnotationConfigSeen] = was.Annotations[runtime.AnnotationConfigSeen]
+	if reflect.DeepEqual(pod, was) {
+		return old
+	}
+	return o
+}

@@ -1,0 +1,199 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// FolderConfig is what a Folder is made of.
+type FolderConfig struct {
+	// Path is the folder. Required. It need not exist.
+	Path string
+	// Node is the name of the node, which becomes part of the names of pods.
+	// Required, lower case.
+	Node string
+	// Name is that of the source. Default runtime.ConfigSourceFile.
+	Name string
+	// Rescan is how often all files are read again whether or not a change was
+	// seen: changes behind symbolic links and on network file systems are not.
+	// Default 20 s.
+	Rescan time.Duration
+}
+
+// Folder is a [Source] of the pods whose manifests are in a folder, as YAML or
+// JSON. A file may have several documents, and lists, of pods, ConfigMaps and
+// Secrets. Pods get the identity of static pods, the API's defaults and are
+// validated; see package podspec. ConfigMaps and Secrets are for the pods to
+// refer to: a Folder is an env.ConfigMaps and an env.Secrets.
+//
+// Every regular file counts but those whose names begin with a dot or end in "~"
+// or ".tmp". Changes are seen at once where the system can tell of them, and
+// else with each rescan. Writers do best to write a file of another name and
+// rename it; one that is found half written is an error until it is whole.
+//
+// What cannot be read or is not valid is an error and leaves what was read
+// before in its place: of a file that does not parse all pods go on as they
+// are, of one that does only the pod that is not valid. So do all pods if
+// the folder itself is away. Of pods with the same name the one whose file's
+// name comes first counts.
+//
+// Fields that are not known are warnings, as with a kubelet (which does not even
+// warn).
+type Folder struct {
+	path, node, name string
+	rescan           time.Duration
+	watch            func(dir string) (*watch, error)
+
+	// files are what was last read, by name. Run's alone.
+	files map[string]*manifestFile
+	// configs are the ConfigMaps and Secrets of the last snapshot.
+	configs atomic.Pointer[map[objectKey]object]
+}
+
+var (
+	_ Source         = (*Folder)(nil)
+	_ env.ConfigMaps = (*Folder)(nil)
+	_ env.Secrets    = (*Folder)(nil)
+)
+
+const defaultRescan = 20 * time.Second
+
+// NewFolder returns a Folder. It reads nothing and starts nothing.
+func NewFolder(c FolderConfig) (*Folder, error) {
+	if c.Path == "" {
+		return nil, errors.New("FolderConfig.Path is empty: it must be the folder of manifests")
+	}
+	if problems := validation.IsDNS1123Subdomain(c.Node); len(problems) > 0 {
+		return nil, fmt.Errorf("FolderConfig.Node %q: %s", c.Node, strings.Join(problems, ", "))
+	}
+	if c.Rescan < 0 {
+		return nil, fmt.Errorf("FolderConfig.Rescan %v is negative", c.Rescan)
+	}
+	if c.Rescan == 0 {
+		c.Rescan = defaultRescan
+	}
+	if c.Name == "" {
+		c.Name = runtime.ConfigSourceFile
+	}
+	// The path is part of the pods' identity, which must not hang on how it is written.
+	path, err := filepath.Abs(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("FolderConfig.Path %q: %w", c.Path, err)
+	}
+	return &Folder{path: path, node: c.Node, name: c.Name, rescan: c.Rescan, watch: newWatch}, nil
+}
+
+// Name returns the name of the source.
+func (f *Folder) Name() string { return f.name }
+
+// ConfigMap returns a ConfigMap of the folder.
+func (f *Folder) ConfigMap(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
+	return config[*v1.ConfigMap](f, objectKey{kindConfigMap, namespace, name})
+}
+
+// Secret returns a Secret of the folder.
+func (f *Folder) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {
+	return config[*v1.Secret](f, objectKey{kindSecret, namespace, name})
+}
+
+func config[T any](f *Folder, key objectKey) (T, error) {
+	if configs := f.configs.Load(); configs != nil {
+		if c, ok := (*configs)[key].Object.(T); ok {
+			return c, nil
+		}
+	}
+	var none T
+	return none, fmt.Errorf("%s is not in %s: %w", key, f.path, env.ErrNotFound)
+}
+
+// scan reads the folder: the files that are new, and those that may have changed.
+func (f *Folder) scan(mayHaveChanged func(os.DirEntry) bool) error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return &ManifestError{File: f.path, Err: err}
+	}
+	files := make(map[string]*manifestFile, len(entries))
+	for _, e := range entries {
+		if !isManifest(e.Name()) || e.IsDir() {
+			continue
+		}
+		file := f.files[e.Name()]
+		if file == nil || mayHaveChanged(e) {
+			file = f.load(filepath.Join(f.path, e.Name()), file)
+		}
+		if file != nil {
+			files[e.Name()] = file
+		}
+	}
+	f.files = files
+	return nil
+}
+
+// snapshot puts together what the files say, and why the folder was not read.
+func (f *Folder) snapshot(err error) Snapshot {
+	m := merge{at: map[objectKey]string{}, uids: map[types.UID]string{}, configs: map[objectKey]object{}}
+	if err != nil {
+		m.Errors = append(m.Errors, err)
+		m.Incomplete = f.files == nil
+	}
+	names := make([]string, 0, len(f.files))
+	for name := range f.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		m.file(filepath.Join(f.path, name), f.files[name])
+	}
+	f.configs.Store(&m.configs)
+	return m.Snapshot
+}
+
+// merge makes one set of what is in several files.
+type merge struct {
+	Snapshot
+	at      map[objectKey]string // the file of each object
+	uids    map[types.UID]string // the file of each pod
+	configs map[objectKey]object
+}
+
+func (m *merge) file(path string, file *manifestFile) {
+	m.Errors = append(m.Errors, file.errors...)
+	m.Warnings = append(m.Warnings, file.warnings...)
+	m.Incomplete = m.Incomplete || !file.complete
+	for _, o := range file.objects {
+		if first, taken := m.at[o.objectKey]; taken {
+			m.refuse(path, o, "another of that name is in %s, which counts", first)
+			continue
+		}
+		pod, isPod := o.Object.(*v1.Pod)
+		switch first, taken := m.uids[o.GetUID()]; {
+		case isPod && taken:
+			m.refuse(path, o, "metadata.uid is that of a pod in %s, which counts", first)
+			continue
+		case isPod:
+			m.uids[pod.UID] = path
+			m.Pods = append(m.Pods, pod)
+		default:
+			m.configs[o.objectKey] = o
+		}
+		m.at[o.objectKey] = path
+	}
+}
+
+func (m *merge) refuse(path string, o object, format, first string) {
+	m.Errors = append(m.Errors, &ManifestError{File: path, Object: o.String(), Err: fmt.Errorf(format, first)})
+}

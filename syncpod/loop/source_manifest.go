@@ -1,0 +1,277 @@
+package loop
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec"
+)
+
+// The kinds of objects in manifests.
+const (
+	kindPod       = "Pod"
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
+	kindList      = "List" // also the end of the kinds of typed lists
+)
+
+// An objectKey is what no two objects of a folder share.
+type objectKey struct {
+	kind, namespace, name string
+}
+
+func (k objectKey) String() string { return k.kind + " " + k.namespace + "/" + k.name }
+
+// An object is a *v1.Pod, *v1.ConfigMap or *v1.Secret from a manifest.
+type object struct {
+	objectKey
+	metav1.Object
+}
+
+// A manifest is what a file was found to hold.
+type manifest struct {
+	objects  []object
+	errors   []error
+	warnings []error
+	// broken are objects that are named in the file but not valid.
+	broken map[objectKey]bool
+	// unread tells that there may be objects that are not even named.
+	unread bool
+}
+
+// A decoder reads one file.
+type decoder struct {
+	node, source, file string
+	now                time.Time
+	document           int
+	manifest
+}
+
+// decode fills in the manifest from the text of the file.
+func (d *decoder) decode(text []byte) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	empty := true
+	for n, document := range documents(text) {
+		d.document = n
+		raw, warning, err := toJSON(document)
+		if err != nil {
+			d.fail("", err)
+			d.unread, empty = true, false
+			continue
+		}
+		if warning != nil {
+			d.warn("", warning)
+		}
+		if string(bytes.TrimSpace(raw)) != "null" { // else there were only comments
+			d.decodeObject(raw, "")
+			empty = false
+		}
+	}
+	if empty {
+		// A file that is about to be written is empty at first.
+		d.document = 0
+		d.fail("", errors.New("there is no object in it"))
+		d.unread = true
+	}
+}
+
+func (d *decoder) fail(about string, err error) {
+	d.errors = append(d.errors, &ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
+}
+
+func (d *decoder) warn(about string, err error) {
+	d.warnings = append(d.warnings, &ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
+}
+
+// A head is what all kinds of objects have, and lists.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// title names an object as its manifest does.
+func (h *head) title() string {
+	namespace, name := h.Metadata.Namespace, h.Metadata.Name
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return objectKey{h.Kind, namespace, name}.String()
+}
+
+// decodeObject decodes an object, which in a list of a kind is one of that kind.
+func (d *decoder) decodeObject(raw []byte, list string) {
+	var h head
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
+		d.fail("", err)
+		d.unread = true
+		return
+	}
+	if of := strings.TrimSuffix(list, kindList); of != "" && h.Kind == "" {
+		h.APIVersion, h.Kind = "v1", of
+	}
+	switch h.Kind {
+	case "":
+		d.fail("", field.Required(field.NewPath("kind"), "must be Pod, ConfigMap, Secret or List"))
+		d.unread = true
+	case kindPod:
+		d.decodePod(raw, &h)
+	case kindConfigMap:
+		d.decodeConfigMap(raw, &h)
+	case kindSecret:
+		d.decodeSecret(raw, &h)
+	case kindList, kindPod + kindList, kindConfigMap + kindList, kindSecret + kindList:
+		d.decodeList(&h, list)
+	default:
+		d.fail(h.title(), unsupported("kind", h.Kind, kindPod, kindConfigMap, kindSecret, kindList))
+	}
+}
+
+func (d *decoder) decodeList(h *head, within string) {
+	switch {
+	case within != "":
+		d.fail("", fmt.Errorf("kind: a %s is in a %s", h.Kind, within))
+		d.unread = true
+	case h.APIVersion != "v1":
+		d.fail("", unsupported("apiVersion", h.APIVersion, "v1"))
+		d.unread = true
+	default:
+		for _, item := range h.Items {
+			d.decodeObject(item, h.Kind)
+		}
+	}
+}
+
+func unsupported(name, value string, supported ...string) error {
+	return field.NotSupported(field.NewPath(name), value, supported)
+}
+
+// keyOf returns the key that the object will have.
+func (d *decoder) keyOf(h *head) objectKey {
+	o := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: "-"}}
+	static := podspec.Static(o, d.node, podspec.Source{})
+	if h.Kind != kindPod {
+		static.Name = o.Name
+	}
+	return objectKey{h.Kind, static.Namespace, static.Name}
+}
+
+// refuse notes what is wrong with an object that is named.
+func (d *decoder) refuse(h *head, err error) {
+	d.fail(h.title(), err)
+	d.broken[d.keyOf(h)] = true
+}
+
+// add takes an object, or says why not.
+func (d *decoder) add(h *head, o metav1.Object) {
+	key := d.keyOf(h)
+	o.SetNamespace(key.namespace)
+	o.SetName(key.name)
+	d.objects = append(d.objects, object{key, o})
+}
+
+// fill decodes an object. Fields that this version of the API does not know are
+// passed over with a warning: another agent that reads the folder may know them.
+func fill[T any](d *decoder, raw []byte, h *head) (*T, bool) {
+	if h.APIVersion != "v1" {
+		d.refuse(h, unsupported("apiVersion", h.APIVersion, "v1"))
+		return nil, false
+	}
+	o := new(T)
+	unknown, err := kjson.UnmarshalStrict(raw, o)
+	if err != nil {
+		d.refuse(h, err)
+		return nil, false
+	}
+	for _, w := range unknown {
+		d.warn(h.title(), w)
+	}
+	return o, true
+}
+
+func (d *decoder) decodePod(raw []byte, h *head) {
+	pod, ok := fill[v1.Pod](d, raw, h)
+	if !ok {
+		return
+	}
+	if pod.Name == "" {
+		d.refuse(h, field.Required(field.NewPath("metadata", "name"), ""))
+		return
+	}
+	pod = podspec.Static(pod, d.node, podspec.Source{Kind: runtime.ConfigSourceFile, Name: d.source, Location: d.file, Seen: d.now})
+	pod = podspec.Default(pod)
+	if err := podspec.Validate(pod); err != nil {
+		d.refuse(h, err)
+		return
+	}
+	d.add(h, pod)
+}
+
+func (d *decoder) decodeConfigMap(raw []byte, h *head) {
+	c, ok := fill[v1.ConfigMap](d, raw, h)
+	if !ok || !d.named(h) {
+		return
+	}
+	d.add(h, c)
+}
+
+func (d *decoder) decodeSecret(raw []byte, h *head) {
+	s, ok := fill[v1.Secret](d, raw, h)
+	if !ok || !d.named(h) {
+		return
+	}
+	// An API server does the same with what may be written as text.
+	data := make(map[string][]byte, len(s.Data)+len(s.StringData))
+	maps.Copy(data, s.Data)
+	for key, text := range s.StringData {
+		data[key] = []byte(text)
+	}
+	s.Data, s.StringData = data, nil
+	d.add(h, s)
+}
+
+// named reports whether a pod can refer to an object that is no pod.
+func (d *decoder) named(h *head) bool {
+	var problems field.ErrorList
+	at := field.NewPath("metadata")
+	for _, p := range validation.IsDNS1123Subdomain(h.Metadata.Name) {
+		problems = append(problems, field.Invalid(at.Child("name"), h.Metadata.Name, p))
+	}
+	for _, p := range validation.IsDNS1123Label(d.keyOf(h).namespace) {
+		problems = append(problems, field.Invalid(at.Child("namespace"), h.Metadata.Namespace, p))
+	}
+	if len(problems) > 0 {
+		d.refuse(h, problems.ToAggregate())
+		return false
+	}
+	return true
+}
+
+// decode returns what is in the text of a file of the folder.
+func (f *Folder) decode(file string, text []byte) manifest {
+	d := &decoder{node: f.node, source: f.name, file: file, now: time.Now()}
+	d.broken = map[objectKey]bool{}
+	d.decode(text)
+	return d.manifest
+}
+
+// unreadable is the manifest of a file that cannot be read.
+func unreadable(file string, err error) manifest {
+	return manifest{unread: true, errors: []error{&ManifestError{File: file, Err: fmt.Errorf("not read: %w", err)}}}
+}

@@ -1,0 +1,163 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec"
+)
+
+// Push is a [Source] of the pods that a program hands to it: from an API server,
+// a message queue, or wherever it has them. Its methods may be called
+// concurrently, before, while and after Run is running; they never wait for the
+// pods to be delivered.
+//
+// Pods get the API's defaults and are validated. They need a UID, by which they
+// are known; package podspec gives one to pods that have none. They are copied.
+type Push struct {
+	name string
+	// changed has a value while there is something to deliver.
+	changed chan struct{}
+
+	mu   sync.Mutex
+	pods map[types.UID]*v1.Pod
+	// order is that in which the pods first came.
+	order []types.UID
+	// complete tells that all pods are known: Set was called.
+	complete bool
+}
+
+var _ Source = (*Push)(nil)
+
+// NewPush returns a Push with the name of the source. "" means
+// runtime.ConfigSourceAPI; with another name its pods are static.
+func NewPush(name string) *Push {
+	if name == "" {
+		name = runtime.ConfigSourceAPI
+	}
+	return &Push{name: name, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
+}
+
+// Name returns the name of the source.
+func (p *Push) Name() string { return p.name }
+
+// Set says which pods should run: these, and no others. Until the first call the
+// snapshots are incomplete. The error joins what is wrong with pods that are not
+// valid; of each of them the version set before goes on, if there is one, and
+// the others are taken.
+func (p *Push) Set(pods ...*v1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	set := map[types.UID]*v1.Pod{}
+	var order []types.UID
+	for _, pod := range pods {
+		ready, err := p.prepare(pod)
+		if err == nil && set[ready.UID] != nil {
+			err = fmt.Errorf("%s %s/%s: %w", kindPod, pod.Namespace, pod.Name, field.Duplicate(field.NewPath("metadata", "uid"), pod.UID))
+		}
+		errs = append(errs, err)
+		if err != nil && pod != nil {
+			ready = p.pods[pod.UID]
+		}
+		if ready != nil && set[ready.UID] == nil {
+			order = append(order, ready.UID)
+			set[ready.UID] = ready
+		}
+	}
+	p.pods, p.order, p.complete = set, order, true
+	p.tell()
+	return errors.Join(errs...)
+}
+
+// Update says that a pod should run as well, or has changed.
+func (p *Push) Update(pod *v1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ready, err := p.prepare(pod)
+	if err != nil {
+		return err
+	}
+	if p.pods[pod.UID] == nil {
+		p.order = append(p.order, pod.UID)
+	}
+	p.pods[pod.UID] = ready
+	p.tell()
+	return nil
+}
+
+// Delete says that a pod should not run any more. It has no effect for a pod that
+// is not known.
+func (p *Push) Delete(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pods, uid)
+	p.order = slices.DeleteFunc(p.order, func(other types.UID) bool { return other == uid })
+	p.tell()
+}
+
+// prepare returns the pod as it is delivered.
+func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
+	ready := podspec.Default(pod)
+	if ready == nil {
+		return nil, errors.New("the pod is nil")
+	}
+	err := podspec.Validate(ready)
+	if ready.UID == "" {
+		err = errors.Join(field.Required(field.NewPath("metadata", "uid"), "a pod is known by it; podspec.Static gives one"), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s/%s: %w", kindPod, pod.Namespace, pod.Name, err)
+	}
+	if ready.Annotations == nil {
+		ready.Annotations = map[string]string{}
+	}
+	ready.Annotations[runtime.AnnotationConfigSource] = p.name
+	if old := p.pods[ready.UID]; reflect.DeepEqual(old, ready) {
+		return old, nil
+	}
+	return ready, nil
+}
+
+func (p *Push) tell() {
+	select {
+	case p.changed <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// Run delivers the pods each time they have changed, until ctx ends. It returns
+// nil. Nothing is delivered before a method was called.
+func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
+	last := Snapshot{Incomplete: true}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.changed:
+		}
+		if s := p.snapshot(); !same(s, last) {
+			last = s
+			deliver(s)
+		}
+	}
+}
+
+func (p *Push) snapshot() Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Snapshot{Incomplete: !p.complete}
+	for _, uid := range p.order {
+		s.Pods = append(s.Pods, p.pods[uid])
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+const (
+	// quiet is how long nothing may happen to a folder until it is read: one who
+	// writes into a file in place should be done by then.
+	quiet = 2 * time.Millisecond
+	// patience is how long one waits for that.
+	patience = 20 * time.Millisecond
+	// absence is how often one looks whether a folder that is not there has come.
+	absence = time.Second
+)
+
+// Run reads the folder and delivers its pods, then again as files change, until
+// ctx ends. It returns nil. A folder that is not there, or that cannot be
+// watched, is told in the snapshots.
+func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
+	r := folderRun{Folder: f, deliver: deliver}
+	defer r.unwatch()
+	for ctx.Err() == nil {
+		r.rewatch()
+		r.publish(r.scan(always))
+		r.follow(ctx)
+	}
+	return nil
+}
+
+func always(os.DirEntry) bool { return true }
+
+// folderRun is a Folder at work.
+type folderRun struct {
+	*Folder
+	deliver func(Snapshot)
+	watched *watch // nil if there is none
+	// blind is why there is none.
+	blind error
+	// away tells that the folder is not there.
+	away      bool
+	last      Snapshot
+	delivered bool
+}
+
+// rewatch makes sure that the folder is watched, that which is there now.
+func (r *folderRun) rewatch() {
+	if r.watched.stillOf(r.path) {
+		return
+	}
+	r.unwatch()
+	r.watched, r.blind = r.watch(r.path)
+}
+
+func (r *folderRun) unwatch() {
+	r.watched.close()
+	r.watched = nil
+}
+
+// publish delivers what was read unless it is the same as before.
+func (r *folderRun) publish(err error) {
+	r.away = errors.Is(err, fs.ErrNotExist)
+	s := r.snapshot(err)
+	if r.watched == nil && err == nil {
+		s.Warnings = append(s.Warnings, fmt.Errorf("%s is read every %v only, it cannot be watched: %w", r.path, r.rescan, r.blind))
+	}
+	if r.delivered && same(s, r.last) {
+		return
+	}
+	r.last, r.delivered = s, true
+	r.deliver(s)
+}
+
+func same(a, b Snapshot) bool {
+	return slices.Equal(a.Pods, b.Pods) && a.Incomplete == b.Incomplete &&
+		slices.EqualFunc(a.Errors, b.Errors, sameText) && slices.EqualFunc(a.Warnings, b.Warnings, sameText)
+}
+
+func sameText(a, b error) bool { return a.Error() == b.Error() }
+
+// follow reads files as they change, until it is time to read all of them.
+func (r *folderRun) follow(ctx context.Context) {
+	wait := r.rescan
+	if r.away {
+		wait = min(wait, absence)
+	}
+	rescan := time.NewTimer(wait)
+	defer rescan.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-rescan.C:
+			return
+		case c := <-r.watched.changes():
+			r.settle(ctx, &c)
+			if c.all {
+				r.unwatch() // the system may have ended it
+				return
+			}
+			r.publish(r.scan(c.concerns))
+		}
+	}
+}
+
+// settle gathers changes until there are no more for a moment.
+func (r *folderRun) settle(ctx context.Context, c *change) {
+	done := time.NewTimer(patience)
+	defer done.Stop()
+	calm := time.NewTimer(quiet)
+	defer calm.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-done.C:
+			return
+		case <-calm.C:
+			return
+		case more := <-r.watched.changes():
+			c.add(more)
+			calm.Reset(quiet)
+		}
+	}
+}
