@@ -68,6 +68,16 @@ func (p *ListedPod) Running() bool {
 	return false
 }
 
+// Source returns which of the agent's sources the pod came from, as recorded with
+// its newest sandbox in runtime.AnnotationConfigSource; empty if it was not
+// recorded or the sandbox is gone.
+func (p *ListedPod) Source() string {
+	if len(p.sandboxes) == 0 {
+		return ""
+	}
+	return p.sandboxes[0].GetAnnotations()[runtime.AnnotationConfigSource]
+}
+
 // List reads all pods of the agent, in the order of their UIDs, in two calls.
 func (r *Reader) List(ctx context.Context) ([]*ListedPod, error) {
 	return r.list(ctx, r.owner.Selector())

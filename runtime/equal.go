@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"slices"
+)
+
+// Equal reports whether two statuses say the same of a pod, whenever they were
+// read and in whatever time zone their times are written. A status without
+// sandboxes and containers equals a nil one: the runtime knows nothing of the pod.
+func (s *PodStatus) Equal(other *PodStatus) bool {
+	if s.Empty() || other.Empty() {
+		return s.Empty() && other.Empty()
+	}
+	return s.UID == other.UID && s.Name == other.Name && s.Namespace == other.Namespace &&
+		slices.EqualFunc(s.Sandboxes, other.Sandboxes, equalSandboxes) &&
+		slices.EqualFunc(s.Containers, other.Containers, equalContainers)
+}
+
+// Empty reports whether the runtime has no sandbox and no container of the pod.
+func (s *PodStatus) Empty() bool {
+	return s == nil || len(s.Sandboxes) == 0 && len(s.Containers) == 0
+}
+
+// equalSandboxes compares what is not comparable by hand and leaves the rest to
+// the language, so that a field that is added counts.
+func equalSandboxes(a, b SandboxStatus) bool {
+	if !a.CreatedAt.Equal(b.CreatedAt) || !equalNetworks(a.Network, b.Network) {
+		return false
+	}
+	a.CreatedAt, a.Network = b.CreatedAt, b.Network
+	return a == b
+}
+
+func equalNetworks(a, b *SandboxNetwork) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.Equal(a.IPs, b.IPs)
+}
+
+func equalContainers(a, b ContainerStatus) bool {
+	if !a.CreatedAt.Equal(b.CreatedAt) || !a.StartedAt.Equal(b.StartedAt) || !a.FinishedAt.Equal(b.FinishedAt) ||
+		!equalResources(a.Resources, b.Resources) {
+		return false
+	}
+	a.CreatedAt, a.StartedAt, a.FinishedAt, a.Resources = b.CreatedAt, b.StartedAt, b.FinishedAt, b.Resources
+	return a == b
+}
+
+func equalResources(a, b *ContainerResources) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

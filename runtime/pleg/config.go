@@ -1,0 +1,154 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Reader reads pods from the runtime. A *cri.Reader does. Errors have a class of
+// package cri.
+type Reader interface {
+	List(ctx context.Context) ([]*cri.ListedPod, error)
+	Inspect(ctx context.Context, listed *cri.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+}
+
+// Config says what a Watcher works with. A zero field means its default.
+type Config struct {
+	// Reader reads. Required.
+	Reader Reader
+	// Events streams the runtime's container events. A *cri.Client does, whatever
+	// the runtime: one that has no events is noticed. Nil means lists alone.
+	Events cri.EventStreamer
+	// Owner says whose events are heard. It should be the Reader's. Default: those
+	// of what podsync made.
+	Owner cri.Owner
+	// Cache is filled. Nothing else should write to it. Default one of the
+	// Watcher's own.
+	Cache *runtime.Cache
+
+	// Changed is told when a pod's status differs from the one last told, and when
+	// a pod could be read again that could not. Status is the newest one, which is
+	// not to be written to; without sandboxes and containers, the pod is gone.
+	//
+	// It is called from one goroutine per pod, one call after the other, and for
+	// different pods at once. It must not wait for anything: the pod is not looked
+	// at before it returns. Default: nobody is told.
+	Changed func(uid types.UID, status *runtime.PodStatus)
+	// AvailableChanged is told when the runtime has gone away, with the error that
+	// says why, and with nil when it is there and all pods were listed; the first
+	// time soon after Run has begun. It is called from one goroutine and must not
+	// wait for anything. Default: nobody is told.
+	AvailableChanged func(err error)
+	// Busy reports whether a pod is in transition: being started or stopped. Where
+	// there are no events, lists are read at least every BusyRelist while any pod
+	// is. It must not wait for anything. Default: no pod is.
+	Busy func(uid types.UID) bool
+
+	// EventRelist is the time between lists of all pods while events are streamed.
+	// Default 5 min.
+	EventRelist time.Duration
+	// MinRelist, BusyRelist and QuietRelist are the pauses between lists while no
+	// events are streamed: after a change, at most while a pod is in transition,
+	// and at most. Defaults 20 ms, 1 s and 10 s.
+	MinRelist, BusyRelist, QuietRelist time.Duration
+	// MinRetry and MaxRetry are the first and the longest pause after a failure.
+	// Each further failure in a row doubles it. Defaults 100 ms and 5 s.
+	MinRetry, MaxRetry time.Duration
+	// LookTimeout bounds one look at a pod and one list of all. Default 2 min.
+	LookTimeout time.Duration
+	// Parallel is how many looks may run at a time that have not taken 100 ms yet.
+	// Default 8.
+	Parallel int
+
+	// Observer is told what the Watcher does. Default: nobody is.
+	Observer Observer
+	// Log gets a line when the runtime goes away and comes back, when events begin
+	// and cease to be heard, and when a pod cannot be read and can be again.
+	// Default silent.
+	Log logr.Logger
+}
+
+// What is not worth a field.
+const (
+	// slowLook is how long a look counts among those that run at a time.
+	slowLook = 100 * time.Millisecond
+	// settleTime is how long a stream has to be open until it is relied on.
+	settleTime = time.Second
+	// maxReopen bounds the pause before a lost stream is opened again, while the
+	// runtime answers otherwise.
+	maxReopen = 10 * time.Second
+	// listCost is how many times what a list took is left alone after it.
+	listCost = 4
+	// resumePatience is how long the looks at what changed while the runtime was
+	// away may hold up the news that it is back.
+	resumePatience = time.Second
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Reader == nil {
+		return c, errors.New("pleg: Config.Reader is missing")
+	}
+	if err := c.Owner.Validate(); err != nil {
+		return c, fmt.Errorf("pleg: Config.Owner: %w", err)
+	}
+	for _, d := range []struct {
+		name  string
+		field *time.Duration
+		def   time.Duration
+	}{
+		{"EventRelist", &c.EventRelist, 5 * time.Minute},
+		{"MinRelist", &c.MinRelist, 20 * time.Millisecond},
+		{"BusyRelist", &c.BusyRelist, max(time.Second, c.MinRelist)},
+		{"QuietRelist", &c.QuietRelist, max(10*time.Second, c.BusyRelist)},
+		{"MinRetry", &c.MinRetry, 100 * time.Millisecond},
+		{"MaxRetry", &c.MaxRetry, max(5*time.Second, c.MinRetry)},
+		{"LookTimeout", &c.LookTimeout, 2 * time.Minute},
+	} {
+		if *d.field < 0 {
+			return c, fmt.Errorf("pleg: Config.%s is negative: %v", d.name, *d.field)
+		}
+		if *d.field == 0 {
+			*d.field = d.def
+		}
+	}
+	return c.withoutNils()
+}
+
+func (c Config) withoutNils() (Config, error) {
+	switch {
+	case c.Parallel < 0:
+		return c, fmt.Errorf("pleg: Config.Parallel is negative: %d", c.Parallel)
+	case c.MinRelist > c.BusyRelist || c.BusyRelist > c.QuietRelist:
+		return c, fmt.Errorf("pleg: Config.MinRelist, BusyRelist and QuietRelist do not ascend: %v, %v, %v", c.MinRelist, c.BusyRelist, c.QuietRelist)
+	case c.MinRetry > c.MaxRetry:
+		return c, fmt.Errorf("pleg: Config.MinRetry %v is more than MaxRetry %v", c.MinRetry, c.MaxRetry)
+	}
+	if c.Parallel == 0 {
+		c.Parallel = 8
+	}
+	if c.Cache == nil {
+		c.Cache = &runtime.Cache{}
+	}
+	if c.Changed == nil {
+		c.Changed = func(types.UID, *runtime.PodStatus) {}
+	}
+	if c.AvailableChanged == nil {
+		c.AvailableChanged = func(error) {}
+	}
+	if c.Busy == nil {
+		c.Busy = func(types.UID) bool { return false }
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
+	}
+	return c, nil
+}

@@ -1,0 +1,120 @@
+package pleg
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Health is what is wrong at a moment, and since when. It is a plain value.
+type Health struct {
+	// At is the moment.
+	At time.Time
+	// Err is why the runtime is not available, nil if it is, and Since since when
+	// that is so; see Watcher.Available.
+	Err   error
+	Since time.Time
+	// Listing is when the list began that is being read, zero if none is. An old
+	// one hangs.
+	Listing time.Time
+	// Listed is when the last list began that succeeded.
+	Listed time.Time
+	// ListErr is why lists fail, nil if they do not, and ListFailing since when.
+	ListErr     error
+	ListFailing time.Time
+	// Streaming: events are heard. Otherwise StreamErr is why not, nil if there is
+	// no stream or it is about to begin.
+	Streaming bool
+	StreamErr error
+	// Pods are those that cannot be read, or whose look has taken long, in the order
+	// of their UIDs.
+	Pods []PodTrouble
+}
+
+// PodTrouble is a pod that cannot be read.
+type PodTrouble struct {
+	UID types.UID
+	// Err is why the last look at it failed, nil if none has, and Since since when
+	// all have.
+	Err   error
+	Since time.Time
+	// Looking is when the look began that is in flight, zero if none is.
+	Looking time.Time
+}
+
+// Health returns what is wrong now. It waits for nothing but a lock.
+func (w *Watcher) Health() Health {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := Health{
+		At: time.Now(), Err: w.unavailable(), Since: w.since,
+		Listed: w.lists.succeeded, ListErr: w.lists.err, ListFailing: w.lists.since,
+		Streaming: w.streaming(),
+	}
+	if w.lists.reading {
+		h.Listing = w.lists.began
+	}
+	if w.stream != nil {
+		h.StreamErr = w.stream.err
+	}
+	for _, p := range w.pods {
+		if t := p.trouble(); t.Err != nil || !t.Looking.IsZero() && h.At.Sub(t.Looking) >= longLook {
+			h.Pods = append(h.Pods, t)
+		}
+	}
+	slices.SortFunc(h.Pods, func(a, b PodTrouble) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	return h
+}
+
+// longLook is how long a look at a pod may take before Health tells of it.
+const longLook = 5 * time.Second
+
+func (p *pod) trouble() PodTrouble {
+	t := PodTrouble{UID: p.uid, Err: p.err, Since: p.since}
+	if p.now != nil {
+		t.Looking = p.now.began
+	}
+	return t
+}
+
+// OK reports whether nothing is wrong: the runtime is there, lists succeed and do
+// not hang, and all pods can be read. That events are not heard is not wrong.
+func (h Health) OK() bool {
+	return h.Err == nil && h.ListErr == nil && !h.listHangs() && len(h.Pods) == 0
+}
+
+func (h Health) listHangs() bool { return !h.Listing.IsZero() && h.At.Sub(h.Listing) >= longLook }
+
+// String says what is wrong, one thing a line, with how long it has been so.
+func (h Health) String() string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if h.Err != nil {
+		say("runtime: not available for %v: %v", h.ago(h.Since), h.Err)
+	}
+	if h.listHangs() {
+		say("list: in progress for %v", h.ago(h.Listing))
+	}
+	if h.ListErr != nil && h.Err == nil {
+		say("list: fails for %v: %v", h.ago(h.ListFailing), h.ListErr)
+	}
+	if h.StreamErr != nil && h.Err == nil {
+		say("events: not heard: %v", h.StreamErr)
+	}
+	for _, p := range h.Pods {
+		if p.Err != nil {
+			say("pod %s: cannot be read for %v: %v", p.UID, h.ago(p.Since), p.Err)
+		} else {
+			say("pod %s: being read for %v", p.UID, h.ago(p.Looking))
+		}
+	}
+	if len(lines) == 0 {
+		return "ok"
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (h Health) ago(t time.Time) time.Duration { return h.At.Sub(t).Round(time.Millisecond) }

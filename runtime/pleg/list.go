@@ -1,0 +1,156 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// list reads a list of all pods once and does what follows from it.
+func (w *Watcher) list(ctx context.Context) {
+	began := w.beginList()
+	readCtx, cancel := context.WithTimeout(ctx, w.config.LookTimeout)
+	pods, err := w.config.Reader.List(readCtx)
+	cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	w.config.Observer.Listed(len(pods), time.Since(began), err)
+	if err != nil {
+		w.listFailed(began, err)
+		return
+	}
+	busy := w.busy()
+	looks, settled := w.listed(pods, began, busy)
+	if settled {
+		w.config.Log.V(1).Info("container events are relied on")
+		w.config.Observer.Streaming(true)
+	}
+	w.resume(ctx, looks)
+}
+
+func (w *Watcher) beginList() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lists.wanted = false
+	w.lists.began = time.Now()
+	w.lists.reading = true
+	return w.lists.began
+}
+
+func (w *Watcher) listFailed(began time.Time, err error) {
+	w.mu.Lock()
+	w.lists.fail(began, err)
+	if !errors.Is(err, cri.ErrUnavailable) || w.gate == gateAway {
+		w.mu.Unlock()
+		return
+	}
+	away := &AwayError{Since: began, Err: err}
+	w.away, w.since, w.told = away, began, false
+	w.mu.Unlock()
+	w.config.Log.Error(err, "runtime is away")
+	w.shut(gateAway, away)
+	w.config.AvailableChanged(away)
+}
+
+// listed compares a list with what is known, and returns the looks that follow
+// from it and whether events can be relied on now.
+func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (looks []*look, settled bool) {
+	uids := make([]types.UID, len(pods))
+	for i, p := range pods {
+		uids[i] = p.UID
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cache.SetListed(uids, began)
+	looks = append(w.compare(pods), w.compareMissing(uids, began)...)
+	w.lists.succeed(began, w.pace(len(looks) > 0, busy))
+	settled = w.stream.settle(began)
+	if w.gate != gateOpen {
+		w.reopen()
+	}
+	return looks, settled
+}
+
+// compare returns the looks at those pods that are not as they were.
+func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
+	for _, listed := range pods {
+		p := w.pod(listed.UID)
+		if p.newest().After(listed.ObservedAt) {
+			continue // a look has more to say
+		}
+		p.listed = &Pod{
+			UID: listed.UID, Name: listed.Name, Namespace: listed.Namespace, Source: listed.Source(),
+			Running: listed.Running(), ObservedAt: listed.ObservedAt,
+		}
+		switch changed := listed.Changed(p.latest); {
+		case p.err != nil, !changed && awaitsAddress(p.latest):
+			// It is looked at again and again by itself.
+		case changed:
+			looks = append(looks, w.offer(p, listed))
+		default:
+			w.confirm(p, listed.ObservedAt)
+		}
+	}
+	return looks
+}
+
+// confirm enters that a read found a pod as it was.
+func (w *Watcher) confirm(p *pod, observed time.Time) {
+	status := *p.latest
+	status.ObservedAt = observed
+	if p.told == p.latest {
+		p.told = &status
+	}
+	p.latest = &status
+	w.cache.Set(p.uid, p.latest, nil, observed)
+}
+
+// compareMissing returns the looks at those pods that are not in the list. They
+// make no call: that there is nothing is all that there is to read.
+func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*look) {
+	there := make(map[types.UID]bool, len(uids))
+	for _, uid := range uids {
+		there[uid] = true
+	}
+	for uid, p := range w.pods {
+		if there[uid] || p.newest().After(began) || p.listed == nil && p.latest.Empty() && p.told.Empty() && p.err == nil {
+			continue
+		}
+		p.listed = nil
+		looks = append(looks, w.offer(p, &cri.ListedPod{UID: uid, ObservedAt: began}))
+	}
+	return looks
+}
+
+// resume says that the runtime is there, if that is news, once the looks have
+// ended or have taken too long.
+func (w *Watcher) resume(ctx context.Context, looks []*look) {
+	w.mu.Lock()
+	news := !w.told
+	w.mu.Unlock()
+	if !news {
+		return
+	}
+	patience := time.NewTimer(resumePatience)
+	defer patience.Stop()
+	for waiting := true; waiting && len(looks) > 0; {
+		select {
+		case <-looks[0].done:
+			looks = looks[1:]
+		case <-patience.C:
+			waiting = false
+		case <-ctx.Done():
+			return
+		}
+	}
+	w.mu.Lock()
+	w.told = true
+	w.mu.Unlock()
+	w.config.Log.Info("runtime is there")
+	w.config.AvailableChanged(nil)
+}

@@ -1,0 +1,169 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// look reads a pod once.
+func (w *Watcher) look(ctx context.Context, p *pod) {
+	release, err := w.slots.take(ctx)
+	if err != nil {
+		return
+	}
+	l, prev := w.begin(p)
+	if l == nil {
+		release()
+		return
+	}
+	began := time.Now()
+	status, err := w.read(ctx, p, l, prev)
+	release()
+	if ctx.Err() != nil {
+		w.drop(p, l)
+		return
+	}
+	w.config.Observer.Looked(p.uid, time.Since(began), err)
+	w.finish(p, l, status, err)
+}
+
+// begin takes the look that was asked for, or nil if looks must not happen now.
+func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate != gateOpen {
+		return nil, nil
+	}
+	l := p.next
+	if l == nil {
+		l = &look{asked: time.Now(), done: make(chan struct{})}
+	}
+	l.began = time.Now()
+	if l.listed != nil {
+		l.began = l.listed.ObservedAt
+	}
+	p.now, p.next, p.retryAt = l, nil, time.Time{}
+	return l, p.latest
+}
+
+func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.config.LookTimeout)
+	defer cancel()
+	if l.listed != nil {
+		return w.config.Reader.Inspect(ctx, l.listed, prev)
+	}
+	return w.config.Reader.PodStatus(ctx, p.uid, prev)
+}
+
+// drop ends a look that the end of Run has cut off.
+func (w *Watcher) drop(p *pod, l *look) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.now = nil
+	l.end(nil, ErrStopped)
+}
+
+// finish enters what a look has brought.
+func (w *Watcher) finish(p *pod, l *look, status *runtime.PodStatus, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.now = nil
+	if err != nil {
+		w.failed(p, l, err)
+	} else {
+		w.succeeded(p, l, status)
+	}
+	l.end(status, err)
+}
+
+func (w *Watcher) failed(p *pod, l *look, err error) {
+	if p.err == nil {
+		p.since = l.began
+		w.config.Log.Error(err, "pod cannot be read", "podUID", p.uid)
+	}
+	p.err = err
+	w.again(p)
+	w.cache.Set(p.uid, nil, err, l.began)
+	if errors.Is(err, cri.ErrUnavailable) {
+		w.wantList()
+	}
+}
+
+func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
+	recovered := p.err != nil
+	if recovered {
+		w.config.Log.Info("pod can be read again", "podUID", p.uid, "failedFor", time.Since(p.since))
+	}
+	p.err, p.since = nil, time.Time{}
+	if w.cache.Set(p.uid, status, nil, l.began) {
+		p.latest = status
+		p.observe(status)
+	}
+	differs := !p.latest.Equal(p.told)
+	if differs {
+		p.tries = 0
+		w.stir()
+	}
+	if awaitsAddress(p.latest) {
+		w.again(p)
+	} else {
+		p.tries = 0
+	}
+	// Who waits for this look is told by its end.
+	p.untold = p.untold || (differs || recovered) && l.waiting == 0
+}
+
+// again has the pod looked at once more after a pause that grows.
+func (w *Watcher) again(p *pod) {
+	p.retryAt = time.Now().Add(w.config.retryPause(p.tries))
+	p.tries++
+}
+
+// retryPause is the pause after so many failures before this one.
+func (c *Config) retryPause(failures int) time.Duration {
+	pause := c.MinRetry
+	for range failures {
+		if pause >= c.MaxRetry/2 {
+			return c.MaxRetry
+		}
+		pause *= 2
+	}
+	return pause
+}
+
+// observe keeps what Pods tells in step with a look.
+func (p *pod) observe(status *runtime.PodStatus) {
+	switch {
+	case status.Empty():
+		p.listed = nil
+	case p.listed != nil:
+		known := *p.listed
+		known.Running, known.ObservedAt = running(status), status.ObservedAt
+		p.listed = &known
+	}
+}
+
+func running(s *runtime.PodStatus) bool {
+	for i := range s.Sandboxes {
+		if s.Sandboxes[i].State == runtime.SandboxReady {
+			return true
+		}
+	}
+	for i := range s.Containers {
+		if state := s.Containers[i].State; state == runtime.ContainerRunning || state == runtime.ContainerUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitsAddress reports whether the pod should have an address and has none yet.
+// It comes without an event and without a change that a list would show.
+func awaitsAddress(s *runtime.PodStatus) bool {
+	active := s.ActiveSandbox()
+	return active != nil && active.NetworkMode != runtime.NamespaceNode && len(s.IPs()) == 0
+}

@@ -1,0 +1,196 @@
+package pleg
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// A pod is what a Watcher keeps of one pod: while the runtime has something of it,
+// or while there is something to do. All of it is guarded by the Watcher's mu.
+type pod struct {
+	uid types.UID
+	// latest is the newest status read, and told the one that Changed or a caller
+	// of Fresh got last. Nil is a pod of which nothing is known.
+	latest, told *runtime.PodStatus
+	// listed is what Pods tells, nil if no list showed the pod or it is gone.
+	listed *Pod
+
+	now  *look // in flight
+	next *look // to begin after it, nil if none is asked for
+	// active: a goroutine is at work for the pod; kick ends its wait.
+	active bool
+	kick   chan struct{}
+	// untold: latest is to be told.
+	untold bool
+
+	// err is why the last look failed, and since when all have.
+	err   error
+	since time.Time
+	// tries counts the looks in a row that brought no complete status, and retryAt
+	// is when the next one is due. Zero if none is.
+	tries   int
+	retryAt time.Time
+}
+
+// A look is one read of a pod, which several may have asked for.
+type look struct {
+	asked time.Time
+	// began is when the read began, zero before that.
+	began time.Time
+	// listed, if not nil, is the pod in a list that began after asked: only what
+	// is missing in it has to be read.
+	listed *cri.ListedPod
+	// waiting callers of Fresh, of which one has taken the status.
+	waiting int
+	taken   bool
+
+	done   chan struct{} // closed at the end; status and err are set before
+	status *runtime.PodStatus
+	err    error
+}
+
+func (l *look) end(status *runtime.PodStatus, err error) {
+	l.status, l.err = status, err
+	close(l.done)
+}
+
+// due reports whether there is something to do.
+func (p *pod) due() bool { return p.untold || p.next != nil || !p.retryAt.IsZero() }
+
+// newest is when the newest read of the pod began, be it finished or not.
+func (p *pod) newest() time.Time {
+	switch {
+	case p.now != nil:
+		return p.now.began
+	case p.latest != nil:
+		return p.latest.ObservedAt
+	}
+	return time.Time{}
+}
+
+// pod must be called with mu held, as all below.
+func (w *Watcher) pod(uid types.UID) *pod {
+	p := w.pods[uid]
+	if p == nil {
+		p = &pod{uid: uid, kick: make(chan struct{}, 1)}
+		w.pods[uid] = p
+	}
+	return p
+}
+
+// forget drops a pod of which the runtime has nothing and nobody wants anything.
+func (w *Watcher) forget(p *pod) {
+	if !p.active && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
+		delete(w.pods, p.uid)
+	}
+}
+
+// ask makes sure that a look at the pod begins from now on.
+func (w *Watcher) ask(p *pod) *look {
+	if p.next == nil {
+		p.next = &look{done: make(chan struct{})}
+	}
+	p.next.asked, p.next.listed = time.Now(), nil
+	w.wake(p)
+	return p.next
+}
+
+// offer makes sure that a pod is looked at that a list showed. What was asked for
+// before the list began is answered from it, too.
+func (w *Watcher) offer(p *pod, listed *cri.ListedPod) *look {
+	switch {
+	case p.next == nil:
+		p.next = &look{asked: listed.ObservedAt, done: make(chan struct{}), listed: listed}
+	case p.next.asked.Before(listed.ObservedAt):
+		p.next.listed = listed
+	}
+	w.wake(p)
+	return p.next
+}
+
+// wake sees to it that a goroutine is at work for the pod.
+func (w *Watcher) wake(p *pod) {
+	switch {
+	case w.gate != gateOpen:
+	case !p.active:
+		p.active = true
+		ctx := w.ctx
+		w.tasks.Go(func() { w.work(ctx, p) })
+	default:
+		select {
+		case p.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// A step is what a pod's goroutine does next.
+type step uint8
+
+const (
+	stepEnd step = iota
+	stepTell
+	stepLook
+	stepWait
+)
+
+// work does what there is to do for a pod until there is nothing.
+func (w *Watcher) work(ctx context.Context, p *pod) {
+	for {
+		switch step, wait := w.step(ctx, p); step {
+		case stepTell:
+			w.tell(p)
+		case stepLook:
+			w.look(ctx, p)
+		case stepWait:
+			p.wait(ctx, wait)
+		case stepEnd:
+			return
+		}
+	}
+}
+
+func (w *Watcher) step(ctx context.Context, p *pod) (step, time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate == gateOpen && ctx.Err() == nil {
+		switch {
+		case p.untold:
+			return stepTell, 0
+		case p.next != nil:
+			return stepLook, 0
+		case !p.retryAt.IsZero():
+			if wait := time.Until(p.retryAt); wait > 0 {
+				return stepWait, wait
+			}
+			return stepLook, 0
+		}
+	}
+	p.active = false
+	w.forget(p)
+	return stepEnd, 0
+}
+
+func (p *pod) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.kick:
+	case <-ctx.Done():
+	}
+}
+
+// tell tells the newest status of the pod.
+func (w *Watcher) tell(p *pod) {
+	w.mu.Lock()
+	status := p.latest
+	p.told, p.untold = status, false
+	w.mu.Unlock()
+	w.config.Changed(p.uid, status)
+}

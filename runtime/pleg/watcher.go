@@ -1,0 +1,193 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// ErrStopped is returned by a Watcher whose Run is over or about to be.
+var ErrStopped = errors.New("pleg: the watcher has stopped")
+
+// A Watcher watches the pods of a runtime. Its methods may be called
+// concurrently, Changed and the other functions of its Config included.
+type Watcher struct {
+	config Config
+	cache  *runtime.Cache
+	slots  slots
+	// kick makes the goroutine that lists think again about when to.
+	kick chan struct{}
+
+	mu      sync.Mutex
+	running bool // until all goroutines of a Run have ended
+	tasks   sync.WaitGroup
+	ctx     context.Context // that of Run, for the goroutines of pods
+	gate    gate
+	away    *AwayError // while the gate is away
+	since   time.Time  // when the gate was opened or went away
+	told    bool       // AvailableChanged was told that the runtime is there
+	pods    map[types.UID]*pod
+	lists   lists
+	stream  *stream // nil while the gate is not open, or without events
+}
+
+// gate says whether pods may be looked at.
+type gate uint8
+
+const (
+	gateStarting gate = iota // nothing was listed yet: who asks has to wait
+	gateOpen
+	gateAway    // who asks is turned away
+	gateStopped // Run is over
+)
+
+// New returns a Watcher that does nothing until Run is called.
+func New(c Config) (*Watcher, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Watcher{
+		config: c, cache: c.Cache,
+		slots: make(slots, c.Parallel),
+		kick:  make(chan struct{}, 1),
+		pods:  map[types.UID]*pod{},
+	}, nil
+}
+
+// Run watches until ctx ends, and returns its error after the last goroutine has
+// ended; that may take until a runtime that hangs lets go of its calls. It may be
+// called again then.
+func (w *Watcher) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := w.start(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		w.list(ctx)
+		w.rest(ctx)
+	}
+	w.shut(gateStopped, ErrStopped)
+	w.tasks.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = false
+	return ctx.Err()
+}
+
+func (w *Watcher) start(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running {
+		return errors.New("pleg: Run is called while it runs")
+	}
+	w.running, w.ctx = true, ctx
+	w.gate, w.away, w.told, w.since = gateStarting, nil, false, time.Now()
+	w.lists = lists{interval: w.config.MinRelist}
+	return nil
+}
+
+// shut stops all looks but those in flight, and turns away who waits for one
+// that has not begun. These pods remain to be looked at.
+func (w *Watcher) shut(g gate, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gate = g
+	if w.stream != nil {
+		w.stream.cancel()
+		w.stream = nil
+	}
+	for _, p := range w.pods {
+		if p.next != nil {
+			p.next.end(nil, err)
+			p.next = &look{asked: p.next.asked, done: make(chan struct{})}
+		}
+	}
+}
+
+// reopen lets looks happen, those that were asked for meanwhile first of all. It
+// must be called with mu held.
+func (w *Watcher) reopen() {
+	w.gate, w.away, w.since = gateOpen, nil, time.Now()
+	for _, p := range w.pods {
+		if p.err != nil {
+			p.retryAt = w.since
+		}
+		if p.due() {
+			w.wake(p)
+		}
+	}
+	w.startStream()
+}
+
+// Available reports since when the runtime has been there, with a nil error, or
+// away. Before the first answer the error is ErrNotListed.
+func (w *Watcher) Available() (since time.Time, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.since, w.unavailable()
+}
+
+// ErrNotListed says that the pods were not listed yet, so that nothing is known of
+// the runtime.
+var ErrNotListed = errors.New("pleg: the pods of the runtime were not listed yet")
+
+// unavailable must be called with mu held.
+func (w *Watcher) unavailable() error {
+	switch {
+	case w.gate == gateStopped:
+		return ErrStopped
+	case w.away != nil:
+		return w.away
+	case !w.told:
+		return ErrNotListed
+	}
+	return nil
+}
+
+// A Pod is a pod of which the runtime has something.
+type Pod struct {
+	UID             types.UID
+	Name, Namespace string
+	// Source is the agent's source that the pod came from, as recorded with its
+	// sandbox; see cri.ListedPod.Source.
+	Source string
+	// Running: there is something to stop, a container that runs or may run or a
+	// sandbox that is ready.
+	Running bool
+	// ObservedAt is when the read began that this is from.
+	ObservedAt time.Time
+}
+
+// Pods returns the pods of which the runtime has something, in the order of their
+// UIDs: those that the last list of all pods showed, as the newest looks at them
+// found them. Pods that were made since are not among them. It is empty until
+// Available returns nil.
+func (w *Watcher) Pods() []Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []Pod
+	for _, p := range w.pods {
+		if p.listed != nil {
+			all = append(all, *p.listed)
+		}
+	}
+	slices.SortFunc(all, func(a, b Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	return all
+}
+
+// nudge makes the goroutine that lists think again.
+func (w *Watcher) nudge() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
