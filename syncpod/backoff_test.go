@@ -76,7 +76,7 @@ func TestB1_BackOffIsNoErrorAndSaysWhen(t *testing.T) {
 		if len(r.Failed) != 1 || !errors.Is(r.Failed[0], syncpod.ErrCrashLoopBackOff) || r.Failed[0].Container.Name != "app" {
 			t.Errorf("failed %v", r.Failed)
 		}
-		if got := n.report.failed; len(got) != 1 || !errors.Is(got[0], syncpod.ErrCrashLoopBackOff) {
+		if got := n.report.container("app").State.Waiting; got == nil || got.Reason != "CrashLoopBackOff" {
 			t.Errorf("reported %v", got)
 		}
 	})
@@ -160,7 +160,7 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		step, ok := errors.AsType[*syncpod.StepError](err)
-		if !ok || step.Step != syncpod.StepCreate || step.Container.Name != "app" || step.RetryAt.IsZero() {
+		if !ok || step.Step != syncpod.StepCreate || step.Container.Name != "app" || step.NotBefore.IsZero() {
 			t.Fatalf("error %+v", err)
 		}
 		r := n.sync(testPod())
@@ -168,8 +168,8 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 			t.Errorf("failed %v", r.Failed)
 		}
 		n.settle(testPod(), 15*time.Second)
-		if r := n.sync(testPod()); len(r.Failed) != 0 || len(n.report.failed) != 0 {
-			t.Errorf("failed %v, reported %v, after it has worked", r.Failed, n.report.failed)
+		if r := n.sync(testPod()); len(r.Failed) != 0 || n.report.container("app").State.Running == nil {
+			t.Errorf("failed %v, reported %v, after it has worked", r.Failed, n.report.last())
 		}
 	})
 }

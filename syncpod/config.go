@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,30 +17,48 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Config is what a Syncer is made of.
+// Config is what a Syncer is made of. The least is a Client, and the Root that
+// files are kept below.
 type Config struct {
-	// Runtime makes and ends containers. Required.
+	// Client is the connection to the runtime, of which Runtime, RuntimeName,
+	// Statuses, Sandboxes, Images, Updater and Hooks are made if they are missing.
+	// Required, unless the first five of those are there.
+	Client *cri.Client
+	// Root is the directory that the agent may write below, an absolute path. With
+	// it, what is missing of Prepare, Mounts and Clean is that of package poddir.
+	// Default: no files are kept, and a pod that needs some fails.
+	Root string
+
+	// Runtime makes and ends containers.
 	Runtime cri.ContainerRunner
-	// RuntimeName is the type in container IDs, as Client.RuntimeName of package
-	// cri reports it. Required.
+	// RuntimeName is the type in container IDs. A Client that was dialled knows it.
 	RuntimeName string
-	// Statuses reads what the runtime has of a pod. Required.
+	// Statuses reads what the runtime has of a pod.
 	Statuses Statuses
-	// Sandboxes makes and ends sandboxes. Required.
+	// Sandboxes makes and ends sandboxes.
 	Sandboxes Sandboxes
-	// Images makes sure that images are there. Required.
+	// Images makes sure that images are there.
 	Images Images
-	// Node is what all containers of the node have in common. Its MemoryBytes is
-	// required.
+	// Node is what all containers of the node have in common. Its MemoryBytes are by
+	// default what the operating system reports, or DefaultMemoryBytes.
 	Node container.Node
 	// Owner marks what is made. It must be that of Statuses and Sandboxes. Default:
 	// the agent "podsync".
 	Owner cri.Owner
 
-	// Status is told what pods look like. Default: nobody is.
-	Status StatusReporter
-	// Hooks runs postStart and preStop handlers. Default: a container with a
-	// postStart handler fails, and preStop handlers are skipped with an event.
+	// Sink takes the statuses of pods. Default: nobody does.
+	Sink StatusSink
+	// Admit are the checks that a pod has to pass to run, in order. Default: none.
+	Admit []Admitter
+	// Network says whether pods can have a network. Default: they can.
+	Network Network
+	// Cgroups makes the cgroups of pods. Default: that is left to the runtime.
+	Cgroups Cgroups
+	// Mirrors shows static pods to an API server. Default: nobody does.
+	Mirrors Mirrors
+	// Hooks runs postStart and preStop handlers. Default: those of package hook,
+	// with the Client. Without one a container with a postStart handler fails, and
+	// preStop handlers are skipped with an event.
 	Hooks HookRunner
 	// Events gets what happens to pods. Default: nobody does.
 	Events EventRecorder
@@ -112,13 +131,16 @@ type Syncer struct {
 
 // New returns a Syncer. It makes no call and starts nothing.
 func New(c Config) (*Syncer, error) {
+	if err := c.fromClient(); err != nil {
+		return nil, err
+	}
 	if err := c.require(); err != nil {
 		return nil, err
 	}
 	if err := c.setDurations(); err != nil {
 		return nil, err
 	}
-	c.setParts()
+	c.setDefaults()
 	if _, err := newMemory(&c); err != nil {
 		return nil, fmt.Errorf("syncpod: Config.FirstBackOff and MaxBackOff: %w", err)
 	}
@@ -137,13 +159,15 @@ func (c *Config) require() error {
 		{"Statuses", c.Statuses == nil},
 		{"Sandboxes", c.Sandboxes == nil},
 		{"Images", c.Images == nil},
-		{"Node.MemoryBytes", c.Node.MemoryBytes <= 0},
 	} {
 		if field.missing {
 			return fmt.Errorf("syncpod: Config.%s is missing", field.name)
 		}
 	}
-	return c.Owner.Validate()
+	if c.Node.MemoryBytes < 0 {
+		return fmt.Errorf("syncpod: Config.Node.MemoryBytes is %d, want 0 or more", c.Node.MemoryBytes)
+	}
+	return nil
 }
 
 func (c *Config) setDurations() error {
@@ -168,8 +192,17 @@ func (c *Config) setDurations() error {
 	return nil
 }
 
-// setParts puts a default where a part is missing.
-func (c *Config) setParts() {
+// setDefaults puts a default where a part is missing that needs no Client.
+func (c *Config) setDefaults() {
+	if c.Node.MemoryBytes == 0 {
+		c.Node.MemoryBytes = nodeMemory()
+	}
+	if c.Cgroups != nil {
+		c.Clean = append(slices.Clone(c.Clean), CleanerFunc(c.Cgroups.RemoveCgroup))
+	}
+	if c.Sink == nil {
+		c.Sink = nopSink{}
+	}
 	if c.Events == nil {
 		c.Events = nopEvents{}
 	}

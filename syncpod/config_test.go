@@ -26,7 +26,7 @@ func TestNewNamesTheField(t *testing.T) {
 			"Config.Statuses":             func(c *syncpod.Config) { c.Statuses = nil },
 			"Config.Sandboxes":            func(c *syncpod.Config) { c.Sandboxes = nil },
 			"Config.Images":               func(c *syncpod.Config) { c.Images = nil },
-			"Config.Node.MemoryBytes":     func(c *syncpod.Config) { c.Node.MemoryBytes = 0 },
+			"Config.Node.MemoryBytes":     func(c *syncpod.Config) { c.Node.MemoryBytes = -1 },
 			"Config.StopPatience":         func(c *syncpod.Config) { c.StopPatience = -1 },
 			"Config.PostStartTimeout":     func(c *syncpod.Config) { c.PostStartTimeout = -1 },
 			"Config.CleanupTimeout":       func(c *syncpod.Config) { c.CleanupTimeout = -1 },
@@ -99,6 +99,7 @@ func TestAPodThatHasHadItsRunIsOver(t *testing.T) {
 		if r := n.sync(pod); !r.Over {
 			t.Errorf("result %+v, want it to be over", r)
 		}
+		n.end(pod, nil)
 		n.wantEnded()
 	})
 }

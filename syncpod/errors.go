@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 // Step is a step of the work on a pod.
@@ -14,6 +16,8 @@ type Step string
 
 // The steps.
 const (
+	StepAdmit     Step = "admit"
+	StepNetwork   Step = "network"
 	StepPrepare   Step = "prepare"
 	StepKill      Step = "kill"
 	StepClear     Step = "clear"
@@ -47,6 +51,7 @@ const (
 	ErrRunContainer          Reason = "RunContainerError"
 	ErrPostStartHook         Reason = "PostStartHookError"
 	ErrKillContainer         Reason = "KillContainerError"
+	ErrNetworkNotReady       Reason = "NetworkNotReady"
 	ErrConfigPodSandbox      Reason = "ConfigPodSandboxError"
 	ErrCreatePodSandbox      Reason = "CreatePodSandboxError"
 	ErrKillPodSandbox        Reason = "KillPodSandboxError"
@@ -70,8 +75,8 @@ type StepError struct {
 	Reason Reason
 	// Container is whose step it was, the zero value for one of the pod.
 	Container actions.ContainerRef
-	// RetryAt is when the step may be tried again, zero if any time is as good.
-	RetryAt time.Time
+	// NotBefore is when the step may be tried again, zero if any time is as good.
+	NotBefore time.Time
 	// Waits is set if nothing was tried, because an earlier failure asks to wait.
 	// Reason and Err are then those of that failure, or ErrCrashLoopBackOff.
 	Waits bool
@@ -95,9 +100,44 @@ func (e *StepError) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
+// RetryAt returns when the step may be tried again, zero if any time is as good.
+func (e *StepError) RetryAt() time.Time { return e.NotBefore }
+
+// Temporary reports whether the failure is none of the pod's: the runtime, or the
+// network, is not there, and may be any moment.
+func (e *StepError) Temporary() bool {
+	return e.Step == StepNetwork || errors.Is(e.Err, cri.ErrUnavailable)
+}
+
+// stepErrors are all that failed in one call. They are tried again together.
+type stepErrors []*StepError
+
+// Error returns all of them, one a line.
+func (e stepErrors) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap returns them.
+func (e stepErrors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, failed := range e {
+		all[i] = failed
+	}
+	return all
+}
+
+// RetryAt returns when the first of them may be tried again, zero if one may be
+// at any time.
+func (e stepErrors) RetryAt() time.Time {
+	return slices.MinFunc(e, func(a, b *StepError) int { return a.NotBefore.Compare(b.NotBefore) }).NotBefore
+}
+
+// Temporary reports whether all of them are.
+func (e stepErrors) Temporary() bool {
+	return !slices.ContainsFunc(e, func(failed *StepError) bool { return !failed.Temporary() })
+}
+
 // waiting returns e as it is told while nothing is tried.
 func (e *StepError) waiting(until time.Time) *StepError {
 	held := *e
-	held.RetryAt, held.Waits = until, true
+	held.NotBefore, held.Waits = until, true
 	return &held
 }

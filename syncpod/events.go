@@ -37,6 +37,8 @@ const (
 	eventFailedPostStart     = "FailedPostStartHook"
 	eventFailedPreStop       = "FailedPreStopHook"
 	eventExceededGrace       = "ExceededGracePeriod"
+	eventNetworkNotReady     = "NetworkNotReady"
+	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
 )
 
 // eventf tells of a pod, or of one of its containers if field is not empty.

@@ -4,17 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/container"
 )
 
 // A pod is run, and then ended.
@@ -30,7 +27,16 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	syncer, err := newSyncer(cri.NewClient(conn))
+	logs, err := os.MkdirTemp("", "logs")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(logs)
+	syncer, err := syncpod.New(syncpod.Config{
+		Client:      cri.NewClient(conn),
+		RuntimeName: "critest", // a client that cri.Dial has made knows it
+		LogsRoot:    logs,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,32 +73,4 @@ func Example() {
 	// start container "app"
 	// start container "helper"
 	// ended
-}
-
-// newSyncer puts a Syncer together that does without hooks, events and volumes.
-func newSyncer(client *cri.Client) (*syncpod.Syncer, error) {
-	const name = "critest" // client.RuntimeName() of a client that was dialled
-	statuses, err := cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: name})
-	if err != nil {
-		return nil, err
-	}
-	sandboxes, err := sandbox.NewRunner(sandbox.RunnerConfig{
-		Runtime:          client,
-		MakeLogDirectory: func(string) error { return nil }, // this runtime needs none
-	})
-	if err != nil {
-		return nil, err
-	}
-	images, err := image.New(image.Config{Runtime: client})
-	if err != nil {
-		return nil, err
-	}
-	return syncpod.New(syncpod.Config{
-		Runtime: client, RuntimeName: name,
-		Statuses: statuses, Sandboxes: sandboxes, Images: images,
-		Node: container.Node{MemoryBytes: 8 << 30},
-		Status: syncpod.StatusReporterFunc(func(_ context.Context, _ *v1.Pod, _ *runtime.PodStatus, _ []*syncpod.StepError) error {
-			return nil // package apistatus makes a v1.PodStatus of it
-		}),
-	})
 }

@@ -3,7 +3,6 @@ package syncpod
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -15,42 +14,42 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// carryOut does what the plan says, in its order, and returns what failed. What
-// fails holds up what depends on it, and nothing else.
-func (w *work) carryOut(ctx context.Context) error {
+// carryOut does what the plan says, in its order. What fails holds up what
+// depends on it, and nothing else.
+func (w *work) carryOut(ctx context.Context) {
 	for _, ref := range w.plan.Release {
 		w.config.Lifecycle.Release(w.pod, ref.Name)
 	}
-	if held := w.awaitsAddress(); held != nil {
-		w.fail(held)
-		return nil
-	}
-	if w.plan.KillPod {
-		if err := w.killWholePod(ctx); err != nil || w.plan.Ends() {
-			return err
-		}
+	if w.plan.KillPod && !w.killWholePod(ctx) {
+		return
 	}
 	w.clearAway(ctx)
+	if w.noAddress != nil {
+		w.fail(w.noAddress)
+		return
+	}
 	if w.plan.Sandbox.Create || len(w.plan.Start) > 0 {
-		if err := w.useSandbox(ctx); err != nil {
-			return w.errors()
+		if !w.useSandbox(ctx) {
+			return
 		}
 	}
 	w.finishHooks(ctx)
 	w.startAll(ctx)
 	w.resizeAll(ctx)
-	return w.errors()
 }
 
 // errors joins what failed, without what merely waits.
 func (w *work) errors() error {
-	var all []error
+	var all stepErrors
 	for _, f := range w.failed {
 		if !f.Waits {
 			all = append(all, f)
 		}
 	}
-	return errors.Join(all...)
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 // fail notes a failed step.
@@ -59,11 +58,16 @@ func (w *work) fail(e *StepError) { w.failed = append(w.failed, e) }
 // killWholePod stops all there is of the pod. Unless that succeeds no new
 // sandbox is made: containers of the old one may run on without it
 // (containerd #11029).
-func (w *work) killWholePod(ctx context.Context) error {
+func (w *work) killWholePod(ctx context.Context) bool {
 	if w.plan.Sandbox.Create && w.plan.KillReason != actions.SandboxMissing {
 		w.eventf(w.pod, "", v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
 	}
-	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", w.plan.KillReason.String())
+	return w.stopAll(ctx, w.plan.KillReason.String())
+}
+
+// stopAll stops all there is of the pod, in its grace period.
+func (w *work) stopAll(ctx context.Context, why string) bool {
+	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", why)
 	err := w.killPod(ctx, podKill{
 		pod: w.pod, memory: w.memory, status: w.status, deadline: time.Now().Add(podGrace(w.pod, nil)),
 	})
@@ -71,7 +75,7 @@ func (w *work) killWholePod(ctx context.Context) error {
 		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
 	}
-	return w.errors()
+	return err == nil
 }
 
 // removal is one instance that is to stop, or to go.

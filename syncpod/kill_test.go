@@ -141,10 +141,10 @@ func TestK1_Grace(t *testing.T) {
 func TestK1_GraceOfAProbe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		probe func(*v1.Container, *v1.Probe)
-		is    actions.ProbeResults
+		is    syncpod.ProbeResults
 	}{
-		"liveness": {func(c *v1.Container, p *v1.Probe) { c.LivenessProbe = p }, actions.ProbeResults{Liveness: actions.ProbeFailure}},
-		"startup":  {func(c *v1.Container, p *v1.Probe) { c.StartupProbe = p }, actions.ProbeResults{Startup: actions.ProbeFailure}},
+		"liveness": {func(c *v1.Container, p *v1.Probe) { c.LivenessProbe = p }, syncpod.ProbeResults{Liveness: actions.ProbeFailure}},
+		"startup":  {func(c *v1.Container, p *v1.Probe) { c.StartupProbe = p }, syncpod.ProbeResults{Startup: actions.ProbeFailure}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -168,9 +168,9 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 }
 
 // probes are results by container.
-type probes map[runtime.ContainerID]actions.ProbeResults
+type probes map[runtime.ContainerID]syncpod.ProbeResults
 
-func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return p }
+func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]syncpod.ProbeResults { return p }
 
 func TestK1_DeadlineCountsFromTheRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -366,7 +366,7 @@ func TestK3_ExitCodesAreReportedThoughTheSandboxDoesNotStop(t *testing.T) {
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
 			t.Fatal("no error")
 		}
-		if c := n.report.status.Latest("app"); c == nil || c.State != runtime.ContainerExited || c.ExitCode != 143 {
+		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 143 {
 			t.Errorf("reported %+v", c)
 		}
 		fault.Remove()
@@ -493,11 +493,11 @@ func TestT2_ExitCodeSeenIsKept(t *testing.T) {
 		n.sync(pod)
 		must(t, n.Remove(n.current("app").ID.ID))
 		n.end(pod, nil)
-		if c := n.report.status.Latest("app"); c == nil || c.ExitCode != 42 {
+		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 42 {
 			t.Errorf("reported %+v, want exit code 42", c)
 		}
 		must(t, n.SyncTerminatedPod(t.Context(), pod, n.status()))
-		if c := n.report.status.Latest("app"); c == nil || c.ExitCode != 42 {
+		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 42 {
 			t.Errorf("reported last %+v, want exit code 42", c)
 		}
 	})

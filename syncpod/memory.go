@@ -30,7 +30,7 @@ func (m *memories) of(uid types.UID) *memory {
 	}
 	p, err := newMemory(m.config)
 	if err != nil {
-		p = &memory{} // New has refused such a Config
+		p = &memory{status: newStatusBox()} // New has refused such a Config
 	}
 	m.pods[uid] = p
 	return p
@@ -69,6 +69,13 @@ type memory struct {
 	restartAll bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// firstSeen is when the Syncer was first told of the pod.
+	firstSeen time.Time
+	// status is what was last reported.
+	status *statusBox
+	// sandbox is the one that was last made here, and unaddressed one that is, or
+	// was, waited for to get an address.
+	sandbox, unaddressed string
 	// seen are exited containers that were observed, and may not be there any more.
 	seen map[runtime.ContainerID]runtime.ContainerStatus
 }
@@ -99,7 +106,8 @@ func newMemory(c *Config) (*memory, error) {
 		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
 		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
 		unhooked: map[string]bool{}, signalled: map[string]bool{}, preStopped: map[string]bool{},
-		seen: map[runtime.ContainerID]runtime.ContainerStatus{},
+		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},
+		firstSeen: time.Now(), status: newStatusBox(),
 	}, nil
 }
 

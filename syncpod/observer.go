@@ -11,6 +11,9 @@ import (
 // Observer is told how long things took, for metrics. Its methods are called
 // concurrently and must not block. Embed [NopObserver] to implement only some.
 type Observer interface {
+	// PodRunning is called when a pod is first reported to run; took counts from when
+	// the Syncer was first told of it.
+	PodRunning(pod *v1.Pod, took time.Duration)
 	// SandboxCreated is called when a sandbox is ready, or could not be made.
 	SandboxCreated(pod *v1.Pod, took time.Duration, err error)
 	// ContainerStarted is called when a container runs, or could not be started;
@@ -23,6 +26,9 @@ type Observer interface {
 
 // NopObserver is an [Observer] that does nothing.
 type NopObserver struct{}
+
+// PodRunning does nothing.
+func (NopObserver) PodRunning(*v1.Pod, time.Duration) {}
 
 // SandboxCreated does nothing.
 func (NopObserver) SandboxCreated(*v1.Pod, time.Duration, error) {}

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
@@ -20,12 +21,16 @@ import (
 // Statuses reads what the runtime has of a pod. A *cri.Reader does.
 type Statuses interface {
 	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
 }
 
 // Sandboxes makes and ends sandboxes. A *sandbox.Runner does.
 type Sandboxes interface {
 	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
 	Stop(ctx context.Context, id string) error
+	// Doubtful and Settle are about sandboxes that may yet come up late.
+	Doubtful(pod types.UID) bool
+	Settle(ctx context.Context, pod types.UID, keep string) error
 	Forget(pod types.UID)
 }
 
@@ -33,22 +38,6 @@ type Sandboxes interface {
 type Images interface {
 	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
 	Forget(pod types.UID)
-}
-
-// StatusReporter is told what a pod looks like whenever the Syncer has looked:
-// status as the runtime has it, and failed, what keeps containers from running.
-// It should not block: SyncPod waits for it, for 5 s at most, while the end of a
-// pod does not. An error makes the work fail, but only once all else is done.
-type StatusReporter interface {
-	ReportStatus(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error
-}
-
-// StatusReporterFunc is a function that is a [StatusReporter].
-type StatusReporterFunc func(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error
-
-// ReportStatus calls f.
-func (f StatusReporterFunc) ReportStatus(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error {
-	return f(ctx, pod, status, failed)
 }
 
 // HookRunner runs the postStart or preStop handler of a container. It must
@@ -65,18 +54,81 @@ func (f HookRunnerFunc) RunHook(ctx context.Context, pod *v1.Pod, c *v1.Containe
 	return f(ctx, pod, c, id, h)
 }
 
-// Probes knows the last results of a pod's probes.
+// Probes knows the last results of a pod's probes, by container. A container
+// without an entry has not been probed yet.
 type Probes interface {
-	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
+	ProbeResults(pod types.UID) map[runtime.ContainerID]ProbeResults
 }
 
-// PullSecrets gets the secrets that a pod's images are pulled with, in the
-// order of spec.imagePullSecrets.
+// ProbeResults are the last results of one container's probes.
+type ProbeResults struct {
+	Startup, Liveness, Readiness actions.ProbeResult
+}
+
+// Admitter is a check that a pod has to pass before it runs, and as long as it
+// runs. A pod that does not pass is reported as pending, its containers are
+// stopped, and it is asked for again later. What is to be refused for good is
+// not to come here at all.
+type Admitter interface {
+	// AdmitPod returns nil for a pod that may run.
+	AdmitPod(ctx context.Context, pod *v1.Pod) *Refusal
+}
+
+// AdmitterFunc is a function that is an [Admitter].
+type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Refusal
+
+// AdmitPod calls f.
+func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Refusal { return f(ctx, pod) }
+
+// Refusal is why a pod may not run now. Both are published in its status.
+type Refusal struct {
+	// Reason is one word that programs act on.
+	Reason string
+	// Message says more to people.
+	Message string
+}
+
+// Network says whether the node's network is ready for pods.
+type Network interface {
+	// NetworkReady returns nil, or what is missing.
+	NetworkReady(ctx context.Context) error
+}
+
+// NetworkFunc is a function that is a [Network].
+type NetworkFunc func(ctx context.Context) error
+
+// NetworkReady calls f.
+func (f NetworkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
+
+// Cgroups makes the cgroups that pods' containers are in.
+type Cgroups interface {
+	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
+	// it as the runtime's cgroup driver wants it called.
+	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
+	// RemoveCgroup removes it once the pod has stopped for good. One that is not
+	// there has been removed.
+	RemoveCgroup(ctx context.Context, pod *v1.Pod) error
+}
+
+// Mirrors keeps, for each static pod, the mirror pod that shows it to an API
+// server. Its UID never is the identity of what runs.
+type Mirrors interface {
+	// MirrorPod returns the mirror of a static pod, nil if it has none.
+	MirrorPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error)
+	// CreateMirror makes it. One that is there already is no error.
+	CreateMirror(ctx context.Context, mirror *v1.Pod) error
+	// DeleteMirror deletes that mirror, by its UID, and no other of its name.
+	DeleteMirror(ctx context.Context, mirror *v1.Pod) error
+}
+
+// PullSecrets gets the secrets that a pod's images are pulled with, in the order
+// of spec.imagePullSecrets. With an error, which says what is missing, come those
+// that are there.
 type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }
 
-// Preparer gets the node ready for a pod: cgroups, directories, volumes. It is
+// Preparer gets the node ready for a pod: directories, volumes. It is
 // called by each SyncPod that starts something, before anything is made, and may
 // say in the sandbox.Input what follows for the sandbox: its cgroup, user
 // namespace, groups and resolver. Fields that the Syncer knows itself (Pod,
@@ -94,18 +146,9 @@ func (f PreparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Inpu
 }
 
 // Mounter gives the mounts and devices of one container: volumes, /etc/hosts,
-// the termination message file. podIPs are the pod's addresses, the primary first.
+// the termination message file.
 type Mounter interface {
-	Mounts(ctx context.Context, pod *v1.Pod, c *v1.Container, podIPs []string) (Mounts, error)
-}
-
-// Mounts are what a container gets from the node.
-type Mounts struct {
-	Mounts     []*runtimeapi.Mount
-	Devices    []*runtimeapi.Device
-	CDIDevices []*runtimeapi.CDIDevice
-	// Annotations are told to the runtime, as device plugins want it.
-	Annotations map[string]string
+	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
 // Lifecycle is called around the life of each container, for managers of

@@ -3,12 +3,13 @@ package syncpod
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 )
@@ -23,17 +24,18 @@ type inUse struct {
 	input sandbox.Input
 	// ips are the pod's addresses, the primary first.
 	ips []string
+	// secrets are what images are pulled with.
+	secrets []v1.Secret
 }
 
 // sandboxKey is what a sandbox's failures hold up: no container has that key.
 var sandboxKey = backoffKey{}
 
 // useSandbox gets the pod a sandbox, the one it has or a new one.
-func (w *work) useSandbox(ctx context.Context) error {
-	held := w.memory.held(sandboxKey, time.Now())
-	if held != nil && (w.plan.Sandbox.Create || !errors.Is(held, errNoAddress)) {
+func (w *work) useSandbox(ctx context.Context) bool {
+	if held := w.memory.held(sandboxKey, time.Now()); held != nil {
 		w.fail(held)
-		return held
+		return false
 	}
 	failed := w.configureSandbox(ctx)
 	if failed == nil && w.plan.Sandbox.Create {
@@ -41,29 +43,25 @@ func (w *work) useSandbox(ctx context.Context) error {
 	}
 	if failed == nil {
 		w.memory.setupSucceeded(sandboxKey)
-		return nil
+		return true
 	}
 	w.holdUp(ctx, sandboxKey, failed)
 	w.fail(failed)
-	return failed
+	return false
 }
 
 // holdUp makes a failed step wait before its next try, unless the failure says
 // nothing of the step: that the agent gave up, or the runtime was away.
 func (w *work) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
-	if ctx.Err() != nil || errors.Is(failed, cri.ErrUnavailable) || errors.Is(failed, cri.ErrCanceled) || !failed.RetryAt.IsZero() {
+	if ctx.Err() != nil || errors.Is(failed, cri.ErrUnavailable) || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
 	}
-	failed.RetryAt = w.memory.setupFailed(key, failed, time.Now())
+	failed.NotBefore = w.memory.setupFailed(key, failed, time.Now())
 }
 
 func (w *work) configureSandbox(ctx context.Context) *StepError {
-	if w.config.Prepare != nil {
-		input, err := w.config.Prepare.PreparePod(ctx, w.pod)
-		if err != nil {
-			return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}
-		}
-		w.in.input = input
+	if failed := w.prepare(ctx); failed != nil {
+		return failed
 	}
 	in := &w.in.input
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.LogsRoot
@@ -93,33 +91,113 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	}
 	w.config.Log.Info("sandbox created", "pod", podName(w.pod), "podUID", w.pod.UID, "sandboxID", created.ID, "attempt", created.Attempt)
 	w.in.id, w.in.config.Metadata.Attempt = created.ID, created.Attempt
-	status, err := w.config.Statuses.PodStatus(ctx, w.pod.UID, w.status)
-	if err != nil {
-		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+	w.memory.setSandbox(created.ID)
+	return w.moveIn(ctx, created)
+}
+
+// moveIn takes note of the new sandbox, and reports that it is there.
+func (w *work) moveIn(ctx context.Context, created sandbox.Created) *StepError {
+	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
+	if !w.pod.Spec.HostNetwork {
+		var err error
+		if sb, err = w.config.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+			return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+		}
 	}
-	w.status = status
+	w.status = withSandbox(w.status, sb)
 	w.in.ips = w.podIPs()
-	if sb := status.LatestSandbox(); sb != nil && sb.Network != nil && len(w.in.ips) == 0 && !w.pod.Spec.HostNetwork {
+	w.tell(ctx, w.memory.lastFailed())
+	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.in.ips) == 0 {
+		w.memory.beginWait(sb.ID)
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	}
 	return nil
+}
+
+// withSandbox returns a status that has the sandbox.
+func withSandbox(status *runtime.PodStatus, sb runtime.SandboxStatus) *runtime.PodStatus {
+	with := *status
+	with.Sandboxes = []runtime.SandboxStatus{sb}
+	for _, other := range status.Sandboxes {
+		if other.ID != sb.ID {
+			with.Sandboxes = append(with.Sandboxes, other)
+		}
+	}
+	return &with
 }
 
 // errNoAddress holds a pod up whose network is not there yet. It may still come,
 // so that the sandbox is not replaced before the wait is over (kubernetes #48510).
 var errNoAddress = errors.New("the sandbox has no address yet")
 
-// awaitsAddress reports whether the pod's sandbox is to be replaced for want of
-// an address, and it is too early for that.
-func (w *work) awaitsAddress() *StepError {
-	if w.plan.KillReason != actions.SandboxNoAddress {
-		return nil
-	}
+// awaitAddress returns a step to wait for if it is too early to replace the pod's
+// sandbox for want of an address: each sandbox is given the time of one back-off,
+// because its network may be under way, or be reported as gone just once.
+func (w *work) awaitAddress(ctx context.Context) *StepError {
 	held := w.memory.held(sandboxKey, time.Now())
-	if held == nil || !errors.Is(held, errNoAddress) {
+	if held != nil && errors.Is(held, errNoAddress) {
+		return held
+	}
+	if !w.memory.beginWait(w.status.LatestSandbox().ID) {
 		return nil
 	}
-	return held
+	failed := &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
+	w.holdUp(ctx, sandboxKey, failed)
+	return failed.waiting(failed.NotBefore)
+}
+
+// beginWait notes that a sandbox is waited for, and reports whether that is news.
+func (m *memory) beginWait(sandbox string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	news := m.unaddressed != sandbox
+	m.unaddressed = sandbox
+	return news
+}
+
+// addressed ends the wait for an address.
+func (m *memory) addressed(status *runtime.PodStatus) {
+	latest := status.LatestSandbox()
+	m.mu.Lock()
+	waited := latest != nil && m.unaddressed == latest.ID
+	if waited {
+		m.unaddressed = ""
+	}
+	m.mu.Unlock()
+	if waited {
+		m.setupSucceeded(sandboxKey)
+	}
+}
+
+// presumeAddress returns a status in which the latest sandbox is not known to have
+// no address.
+func presumeAddress(status *runtime.PodStatus) *runtime.PodStatus {
+	presumed := *status
+	presumed.Sandboxes = slices.Clone(status.Sandboxes)
+	presumed.LatestSandbox().Network = nil
+	return &presumed
+}
+
+// sandboxInUse returns the sandbox that the pod uses: the one made here last, or
+// else the latest that is ready.
+func (m *memory) sandboxInUse(status *runtime.PodStatus) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range status.Sandboxes {
+		if status.Sandboxes[i].ID == m.sandbox {
+			return m.sandbox
+		}
+	}
+	if active := status.ActiveSandbox(); active != nil {
+		return active.ID
+	}
+	return ""
+}
+
+func (m *memory) setSandbox(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sandbox = id
 }
 
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.

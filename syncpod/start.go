@@ -91,7 +91,7 @@ func (st *start) heldUp() *StepError {
 	}
 	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)
 	return &StepError{
-		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, RetryAt: until, Waits: true,
+		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s", until.Sub(now).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
 	}
 }

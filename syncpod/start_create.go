@@ -48,11 +48,15 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 	if err != nil {
 		return nil, err
 	}
-	var mounts Mounts
+	var mounts container.Mounts
 	if st.config.Mounts != nil {
-		if mounts, err = st.config.Mounts.Mounts(ctx, st.pod, st.spec, st.in.ips); err != nil {
+		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.in.ips}
+		if mounts, err = st.config.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
+	}
+	if err := checkMounts(st.spec, mounts); err != nil {
+		return nil, err
 	}
 	return container.Config(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,

@@ -23,16 +23,9 @@ func (st *start) ensureImage(ctx context.Context) {
 }
 
 func (st *start) askForImage(ctx context.Context) (*image.Image, error) {
-	var secrets []v1.Secret
-	if st.config.PullSecrets != nil {
-		var err error
-		if secrets, err = st.config.PullSecrets.PullSecrets(ctx, st.pod); err != nil {
-			return nil, fmt.Errorf("pull secrets: %w", err)
-		}
-	}
 	return st.config.Images.EnsureImage(ctx, image.Request{
 		Image: st.spec.Image, Policy: st.spec.ImagePullPolicy,
-		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: secrets,
+		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.in.secrets,
 		Sandbox: st.in.config, RuntimeHandler: st.in.handler,
 		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", st.spec.Image) },
 	})
@@ -59,7 +52,7 @@ func (st *start) waitForImage(ctx context.Context) (*image.Image, *StepError) {
 func (st *start) imageError(ctx context.Context, err error) *StepError {
 	failed := &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: err}
 	if e, ok := errors.AsType[*image.Error](err); ok {
-		failed.Reason, failed.RetryAt = Reason(e.Reason), e.RetryAt
+		failed.Reason, failed.NotBefore = Reason(e.Reason), e.RetryAt
 	}
 	if ctx.Err() != nil {
 		return failed

@@ -353,7 +353,7 @@ func TestC6_HookOfALateStartIsRun(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "EOF")})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 2, Err: errBroken})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatalf("the start is known to have worked\n%v", n.Journal())
 		}

@@ -17,8 +17,8 @@ import (
 type Result struct {
 	// Plan is what was to be done.
 	Plan actions.Plan
-	// Over is set if the pod has had its run and was stopped: nothing of it is
-	// started any more, and it is to be ended with SyncTerminatingPod.
+	// Over is set if the pod has had its run, or is deleted: nothing was done, and it
+	// is to be ended with SyncTerminatingPod.
 	Over bool
 	// Failed is what keeps containers from running, in the order of the plan: what
 	// failed now, and what waits because it failed before.
@@ -27,32 +27,32 @@ type Result struct {
 	NextTry time.Time
 }
 
-// SyncPod brings a pod one step closer to what it should be: it looks, reports,
-// decides with package actions and carries the plan out. status is what the
-// runtime has of the pod, read after the last SyncPod of it has returned; nil
-// means that SyncPod reads it.
+// SyncPod brings a pod one step closer to what it should be, in the order of the
+// package's documentation. status is what the runtime has of the pod, read after
+// the last SyncPod of it has returned; nil means that SyncPod reads it.
 //
-// The error joins all that failed. That something waits for its back-off is no
-// error; Result.NextTry says when to come again. When ctx ends, so does all that
-// is in flight, and SyncPod returns; what was left half done is found by the next.
+// The error joins all that failed. It says by its methods RetryAt and Temporary
+// when to come again. That something waits for its back-off is no error;
+// Result.NextTry says when to come again. When ctx ends, so does all that is in
+// flight, and SyncPod returns; what was left half done is found by the next.
 func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (Result, error) {
-	if err := (actions.Input{Pod: pod}).Validate(); err != nil {
-		return Result{}, fmt.Errorf("syncpod: %w", err)
-	}
-	if pod.UID == "" {
-		return Result{}, fmt.Errorf("syncpod: pod %s/%s: metadata.uid is empty", pod.Namespace, pod.Name)
-	}
-	w := &work{Syncer: s, pod: pod, memory: s.known.of(pod.UID)}
-	if err := w.look(ctx, status); err != nil {
+	if err := validate(pod); err != nil {
 		return Result{}, err
 	}
-	reported := w.report(ctx, w.memory.lastFailed())
-	w.plan = w.decide()
-	err := w.carryOut(ctx)
-	if w.memory.setFailed(w.failed) {
-		reported = errors.Join(reported, w.report(ctx, w.failed))
+	memory := s.known.of(pod.UID)
+	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
+	err := w.run(ctx, status)
+	return w.result(), errors.Join(err, w.report.wait(ctx))
+}
+
+func validate(pod *v1.Pod) error {
+	if err := (actions.Input{Pod: pod}).Validate(); err != nil {
+		return fmt.Errorf("syncpod: %w", err)
 	}
-	return w.result(), errors.Join(err, reported)
+	if pod.UID == "" {
+		return fmt.Errorf("syncpod: pod %s: metadata.uid is empty", podName(pod))
+	}
+	return nil
 }
 
 // work is one SyncPod.
@@ -61,7 +61,14 @@ type work struct {
 	pod    *v1.Pod
 	status *runtime.PodStatus
 	memory *memory
+	report *report
 	plan   actions.Plan
+	over   bool
+	// refused is why the pod may not run, nil if it may.
+	refused *Refusal
+	// noAddress is set while the sandbox is waited for to get an address: nothing
+	// is started until then.
+	noAddress *StepError
 	// blocked are the containers, by name, that must not be started because an
 	// instance of theirs could not be stopped.
 	blocked map[string]bool
@@ -69,11 +76,51 @@ type work struct {
 	failed  []*StepError
 }
 
+// run is the transaction.
+func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
+	if err := w.look(ctx, status); err != nil {
+		return err
+	}
+	w.plan = w.decide(ctx)
+	w.refused = w.admit(ctx)
+	w.tell(ctx, w.memory.lastFailed())
+	w.act(ctx)
+	w.memory.setFailed(w.failed)
+	if len(w.failed) > 0 {
+		w.tell(ctx, w.failed)
+	}
+	return w.errors()
+}
+
+// act does what is to be done, as far as that goes.
+func (w *work) act(ctx context.Context) {
+	if w.over = w.isOver(); w.over {
+		return
+	}
+	if w.refused != nil {
+		w.block(ctx)
+		return
+	}
+	if !w.networkReady(ctx) {
+		return
+	}
+	w.mirror(ctx)
+	w.carryOut(ctx)
+}
+
+// look takes the status, or reads it. Sandboxes that have come up late, beside
+// the one in use, are removed first: they would make the pod start over.
 func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
+	if status != nil && w.config.Sandboxes.Doubtful(w.pod.UID) {
+		if err := w.config.Sandboxes.Settle(ctx, w.pod.UID, w.memory.sandboxInUse(status)); err != nil {
+			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
+		}
+		status = nil
+	}
 	if status == nil {
 		var err error
 		if status, err = w.config.Statuses.PodStatus(ctx, w.pod.UID, nil); err != nil {
-			return fmt.Errorf("syncpod: pod %s/%s: %w", w.pod.Namespace, w.pod.Name, err)
+			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
 	w.status = status
@@ -81,30 +128,29 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	return nil
 }
 
-func (w *work) report(ctx context.Context, failed []*StepError) error {
-	return w.reportStatus(ctx, w.pod, w.status, failed)
+// tell reports the pod.
+func (w *work) tell(ctx context.Context, failed []*StepError) {
+	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.refused.problem()})
 }
 
-func (s *Syncer) reportStatus(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus, failed []*StepError) error {
-	if s.config.Status == nil {
-		return nil
+// decide makes the plan.
+func (w *work) decide(ctx context.Context) actions.Plan {
+	plan := w.compute(w.status)
+	if plan.Sandbox.Reason != actions.SandboxNoAddress {
+		w.memory.addressed(w.status)
+		return plan
 	}
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	if err := s.config.Status.ReportStatus(ctx, pod, s.known.of(pod.UID).withSeen(status), failed); err != nil {
-		return fmt.Errorf("report the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
+		return plan
 	}
-	return nil
+	return w.compute(presumeAddress(w.status))
 }
 
-// decide makes the plan. That all containers are to restart is remembered until
-// all of them have been removed (KEP-5532).
-func (w *work) decide() actions.Plan {
-	in := actions.Input{Pod: w.pod, Status: w.status}
-	if w.config.Probes != nil {
-		in.Probes = w.config.Probes.ProbeResults(w.pod.UID)
-	}
-	_, requested := actions.RestartAllRequested(w.pod, w.status)
+// compute asks for the plan. That all containers are to restart is remembered
+// until all of them have been removed (KEP-5532).
+func (w *work) compute(status *runtime.PodStatus) actions.Plan {
+	in := actions.Input{Pod: w.pod, Status: status, Probes: w.actionProbes()}
+	_, requested := actions.RestartAllRequested(w.pod, status)
 	w.memory.restartAll = w.memory.restartAll || requested
 	in.RestartAll = w.memory.restartAll
 	plan := actions.Compute(in)
@@ -115,11 +161,27 @@ func (w *work) decide() actions.Plan {
 	return plan
 }
 
+func (w *work) actionProbes() map[runtime.ContainerID]actions.ProbeResults {
+	if w.config.Probes == nil {
+		return nil
+	}
+	results := map[runtime.ContainerID]actions.ProbeResults{}
+	for id, p := range w.config.Probes.ProbeResults(w.pod.UID) {
+		results[id] = actions.ProbeResults{Liveness: p.Liveness, Startup: p.Startup}
+	}
+	return results
+}
+
+// isOver reports whether the pod has had its run, or is deleted.
+func (w *work) isOver() bool {
+	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.memory.status.ended()
+}
+
 func (w *work) result() Result {
-	r := Result{Plan: w.plan, Over: w.plan.Ends() && len(w.failed) == 0, Failed: w.failed}
+	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed}
 	for _, f := range w.failed {
-		if !f.RetryAt.IsZero() && (r.NextTry.IsZero() || f.RetryAt.Before(r.NextTry)) {
-			r.NextTry = f.RetryAt
+		if !f.NotBefore.IsZero() && (r.NextTry.IsZero() || f.NotBefore.Before(r.NextTry)) {
+			r.NextTry = f.NotBefore
 		}
 	}
 	return r
@@ -132,14 +194,11 @@ func (m *memory) lastFailed() []*StepError {
 	return m.failed
 }
 
-// setFailed notes what keeps containers from running, and reports whether that
-// is news.
-func (m *memory) setFailed(failed []*StepError) (news bool) {
+// setFailed notes what keeps containers from running.
+func (m *memory) setFailed(failed []*StepError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	news = len(failed)+len(m.failed) > 0
 	m.failed = failed
-	return news
 }
 
 // see keeps of a status what the runtime may lose: the highest attempts, and the

@@ -86,7 +86,7 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	n.t.Cleanup(n.images.Wait)
 	config := syncpod.Config{
 		Runtime: n.client, RuntimeName: "critest", Statuses: n.reader, Sandboxes: sandboxes, Images: n.images,
-		Node: container.Node{MemoryBytes: 8 << 30}, Events: n.events, Hooks: n.hooks, Logs: logs, Status: n.report,
+		Node: container.Node{MemoryBytes: 8 << 30}, Events: n.events, Hooks: n.hooks, Logs: logs, Sink: n.report,
 	}
 	for _, a := range adjust {
 		a(&config)
@@ -231,20 +231,17 @@ func (l *logs) LastAttempt(_, container string) (uint32, bool, error) {
 	return last, ok, nil
 }
 
-// reports keeps what was reported last.
+// reports keeps what was reported.
 type reports struct {
-	mu     sync.Mutex
-	err    error
-	block  chan struct{}
-	status *runtime.PodStatus
-	failed []*syncpod.StepError
-	count  int
+	mu    sync.Mutex
+	err   error
+	block chan struct{}
+	all   []v1.PodStatus
 }
 
-func (r *reports) ReportStatus(ctx context.Context, _ *v1.Pod, s *runtime.PodStatus, failed []*syncpod.StepError) error {
+func (r *reports) SetPodStatus(ctx context.Context, _ *v1.Pod, s v1.PodStatus) error {
 	r.mu.Lock()
-	r.status, r.failed = s, failed
-	r.count++
+	r.all = append(r.all, s)
 	block, err := r.block, r.err
 	r.mu.Unlock()
 	if block != nil {
@@ -255,6 +252,27 @@ func (r *reports) ReportStatus(ctx context.Context, _ *v1.Pod, s *runtime.PodSta
 		}
 	}
 	return err
+}
+
+// last is what was reported last.
+func (r *reports) last() v1.PodStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) == 0 {
+		return v1.PodStatus{}
+	}
+	return r.all[len(r.all)-1]
+}
+
+// container is what was reported last of a container.
+func (r *reports) container(name string) v1.ContainerStatus {
+	s := r.last()
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return v1.ContainerStatus{}
 }
 
 func testPod(change ...func(*v1.Pod)) *v1.Pod {

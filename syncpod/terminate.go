@@ -38,8 +38,6 @@ const (
 	// killRounds is how often a pod is looked at again for what became alive while
 	// it was stopped.
 	killRounds = 3
-	// reportTimeout bounds a report.
-	reportTimeout = 5 * time.Second
 )
 
 // SyncTerminatingPod ends a pod: it stops all its containers within the time
@@ -89,13 +87,13 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
 	}
+	report := s.newReport(pod, s.known.of(pod.UID))
+	report.update(ctx, status, outlook{terminal: true})
 	var errs []error
-	if status != nil {
-		errs = append(errs, s.reportStatus(ctx, pod, status, nil))
-	}
 	for _, c := range s.config.Clean {
 		errs = append(errs, c.CleanPod(ctx, pod))
 	}
+	errs = append(errs, report.wait(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podName(pod), err)
 	}
@@ -123,9 +121,9 @@ func (e *ending) run(ctx context.Context) error {
 			return err
 		}
 	}
-	reported := e.reportBeside(ctx)
+	report := e.reportBeside(ctx)
 	err := e.rounds(ctx)
-	return errors.Join(err, reported(), e.report(ctx))
+	return errors.Join(err, e.reportEnd(ctx, report))
 }
 
 // rounds stops what is alive, and looks again, until nothing is.
@@ -156,21 +154,22 @@ func (e *ending) look(ctx context.Context) error {
 }
 
 // reportBeside reports what is there while the pod is stopped: a report that
-// takes long, or fails, must not hold up the stop (virtual-kubelet #938).
-func (e *ending) reportBeside(ctx context.Context) (wait func() error) {
-	done := make(chan error, 1)
-	pod, status := e.kill.pod, e.kill.status
-	if pod == nil {
-		done <- nil
-	} else {
-		go func() { done <- e.reportStatus(ctx, pod, status, nil) }()
-	}
-	return func() error { return <-done }
-}
-
-func (e *ending) report(ctx context.Context) error {
-	if e.kill.pod == nil || ctx.Err() != nil {
+// takes long, or fails, must not hold up the stop (virtual-kubelet #938). Of a pod
+// without a spec there is nothing to report.
+func (e *ending) reportBeside(ctx context.Context) *report {
+	if e.kill.pod == nil {
 		return nil
 	}
-	return e.reportStatus(ctx, e.kill.pod, e.kill.status, nil)
+	report := e.newReport(e.kill.pod, e.kill.memory)
+	report.update(ctx, e.kill.status, outlook{})
+	return report
+}
+
+// reportEnd reports what is left.
+func (e *ending) reportEnd(ctx context.Context, report *report) error {
+	if report == nil {
+		return nil
+	}
+	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status)})
+	return report.wait(ctx)
 }

@@ -73,6 +73,18 @@ func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.Pod
 	return &runtime.PodStatus{UID: uid, ObservedAt: began}, nil
 }
 
+// SandboxStatus reads one sandbox, with one call.
+func (r *Reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error) {
+	resp, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	switch {
+	case err != nil:
+		return runtime.SandboxStatus{}, fmt.Errorf("cri: sandbox %s: %w", id, Classify(err))
+	case resp.GetStatus() == nil:
+		return runtime.SandboxStatus{}, fmt.Errorf("cri: %w", noStatus("sandbox", id))
+	}
+	return SandboxStatus(resp.GetStatus()), nil
+}
+
 // Inspect completes a listed pod to its status. It asks only for what the lists
 // and prev together do not tell:
 //

@@ -1,0 +1,61 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// admitKey is what a refusal holds up: no container has that key.
+var admitKey = backoffKey{resources: "admission"}
+
+// admit asks whether the pod may run. One that has had its run is not asked for.
+func (w *work) admit(ctx context.Context) *Refusal {
+	if w.isOver() {
+		return nil
+	}
+	for _, check := range w.config.Admit {
+		if refused := check.AdmitPod(ctx, w.pod); refused != nil {
+			return refused
+		}
+	}
+	w.memory.setupSucceeded(admitKey)
+	return nil
+}
+
+// problem is the refusal as a status has it.
+func (r *Refusal) problem() *apistatus.Problem {
+	if r == nil {
+		return nil
+	}
+	return &apistatus.Problem{Reason: apistatus.Reason(r.Reason), Message: r.Message}
+}
+
+// block stops what runs of a pod that may not run. The pod is not ended by that,
+// and asked for again at growing intervals.
+func (w *work) block(ctx context.Context) {
+	failed := &StepError{Step: StepAdmit, Reason: Reason(w.refused.Reason), Err: errors.New(w.refused.Message)}
+	w.fail(failed.waiting(w.memory.setupFailed(admitKey, failed, time.Now())))
+	if live(w.status) {
+		w.stopAll(ctx, "not admitted: "+w.refused.Reason)
+	}
+}
+
+// networkReady reports whether the pod can have a network. A pod on the node's
+// own needs none.
+func (w *work) networkReady(ctx context.Context) bool {
+	if w.config.Network == nil || w.pod.Spec.HostNetwork {
+		return true
+	}
+	err := w.config.Network.NetworkReady(ctx)
+	if err == nil {
+		return true
+	}
+	w.eventf(w.pod, "", v1.EventTypeWarning, eventNetworkNotReady, "network is not ready: %v", err)
+	w.fail(&StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err})
+	return false
+}

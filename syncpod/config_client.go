@@ -1,0 +1,75 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/hook"
+)
+
+// fromClient makes the parts that are missing of the Client, if there is one.
+func (c *Config) fromClient() error {
+	if err := c.Owner.Validate(); err != nil {
+		return err
+	}
+	if c.Client == nil {
+		return nil
+	}
+	if c.Runtime == nil {
+		c.Runtime = c.Client
+	}
+	if c.Updater == nil {
+		c.Updater = c.Client
+	}
+	if c.RuntimeName == "" {
+		c.RuntimeName = c.Client.RuntimeName()
+	}
+	if c.RuntimeName == "" {
+		return errors.New("syncpod: Config.RuntimeName is missing: a Client that was not dialled does not know it")
+	}
+	return c.makeParts()
+}
+
+func (c *Config) makeParts() (err error) {
+	if c.Statuses == nil {
+		if c.Statuses, err = cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: c.RuntimeName, Owner: c.Owner}); err != nil {
+			return fmt.Errorf("syncpod: Config.Statuses: %w", err)
+		}
+	}
+	if c.Sandboxes == nil {
+		if c.Sandboxes, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Owner, Log: c.Log}); err != nil {
+			return fmt.Errorf("syncpod: Config.Sandboxes: %w", err)
+		}
+	}
+	if c.Images == nil {
+		if c.Images, err = image.New(image.Config{Runtime: c.Client}); err != nil {
+			return fmt.Errorf("syncpod: Config.Images: %w", err)
+		}
+	}
+	if c.Hooks == nil {
+		handlers, err := hook.New(hook.Config{Exec: c.Client})
+		if err != nil {
+			return fmt.Errorf("syncpod: Config.Hooks: %w", err)
+		}
+		c.Hooks = hooks{handlers}
+	}
+	return nil
+}
+
+// hooks are the handlers of package hook.
+type hooks struct{ *hook.Runner }
+
+// RunHook runs a handler. Its result may hold secrets, and is dropped.
+func (h hooks) RunHook(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, handler *v1.LifecycleHandler) error {
+	_, err := h.Run(ctx, hook.Request{
+		Handler: handler, Container: c.Name, ContainerID: id.ID, Ports: c.Ports, PodIP: pod.Status.PodIP,
+	})
+	return err
+}

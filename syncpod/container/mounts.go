@@ -1,0 +1,34 @@
+package container
+
+import (
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// MountRequest asks for the mounts of one container that is about to be made.
+// Whoever answers only reads it.
+type MountRequest struct {
+	// Pod is the pod, and Container one of its init, regular or ephemeral
+	// containers. Both are required.
+	Pod       *v1.Pod
+	Container *v1.Container
+	// Attempt counts the containers of this name in the pod, from 0. What belongs
+	// to one instance alone is told apart by it.
+	Attempt uint32
+	// Env are the variables that $(NAME) in a subPathExpr refers to.
+	Env []env.Var
+	// PodIPs are the addresses of the pod, the primary first: those of its sandbox,
+	// or of the node for a pod on the node's network.
+	PodIPs []string
+}
+
+// Mounts are what a container gets from the node.
+type Mounts struct {
+	Mounts     []*runtimeapi.Mount
+	Devices    []*runtimeapi.Device
+	CDIDevices []*runtimeapi.CDIDevice
+	// Annotations are told to the runtime, as device plugins want it.
+	Annotations map[string]string
+}

@@ -1,0 +1,73 @@
+package syncpod
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/syncpod/container"
+)
+
+// prepare gets the node ready for the pod: cgroup, directories, volumes, and the
+// secrets to pull with.
+func (w *work) prepare(ctx context.Context) *StepError {
+	if err := w.prepareNode(ctx); err != nil {
+		return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}
+	}
+	w.getPullSecrets(ctx)
+	return nil
+}
+
+func (w *work) prepareNode(ctx context.Context) error {
+	var cgroup string
+	if w.config.Cgroups != nil {
+		var err error
+		if cgroup, err = w.config.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+	}
+	if w.config.Prepare != nil {
+		var err error
+		if w.in.input, err = w.config.Prepare.PreparePod(ctx, w.pod); err != nil {
+			return err
+		}
+	}
+	if cgroup != "" {
+		w.in.input.CgroupParent = cgroup
+	}
+	return nil
+}
+
+// getPullSecrets gets the secrets. That some are missing is told, and does not
+// keep the pod from running: its images may be there, or be open to all.
+func (w *work) getPullSecrets(ctx context.Context) {
+	if w.config.PullSecrets == nil {
+		return
+	}
+	secrets, err := w.config.PullSecrets.PullSecrets(ctx, w.pod)
+	if err != nil && ctx.Err() == nil {
+		w.eventf(w.pod, "", v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
+	}
+	w.in.secrets = secrets
+}
+
+// checkMounts makes sure that a container gets all that its spec mounts. Nothing
+// runs without its volumes, whatever part it is that does not know them.
+func checkMounts(c *v1.Container, m container.Mounts) error {
+	for _, want := range c.VolumeMounts {
+		at := path.Join("/", want.MountPath)
+		if !slices.ContainsFunc(m.Mounts, func(got *runtimeapi.Mount) bool { return path.Join("/", got.GetContainerPath()) == at }) {
+			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides", c.Name, want.Name, want.MountPath)
+		}
+	}
+	for _, want := range c.VolumeDevices {
+		if !slices.ContainsFunc(m.Devices, func(got *runtimeapi.Device) bool { return got.GetContainerPath() == want.DevicePath }) {
+			return fmt.Errorf("container %q uses volume %q as the device %s, which nothing on this node provides", c.Name, want.Name, want.DevicePath)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package syncpod
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// StatusSink takes the status of a pod, as package apistatus makes it, whenever
+// it differs from the one before. It is called for one pod at a time, and never
+// with an older status after a newer one.
+//
+// The work on a pod does not wait for it, but the end of each call of the Syncer
+// does, for 5 s at most. An error makes the call fail, once all else is done; the
+// status, or a newer one, is delivered with the next call. The status belongs to
+// the sink, the pod may not be written to.
+type StatusSink interface {
+	SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error
+}
+
+// StatusSinkFunc is a function that is a [StatusSink].
+type StatusSinkFunc func(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error
+
+// SetPodStatus calls f.
+func (f StatusSinkFunc) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	return f(ctx, pod, status)
+}
+
+// nopSink stands for a missing [StatusSink].
+type nopSink struct{}
+
+func (nopSink) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error { return nil }
+
+// reportTimeout bounds the delivery of a status.
+const reportTimeout = 5 * time.Second
+
+// outlook is what a status depends on beside what the runtime reports.
+type outlook struct {
+	// failed is what keeps containers from running.
+	failed []*StepError
+	// blocked is why the pod may not run.
+	blocked *apistatus.Problem
+	// terminal means that nothing of the pod runs or will run again.
+	terminal bool
+}
+
+// report is the reporting of one pod during one call of the Syncer: each status is
+// delivered beside the work, and the last one awaited at the end.
+type report struct {
+	*Syncer
+	pod        *v1.Pod
+	memory     *memory
+	deliveries sync.WaitGroup
+}
+
+func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
+	m.status.retry()
+	return &report{Syncer: s, pod: pod, memory: m}
+}
+
+// update computes the status, and begins to deliver it if it is news.
+func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
+	before, now := r.memory.status.replace(func(previous *v1.PodStatus) v1.PodStatus {
+		return r.compute(previous, status, o)
+	}, &r.pod.Status)
+	if now.Phase == v1.PodRunning && before != v1.PodRunning {
+		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
+	}
+	r.deliveries.Go(func() { r.deliver(ctx) })
+}
+
+// wait delivers what has not been, and returns why something could not be.
+func (r *report) wait(ctx context.Context) error {
+	r.deliveries.Wait()
+	r.deliver(ctx)
+	if err := r.memory.status.undelivered(); err != nil {
+		return fmt.Errorf("report the status of pod %s: %w", podName(r.pod), err)
+	}
+	return nil
+}
+
+func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
+	return apistatus.Compute(apistatus.Input{
+		Pod: r.pod, Previous: previous, Status: r.memory.withSeen(status),
+		Terminal: o.terminal, Blocked: o.blocked, StartErrors: startErrors(o.failed),
+		Probes: r.statusProbes(), HostIPs: r.config.HostIPs, Now: time.Now(),
+	})
+}
+
+func (r *report) statusProbes() map[runtime.ContainerID]apistatus.ProbeResults {
+	if r.config.Probes == nil {
+		return nil
+	}
+	results := map[runtime.ContainerID]apistatus.ProbeResults{}
+	for id, p := range r.config.Probes.ProbeResults(r.pod.UID) {
+		results[id] = apistatus.ProbeResults{Startup: p.Startup, Readiness: p.Readiness}
+	}
+	return results
+}
+
+// startErrors are the failures to start containers, by name.
+func startErrors(failed []*StepError) map[string]apistatus.Problem {
+	problems := map[string]apistatus.Problem{}
+	for _, f := range failed {
+		if f.Container.Name == "" || f.Step == StepKill || f.Step == StepResize {
+			continue
+		}
+		problem := apistatus.Problem{Reason: apistatus.Reason(f.Reason)}
+		if f.Err != nil {
+			problem.Message = f.Err.Error()
+		}
+		problems[f.Container.Name] = problem
+	}
+	return problems
+}
+
+// deliver hands the status to the sink, if it is news and was not tried in vain.
+func (r *report) deliver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	r.memory.status.deliver(ctx, func(status v1.PodStatus) error {
+		return r.config.Sink.SetPodStatus(ctx, r.pod, status)
+	})
+}
+
+// statusBox holds the status that was computed last for a pod, and knows whether
+// it was delivered. It outlives calls, even such as were given up.
+type statusBox struct {
+	mu sync.Mutex
+	// last is the status computed last, nil before the first.
+	last *v1.PodStatus
+	// waits is set while last has not been delivered, and tried and err say what
+	// has become of the attempt to.
+	waits bool
+	tried *v1.PodStatus
+	err   error
+	// turn is taken by whoever delivers.
+	turn chan struct{}
+}
+
+func newStatusBox() *statusBox { return &statusBox{turn: make(chan struct{}, 1)} }
+
+// retry allows one more attempt at what could not be delivered.
+func (b *statusBox) retry() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tried = nil
+}
+
+// replace computes the next status from the last one, which before the first is
+// that of the pod itself. It returns the phase before, and the status now.
+func (b *statusBox) replace(next func(previous *v1.PodStatus) v1.PodStatus, first *v1.PodStatus) (before v1.PodPhase, now *v1.PodStatus) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	previous := first
+	if b.last != nil {
+		previous = b.last
+	}
+	status := next(previous)
+	if b.last == nil || !reflect.DeepEqual(previous, &status) {
+		b.waits = b.waits || !reflect.DeepEqual(previous, &status)
+		b.last = &status
+	}
+	return previous.Phase, b.last
+}
+
+// deliver calls set with the last status, unless that was delivered or tried.
+func (b *statusBox) deliver(ctx context.Context, set func(v1.PodStatus) error) {
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+	}
+	status := b.next()
+	if status == nil {
+		return
+	}
+	err := ctx.Err()
+	if err == nil {
+		err = set(*status.DeepCopy())
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		b.tried, b.err = status, err
+		return
+	}
+	b.waits = b.last != status
+}
+
+func (b *statusBox) next() *v1.PodStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.waits || b.tried == b.last {
+		return nil
+	}
+	return b.last
+}
+
+// undelivered returns why the last status was not delivered, nil if it was.
+func (b *statusBox) undelivered() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waits {
+		return b.err
+	}
+	return nil
+}
+
+// ended reports whether the pod was said to have ended.
+func (b *statusBox) ended() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last != nil && (b.last.Phase == v1.PodSucceeded || b.last.Phase == v1.PodFailed)
+}
