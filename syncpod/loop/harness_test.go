@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -216,22 +217,56 @@ func (n *node) running(uid string) int {
 	return count
 }
 
-func TestSmoke(t *testing.T) {
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
-		a := n.start([]loop.Source{src}, nil)
-		if err := src.Set(pod("file", "web", "u1", forever)); err != nil {
-			t.Fatal(err)
+// api makes a pod one of an API server.
+func api(p *v1.Pod) *v1.Pod {
+	p.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceAPI}
+	return p
+}
+
+func set(t *testing.T, p *loop.Push, pods ...*v1.Pod) {
+	t.Helper()
+	if err := p.Set(pods...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	stops  = []critest.Method{critest.StopContainer, critest.StopPodSandbox}
+	starts = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
+)
+
+// wantRunning checks how many containers of pods run.
+func (n *node) wantRunning(want int, uids ...string) {
+	n.t.Helper()
+	for _, uid := range uids {
+		if got := n.running(uid); got != want {
+			n.t.Errorf("%v: %d containers of pod %s run, want %d", time.Now(), got, uid, want)
 		}
-		synctest.Wait()
-		t.Log(n.rt.Journal().Sequence())
-		t.Log(a.sink.of("u1").Phase, a.Health(), a.Pods())
-		time.Sleep(3 * time.Second)
-		t.Log(a.sink.of("u1").Phase, a.Health())
-		k := len(n.rt.Journal())
-		src.Set()
-		synctest.Wait()
-		t.Log(n.rt.Journal().After(k).Sequence())
-		t.Log(a.sink.of("u1").Phase, a.Health(), a.Pods())
-	})
+	}
+}
+
+// counter counts the work on pods.
+type counter struct {
+	podworkers.NopObserver
+	mu   sync.Mutex
+	ends map[types.UID]map[podworkers.WorkType]int
+}
+
+func newCounter() *counter { return &counter{ends: map[types.UID]map[podworkers.WorkType]int{}} }
+
+func (c *counter) SyncEnded(w podworkers.Work, _ time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ends[w.UID] == nil {
+		c.ends[w.UID] = map[podworkers.WorkType]int{}
+	}
+	if err == nil {
+		c.ends[w.UID][w.Type]++
+	}
+}
+
+func (c *counter) of(uid string, w podworkers.WorkType) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends[types.UID(uid)][w]
 }
