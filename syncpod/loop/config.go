@@ -1,0 +1,223 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// Config is what a Loop is made of. The least is a Client, a Root and a Source.
+//
+// Sync, Watch and Workers are the configurations of the packages that a Loop puts
+// together. What connects these to each other is for the Loop to fill in, and
+// New refuses them with any of it set.
+type Config struct {
+	// Client is the connection to the runtime. It stands for Sync.Client,
+	// Watch.Reader and Watch.Events where those are missing. Required, unless they
+	// are there.
+	Client *cri.Client
+	// Root is the directory that the agent may write below, an absolute path. It
+	// stands for Sync.Root, and what is remembered of pods is kept below it. Default:
+	// nothing outlives the agent but what the runtime knows.
+	Root string
+	// Sources say which pods should run. Required; their names must differ. Where
+	// two have a pod with the same UID, the first of them counts.
+	Sources []Source
+
+	// Sync says how the work on a pod is done. Its Sink gets each status after the
+	// Store did; its Probes must be nil, see Probes.
+	Sync syncpod.Config
+	// Store remembers statuses across restarts of the agent. Default: a FileStore
+	// below Root, or else none.
+	Store StatusStore
+	// Admission decides which new pods may run on the node. Default: all may.
+	Admission Admission
+	// Probes runs the probes of pods. Default: nobody does.
+	Probes Probes
+	// Collectors remove from the node what pods have left. Default: none.
+	Collectors []Collector
+
+	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
+	// must be nil; its Owner is that of Sync.
+	Watch pleg.Config
+	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
+	// Observer must not call the Loop.
+	Workers podworkers.Config
+
+	// HousekeepingInterval is the time after which what could not be tidied up is
+	// tried again. Default 2 s.
+	HousekeepingInterval time.Duration
+	// CollectInterval is the time between calls of a Collector. Default 1 min.
+	CollectInterval time.Duration
+
+	// Log gets a line for each pod that comes, changes at its source or goes, and for
+	// what sources refuse. It stands for Log in Sync, Watch and Workers where those
+	// are zero. Default silent.
+	Log logr.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if err := c.checkSources(); err != nil {
+		return c, err
+	}
+	if err := c.checkParts(); err != nil {
+		return c, err
+	}
+	for _, d := range []struct {
+		name  string
+		field *time.Duration
+		def   time.Duration
+	}{
+		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
+		{"CollectInterval", &c.CollectInterval, time.Minute},
+	} {
+		if *d.field < 0 {
+			return c, fmt.Errorf("loop: Config.%s is negative: %v", d.name, *d.field)
+		}
+		if *d.field == 0 {
+			*d.field = d.def
+		}
+	}
+	return c.connected()
+}
+
+func (c *Config) checkSources() error {
+	if len(c.Sources) == 0 {
+		return errors.New("loop: Config.Sources is empty: nothing would say which pods should run")
+	}
+	names := map[string]int{}
+	for i, s := range c.Sources {
+		if s == nil {
+			return fmt.Errorf("loop: Config.Sources[%d] is nil", i)
+		}
+		if s.Name() == "" {
+			return fmt.Errorf("loop: Config.Sources[%d] has no name", i)
+		}
+		if first, taken := names[s.Name()]; taken {
+			return fmt.Errorf("loop: Config.Sources[%d] has the name %q of Sources[%d]", i, s.Name(), first)
+		}
+		names[s.Name()] = i
+	}
+	return nil
+}
+
+func (c *Config) checkParts() error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"Sync.Probes", c.Sync.Probes != nil},
+		{"Watch.Changed", c.Watch.Changed != nil},
+		{"Watch.AvailableChanged", c.Watch.AvailableChanged != nil},
+		{"Watch.Busy", c.Watch.Busy != nil},
+		{"Workers.Syncer", c.Workers.Syncer != nil},
+		{"Workers.Status", c.Workers.Status != nil},
+	} {
+		if f.set {
+			return fmt.Errorf("loop: Config.%s is set, which is for the Loop to do", f.name)
+		}
+	}
+	if c.Client == nil && c.Sync.Client == nil && c.Watch.Reader == nil {
+		return errors.New("loop: Config.Client is missing")
+	}
+	for i, collector := range c.Collectors {
+		if collector == nil {
+			return fmt.Errorf("loop: Config.Collectors[%d] is nil", i)
+		}
+	}
+	if c.Root != "" && !filepath.IsAbs(c.Root) {
+		return fmt.Errorf("loop: Config.Root %q is not an absolute path", c.Root)
+	}
+	return nil
+}
+
+// connected fills in what the parts have in common.
+func (c Config) connected() (Config, error) {
+	if c.Client == nil {
+		c.Client = c.Sync.Client
+	}
+	if c.Sync.Client == nil {
+		c.Sync.Client = c.Client
+	}
+	if c.Sync.Root == "" {
+		c.Sync.Root = c.Root
+	}
+	if c.Watch.Owner == (cri.Owner{}) {
+		c.Watch.Owner = c.Sync.Owner
+	}
+	if c.Watch.Owner != c.Sync.Owner {
+		return c, fmt.Errorf("loop: Config.Watch.Owner %q is not Config.Sync.Owner %q", c.Watch.Owner.Name, c.Sync.Owner.Name)
+	}
+	if c.Watch.Cache == nil {
+		c.Watch.Cache = &runtime.Cache{}
+	}
+	if c.Workers.Observer == nil {
+		c.Workers.Observer = podworkers.NopObserver{}
+	}
+	if c.Admission == nil {
+		c.Admission = AdmissionFunc(admitAll)
+	}
+	if c.Probes == nil {
+		c.Probes = noProbes{}
+	} else {
+		c.Sync.Probes = c.Probes
+	}
+	c.shareLog()
+	if err := c.readPods(); err != nil {
+		return c, err
+	}
+	return c, c.openStore()
+}
+
+func (c *Config) shareLog() {
+	for _, log := range []*logr.Logger{&c.Sync.Log, &c.Watch.Log, &c.Workers.Log} {
+		if log.IsZero() {
+			*log = c.Log
+		}
+	}
+}
+
+// readPods makes the way to look at pods of the Client.
+func (c *Config) readPods() error {
+	if c.Watch.Reader != nil {
+		return nil
+	}
+	name := c.Sync.RuntimeName
+	if name == "" {
+		name = c.Client.RuntimeName()
+	}
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
+	if err != nil {
+		return fmt.Errorf("loop: Config.Client: %w", err)
+	}
+	c.Watch.Reader = reader
+	if c.Watch.Events == nil {
+		c.Watch.Events = c.Client
+	}
+	return nil
+}
+
+func (c *Config) openStore() error {
+	if c.Store != nil {
+		return nil
+	}
+	if c.Root == "" {
+		c.Store = noStore{}
+		return nil
+	}
+	store, err := NewFileStore(filepath.Join(c.Root, "statuses"))
+	if err != nil {
+		return fmt.Errorf("loop: Config.Root: %w", err)
+	}
+	c.Store = store
+	return nil
+}

@@ -1,0 +1,119 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// feed is one source, and what it has said.
+type feed struct {
+	Source
+	// The fields below are guarded by Loop.feedsMu.
+
+	// snapshot is the last one delivered, at its time; delivered is zero before the
+	// first.
+	snapshot  Snapshot
+	delivered time.Time
+	// failed is why the source has ended, and since when.
+	failed error
+	since  time.Time
+}
+
+// errSourceEnded stands for the error of a source that has returned none.
+var errSourceEnded = errors.New("it has ended and will deliver nothing more")
+
+// run runs a source until ctx ends. That it has failed changes nothing for its
+// pods, nor for other sources (kubernetes #140257).
+func (l *Loop) runFeed(ctx context.Context, f *feed) {
+	err := f.Run(ctx, func(s Snapshot) { l.deliver(f, s) })
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = errSourceEnded
+	}
+	l.config.Log.Error(err, "source ended", "source", f.Name())
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	f.failed, f.since = err, time.Now()
+}
+
+func (l *Loop) deliver(f *feed, s Snapshot) {
+	for _, err := range s.Errors {
+		l.config.Log.Error(err, "not read", "source", f.Name())
+	}
+	l.feedsMu.Lock()
+	f.snapshot, f.delivered = s, time.Now()
+	l.feedsMu.Unlock()
+	l.news.raise()
+}
+
+// ready reports whether the source has said all that it wants.
+func (f *feed) ready() bool { return !f.delivered.IsZero() && !f.snapshot.Incomplete }
+
+// A wish is a pod that a source wants.
+type wish struct {
+	pod    *v1.Pod
+	source string
+}
+
+// wishes are what all sources want at a moment.
+type wishes struct {
+	// pods are in the order of the sources, and of their snapshots.
+	pods []wish
+	// conflicts are those that are not among them, such as have the UID of another.
+	conflicts []error
+	// known are the sources that have said all they want.
+	known map[string]bool
+	// complete: all sources are known.
+	complete bool
+}
+
+// wanted asks all sources. Of a source that has not spoken nothing is known.
+func (l *Loop) wanted() wishes {
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	w := wishes{known: map[string]bool{}, complete: true}
+	from := map[types.UID]string{}
+	for _, f := range l.feeds {
+		known := f.ready()
+		w.known[f.Name()] = known
+		w.complete = w.complete && known
+		for _, pod := range f.snapshot.Pods {
+			if err := usable(pod, from); err != nil {
+				w.conflicts = append(w.conflicts, fmt.Errorf("source %s: %w", f.Name(), err))
+				continue
+			}
+			from[pod.UID] = f.Name()
+			w.pods = append(w.pods, wish{pod, f.Name()})
+		}
+	}
+	return w
+}
+
+func usable(pod *v1.Pod, from map[types.UID]string) error {
+	switch {
+	case pod == nil:
+		return errors.New("a pod is nil")
+	case pod.UID == "":
+		return fmt.Errorf("pod %s: metadata.uid is empty", fullName(pod))
+	case from[pod.UID] != "":
+		return fmt.Errorf("pod %s: metadata.uid %s is that of a pod of source %s, which counts", fullName(pod), pod.UID, from[pod.UID])
+	}
+	return nil
+}
+
+// mayMiss reports whether a pod that is not wanted, and only known to the runtime,
+// may be wanted yet: by the source that it is from, or by any if it does not say or
+// is from one that there is not any more.
+func (w wishes) mayMiss(source string) bool {
+	if known, ours := w.known[source]; ours {
+		return !known
+	}
+	return !w.complete
+}

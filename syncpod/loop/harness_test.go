@@ -1,0 +1,272 @@
+package loop_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// node is a runtime in memory, and the parts of an agent that outlive it.
+type node struct {
+	t     *testing.T
+	rt    *critest.Runtime
+	store *memoryStore
+}
+
+func newNode(t *testing.T, c critest.Config) *node {
+	rt, _ := critest.Start(t, c)
+	return &node{t: t, rt: rt, store: &memoryStore{records: map[types.UID]loop.Record{}}}
+}
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newNode(t, c)) })
+}
+
+// agent is one run of a Loop.
+type agent struct {
+	*loop.Loop
+	t      *testing.T
+	cancel context.CancelFunc
+	conn   *grpc.ClientConn
+	ended  chan struct{}
+	sink   *statuses
+}
+
+// start starts an agent with sources. change may change its Config.
+func (n *node) start(sources []loop.Source, change func(*loop.Config)) *agent {
+	n.t.Helper()
+	conn, err := n.rt.Dial()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
+	c := loop.Config{
+		Client: cri.NewClient(conn), Sources: sources, Store: n.store,
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, LogsRoot: "/var/log/pods", Logs: noLogs{}},
+	}
+	if change != nil {
+		change(&c)
+	}
+	l, err := loop.New(c)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(n.t.Context())
+	a := &agent{Loop: l, t: n.t, cancel: cancel, conn: conn, ended: make(chan struct{}), sink: seen}
+	go func() {
+		defer close(a.ended)
+		if err := l.Run(ctx); err != nil {
+			n.t.Errorf("Run: %v", err)
+		}
+	}()
+	n.t.Cleanup(a.stop)
+	return a
+}
+
+// stop detaches the agent.
+func (a *agent) stop() {
+	a.cancel()
+	<-a.ended
+	a.conn.Close()
+}
+
+// kill ends the agent as a crash would: it cannot say anything more.
+func (a *agent) kill() {
+	a.conn.Close()
+	a.cancel()
+	<-a.ended
+}
+
+// statuses is a sink.
+type statuses struct {
+	mu   sync.Mutex
+	last map[types.UID]v1.PodStatus
+	err  error
+}
+
+func (s *statuses) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.last[pod.UID] = status
+	return nil
+}
+
+func (s *statuses) of(uid types.UID) v1.PodStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[uid]
+}
+
+func (s *statuses) phases() map[v1.PodPhase]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := map[v1.PodPhase]int{}
+	for _, status := range s.last {
+		count[status.Phase]++
+	}
+	return count
+}
+
+// memoryStore is a store that outlives agents.
+type memoryStore struct {
+	mu      sync.Mutex
+	records map[types.UID]loop.Record
+}
+
+func (s *memoryStore) Load(context.Context) ([]loop.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.records), func(a, b loop.Record) int {
+		if a.UID < b.UID {
+			return -1
+		}
+		return 1
+	}), nil
+}
+
+func (s *memoryStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[pod.UID] = loop.Record{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
+	return nil
+}
+
+func (s *memoryStore) SetTermination(context.Context, *v1.Pod, loop.Termination) error { return nil }
+
+func (s *memoryStore) Delete(_ context.Context, uid types.UID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, uid)
+	return nil
+}
+
+func (s *memoryStore) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.records)
+}
+
+type noLogs struct{}
+
+func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
+
+// pod returns a pod of a source whose one container runs a script.
+func pod(source, name, uid, script string) *v1.Pod {
+	grace := int64(5)
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(uid),
+			Annotations: map[string]string{runtime.AnnotationConfigSource: source},
+		},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
+			Containers: []v1.Container{{
+				Name: "app", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
+				Command: []string{"sh", "-c", script},
+			}},
+		},
+	}
+	return p
+}
+
+const forever = "trap 'exit 0' TERM; sleep infinity & wait"
+
+// running returns how many containers of a pod run.
+func (n *node) running(uid string) int {
+	n.t.Helper()
+	conn, err := n.rt.Dial()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close()
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	status, err := reader.PodStatus(n.t.Context(), types.UID(uid), nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	count := 0
+	for _, c := range status.Containers {
+		if c.State == runtime.ContainerRunning {
+			count++
+		}
+	}
+	return count
+}
+
+// api makes a pod one of an API server.
+func api(p *v1.Pod) *v1.Pod {
+	p.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceAPI}
+	return p
+}
+
+func set(t *testing.T, p *loop.Push, pods ...*v1.Pod) {
+	t.Helper()
+	if err := p.Set(pods...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	stops  = []critest.Method{critest.StopContainer, critest.StopPodSandbox}
+	starts = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
+)
+
+// wantRunning checks how many containers of pods run.
+func (n *node) wantRunning(want int, uids ...string) {
+	n.t.Helper()
+	for _, uid := range uids {
+		if got := n.running(uid); got != want {
+			n.t.Errorf("%v: %d containers of pod %s run, want %d", time.Now(), got, uid, want)
+		}
+	}
+}
+
+// counter counts the work on pods.
+type counter struct {
+	podworkers.NopObserver
+	mu   sync.Mutex
+	ends map[types.UID]map[podworkers.WorkType]int
+}
+
+func newCounter() *counter { return &counter{ends: map[types.UID]map[podworkers.WorkType]int{}} }
+
+func (c *counter) SyncEnded(w podworkers.Work, _ time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ends[w.UID] == nil {
+		c.ends[w.UID] = map[podworkers.WorkType]int{}
+	}
+	if err == nil {
+		c.ends[w.UID][w.Type]++
+	}
+}
+
+func (c *counter) of(uid string, w podworkers.WorkType) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends[types.UID(uid)][w]
+}

@@ -1,0 +1,137 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/pleg"
+)
+
+// Health is what is wrong at a moment, and since when. It is a plain value.
+type Health struct {
+	// At is the moment.
+	At time.Time
+	// Runtime is what is wrong with the runtime.
+	Runtime pleg.Health
+	// Sources are what is wrong with each, in the order of Config.Sources.
+	Sources []SourceHealth
+	// Conflicts are the pods that are not heeded because of another with their UID.
+	Conflicts []error
+	// Pods are those whose work fails, in the order of their UIDs.
+	Pods []PodTrouble
+	// Store is why statuses of an earlier agent are lost, nil if none are.
+	Store error
+}
+
+// SourceHealth is what is wrong with a source.
+type SourceHealth struct {
+	Name string
+	// Ready: it has said which pods should run, all of them.
+	Ready bool
+	// Delivered is when it spoke last, zero if it never did.
+	Delivered time.Time
+	// Errors and Warnings are those of its last Snapshot.
+	Errors, Warnings []error
+	// Failed is why it will say nothing more, nil if it may, and Since since when.
+	Failed error
+	Since  time.Time
+}
+
+// PodTrouble is a pod whose work fails.
+type PodTrouble struct {
+	UID types.UID
+	// Name is namespace/name, empty if only the runtime knows the pod.
+	Name string
+	// Err is what the last work came to, and Since since when all have failed.
+	Err   error
+	Since time.Time
+}
+
+// Health returns what is wrong now. It waits for nothing but locks.
+func (l *Loop) Health() Health {
+	h := Health{At: time.Now(), Runtime: l.watcher.Health(), Conflicts: l.wanted().conflicts}
+	l.feedsMu.Lock()
+	for _, f := range l.feeds {
+		h.Sources = append(h.Sources, f.health())
+	}
+	l.feedsMu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.Store = l.storeErr
+	for _, uid := range l.book.uids() {
+		known := l.book.read(uid)
+		if known.err == nil {
+			continue
+		}
+		trouble := PodTrouble{UID: uid, Err: known.err, Since: known.since}
+		if life := l.lives[uid]; life != nil {
+			trouble.Name = fullName(life.given)
+		}
+		h.Pods = append(h.Pods, trouble)
+	}
+	return h
+}
+
+func (f *feed) health() SourceHealth {
+	return SourceHealth{
+		Name: f.Name(), Ready: f.ready(), Delivered: f.delivered,
+		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Failed: f.failed, Since: f.since,
+	}
+}
+
+// OK reports whether nothing is wrong. Warnings are not.
+func (h Health) OK() bool {
+	for _, s := range h.Sources {
+		if !s.Ready || len(s.Errors) > 0 || s.Failed != nil {
+			return false
+		}
+	}
+	return h.Runtime.OK() && len(h.Conflicts) == 0 && len(h.Pods) == 0 && h.Store == nil
+}
+
+// String says what is wrong, one thing a line, with how long it has been so.
+func (h Health) String() string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if !h.Runtime.OK() {
+		say("%v", h.Runtime)
+	}
+	for _, s := range h.Sources {
+		s.say(h.At, say)
+	}
+	for _, err := range h.Conflicts {
+		say("%v", err)
+	}
+	for _, p := range h.Pods {
+		say("pod %s %s: fails for %v: %v", p.Name, p.UID, ago(h.At, p.Since), p.Err)
+	}
+	if h.Store != nil {
+		say("store: %v", h.Store)
+	}
+	if len(lines) == 0 {
+		return "ok"
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (s SourceHealth) say(now time.Time, say func(string, ...any)) {
+	switch {
+	case s.Failed != nil:
+		say("source %s: ended %v ago: %v", s.Name, ago(now, s.Since), s.Failed)
+	case s.Delivered.IsZero():
+		say("source %s: has not delivered yet", s.Name)
+	case !s.Ready:
+		say("source %s: does not know all of its pods yet", s.Name)
+	}
+	for _, err := range s.Errors {
+		say("source %s: %v", s.Name, err)
+	}
+	for _, err := range s.Warnings {
+		say("source %s: warning: %v", s.Name, err)
+	}
+}
+
+func ago(now, since time.Time) time.Duration { return now.Sub(since).Round(time.Millisecond) }

@@ -1,0 +1,110 @@
+package loop
+
+import (
+	"reflect"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+)
+
+// A life is a pod that the workers were told of, from then until they forget it.
+// It is guarded by Loop.mu, which is held while they are told, so that what they are
+// told last is what is true.
+type life struct {
+	source string
+	// wanted is the pod as its source has it, nil once that does not want it.
+	wanted *v1.Pod
+	// given is what the workers have: wanted with the status that was reported last.
+	given *v1.Pod
+	// again: wanted is a new pod with the UID of given, which is stopping, and has to
+	// wait until that is forgotten (kubernetes #104648).
+	again bool
+}
+
+// differs reports whether a pod has changed in a way that matters for its work. Its
+// status does not, most of which is an echo of what was reported, but for what
+// others say in it.
+func differs(before, after *v1.Pod) bool {
+	if before == after {
+		return false
+	}
+	return isOver(before.Status.Phase) != isOver(after.Status.Phase) ||
+		!before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
+		!reflect.DeepEqual(before.DeletionGracePeriodSeconds, after.DeletionGracePeriodSeconds) ||
+		!reflect.DeepEqual(before.Labels, after.Labels) ||
+		!reflect.DeepEqual(before.Annotations, after.Annotations) ||
+		!reflect.DeepEqual(before.Spec, after.Spec) ||
+		!reflect.DeepEqual(foreign(before.Status.Conditions), foreign(after.Status.Conditions))
+}
+
+// foreign returns the state of the conditions that others than the node set, such
+// as readiness gates.
+func foreign(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
+	states := map[v1.PodConditionType]v1.ConditionStatus{}
+	for _, c := range conditions {
+		if !isOurs(c.Type) {
+			states[c.Type] = c.Status
+		}
+	}
+	return states
+}
+
+func isOurs(t v1.PodConditionType) bool {
+	switch t {
+	case v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodScheduled, v1.PodReadyToStartContainers:
+		return true
+	}
+	return false
+}
+
+// withStatus returns the pod with the status that was reported of it last, nil if
+// none was. What its source says counts where the source knows better: that the pod
+// is over, and what others have set.
+func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
+	if reported == nil || isOver(pod.Status.Phase) {
+		return pod
+	}
+	copied := *pod // shares all but the status, and is not written to either
+	copied.Status = *reported.DeepCopy()
+	for _, c := range pod.Status.Conditions {
+		if !isOurs(c.Type) {
+			copied.Status.Conditions = setCondition(copied.Status.Conditions, c)
+		}
+	}
+	return &copied
+}
+
+func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == c.Type {
+			conditions[i] = c
+			return conditions
+		}
+	}
+	return append(conditions, c)
+}
+
+func fullName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// tell gives the workers news of a pod. It must be called with mu held.
+func (l *Loop) tell(life *life, u podworkers.Update) {
+	u.Pod = life.given
+	if err := l.workers.UpdatePod(u); err != nil {
+		l.config.Log.V(1).Info("no more news is taken", "pod", fullName(u.Pod), "podUID", u.Pod.UID, "reason", err.Error())
+	}
+}
+
+// lookAgain has a pod worked on because something of it has changed. Of one that
+// nobody wants, or that has ended, it is a matter of tidying up.
+func (l *Loop) lookAgain(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	life := l.lives[uid]
+	if life == nil || l.book.read(uid).phase >= podworkers.Terminated {
+		l.tidy.raise()
+		return
+	}
+	l.tell(life, podworkers.Update{Type: podworkers.Sync})
+}

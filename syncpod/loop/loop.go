@@ -1,0 +1,209 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// A Loop keeps the pods running that its sources want. Make one with New; its
+// methods may be called concurrently.
+type Loop struct {
+	config  Config
+	syncer  syncer
+	workers *podworkers.Workers
+	watcher *pleg.Watcher
+	sink    sink
+	book    *book
+	runtime door
+	ran     atomic.Bool
+	// listed: the runtime has said once what it has.
+	listed atomic.Bool
+	// news is raised when a source has delivered, tidy when there may be something to
+	// tidy up.
+	news, tidy flag
+
+	feedsMu sync.Mutex
+	feeds   []*feed
+
+	// mu is held while the workers are told of pods. It is taken before any lock of
+	// theirs or of the book, and the watcher is not called under it.
+	mu    sync.Mutex
+	lives map[types.UID]*life
+	// leaving are pods that the workers have forgotten and that are about to be.
+	leaving map[types.UID]bool
+	// storeErr is why the store could not be read.
+	storeErr error
+}
+
+// New returns a Loop that does nothing until Run is called. The error names the
+// field of the Config that is missing or wrong.
+func New(c Config) (*Loop, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Loop{
+		config: c,
+		book:   &book{pages: map[types.UID]*page{}},
+		news:   make(flag, 1), tidy: make(flag, 1),
+		lives: map[types.UID]*life{}, leaving: map[types.UID]bool{},
+	}
+	l.sink = sink{book: l.book, store: c.Store, next: c.Sync.Sink}
+	for _, s := range c.Sources {
+		l.feeds = append(l.feeds, &feed{Source: s})
+	}
+	return l, l.assemble()
+}
+
+// assemble makes the parts and connects them.
+func (l *Loop) assemble() error {
+	c := &l.config
+	syncConfig := c.Sync
+	syncConfig.Sink = l.sink
+	syncer, err := syncpod.New(syncConfig)
+	if err != nil {
+		return fmt.Errorf("loop: Config.Sync: %w", err)
+	}
+	l.syncer = syncer
+	watchConfig := c.Watch
+	watchConfig.Changed = l.changed
+	watchConfig.AvailableChanged = l.availableChanged
+	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
+	if l.watcher, err = pleg.New(watchConfig); err != nil {
+		return fmt.Errorf("loop: Config.Watch: %w", err)
+	}
+	workersConfig := c.Workers
+	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = work{l}, statuses{l}, observer{l}
+	if l.workers, err = podworkers.New(workersConfig); err != nil {
+		return fmt.Errorf("loop: Config.Workers: %w", err)
+	}
+	return nil
+}
+
+// Run keeps the pods running until ctx ends. Then it detaches: it stops working and
+// leaves the pods as they are, for the next agent to adopt. To stop them first, call
+// Drain. It returns when all that it has started has returned; what the runtime is
+// asked for ends with ctx, but for at most Sync.CleanupTimeout in which what was left
+// half done is undone.
+//
+// Run can be called once: sources run once, and memory of pods that nobody looks
+// after is of no use. A new Loop begins with what the runtime and the Store know.
+func (l *Loop) Run(ctx context.Context) error {
+	if l.ran.Swap(true) {
+		return errors.New("loop: Run was called before: make a new Loop")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.restore(ctx)
+	failures := make(chan error, 1)
+	var children sync.WaitGroup
+	start := func(run func(context.Context) error) {
+		children.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				select {
+				case failures <- err:
+				default:
+				}
+				cancel()
+			}
+		})
+	}
+	start(l.workers.Run)
+	start(l.watcher.Run)
+	start(l.runProbes)
+	for _, f := range l.feeds {
+		children.Go(func() { l.runFeed(ctx, f) })
+	}
+	children.Go(func() { l.follow(ctx) })
+	children.Go(func() { l.keepTidy(ctx) })
+	for _, c := range l.config.Collectors {
+		children.Go(func() { l.collect(ctx, c) })
+	}
+	children.Wait()
+	select {
+	case err := <-failures:
+		return err
+	default:
+		return nil
+	}
+}
+
+func (l *Loop) runProbes(ctx context.Context) error {
+	if err := l.config.Probes.Run(ctx, l.lookAgain); err != nil {
+		return fmt.Errorf("loop: Config.Probes: %w", err)
+	}
+	return nil
+}
+
+// restore reads what an earlier agent has reported.
+func (l *Loop) restore(ctx context.Context) {
+	records, err := l.config.Store.Load(ctx)
+	if err != nil {
+		l.config.Log.Error(err, "some statuses of pods are lost")
+	}
+	l.mu.Lock()
+	l.storeErr = err
+	l.mu.Unlock()
+	for _, r := range records {
+		l.book.write(r.UID, func(p *page) {
+			if r.Status.Phase != "" {
+				p.status, p.untold = &r.Status, true
+			}
+		})
+	}
+}
+
+// Drain stops all pods, each within its own grace period, and returns when nothing of
+// them runs and all are cleaned up after, or when ctx ends; new pods are not taken on
+// from now on. Run has to be running, and is to be ended afterwards. That pods were
+// drained is not remembered: the next agent starts them again, but for those that are
+// over by their restart policy.
+func (l *Loop) Drain(ctx context.Context) error {
+	if err := l.forgetDrained(ctx); err != nil {
+		return err
+	}
+	return l.workers.Drain(ctx, podworkers.StopRequest{})
+}
+
+func (l *Loop) forgetDrained(ctx context.Context) error {
+	l.mu.Lock()
+	uids := l.uids()
+	l.mu.Unlock()
+	var errs []error
+	for _, uid := range uids {
+		if known := l.book.read(uid); known.over() || l.workers.TerminationRequested(uid) {
+			continue
+		}
+		l.book.write(uid, func(p *page) { p.drained = true })
+		errs = append(errs, l.config.Store.Delete(ctx, uid))
+	}
+	return errors.Join(errs...)
+}
+
+// KillPod stops a pod that its source still wants, for the reason in the request, and
+// waits until nothing of it runs; see podworkers.Workers.KillPod. The pod is not
+// started again.
+func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
+	l.mu.Lock()
+	life := l.lives[uid]
+	l.mu.Unlock()
+	if life == nil {
+		return fmt.Errorf("loop: pod %s is not known", uid)
+	}
+	return l.workers.KillPod(ctx, podworkers.Update{Pod: life.given, Stop: &stop})
+}
+
+// uids returns the pods that the workers know, in order. It must be called with mu
+// held.
+func (l *Loop) uids() []types.UID { return slices.Sorted(maps.Keys(l.lives)) }

@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// Admission decides which new pods may run on the node: by what is left of its
+// resources, for example. Pods are asked for one at a time, of those that came
+// together the one that was created first coming first.
+//
+// It is asked once for each pod. A pod that ran before the agent was started is
+// not asked for, nor is one that is over or about to be deleted. A check that has
+// to hold for as long as a pod runs is one of syncpod.Config.Admit.
+type Admission interface {
+	// Admit returns nil for a pod that may run, beside those that were admitted and
+	// are not over. A pod that may not is reported as Failed with the reason and the
+	// message, and never started. Pods must not be written to. New pods wait for
+	// Admit, so that it should not wait for anything.
+	Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal
+}
+
+// AdmissionFunc is a function that is an [Admission].
+type AdmissionFunc func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal
+
+// Admit calls f.
+func (f AdmissionFunc) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal { return f(pod, beside) }
+
+func admitAll(*v1.Pod, []*v1.Pod) *syncpod.Refusal { return nil }
+
+// Probes runs the probes of pods. Its methods are called concurrently, and must
+// return soon.
+type Probes interface {
+	// ProbeResults are the newest results, which the work on the pod heeds.
+	syncpod.Probes
+	// Run probes until ctx ends, and returns when nothing is probed any more. It
+	// calls changed for each pod one of whose results has changed.
+	Run(ctx context.Context, changed func(pod types.UID)) error
+	// Observe tells what a pod should be and is, before each work on it. While it is
+	// ending only its readiness is of interest: no probe stops its containers any
+	// more, while services need to know which of them still serve (kubernetes
+	// #107473, #140882).
+	Observe(pod *v1.Pod, status *runtime.PodStatus, ending bool)
+	// Forget tells that nothing of a pod runs or will run.
+	Forget(pod types.UID)
+}
+
+// noProbes stands for missing [Probes].
+type noProbes struct{}
+
+func (noProbes) ProbeResults(types.UID) map[runtime.ContainerID]syncpod.ProbeResults { return nil }
+func (noProbes) Run(context.Context, func(types.UID)) error                          { return nil }
+func (noProbes) Observe(*v1.Pod, *runtime.PodStatus, bool)                           {}
+func (noProbes) Forget(types.UID)                                                    {}
+
+// A Collector removes what pods have left in the runtime or on the node. It is
+// called every so often, in a goroutine of its own, and once more after an error.
+type Collector interface {
+	Collect(ctx context.Context, lives Lives) error
+}
+
+// Lives tells a [Collector] what it may remove. A pod that is not known is taken to
+// be gone only once all sources have said which pods should run.
+type Lives interface {
+	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of
+	// a pod may be removed.
+	RuntimeShouldBeRemoved(pod types.UID) bool
+	// ContentShouldBeRemoved reports whether what a pod wrote on the node, its volumes
+	// and logs, may be removed.
+	ContentShouldBeRemoved(pod types.UID) bool
+}
+
+// noStore stands for a missing [StatusStore].
+type noStore struct{}
+
+func (noStore) Load(context.Context) ([]Record, error)                     { return nil, nil }
+func (noStore) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error  { return nil }
+func (noStore) SetTermination(context.Context, *v1.Pod, Termination) error { return nil }
+func (noStore) Delete(context.Context, types.UID) error                    { return nil }

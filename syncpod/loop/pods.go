@@ -1,0 +1,52 @@
+package loop
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/podworkers"
+)
+
+// A Pod is how a pod that sources want, or wanted, does.
+type Pod struct {
+	// Pod is the pod as its source has it, or had it last. It is not to be written to.
+	Pod *v1.Pod
+	// Source is the name of its source.
+	Source string
+	// Removed: the source does not want it any more.
+	Removed bool
+	// Phase is where it stands in its life on the node.
+	Phase podworkers.Phase
+	// Status is the one reported last, the zero status if there was none. It is not
+	// to be written to.
+	Status v1.PodStatus
+}
+
+// Pods returns all pods there are for the Loop: those that sources want, with those
+// that are not dealt with yet, and those that still stop. They are in the order of
+// namespace, name and UID.
+func (l *Loop) Pods() []Pod {
+	wants := l.wanted()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var pods []Pod
+	for _, w := range wants.pods {
+		if l.lives[w.pod.UID] == nil {
+			pods = append(pods, Pod{Pod: w.pod, Source: w.source})
+		}
+	}
+	for uid, life := range l.lives {
+		known := l.book.read(uid)
+		p := Pod{Pod: life.given, Source: life.source, Removed: life.wanted == nil, Phase: known.phase}
+		if known.status != nil {
+			p.Status = *known.status
+		}
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Pod.UID, b.Pod.UID))
+	})
+	return pods
+}

@@ -1,0 +1,160 @@
+package loop
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// follow tells the workers what the sources say, each time they say something.
+func (l *Loop) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.news:
+		}
+		// What ran before the agent was started is adopted, so it has to be known.
+		if l.listed.Load() {
+			l.reconcile(ctx)
+		}
+	}
+}
+
+// reconcile compares what the sources want with what the workers know. What has to
+// stop comes first: of static pods with one name only one runs at a time, also if an
+// earlier agent has left one of them behind (kubernetes #126711).
+func (l *Loop) reconcile(ctx context.Context) {
+	wants, pods := l.wanted(), l.watcher.Pods()
+	l.stopUnwanted(wants)
+	l.stopOrphans(wants, pods)
+	running := map[types.UID]bool{}
+	for _, p := range pods {
+		running[p.UID] = p.Running
+	}
+	for _, wish := range l.update(wants) {
+		if ctx.Err() != nil {
+			return
+		}
+		l.add(wish, running[wish.pod.UID])
+	}
+	l.tidy.raise()
+}
+
+// stopUnwanted stops the pods that no source wants any more.
+func (l *Loop) stopUnwanted(wants wishes) {
+	wanted := make(map[types.UID]bool, len(wants.pods))
+	for _, w := range wants.pods {
+		wanted[w.pod.UID] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, uid := range l.uids() {
+		life := l.lives[uid]
+		if wanted[uid] || life.wanted == nil {
+			continue
+		}
+		l.config.Log.Info("pod removed", "pod", fullName(life.given), "podUID", uid, "source", life.source)
+		life.wanted, life.again = nil, false
+		l.tell(life, podworkers.Update{Type: podworkers.Kill})
+	}
+}
+
+// update tells of the pods that have changed, and returns those that are new, in
+// the order in which they were created.
+func (l *Loop) update(wants wishes) (additions []wish) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range wants.pods {
+		life := l.lives[w.pod.UID]
+		switch {
+		case life == nil && l.leaving[w.pod.UID]: // there will be news when it has left
+		case life == nil:
+			additions = append(additions, w)
+		case life.wanted == nil:
+			l.config.Log.Info("pod comes again", "pod", fullName(w.pod), "podUID", w.pod.UID, "source", w.source)
+			life.wanted, life.source, life.again = w.pod, w.source, true
+			l.tell(life, podworkers.Update{Type: podworkers.Create})
+		case life.again:
+			life.wanted, life.source = w.pod, w.source
+		case differs(life.wanted, w.pod):
+			l.config.Log.Info("pod changed", "pod", fullName(w.pod), "podUID", w.pod.UID, "source", w.source)
+			life.wanted, life.source = w.pod, w.source
+			life.given = withStatus(w.pod, l.book.read(w.pod.UID).status)
+			l.tell(life, podworkers.Update{Type: podworkers.Changed})
+		}
+	}
+	slices.SortStableFunc(additions, func(a, b wish) int {
+		return a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time)
+	})
+	return additions
+}
+
+// add takes a new pod on. One that may not run is taken on as over: it is cleaned up
+// after once, whatever becomes of it at its source (kubernetes #118472).
+func (l *Loop) add(w wish, running bool) {
+	uid := w.pod.UID
+	known := l.book.read(uid)
+	given := withStatus(w.pod, known.status)
+	l.config.Log.Info("pod added", "pod", fullName(given), "podUID", uid, "source", w.source)
+	if !running && !known.over() && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
+		if refusal := l.config.Admission.Admit(given, l.admitted()); refusal != nil {
+			given = l.refused(given, refusal)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	life := &life{source: w.source, wanted: w.pod, given: given}
+	l.lives[uid] = life
+	l.tell(life, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})
+}
+
+// admitted returns the pods that run or are to run, in the order of their UIDs.
+func (l *Loop) admitted() []*v1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var pods []*v1.Pod
+	for _, uid := range l.uids() {
+		if known := l.book.read(uid); known.over() || known.phase >= podworkers.Terminated {
+			continue
+		}
+		pods = append(pods, l.lives[uid].given)
+	}
+	return pods
+}
+
+// refused returns the pod as one that has failed, and sees to it that this is told.
+func (l *Loop) refused(pod *v1.Pod, r *syncpod.Refusal) *v1.Pod {
+	l.config.Log.Info("pod refused", "pod", fullName(pod), "podUID", pod.UID, "reason", r.Reason)
+	failed := *pod
+	failed.Status = *pod.Status.DeepCopy()
+	failed.Status.Phase, failed.Status.Reason, failed.Status.Message = v1.PodFailed, r.Reason, r.Message
+	l.book.write(pod.UID, func(p *page) { p.status, p.untold = &failed.Status, true })
+	l.event(pod, r)
+	return &failed
+}
+
+func (l *Loop) event(pod *v1.Pod, r *syncpod.Refusal) {
+	if l.config.Sync.Events == nil {
+		return
+	}
+	about := &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	l.config.Sync.Events.Eventf(about, v1.EventTypeWarning, r.Reason, "%s", r.Message)
+}
+
+// lastStatus returns what the runtime last reported of a pod, nil if that is not
+// known.
+func (l *Loop) lastStatus(uid types.UID) *runtime.PodStatus {
+	status, known, err := l.config.Watch.Cache.Newer(uid, time.Time{})
+	if !known || err != nil {
+		return nil
+	}
+	return status
+}

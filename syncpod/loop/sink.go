@@ -1,0 +1,54 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod"
+)
+
+// sink takes what is reported of pods: it is remembered, and handed on to the
+// embedder. Neither depends on the other's success (virtual-kubelet #938).
+type sink struct {
+	*book
+	store StatusStore
+	next  syncpod.StatusSink // nil if the embedder has none
+}
+
+var _ syncpod.StatusSink = sink{}
+
+// SetPodStatus remembers the status before the embedder gets it: what was told is
+// not to be taken back by the next agent.
+func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	s.write(pod.UID, func(p *page) { p.status, p.untold = status.DeepCopy(), false })
+	return s.deliver(ctx, pod, status)
+}
+
+// repeat delivers the status of a pod that the Syncer has not, if there is one.
+func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
+	known := s.read(pod.UID)
+	if !known.untold || known.status == nil {
+		return nil
+	}
+	if err := s.deliver(ctx, pod, *known.status.DeepCopy()); err != nil {
+		return err
+	}
+	s.write(pod.UID, func(p *page) { p.untold = p.untold && p.status != known.status })
+	return nil
+}
+
+func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	var errs []error
+	if !s.read(pod.UID).drained {
+		if err := s.store.SetPodStatus(ctx, pod, status); err != nil {
+			errs = append(errs, fmt.Errorf("store: %w", err))
+		}
+	}
+	if s.next != nil {
+		errs = append(errs, s.next.SetPodStatus(ctx, pod, status))
+	}
+	return errors.Join(errs...)
+}

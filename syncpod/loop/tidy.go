@@ -1,0 +1,186 @@
+package loop
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
+)
+
+// changed is told by the watcher that the runtime has something else of a pod.
+func (l *Loop) changed(uid types.UID, _ *runtime.PodStatus) { l.lookAgain(uid) }
+
+// keepTidy tidies up when there is a reason to, and again while something remains
+// to be done. New pods and changes do not wait for it (kubernetes #98607).
+func (l *Loop) keepTidy(ctx context.Context) {
+	retry := time.NewTimer(0)
+	retry.Stop()
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.tidy:
+		case <-retry.C:
+		}
+		if l.listed.Load() && !l.tidyUp(ctx) {
+			retry.Reset(l.config.HousekeepingInterval)
+		}
+	}
+}
+
+// tidyUp stops what should not run and forgets what has ended. It reports whether
+// nothing is left to be tried again.
+func (l *Loop) tidyUp(ctx context.Context) bool {
+	wants, pods := l.wanted(), l.watcher.Pods()
+	l.stopOrphans(wants, pods)
+	l.stopStrays(pods)
+	l.forget(ctx)
+	return l.forgetRecords(ctx, wants, pods)
+}
+
+// forget has the workers forget the pods that nobody wants and that have ended, and
+// those that have to make room for a new pod with their UID.
+func (l *Loop) forget(ctx context.Context) {
+	for _, uid := range l.forgotten() {
+		l.forgetPod(ctx, uid)
+	}
+}
+
+// forgotten returns the pods that the workers forget. Until each is forgotten
+// altogether, no new pod with its UID comes.
+func (l *Loop) forgotten() []types.UID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, forgotten := l.workers.Known(l.desired())
+	var uids []types.UID
+	for _, known := range forgotten {
+		delete(l.lives, known.UID)
+		l.leaving[known.UID] = true
+		uids = append(uids, known.UID)
+	}
+	return uids
+}
+
+// desired must be called with mu held.
+func (l *Loop) desired() []types.UID {
+	var uids []types.UID
+	for _, uid := range l.uids() {
+		if l.lives[uid].wanted != nil {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// forgetPod drops all that is known of a pod before a new one with its UID can come.
+func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
+	l.config.Probes.Forget(uid)
+	err := l.config.Store.Delete(ctx, uid)
+	if err != nil {
+		l.config.Log.Error(err, "status not forgotten", "podUID", uid)
+	}
+	l.book.write(uid, func(p *page) {
+		*p = page{working: p.working, stopping: p.stopping, stopped: p.stopped, leftover: err != nil}
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leaving, uid)
+	l.news.raise()
+}
+
+// forgetRecords drops what is noted of pods that are gone, once it is certain that
+// no source wants them.
+func (l *Loop) forgetRecords(ctx context.Context, wants wishes, pods []pleg.Pod) (done bool) {
+	if !wants.complete {
+		return true // there will be news
+	}
+	listed := make(map[types.UID]bool, len(pods))
+	for _, p := range pods {
+		listed[p.UID] = true
+	}
+	done = true
+	for _, uid := range l.unclaimed(wants) {
+		known := l.book.read(uid)
+		if known.status != nil || known.leftover {
+			if err := l.config.Store.Delete(ctx, uid); err != nil {
+				done = false
+				continue
+			}
+			l.book.write(uid, func(p *page) { p.status, p.leftover = nil, false })
+		}
+		if !listed[uid] && !known.stopping && known.working == 0 {
+			l.book.forget(uid)
+		}
+	}
+	return done
+}
+
+// unclaimed returns the pods that there is something known of, and that neither the
+// sources nor the workers have.
+func (l *Loop) unclaimed(wants wishes) []types.UID {
+	wanted := map[types.UID]bool{}
+	for _, w := range wants.pods {
+		wanted[w.pod.UID] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var uids []types.UID
+	for _, uid := range l.book.uids() {
+		if !wanted[uid] && l.lives[uid] == nil {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// collect calls a collector until ctx ends.
+func (l *Loop) collect(ctx context.Context, c Collector) {
+	ticks := time.NewTicker(l.config.CollectInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if _, err := l.watcher.Available(); err != nil {
+			continue
+		}
+		if err := c.Collect(ctx, lives{l}); err != nil && ctx.Err() == nil {
+			l.config.Log.Error(err, "not collected")
+		}
+	}
+}
+
+// lives are the [Lives] of all pods.
+type lives struct{ *Loop }
+
+func (l lives) RuntimeShouldBeRemoved(pod types.UID) bool {
+	return l.isCertain(pod) && l.workers.RuntimeShouldBeRemoved(pod)
+}
+
+func (l lives) ContentShouldBeRemoved(pod types.UID) bool {
+	return l.isCertain(pod) && l.workers.ContentShouldBeRemoved(pod)
+}
+
+// isCertain reports whether what the workers say of a pod can be relied on: they
+// know it, or nobody wants it.
+func (l *Loop) isCertain(uid types.UID) bool {
+	l.mu.Lock()
+	known := l.lives[uid] != nil
+	l.mu.Unlock()
+	if known {
+		return true
+	}
+	wants := l.wanted()
+	for _, w := range wants.pods {
+		if w.pod.UID == uid {
+			return false // on its way
+		}
+	}
+	return wants.complete
+}

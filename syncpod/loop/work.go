@@ -1,0 +1,58 @@
+package loop
+
+import (
+	"context"
+	"errors"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// syncer is what a Loop needs of a *syncpod.Syncer.
+type syncer interface {
+	SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (syncpod.Result, error)
+	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
+	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
+	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
+}
+
+var _ syncer = (*syncpod.Syncer)(nil)
+
+// work does what workers ask for with a syncer.
+type work struct{ *Loop }
+
+var _ podworkers.Syncer = work{}
+
+func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
+	if err := l.sink.repeat(ctx, w.Pod); err != nil {
+		l.config.Log.Error(err, "status not delivered", "pod", fullName(w.Pod), "podUID", w.UID)
+	}
+	l.config.Probes.Observe(w.Pod, status, false)
+	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
+	if !result.Plan.Quiet() && ctx.Err() == nil {
+		l.watcher.Look(w.UID) // what was done shows there, events or not (kubernetes #137362)
+	}
+	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
+}
+
+func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	l.config.Probes.Observe(w.Pod, status, true)
+	return l.syncer.SyncTerminatingPod(ctx, syncpod.Termination{
+		Pod: w.Pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline,
+	})
+}
+
+func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	return l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
+		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status,
+	})
+}
+
+func (l work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	l.config.Probes.Forget(w.UID)
+	told := l.sink.repeat(ctx, w.Pod)
+	return errors.Join(told, l.syncer.SyncTerminatedPod(ctx, w.Pod, status))
+}
