@@ -128,7 +128,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 // yet, which none of a pod that has ended may. Until that is gone, how an earlier
 // one ended does not end the pod (kubernetes #107845).
 func (v *view) isCreated(name string) bool {
-	if v.Ended || v.ended() != nil {
+	if v.ended() != nil {
 		return false
 	}
 	c := currentOf(v.Status, name)
