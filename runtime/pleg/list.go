@@ -53,7 +53,9 @@ func (w *Watcher) listFailed(began time.Time, err error) {
 	w.away, w.since, w.told = away, began, false
 	w.mu.Unlock()
 	w.config.Log.Error(err, "runtime is away")
-	w.shut(gateAway, away)
+	if w.shut(gateAway, away) {
+		w.config.Observer.Streaming(false)
+	}
 	w.config.AvailableChanged(away)
 }
 

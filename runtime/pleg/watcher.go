@@ -75,7 +75,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.list(ctx)
 		w.rest(ctx)
 	}
-	w.shut(gateStopped, ErrStopped)
+	if w.shut(gateStopped, ErrStopped) {
+		w.config.Observer.Streaming(false)
+	}
 	w.tasks.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,11 +98,12 @@ func (w *Watcher) start(ctx context.Context) error {
 }
 
 // shut stops all looks but those in flight, and turns away who waits for one
-// that has not begun. These pods remain to be looked at.
-func (w *Watcher) shut(g gate, err error) {
+// that has not begun. These pods remain to be looked at. It reports whether events
+// were relied on until now.
+func (w *Watcher) shut(g gate, err error) (streamed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gate = g
+	w.gate, streamed = g, w.streaming()
 	if w.stream != nil {
 		w.stream.cancel()
 		w.stream = nil
@@ -111,6 +114,7 @@ func (w *Watcher) shut(g gate, err error) {
 			p.next = &look{asked: p.next.asked, done: make(chan struct{})}
 		}
 	}
+	return streamed
 }
 
 // reopen lets looks happen, those that were asked for meanwhile first of all. It
