@@ -453,6 +453,32 @@ func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 	})
 }
 
+// A look that finds the runtime away has it found out at once, though the stream of
+// events is as it was.
+func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		w.heard()
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
+		if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("Fresh: %v", err)
+		}
+		synctest.Wait()
+		if got := w.heard(); len(got) != 1 || !errors.Is(got[0].err, cri.ErrUnavailable) {
+			t.Errorf("told %v, want that the runtime is away", got)
+		}
+		fault.Remove()
+		time.Sleep(w.config.MinRetry)
+		synctest.Wait()
+		if _, err := w.Available(); err != nil {
+			t.Errorf("available: %v", err)
+		}
+	})
+}
+
 // One pod that hangs does not keep the runtime's return a secret.
 func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

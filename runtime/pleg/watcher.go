@@ -32,10 +32,11 @@ type Watcher struct {
 	gate    gate
 	away    *AwayError // while the gate is away
 	since   time.Time  // when the gate was opened or went away
-	told    bool       // AvailableChanged was told that the runtime is there
-	pods    map[types.UID]*pod
-	lists   lists
-	stream  *stream // nil while the gate is not open, or without events
+	// announced: AvailableChanged was told that the runtime is there.
+	announced bool
+	pods      map[types.UID]*pod
+	lists     lists
+	stream    *stream // nil while the gate is not open, or without events
 }
 
 // gate says whether pods may be looked at.
@@ -92,7 +93,7 @@ func (w *Watcher) start(ctx context.Context) error {
 		return errors.New("pleg: Run is called while it runs")
 	}
 	w.running, w.ctx = true, ctx
-	w.gate, w.away, w.told, w.since = gateStarting, nil, false, time.Now()
+	w.gate, w.away, w.announced, w.since = gateStarting, nil, false, time.Now()
 	w.lists = lists{interval: w.config.MinRelist}
 	return nil
 }
@@ -151,7 +152,7 @@ func (w *Watcher) unavailable() error {
 		return ErrStopped
 	case w.away != nil:
 		return w.away
-	case !w.told:
+	case !w.announced:
 		return ErrNotListed
 	}
 	return nil
