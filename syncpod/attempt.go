@@ -97,6 +97,14 @@ func (m *memory) refusal(name string) int {
 // and with a suffix once rotated.
 type logFiles struct{}
 
+// MakeDirectory makes <dir>/<container>.
+func (logFiles) MakeDirectory(dir, container string) error {
+	if err := safepath.Element("container name", container); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(dir, container), 0o755)
+}
+
 // LastAttempt reads the directory of the container's logs.
 func (logFiles) LastAttempt(dir, container string) (last uint32, ok bool, err error) {
 	if err := safepath.Element("container name", container); err != nil {

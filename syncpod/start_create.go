@@ -26,6 +26,9 @@ func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *
 	if err := st.config.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
 	}
+	if err := st.config.Logs.MakeDirectory(st.in.config.GetLogDirectory(), st.spec.Name); err != nil {
+		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
+	}
 	id, err := st.ask(ctx, config)
 	if err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
