@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/backoff"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // memories are what a Syncer remembers of pods until they are forgotten.
@@ -85,6 +86,10 @@ type memory struct {
 	firstSeen time.Time
 	// status is what was last reported.
 	status *statusBox
+	// evicted is why the pod was put off the node, nil if it was not.
+	evicted *apistatus.Problem
+	// messages are what containers that have ended left to say, by instance.
+	messages map[string]string
 	// sandbox is the one that was last made here, and unaddressed one that is, or
 	// was, waited for to get an address.
 	sandbox, unaddressed string
@@ -95,6 +100,21 @@ type memory struct {
 	saved  Record
 	// saving is held while the record is written.
 	saving sync.Mutex
+}
+
+// evict notes why the pod is put off the node, the first time.
+func (m *memory) evict(why *apistatus.Problem) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.evicted == nil && why != nil {
+		m.evicted = new(*why)
+	}
+}
+
+func (m *memory) evictedFor() *apistatus.Problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.evicted
 }
 
 // crash is the end of one instance.
@@ -126,7 +146,7 @@ func newMemory(c *Config) (*memory, error) {
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},
-		firstSeen: time.Now(), status: newStatusBox(),
+		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
 	}, nil
 }
 

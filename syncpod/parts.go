@@ -151,6 +151,14 @@ type Mounter interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
+// Messages knows what a container that has ended left to say, which is reported
+// as its termination message.
+type Messages interface {
+	// Message returns the runtime's own message, c.Message, and what the container
+	// has added to it. It does so with an error, too.
+	Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
+}
+
 // Lifecycle is called around the life of each container, for managers of
 // exclusive resources.
 type Lifecycle interface {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Termination asks for a pod to be ended.
@@ -27,6 +28,10 @@ type Termination struct {
 	// A deadline is never put off: of all that a pod was given, those before a
 	// restart of the agent included if there are Records, the earliest holds.
 	Deadline time.Time
+	// Evicted is why the node stops a pod that is still wanted. The pod is reported
+	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
+	// of several the first counts.
+	Evicted *apistatus.Problem
 }
 
 // RuntimePod is a pod of which only the runtime knows.
@@ -61,6 +66,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
+	m.evict(t.Evicted)
 	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
@@ -93,7 +99,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
 	}
 	report := s.newReport(pod, s.remember(ctx, pod.UID))
-	report.update(ctx, status, outlook{terminal: true})
+	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
 	for _, c := range s.config.Clean {
 		errs = append(errs, c.CleanPod(ctx, pod))
@@ -156,6 +162,7 @@ func (e *ending) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	status = e.withMessages(e.kill.pod, e.kill.memory, status)
 	e.kill.memory.see(status)
 	e.kill.status = status
 	return nil
@@ -185,6 +192,6 @@ func (e *ending) reportEnd(ctx context.Context, report *report) error {
 	if report == nil {
 		return nil
 	}
-	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status)})
+	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status), ended: !live(e.kill.status)})
 	return report.wait(ctx)
 }

@@ -18,6 +18,7 @@ const (
 // requirements are the modules that may be required directly, with the reason.
 var requirements = map[string]string{
 	"github.com/distribution/reference": "image names are parsed as container runtimes parse them",
+	"github.com/fsnotify/fsnotify":      "changes of a folder are seen at once, on each system by its own means",
 	"github.com/go-logr/logr":           "the logger that an embedder passes in",
 	"google.golang.org/grpc":            "CRI is spoken over it",
 	"google.golang.org/protobuf":        "CRI messages are cloned and compared with it",
