@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -75,10 +76,19 @@ func (f fresh) Fresh(ctx context.Context, uid types.UID, _ time.Time) (*runtime.
 
 // housekeep tells the workers what is wanted, and what the runtime has besides.
 func (c *crew) housekeep(wanted []*v1.Pod) {
-	_ = c.look(func() error { c.tell(wanted); return nil })
+	has := map[types.UID]*runtime.PodStatus{}
+	var listed []*cri.ListedPod
+	_ = c.look(func() (err error) {
+		for _, pod := range wanted {
+			has[pod.UID] = c.has(pod.UID)
+		}
+		listed, err = c.reader.List(c.t.Context())
+		return err // of an agent that has crashed
+	})
+	c.tell(wanted, has, listed)
 }
 
-func (c *crew) tell(wanted []*v1.Pod) {
+func (c *crew) tell(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, listed []*cri.ListedPod) {
 	var uids []types.UID
 	for _, pod := range wanted {
 		uids = append(uids, pod.UID)
@@ -94,9 +104,9 @@ func (c *crew) tell(wanted []*v1.Pod) {
 		if !c.told[pod.UID] {
 			news, c.told[pod.UID] = podworkers.Create, true
 		}
-		_ = c.workers.UpdatePod(podworkers.Update{Type: news, Pod: pod, Status: c.has(pod.UID)})
+		_ = c.workers.UpdatePod(podworkers.Update{Type: news, Pod: pod, Status: has[pod.UID]})
 	}
-	c.killStrangers(uids)
+	c.killStrangers(uids, listed)
 }
 
 // look looks at the runtime once the agent is quiet.
@@ -126,11 +136,7 @@ func (c *crew) has(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-func (c *crew) killStrangers(wanted []types.UID) {
-	listed, err := c.reader.List(c.t.Context())
-	if err != nil {
-		return // the agent has crashed
-	}
+func (c *crew) killStrangers(wanted []types.UID, listed []*cri.ListedPod) {
 	all := map[types.UID]bool{}
 	for _, uid := range wanted {
 		all[uid] = true
