@@ -83,7 +83,8 @@ func (st *start) runs(ctx context.Context) bool {
 func (st *start) runPostStart(ctx context.Context, hook *v1.LifecycleHandler) *StepError {
 	hooking, cancel := context.WithTimeout(ctx, st.config.PostStartTimeout)
 	err := st.config.Hooks.RunHook(hooking, withIPs(st.pod, st.in.ips), st.spec, st.id, hook)
-	timedOut := hooking.Err() != nil && ctx.Err() == nil
+	// The runtime knows the deadline, too, and may be the first to say that it is over.
+	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
 	cancel()
 	switch {
 	case err == nil:
