@@ -70,7 +70,7 @@ func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (loo
 	defer w.mu.Unlock()
 	w.cache.SetListed(uids, began)
 	looks = append(w.compare(pods), w.compareMissing(uids, began)...)
-	w.lists.succeed(began, w.pace(len(looks) > 0, busy))
+	w.lists.succeed(began, w.pace(busy))
 	settled = w.stream.settle(began)
 	if w.gate != gateOpen {
 		w.reopen()

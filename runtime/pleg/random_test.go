@@ -74,8 +74,8 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 			t.Errorf("%s is gone in truth, and %q in the cache", uid, states(s))
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Watcher.mu.Lock()
+	defer w.Watcher.mu.Unlock()
 	for uid, p := range w.pods {
 		if !p.told.Equal(p.latest) || p.due() || p.active || !there[uid] {
 			t.Errorf("%s: told %q, newest %q, due %v, active %v", uid, states(p.told), states(p.latest), p.due(), p.active)
@@ -195,8 +195,8 @@ func BenchmarkList(b *testing.B) {
 	pods, err := n.reader().List(b.Context())
 	n.check(err)
 	for b.Loop() {
-		w.mu.Lock()
+		w.Watcher.mu.Lock()
 		w.compare(pods)
-		w.mu.Unlock()
+		w.Watcher.mu.Unlock()
 	}
 }

@@ -544,8 +544,8 @@ func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 			w.Look(types.UID("unheard of " + uid))
 		}
 		time.Sleep(w.config.EventRelist + time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		w.Watcher.mu.Lock()
+		defer w.Watcher.mu.Unlock()
 		if len(w.pods) != 0 || len(w.cache.UIDs()) != 0 {
 			t.Errorf("%d pods and %d entries in the cache are left", len(w.pods), len(w.cache.UIDs()))
 		}
@@ -617,7 +617,9 @@ func TestCallbacksMayCallBack(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
 		var w *watch
+		ready := make(chan struct{})
 		use := func() {
+			<-ready
 			w.Look("u")
 			w.Health()
 			w.Pods()
@@ -628,6 +630,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 			c.AvailableChanged = func(error) { use() }
 			c.Busy = func(types.UID) bool { use(); return false }
 		})...)
+		close(ready)
 		time.Sleep(time.Minute)
 		n.exit(id, 1)
 		time.Sleep(w.config.QuietRelist)
