@@ -50,6 +50,9 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.T
 	if e.absent() && observed.Before(c.listed) || e != nil && observed.Before(e.observed) {
 		return false
 	}
+	if e == nil && err == nil && status.Empty() && observed.Equal(c.listed) {
+		return true // as the list has said
+	}
 	if e == nil {
 		e = c.add(uid)
 	}

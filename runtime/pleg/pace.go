@@ -41,13 +41,12 @@ func (l *lists) succeed(began time.Time, interval time.Duration) {
 	l.succeeded, l.interval = began, interval
 }
 
-// pace returns the pause before the next list while no events are streamed. It
-// must be called with mu held.
-func (w *Watcher) pace(changed, busy bool) time.Duration {
+// pace returns the pause before the next list while no events are streamed, if the
+// looks that follow from this one find nothing new; see stir. It must be called
+// with mu held.
+func (w *Watcher) pace(busy bool) time.Duration {
 	c, last := &w.config, w.lists.interval
 	switch {
-	case changed:
-		return c.MinRelist
 	case last < c.BusyRelist:
 		return min(2*last, c.BusyRelist)
 	case busy:
