@@ -52,14 +52,18 @@ type subject struct {
 }
 
 func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []v1.ContainerStatus) subject {
-	k := subject{view: v, spec: spec, kind: kind}
-	for i := range before {
-		if before[i].Name == spec.Name {
-			k.before = &before[i]
-		}
-	}
+	k := subject{view: v, spec: spec, kind: kind, before: statusOf(before, spec.Name)}
 	k.current, k.ended = instances(v.Status, spec.Name)
 	return k
+}
+
+func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // instances returns the instance of a container that counts, and the latest
@@ -92,20 +96,24 @@ func (k *subject) report(s *v1.ContainerStatus) {
 	} else {
 		k.reportAbsent(s)
 	}
-	k.addStartError(s)
+	if k.Ended {
+		k.end(s)
+	} else {
+		k.addStartError(s)
+	}
 	k.addProbes(s)
 }
 
 // reportInstance reports what the runtime says of the current instance.
 func (k *subject) reportInstance(s *v1.ContainerStatus) {
 	c := k.current
-	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, c.ID.String()
+	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, k.idText(c.ID)
 	if s.ImageID == "" {
 		s.ImageID = c.ImageID
 	}
 	s.RestartCount = k.restarts()
 	k.addState(s)
-	s.LastTerminationState = k.lastState()
+	k.addLastState(s)
 }
 
 // restarts counts the runs before the current one. It never falls: a runtime
@@ -128,18 +136,18 @@ func (k *subject) endedSince() bool {
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
 }
 
-// lastState is how the instance before the current one ended: as the runtime has
-// it, or else as it was reported.
-func (k *subject) lastState() v1.ContainerState {
+// addLastState adds how the instance before the current one ended: as the runtime
+// has it, or else as it was reported.
+func (k *subject) addLastState(s *v1.ContainerStatus) {
 	switch {
 	case k.ended != nil:
-		return v1.ContainerState{Terminated: k.termination(k.ended)}
+		s.LastTerminationState.Terminated = k.termination(k.ended, k.ended.ID.String())
 	case k.before == nil:
-		return v1.ContainerState{}
 	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
-		return *k.before.State.DeepCopy()
+		k.before.State.DeepCopyInto(&s.LastTerminationState)
+	default:
+		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}
-	return *k.before.LastTerminationState.DeepCopy()
 }
 
 // addState adds the state of the current instance.
@@ -148,7 +156,7 @@ func (k *subject) addState(s *v1.ContainerStatus) {
 	case runtime.ContainerRunning:
 		s.State.Running = &v1.ContainerStateRunning{StartedAt: apiTime(c.StartedAt)}
 	case runtime.ContainerExited:
-		s.State.Terminated = k.termination(c)
+		s.State.Terminated = k.termination(c, s.ContainerID)
 	case runtime.ContainerCreated:
 		s.State.Waiting = &v1.ContainerStateWaiting{}
 	default:
@@ -175,7 +183,7 @@ func (k *subject) addUnknown(s *v1.ContainerStatus) {
 // that was reported holds.
 func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 	if k.before != nil && k.before.State.Terminated != nil {
-		*s = *k.before.DeepCopy()
+		k.before.DeepCopyInto(s)
 		return
 	}
 	s.Name, s.Image = k.spec.Name, k.spec.Image
@@ -193,7 +201,7 @@ func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 // run has ended since. In a pod that stays, another run is counted for it.
 func (k *subject) addLost(s *v1.ContainerStatus) {
 	s.RestartCount = k.before.RestartCount
-	s.LastTerminationState = *k.before.LastTerminationState.DeepCopy()
+	k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	if k.before.State.Running == nil || s.LastTerminationState.Terminated != nil {
 		return
 	}
@@ -240,9 +248,32 @@ func (k *subject) toStart() bool {
 	return again
 }
 
+// end gives a container that waits in a pod that has ended the end it had last.
+// One that may have run and of which no end is known is lost. Init containers
+// that had not had their turn, and ephemeral ones that were never made, wait on.
+func (k *subject) end(s *v1.ContainerStatus) {
+	last := s.LastTerminationState.Terminated
+	due := k.kind == actions.RegularContainer || k.kind == actions.InitContainer && k.initialized
+	switch {
+	case s.State.Waiting == nil:
+	case last != nil:
+		s.State, s.LastTerminationState = v1.ContainerState{Terminated: last}, v1.ContainerState{}
+	case due:
+		s.State = v1.ContainerState{Terminated: lost(lostWhileTerminating)}
+	}
+}
+
 // reported reports whether the last status was that of this very instance.
 func (k *subject) reported(id runtime.ContainerID) bool {
 	return k.before != nil && names(k.before.ContainerID, id)
+}
+
+// idText is the ID as text, that of the last report if it is in there.
+func (k *subject) idText(id runtime.ContainerID) string {
+	if k.reported(id) {
+		return k.before.ContainerID
+	}
+	return id.String()
 }
 
 // names reports whether text is id in the form type://id. It does not allocate.

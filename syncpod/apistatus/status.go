@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/podspec"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
 // Compute makes the status to report of a pod. It is a pure function: the same
@@ -23,7 +23,7 @@ func Compute(in Input) v1.PodStatus {
 	v := newView(&in)
 	s := v.others()
 	s.ObservedGeneration = in.Pod.Generation
-	s.QOSClass = podspec.QOSClass(in.Pod)
+	s.QOSClass = qos.Class(in.Pod)
 	s.StartTime = v.startTime()
 	v.addContainers(&s)
 	v.addPhase(&s)
@@ -42,24 +42,23 @@ type view struct {
 	before *v1.PodStatus
 	// sandbox is the latest one, in which the pod's containers are to be.
 	sandbox *runtime.SandboxStatus
-	// initialized means that regular containers have been made in that sandbox,
-	// so that its init containers have done their part.
-	initialized bool
+	// begun means that a regular container has a record in that sandbox, so that
+	// the pod is past its init containers, and initialized that one was surely made,
+	// so that they have succeeded.
+	begun, initialized bool
 }
 
 func newView(in *Input) view {
 	v := view{Input: in, before: in.previous(), sandbox: in.Status.LatestSandbox()}
 	for i := range in.Pod.Spec.Containers {
-		v.initialized = v.initialized || v.shows(in.Pod.Spec.Containers[i].Name)
+		c, _ := instances(v.Status, in.Pod.Spec.Containers[i].Name)
+		if c != nil && c.In(v.sandbox) {
+			v.begun = true
+			// One in an unknown state may have been lost before it was made.
+			v.initialized = v.initialized || c.State != runtime.ContainerUnknown
+		}
 	}
 	return v
-}
-
-// shows reports whether a regular container shows that initialization is over.
-// One in an unknown state may have been lost before it was made.
-func (v *view) shows(name string) bool {
-	c, _ := instances(v.Status, name)
-	return c != nil && c.In(v.sandbox) && c.State != runtime.ContainerUnknown
 }
 
 // others returns the parts of the pod's status that others write.
