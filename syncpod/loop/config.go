@@ -23,7 +23,7 @@ import (
 type Config struct {
 	// Client is the connection to the runtime. It stands for Sync.Client,
 	// Watch.Reader and Watch.Events where those are missing. Required, unless they
-	// are there.
+	// are there; but without it what the runtime has of pods that are gone stays there.
 	Client *cri.Client
 	// Root is the directory that the agent may write below, an absolute path. It
 	// stands for Sync.Root, and what is remembered of pods is kept below it. Default:

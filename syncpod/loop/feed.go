@@ -108,6 +108,15 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 	return nil
 }
 
+// uids returns the pods that are wanted.
+func (w wishes) uids() map[types.UID]bool {
+	wanted := make(map[types.UID]bool, len(w.pods))
+	for _, wish := range w.pods {
+		wanted[wish.pod.UID] = true
+	}
+	return wanted
+}
+
 // mayMiss reports whether a pod that is not wanted, and only known to the runtime,
 // may be wanted yet: by the source that it is from, or by any if it does not say or
 // is from one that there is not any more.

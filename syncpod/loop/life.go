@@ -1,12 +1,14 @@
 package loop
 
 import (
+	"maps"
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 )
 
 // A life is a pod that the workers were told of, from then until they forget it.
@@ -21,6 +23,11 @@ type life struct {
 	// again: wanted is a new pod with the UID of given, which is stopping, and has to
 	// wait until that is forgotten (kubernetes #104648).
 	again bool
+	// over: the pod had ended, or was refused, before the workers were told of it. They
+	// finish a static pod that never had its turn without a call, as a kubelet does, so
+	// they get it as one of no source: what an earlier agent has left of it has to be
+	// cleaned up (kubernetes #105527), and its end to be reported.
+	over bool
 }
 
 // differs reports whether a pod has changed in a way that matters for its work. Its
@@ -91,9 +98,30 @@ func fullName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 // tell gives the workers news of a pod. It must be called with mu held.
 func (l *Loop) tell(life *life, u podworkers.Update) {
 	u.Pod = life.given
+	if life.over {
+		u.Pod = sourceless(life.given)
+	}
 	if err := l.workers.UpdatePod(u); err != nil {
 		l.config.Log.V(1).Info("no more news is taken", "pod", fullName(u.Pod), "podUID", u.Pod.UID, "reason", err.Error())
 	}
+}
+
+// sourceless returns the pod as one of no source.
+func sourceless(pod *v1.Pod) *v1.Pod {
+	copied := *pod // shares all but the annotations
+	copied.Annotations = maps.Clone(pod.Annotations)
+	delete(copied.Annotations, runtime.AnnotationConfigSource)
+	return &copied
+}
+
+// ofSource returns the pod that the workers have as pod, with its source.
+func (l *Loop) ofSource(pod *v1.Pod) *v1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if life := l.lives[pod.UID]; life != nil && life.over {
+		return life.given
+	}
+	return pod
 }
 
 // lookAgain has a pod worked on because something of it has changed. Of one that

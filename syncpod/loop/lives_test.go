@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -145,42 +146,44 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 		})
 	}
 	for _, restart := range []bool{false, true} {
-		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			src := loop.NewPush("")
-			p := api(pod("", "web", "u", forever))
-			events := &recorder{}
-			a := n.start([]loop.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
-			set(t, src, p)
-			synctest.Wait()
-			got := a.sink.of("u")
-			if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "2 asked for, 1 left" {
-				t.Errorf("reported as %s, %s, %s", got.Phase, got.Reason, got.Message)
-			}
-			if got := strings.Join(events.all(), ";"); got != "Warning OutOfCpu 2 asked for, 1 left" {
-				t.Errorf("events: %s", got)
-			}
-			if restart {
-				a.kill()
-				delete(n.store.records, "u") // it was not on the disk yet
-				src = loop.NewPush("")
-				a = n.start([]loop.Source{src}, refuse)
-			}
-			p = p.DeepCopy()
-			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, p.Spec.TerminationGracePeriodSeconds
-			set(t, src, p)
-			time.Sleep(2 * time.Second)
-			if pods := a.Pods(); len(pods) != 1 || pods[0].Phase != podworkers.Finished {
-				t.Errorf("it has not ended: %+v", pods)
-			}
-			set(t, src)
-			synctest.Wait()
-			if pods := a.Pods(); len(pods) != 0 || n.store.len() != 0 {
-				t.Errorf("it is not forgotten: %+v", pods)
-			}
-			if calls := n.rt.Journal().Pod("u").Changes(); len(calls) > 0 {
-				t.Errorf("the runtime was asked for\n%v", calls)
-			}
-		})
+		for _, source := range []string{runtime.ConfigSourceAPI, "file"} {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				src := loop.NewPush(source)
+				p := pod(source, "web", "u", forever)
+				events := &recorder{}
+				a := n.start([]loop.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
+				set(t, src, p)
+				synctest.Wait()
+				got := a.sink.of("u")
+				if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "2 asked for, 1 left" {
+					t.Errorf("reported as %s, %s, %s", got.Phase, got.Reason, got.Message)
+				}
+				if got := strings.Join(events.all(), ";"); got != "Warning OutOfCpu 2 asked for, 1 left" {
+					t.Errorf("events: %s", got)
+				}
+				if restart {
+					a.kill()
+					delete(n.store.records, "u") // it was not on the disk yet
+					src = loop.NewPush(source)
+					a = n.start([]loop.Source{src}, refuse)
+				}
+				p = p.DeepCopy()
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, p.Spec.TerminationGracePeriodSeconds
+				set(t, src, p)
+				time.Sleep(2 * time.Second)
+				if pods := a.Pods(); len(pods) != 1 || pods[0].Phase != podworkers.Finished {
+					t.Errorf("it has not ended: %+v", pods)
+				}
+				set(t, src)
+				synctest.Wait()
+				if pods := a.Pods(); len(pods) != 0 || n.store.len() != 0 {
+					t.Errorf("it is not forgotten: %+v", pods)
+				}
+				if calls := n.rt.Journal().Pod("u").Changes(); len(calls) > 0 {
+					t.Errorf("the runtime was asked for\n%v", calls)
+				}
+			})
+		}
 	}
 }
 
@@ -250,7 +253,7 @@ func TestDrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.wantRunning(0, "u")
-		set(t, src, api(pod("", "web", "u", forever)), api(pod("", "late", "l", forever)))
+		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))), api(pod("", "late", "l", forever)))
 		synctest.Wait()
 		n.wantRunning(0, "l")
 		a.stop()

@@ -27,11 +27,16 @@ type Loop struct {
 	book    *book
 	runtime door
 	ran     atomic.Bool
+	// children are what Run has started.
+	children sync.WaitGroup
 	// listed: the runtime has said once what it has.
 	listed atomic.Bool
 	// news is raised when a source has delivered, tidy when there may be something to
 	// tidy up.
 	news, tidy flag
+
+	// removals are those in progress.
+	removals chan struct{}
 
 	feedsMu sync.Mutex
 	feeds   []*feed
@@ -56,7 +61,7 @@ func New(c Config) (*Loop, error) {
 	l := &Loop{
 		config: c,
 		book:   &book{pages: map[types.UID]*page{}},
-		news:   make(flag, 1), tidy: make(flag, 1),
+		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
 		lives: map[types.UID]*life{}, leaving: map[types.UID]bool{},
 	}
 	l.sink = sink{book: l.book, store: c.Store, next: c.Sync.Sink}
@@ -107,9 +112,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer cancel()
 	l.restore(ctx)
 	failures := make(chan error, 1)
-	var children sync.WaitGroup
 	start := func(run func(context.Context) error) {
-		children.Go(func() {
+		l.children.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
 				select {
 				case failures <- err:
@@ -123,14 +127,14 @@ func (l *Loop) Run(ctx context.Context) error {
 	start(l.watcher.Run)
 	start(l.runProbes)
 	for _, f := range l.feeds {
-		children.Go(func() { l.runFeed(ctx, f) })
+		l.children.Go(func() { l.runFeed(ctx, f) })
 	}
-	children.Go(func() { l.follow(ctx) })
-	children.Go(func() { l.keepTidy(ctx) })
+	l.children.Go(func() { l.follow(ctx) })
+	l.children.Go(func() { l.keepTidy(ctx) })
 	for _, c := range l.config.Collectors {
-		children.Go(func() { l.collect(ctx, c) })
+		l.children.Go(func() { l.collect(ctx, c) })
 	}
-	children.Wait()
+	l.children.Wait()
 	select {
 	case err := <-failures:
 		return err

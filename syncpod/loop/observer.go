@@ -14,6 +14,7 @@ type observer struct{ *Loop }
 var _ podworkers.Observer = observer{}
 
 func (o observer) PodSeen(uid types.UID, at time.Time) {
+	o.book.write(uid, func(p *page) { p.phase = podworkers.Syncing })
 	o.config.Workers.Observer.PodSeen(uid, at)
 }
 

@@ -1,8 +1,6 @@
 package loop
 
 import (
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
 )
@@ -10,14 +8,11 @@ import (
 // stopOrphans stops what runs of pods that no source wants, once their source has
 // said what it does want (kubernetes #105547).
 func (l *Loop) stopOrphans(wants wishes, pods []pleg.Pod) {
-	wanted := map[types.UID]bool{}
-	for _, w := range wants.pods {
-		wanted[w.pod.UID] = true
-	}
+	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		if !p.Running || wanted[p.UID] || l.lives[p.UID] != nil || wants.mayMiss(p.Source) || !l.survives(p) {
+		if !p.Running || wanted[p.UID] || l.lives[p.UID] != nil || l.leaving[p.UID] || wants.mayMiss(p.Source) || !l.survives(p) {
 			continue
 		}
 		l.config.Log.Info("orphan stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID, "source", p.Source)

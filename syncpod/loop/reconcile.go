@@ -50,10 +50,7 @@ func (l *Loop) reconcile(ctx context.Context) {
 
 // stopUnwanted stops the pods that no source wants any more.
 func (l *Loop) stopUnwanted(wants wishes) {
-	wanted := make(map[types.UID]bool, len(wants.pods))
-	for _, w := range wants.pods {
-		wanted[w.pod.UID] = true
-	}
+	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, uid := range l.uids() {
@@ -111,7 +108,7 @@ func (l *Loop) add(w wish, running bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	life := &life{source: w.source, wanted: w.pod, given: given}
+	life := &life{source: w.source, wanted: w.pod, given: given, over: isOver(given.Status.Phase)}
 	l.lives[uid] = life
 	l.tell(life, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})
 }

@@ -39,6 +39,7 @@ func (l *Loop) tidyUp(ctx context.Context) bool {
 	l.stopOrphans(wants, pods)
 	l.stopStrays(pods)
 	l.forget(ctx)
+	l.removeDead(ctx, wants, pods)
 	return l.forgetRecords(ctx, wants, pods)
 }
 
@@ -47,6 +48,7 @@ func (l *Loop) tidyUp(ctx context.Context) bool {
 func (l *Loop) forget(ctx context.Context) {
 	for _, uid := range l.forgotten() {
 		l.forgetPod(ctx, uid)
+		l.children.Go(func() { l.removeRemains(ctx, uid) })
 	}
 }
 
@@ -86,10 +88,6 @@ func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
 	l.book.write(uid, func(p *page) {
 		*p = page{working: p.working, stopping: p.stopping, stopped: p.stopped, leftover: err != nil}
 	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.leaving, uid)
-	l.news.raise()
 }
 
 // forgetRecords drops what is noted of pods that are gone, once it is certain that
@@ -122,10 +120,7 @@ func (l *Loop) forgetRecords(ctx context.Context, wants wishes, pods []pleg.Pod)
 // unclaimed returns the pods that there is something known of, and that neither the
 // sources nor the workers have.
 func (l *Loop) unclaimed(wants wishes) []types.UID {
-	wanted := map[types.UID]bool{}
-	for _, w := range wants.pods {
-		wanted[w.pod.UID] = true
-	}
+	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var uids []types.UID

@@ -39,9 +39,10 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 }
 
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	l.config.Probes.Observe(w.Pod, status, true)
+	pod := l.ofSource(w.Pod)
+	l.config.Probes.Observe(pod, status, true)
 	return l.syncer.SyncTerminatingPod(ctx, syncpod.Termination{
-		Pod: w.Pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline,
+		Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline,
 	})
 }
 
@@ -53,6 +54,7 @@ func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, 
 
 func (l work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	l.config.Probes.Forget(w.UID)
-	told := l.sink.repeat(ctx, w.Pod)
-	return errors.Join(told, l.syncer.SyncTerminatedPod(ctx, w.Pod, status))
+	pod := l.ofSource(w.Pod)
+	told := l.sink.repeat(ctx, pod)
+	return errors.Join(told, l.syncer.SyncTerminatedPod(ctx, pod, status))
 }

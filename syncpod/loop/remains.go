@@ -1,0 +1,91 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/pleg"
+)
+
+// parallelRemovals is how many pods' remains are removed at a time.
+const parallelRemovals = 4
+
+// removeDead removes what the runtime has of dead pods that nobody wants, once their
+// source has said what it does want (kubernetes #107730).
+func (l *Loop) removeDead(ctx context.Context, wants wishes, pods []pleg.Pod) {
+	wanted := wants.uids()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range pods {
+		uid := p.UID
+		if p.Running || wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || wants.mayMiss(p.Source) || l.book.read(uid).stopping {
+			continue
+		}
+		l.leaving[uid] = true
+		l.children.Go(func() { l.removeRemains(ctx, uid) })
+	}
+}
+
+// removeRemains removes what the runtime has of a pod that is gone, and then lets a
+// new pod with its UID come. That would be taken to have had its run otherwise.
+func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
+	for {
+		err := l.removeSandboxes(ctx, uid)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		l.config.Log.Error(err, "remains of a pod not removed", "podUID", uid)
+		select {
+		case <-time.After(l.config.HousekeepingInterval):
+		case <-ctx.Done():
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leaving, uid)
+	l.news.raise()
+}
+
+func (l *Loop) removeSandboxes(ctx context.Context, uid types.UID) error {
+	if l.config.Client == nil {
+		return nil // Config.Client says that this is so
+	}
+	select {
+	case l.removals <- struct{}{}:
+		defer func() { <-l.removals }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	status, err := statuses{l}.Fresh(ctx, uid, time.Now())
+	if err != nil || status.Empty() {
+		return err
+	}
+	if err := l.removeSandboxesOf(ctx, status); err != nil {
+		return err
+	}
+	// What a new pod is to find is that there is nothing.
+	if status, err = (statuses{l}).Fresh(ctx, uid, time.Now()); err == nil && !status.Empty() {
+		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", uid, len(status.Sandboxes), len(status.Containers))
+	}
+	return err
+}
+
+func (l *Loop) removeSandboxesOf(ctx context.Context, status *runtime.PodStatus) error {
+	for _, sb := range status.Sandboxes {
+		_, err := l.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
+		if err := cri.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package loop_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	goruntime "runtime"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// A thousand pods start, settle, are updated, crash, and stop, with no goroutine
+// for a pod that is at rest, and nothing left of them in the end.
+func TestThousandPods(t *testing.T) {
+	const count = 1000
+	inBubble(t, critest.Config{JournalLimit: 1}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		time.Sleep(10 * time.Second)
+		idle, heap := goruntime.NumGoroutine(), heapBytes()
+		pods := make([]*v1.Pod, count)
+		for i := range pods {
+			pods[i] = pod("file", fmt.Sprintf("p%d", i), fmt.Sprintf("u%d", i), forever)
+		}
+		set(t, src, pods...)
+		settle(t, a, count, v1.PodRunning)
+		// The runtime in memory has some goroutines for each container itself.
+		perPod := float64(goruntime.NumGoroutine()-idle) / count
+		t.Logf("settled after %.1f goroutines and %.1f kB a pod, runtime in memory included", perPod, float64(heapBytes()-heap)/count/1024)
+		if perPod > 12 {
+			t.Errorf("%.1f goroutines a pod", perPod)
+		}
+		for i := range pods {
+			pods[i] = pods[i].DeepCopy()
+			pods[i].Spec.Containers[0].Image = "registry.test/app:2"
+		}
+		set(t, src, pods...)
+		time.Sleep(5 * time.Minute)
+		settle(t, a, count, v1.PodRunning)
+		for _, p := range a.Pods() {
+			if got := p.Status.ContainerStatuses[0]; got.Image != "registry.test/app:2" || got.RestartCount != 1 {
+				t.Fatalf("pod %s was not updated: %+v", p.Pod.Name, got)
+			}
+		}
+		n.rt.Restart(critest.Restart{Down: 10 * time.Second, Sandboxes: critest.Lost, Containers: critest.Lost})
+		time.Sleep(5 * time.Minute)
+		settle(t, a, count, v1.PodRunning)
+		set(t, src)
+		time.Sleep(time.Minute)
+		if left := a.Pods(); len(left) > 0 || n.store.len() > 0 {
+			t.Errorf("%d pods and %d statuses are left", len(left), n.store.len())
+		}
+		if got := goruntime.NumGoroutine(); got > idle+20 {
+			t.Errorf("%d goroutines, %d before", got, idle)
+		}
+	})
+}
+
+func heapBytes() uint64 {
+	goruntime.GC()
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// settle waits until so many pods are in a phase.
+func settle(t *testing.T, a *agent, count int, phase v1.PodPhase) {
+	t.Helper()
+	for range 60 {
+		if a.sink.phases()[phase] == count && a.Health().OK() {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	t.Fatalf("%v are in which phase, and health is %.500v", a.sink.phases(), a.Health())
+}
+
+// The agent is gone at any call while pods start, run, are replaced and stop; the
+// next one brings all of them to where they should be.
+func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
+	calls := 0
+	life := func(t *testing.T, n *node, crashAt int) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		crashed := false
+		if crashAt > 0 {
+			n.rt.CrashAfter(crashAt, func() { crashed = true; a.conn.Close(); a.cancel() })
+		}
+		stages := [][]*v1.Pod{
+			{pod("file", "web", "w1", forever), job(), withInit(pod("file", "init", "i1", forever))},
+			{pod("file", "web", "w2", forever), job(), withInit(pod("file", "init", "i1", forever)), pod("file", "crash", "c1", "sleep 1; exit 1")},
+			{pod("file", "web", "w2", forever), job(), pod("file", "crash", "c1", "sleep 1; exit 1")},
+		}
+		for _, stage := range stages {
+			if crashed {
+				break
+			}
+			set(t, src, stage...)
+			time.Sleep(40 * time.Second)
+		}
+		a.cancel()
+		<-a.ended
+		calls = max(calls, len(n.rt.Journal()))
+		if crashAt == 0 {
+			return
+		}
+		src = loop.NewPush("file")
+		b := n.start([]loop.Source{src}, nil)
+		set(t, src, stages[2]...)
+		time.Sleep(10 * time.Minute)
+		n.wantRunning(1, "w2")
+		n.wantRunning(0, "w1", "i1", "j1")
+		if got := b.sink.of("j1").Phase; got != v1.PodSucceeded {
+			t.Errorf("the job is %s", got)
+		}
+		if got := n.rt.Journal().Pod("j1").Of(critest.StartContainer).Where(func(c critest.Call) bool { return c.Err == nil }); len(got) != 1 {
+			t.Errorf("the job was started %d times", len(got))
+		}
+		for _, c := range n.rt.Journal().Pod("w2").Of(critest.StopContainer) {
+			t.Errorf("the pod that is wanted was stopped: %v", c)
+		}
+		if got := b.sink.of("c1").ContainerStatuses; len(got) != 1 || got[0].RestartCount < 4 {
+			t.Errorf("the crashing pod is at %+v", got)
+		}
+	}
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) { life(t, n, 0) })
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 40 {
+		k := 1 + random.IntN(calls)
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			life(t, n, k)
+			if t.Failed() {
+				t.Fatalf("after a crash at call %d of %d", k, calls)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func job() *v1.Pod { return once(pod("file", "job", "j1", "sleep 5")) }
+
+func withInit(p *v1.Pod) *v1.Pod {
+	p.Spec.InitContainers = []v1.Container{{Name: "init", Image: "registry.test/app:1", Command: []string{"sh", "-c", "sleep 2"}}}
+	return p
+}
