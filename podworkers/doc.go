@@ -1,15 +1,48 @@
 // Package podworkers knows where every pod of a node stands in its life, and
-// what is to be done for it next.
+// sees to it that what is to be done for it is done: one thing at a time, again
+// if it fails, and at once if the pod is to stop.
 //
-// [Workers] are what an agent uses: they call a [Syncer] for every pod that has
-// something to be done, and see to it that failed work comes back. What they do
-// when is decided by a Set.
+// It has two layers. [Set] decides, and does nothing: it is the state of all
+// pods, as a state machine without goroutine, clock or lock. It is told of news
+// with [Set.Update], hands out work with [Set.Next], takes its outcome with
+// [Set.Done], and is told with [Set.Known] which pods are wanted at all. Time
+// comes in as an argument, and what has to happen outside comes out as [Effects].
 //
-// [Set] is the state of all pods, as a state machine: it is told of news with
-// [Set.Update], hands out work with [Set.Next], takes its outcome with
-// [Set.Done], and is told with [Set.Known] which pods are wanted at all. It has
-// no goroutine, no clock and no lock; time comes in as an argument, and what has
-// to happen outside comes out as [Effects].
+// [Workers] do, and decide nothing but when: they hold a Set, call a [Syncer] for
+// every pod that has work, cancel it when the Set says so, and bring what failed
+// back. They are what an agent uses.
+//
+//	UpdatePod, KillPod, Known, Stray, Drain
+//	    |
+//	    v          Effects           work
+//	   Set  ---------------> Workers ------> Syncer
+//	    ^                    |     ^           |
+//	    +--------------------+     +-----------+
+//	       Update, Next, Done       result, error
+//
+// Where each rule lives:
+//
+//	set.go        what is known, which work is next, what its outcome means
+//	state.go      the transitions of one pod
+//	phase.go      the phases
+//	update.go     news, work, outcomes and effects
+//	grace.go      the time a pod has to stop
+//	static.go     static pods of one name take turns
+//	known.go      orphans, and what may be forgotten
+//	stray.go      what runs of a pod that should have stopped
+//	questions.go  what others may ask
+//
+//	workers.go           New, Run, UpdatePod; effects are followed
+//	workers_work.go      the work of one pod: begun, cancelled, abandoned, ended
+//	workers_ready.go     which pod is next
+//	workers_retry.go     how long until the next try
+//	workers_timers.go    one timer for all pods
+//	workers_kill.go      KillPod
+//	workers_drain.go     Drain
+//	workers_ask.go       Known, Stray and the questions
+//	workers_tell.go      log and Observer, after the lock is released
+//	workers_config.go    Config; workers_syncer.go, workers_observer.go and
+//	                     workers_errors.go: what Workers call, tell and return
 //
 // # The life of a pod
 //
@@ -26,14 +59,17 @@
 //	                                       |
 //	                                       v
 //	                                +------------+
-//	                                | terminated |
-//	                                +------------+
-//	                  SyncTerminatedPod until it succeeds
+//	                                | terminated | <--+  Stray:
+//	                                +------------+    |  SyncTerminatingRuntimePod
+//	                  SyncTerminatedPod until it      |  until it succeeds, in
+//	                  succeeds             |          |  the phase it is in
+//	                                       v          |
+//	                                 +----------+     |
+//	                                 | finished | <---+
+//	                                 +----------+
 //	                                       |
 //	                                       v
-//	                                 +----------+
-//	                                 | finished | ---> forgotten by Known
-//	                                 +----------+
+//	                              forgotten by Known
 //
 // Phases are passed in this order and never back; some may be left out:
 //
@@ -53,7 +89,9 @@
 //     waits, the last of it in full; asking to stop is part of the state and is
 //     never lost by that.
 //   - Once terminating, a pod has no SyncPod any more.
-//   - The time a pod has to stop only gets shorter, and its deadline earlier.
+//   - The time a pod has to stop only gets shorter, and its deadline earlier. It
+//     runs from the request, or if there was none from when the pod was first told
+//     to stop, and not anew with each try.
 //   - Each stop request is answered exactly once, in Effects.Stopped: when the pod
 //     has stopped, can no longer start, or is forgotten. One that comes with news
 //     that does not make the pod stop is answered at once.
@@ -63,6 +101,8 @@
 //     nothing.
 //   - What is found to run of a pod that should have stopped (see [Set.Stray]) is
 //     stopped, beside the pod's phase if it has passed that.
+//   - A pod that is not finished has work in flight, work waiting, or a time at
+//     which it is looked at again. Nobody outside has to ask for a retry.
 //
 // # Concurrency
 //
@@ -71,22 +111,22 @@
 // one more that is on its way to take work. An idle pod has none, and one timer
 // serves them all.
 //
-// Everything may be called from everywhere, a Syncer's own calls and an Observer
-// included, but for what waits: a Syncer that calls KillPod for its own pod, or
-// Drain or Run, waits for itself. UpdatePod, Known, Stray and the questions wait
-// only for a lock that is held for microseconds, and for the Observer. No lock is
-// held across a call to the Syncer, the StatusSource, the Observer or the Logger.
+// All methods may be called from any goroutine, a Syncer's and an Observer's
+// calls included, with one exception: a Syncer that calls KillPod for its own
+// pod, or Drain or Run, waits for itself. UpdatePod, Known, Stray and the
+// questions never wait for work. They wait for one lock, which is held for
+// microseconds and never across a call to the Syncer, the StatusSource, the
+// Observer or the Logger; and UpdatePod, Known and Stray tell the Observer and
+// the Logger what they changed before they return.
 //
-// What happens before what, in the sense of the Go memory model:
+// In the sense of the Go memory model, these happen before each other:
 //
-//   - UpdatePod returns before an update that is given later, by whoever knows of
-//     that, is taken; and happens before the work that follows it begins.
-//   - The return of a call for a pod happens before the next call for that pod
-//     begins, unless the first was abandoned, and before the status for the next
-//     one is asked for.
-//   - The return of the SyncTerminatingPod that stopped a pod happens before the
-//     return of the KillPod that waited for it, and before Terminated is true.
-//   - The return of every call happens before the return of Run.
+//   - a call of UpdatePod before the work that follows from it;
+//   - the return of a Syncer's call before the look at the pod for the next call,
+//     and that before the next call, of one pod, unless the first was abandoned;
+//   - the return of the SyncTerminatingPod that stopped a pod before the return of
+//     the KillPod that waited for it, and before Terminated is true;
+//   - the return of every call before the return of Run.
 //
 // A request to stop a pod, or to stop it sooner, cancels the pod's work in flight
 // before UpdatePod returns. Work that is still in flight Config.AbandonAfter later
@@ -103,7 +143,7 @@
 // called again with work it has done, and must not return nil for a pod that
 // still runs when asked to stop it. It must not write to the pods and statuses it
 // is lent. One that never returns is never forced to: its pod waits until it is
-// asked to stop, and Run does not return before it.
+// asked to stop, or to stop sooner, and Run does not return before it.
 //
 // A kubelet's pod workers decide the same in nearly all cases; docs/PARITY.md
 // lists where this package is different on purpose.

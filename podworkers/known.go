@@ -58,7 +58,7 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 // forgettable reports whether nothing is lost with the pod's history.
 func (s *state) forgettable(orphan bool) bool {
 	if s.phase == Finished {
-		return s.quiet() && (orphan || s.again)
+		return s.over() && (orphan || s.again)
 	}
 	return orphan && !s.started && !s.inRuntime
 }

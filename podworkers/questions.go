@@ -30,7 +30,7 @@ func (s *Set) ShouldBeFinished(uid types.UID) bool {
 	if !known {
 		return s.synced
 	}
-	return p.phase == Finished && p.quiet()
+	return p.over()
 }
 
 // TerminationRequested reports whether the pod is to stop or has stopped.

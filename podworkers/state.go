@@ -131,6 +131,18 @@ func (s *state) definition() *v1.Pod {
 	return nil
 }
 
+// killing returns an update that asks for the pod to be stopped and says nothing
+// else of it that is new.
+func (s *state) killing() Update {
+	u := Update{Type: Kill, Pod: s.definition()}
+	for _, known := range []*Update{s.active, s.pending} {
+		if u.Pod == nil && known != nil {
+			u.RuntimePod = known.RuntimePod
+		}
+	}
+	return u
+}
+
 // stopIfAsked moves a syncing pod on if the update says that it is to stop.
 func (s *state) stopIfAsked(u Update) {
 	if s.phase != Syncing {

@@ -58,5 +58,8 @@ func (s *state) toSweep() bool { return s.stray != nil && s.phase >= Terminated 
 // quiet reports whether no container of the pod runs or will run.
 func (s *state) quiet() bool { return s.phase >= Terminated && s.stray == nil && !s.sweeping() }
 
+// over reports whether nothing is left to do for the pod.
+func (s *state) over() bool { return s.phase == Finished && s.quiet() }
+
 // ready reports whether the pod has work that could begin.
 func (s *state) ready() bool { return s.inFlight == 0 && (s.pending != nil || s.toSweep()) }

@@ -136,3 +136,46 @@ func TestStrayOfPodThatNeverStarted(t *testing.T) {
 		t.Errorf("known %v, want it remembered while it is wanted", known)
 	}
 }
+
+// A static pod that waits for its turn, and of which the runtime has something
+// from before, is no stray: it waits on, and takes that over.
+func TestStrayOfWaitingStaticPodKeepsItsPlace(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: static("a")})
+	h.update(Update{Type: Create, Pod: static("b")})
+	h.do("a", SyncPod)
+	h.set.Stray(now, RuntimePod{UID: "b", Name: "static", Namespace: "ns"})
+	h.idle("b")
+	h.update(kill(static("a"), 0, nil))
+	h.do("a", SyncTerminatingPod)
+	h.do("a", SyncTerminatedPod)
+	h.do("b", SyncPod)
+}
+
+// One that is to stop before its turn came is stopped if the runtime has
+// something of it, and its name is nobody's until then.
+func TestStrayOfStaticPodThatIsToStop(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: static("a")})
+	h.update(kill(static("a"), 0, nil))
+	h.set.Stray(now, RuntimePod{UID: "a", Name: "static", Namespace: "ns"})
+	h.update(Update{Type: Create, Pod: static("b")})
+	h.idle("b")
+	h.do("a", SyncTerminatingPod)
+	h.do("a", SyncTerminatedPod)
+	h.do("b", SyncPod)
+}
+
+// News of a static pod that has finished takes its name from nobody, whatever the
+// runtime once had of it.
+func TestFinishedStaticPodBlocksNobody(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: static("a")})
+	h.do("a", SyncPod)
+	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: "static", Namespace: "ns"}})
+	h.do("a", SyncTerminatingPod)
+	h.do("a", SyncTerminatedPod)
+	h.update(Update{Type: Sync, Pod: static("a")})
+	h.update(Update{Type: Create, Pod: static("b")})
+	h.do("b", SyncPod)
+}

@@ -221,7 +221,7 @@ func (w *Workers) track(p *worker, uid types.UID, then *followUp) *worker {
 		then.moved = append(then.moved, moved{uid, p.phase, phase})
 		p.phase = phase
 	}
-	if p.phase == Finished {
+	if p.state.over() {
 		w.drain.finished(uid)
 	}
 	return p

@@ -19,7 +19,7 @@ const (
 
 // Config says what Workers work with. Every wait but AbandonAfter has up to half
 // of it added at random, so that pods that failed together do not come back
-// together.
+// together. A time that an error or a result names is kept as it is.
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer

@@ -67,26 +67,23 @@ func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
 		d.add(w.pods[uid])
 	}
 	for _, uid := range uids {
-		w.stop(uid, stop, &then)
+		w.stop(w.pods[uid], stop, &then)
 	}
 	d.check()
 	return d, nil
 }
 
 // stop asks for one pod to be stopped of which nothing new is known.
-func (w *Workers) stop(uid types.UID, r StopRequest, then *followUp) {
-	u, known := w.set.killing(uid)
-	if !known {
-		return
-	}
+func (w *Workers) stop(p *worker, r StopRequest, then *followUp) {
+	u := p.state.killing()
 	u.Stop = w.request(&r, nil)
 	if e, err := w.set.Update(then.now, u); err == nil {
-		w.follow(uid, e, then)
+		w.followUp(p, p.uid, e, then)
 	}
 }
 
 func (d *drain) add(p *worker) {
-	if p.phase != Finished {
+	if !p.state.over() {
 		d.left[p.uid] = struct{}{}
 	}
 }
@@ -124,20 +121,4 @@ func (d *drain) ended() bool {
 	default:
 		return false
 	}
-}
-
-// killing returns an update that asks for a pod to be stopped and says nothing
-// else of it that is new.
-func (s *Set) killing(uid types.UID) (u Update, known bool) {
-	p, known := s.pods[uid]
-	if !known {
-		return Update{}, false
-	}
-	u = Update{Type: Kill, Pod: p.definition()}
-	for _, known := range []*Update{p.active, p.pending} {
-		if u.Pod == nil && known != nil {
-			u.RuntimePod = known.RuntimePod
-		}
-	}
-	return u, true
 }

@@ -63,3 +63,42 @@ func ExampleWorkers() {
 	// clean up after shop-0
 	// over: <nil>
 }
+
+// evictor is a Syncer that says how it is asked to stop pods.
+type evictor struct{ printer }
+
+func (evictor) SyncTerminatingPod(_ context.Context, w podworkers.Work, _ *runtime.PodStatus) error {
+	fmt.Printf("stop %s and report %s: %s\n", w.Pod.Name, w.Report.Reason, w.Report.Message)
+	return nil
+}
+
+// A pod is evicted: KillPod returns when none of its containers runs any more.
+func ExampleWorkers_KillPod() {
+	started := make(chan struct{})
+	workers, err := podworkers.New(podworkers.Config{Syncer: evictor{printer{started}}})
+	if err != nil {
+		panic(err)
+	}
+	ctx, detach := context.WithCancel(context.Background())
+	over := make(chan error)
+	go func() { over <- workers.Run(ctx) }()
+
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-0", Namespace: "default", UID: "4f1c"}}
+	if err := workers.UpdatePod(podworkers.Update{Type: podworkers.Create, Pod: pod}); err != nil {
+		panic(err)
+	}
+	<-started
+	low := podworkers.StopReport{Reason: "Evicted", Message: "The node was low on resource: memory."}
+	err = workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &podworkers.StopRequest{Evict: true, Report: &low}})
+	fmt.Println("stopped:", err == nil, workers.Terminated(pod.UID))
+	if err := workers.Drain(ctx, podworkers.StopRequest{}); err != nil { // waits for the clean-up
+		panic(err)
+	}
+	detach()
+	<-over
+	// Unordered output:
+	// start shop-0
+	// stop shop-0 and report Evicted: The node was low on resource: memory.
+	// stopped: true true
+	// clean up after shop-0
+}

@@ -2,11 +2,9 @@ package podworkers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,6 +13,60 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 )
+
+// W5: a pod that only the runtime knows is stopped and gone.
+func TestW5_RuntimePodIsStoppedAndGone(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.update(Update{Type: Kill, RuntimePod: &strayA})
+		b.wants("a", SyncTerminatingRuntimePod)
+		b.empty()
+	})
+}
+
+// W6: what the runtime still runs of a pod that has finished is stopped.
+func TestW6_StrayIsStoppedWhateverThePodsPhase(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.Known([]types.UID{"a"})
+		b.do = failures(SyncTerminatingRuntimePod, errBroken)
+		if err := b.Stray(strayA); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(5 * time.Second)
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod, SyncTerminatingRuntimePod)
+		b.finished("a")
+		if err := b.Stray(RuntimePod{Name: "a"}); err == nil || !strings.Contains(err.Error(), "UID") {
+			t.Errorf("error %v, want one that names the UID", err)
+		}
+	})
+}
+
+// W10: a pod with the UID of one that stops runs after that has finished, and not
+// before.
+func TestW10_UIDReuseRunsAgain(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingPod {
+				time.Sleep(3 * time.Second)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.update(create(pod("a")))
+		b.Known([]types.UID{"a"})
+		b.wants("a", SyncPod, SyncTerminatingPod)
+		b.pass(3 * time.Second)
+		b.finished("a")
+		b.Known([]types.UID{"a"})
+		b.update(create(pod("a")))
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncPod)
+		if !b.MayHaveRunningContainers("a") || !slices.Equal(b.seen, []types.UID{"a", "a"}) {
+			t.Errorf("seen %v, want the new pod to be seen as one", b.seen)
+		}
+	})
+}
 
 // W7: a pod that was over before the agent started is cleaned up after, with as
 // many tries as it takes, and never runs (kubernetes #105527, #117019).
@@ -142,33 +194,5 @@ func TestOrphanWithADeafSync(t *testing.T) {
 		b.pass(time.Minute)
 		b.Known(nil)
 		b.empty()
-	})
-}
-
-// W11: a pod that has nothing to do has no goroutine, one that has has one.
-func TestW11_OnlyBusyPodsHaveAGoroutine(t *testing.T) {
-	inBubble(t, Config{}, func(b *bubble) {
-		baseline := bubbled()
-		release := make(chan struct{})
-		b.do = func(_ context.Context, w Work) (Result, error) {
-			if strings.HasPrefix(string(w.UID), "busy") {
-				<-release
-			}
-			return Result{}, nil
-		}
-		for i := range 50 {
-			b.update(create(pod(types.UID(fmt.Sprint("idle", i)))))
-		}
-		for i := range 5 {
-			b.update(create(pod(types.UID(fmt.Sprint("busy", i)))))
-		}
-		if n := bubbled() - baseline; n != 5 {
-			t.Errorf("%d goroutines for 50 idle and 5 busy pods, want 5", n)
-		}
-		close(release)
-		synctest.Wait()
-		if n := bubbled() - baseline; n != 0 {
-			t.Errorf("%d goroutines for 55 idle pods, want none", n)
-		}
 	})
 }

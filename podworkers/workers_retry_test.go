@@ -199,3 +199,26 @@ func TestResultNamesTheNextLook(t *testing.T) {
 		}
 	})
 }
+
+// Pods that failed together do not come back together.
+func TestRetriesAreSpread(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		const pods = 20
+		b.do = func(context.Context, Work) (Result, error) { return Result{}, errBroken }
+		at := map[time.Duration]bool{}
+		for i := range pods {
+			b.update(create(pod(types.UID(fmt.Sprint(i)))))
+		}
+		b.pass(DefaultRetryInitial * 3 / 2)
+		for i := range pods {
+			calls := b.calls(types.UID(fmt.Sprint(i)))
+			if len(calls) != 2 {
+				t.Fatalf("%d calls within %v, want 2", len(calls), DefaultRetryInitial*3/2)
+			}
+			at[calls[1].at.Sub(b.start)] = true
+		}
+		if len(at) < pods/2 {
+			t.Errorf("%d pods came back at %d times", pods, len(at))
+		}
+	})
+}

@@ -2,300 +2,21 @@ package podworkers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 )
-
-// W1: a sync that is queued behind a kill is not done any more, in either order,
-// and the calls for a pod only ever go forward.
-func TestW1_NothingStartsAfterAKill(t *testing.T) {
-	later := func(p *v1.Pod) []Update { return []Update{kill(p, 0, nil), {Type: Sync, Pod: p}} }
-	for name, order := range map[string]func(*v1.Pod) []Update{
-		"kill, then sync": later,
-		"sync, then kill": func(p *v1.Pod) []Update { u := later(p); return []Update{u[1], u[0]} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, Config{}, func(b *bubble) {
-				release := make(chan struct{})
-				b.do = func(_ context.Context, w Work) (Result, error) {
-					if w.Type == SyncPod {
-						<-release // done before anyone notices that it is cancelled
-					}
-					return Result{}, nil
-				}
-				b.update(create(pod("a")))
-				for _, u := range order(pod("a")) {
-					b.update(u)
-				}
-				close(release)
-				synctest.Wait()
-				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
-				b.finished("a")
-				if want := []string{"a syncing-terminating", "a terminating-terminated", "a terminated-finished"}; !slices.Equal(b.moves, want) {
-					t.Errorf("moves %v, want %v", b.moves, want)
-				}
-			})
-		})
-	}
-}
-
-// W2: a request to stop cancels a sync that heeds it at once.
-func TestW2_KillCancelsARunningSync(t *testing.T) {
-	inBubble(t, Config{}, func(b *bubble) {
-		var cause error
-		b.do = func(ctx context.Context, w Work) (Result, error) {
-			if w.Type != SyncPod {
-				return Result{}, nil
-			}
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return Result{}, ctx.Err()
-		}
-		b.update(create(pod("a")))
-		b.update(kill(pod("a"), 0, nil))
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
-		if b.now() != 0 || !errors.Is(cause, ErrInterrupted) {
-			t.Errorf("at %v, cause %v; want no time to pass, and ErrInterrupted", b.now(), cause)
-		}
-	})
-}
-
-// W2: a sync that does not heed its cancellation holds a stop up no longer than
-// Config.AbandonAfter. Its outcome is dropped when it comes, but what it may have
-// started since is stopped.
-func TestW2_DeafSyncIsAbandoned(t *testing.T) {
-	inBubble(t, Config{AbandonAfter: 700 * time.Millisecond}, func(b *bubble) {
-		release := make(chan struct{})
-		b.do = func(_ context.Context, w Work) (Result, error) {
-			if w.Type == SyncPod {
-				<-release
-				return Result{Terminal: true}, nil
-			}
-			return Result{}, nil
-		}
-		b.update(create(pod("a")))
-		b.update(kill(pod("a"), 0, nil))
-		b.pass(699 * time.Millisecond)
-		b.wants("a", SyncPod)
-		b.pass(time.Millisecond)
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
-		b.finished("a")
-		close(release)
-		synctest.Wait()
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
-		b.finished("a")
-		b.Known(nil)
-		b.empty()
-	})
-}
-
-// Late work may have started something after the stop that is under way looked,
-// or after the pod was forgotten.
-func TestW2_LateReturnIsReconciled(t *testing.T) {
-	for name, c := range map[string]struct {
-		forget bool
-		want   []WorkType
-	}{
-		"while it stops":  {false, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatingPod, SyncTerminatedPod}},
-		"when it is gone": {true, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, Config{}, func(b *bubble) {
-				sync, stop := make(chan struct{}), make(chan struct{})
-				b.do = func(_ context.Context, w Work) (Result, error) {
-					switch w.Type {
-					case SyncPod:
-						<-sync
-					case SyncTerminatingPod:
-						<-stop
-					}
-					return Result{}, nil
-				}
-				b.update(create(pod("a")))
-				b.update(kill(pod("a"), 0, nil))
-				b.pass(DefaultAbandonAfter)
-				if c.forget {
-					close(stop)
-					synctest.Wait()
-					b.Known(nil)
-					b.empty()
-				}
-				close(sync)
-				synctest.Wait()
-				if !c.forget {
-					close(stop)
-					synctest.Wait()
-				}
-				b.wants("a", c.want...)
-				b.Known(nil)
-				b.empty()
-			})
-		})
-	}
-}
-
-// W3: a shortened grace period acts at once on a stop that is under way, also if
-// that does not heed its cancellation.
-func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
-	for name, deaf := range map[string]bool{"heeds its cancellation": false, "does not": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, Config{}, func(b *bubble) {
-				b.do = func(ctx context.Context, w Work) (Result, error) {
-					if w.Type != SyncTerminatingPod {
-						return Result{}, nil
-					}
-					done := ctx.Done()
-					if deaf {
-						done = nil
-					}
-					select {
-					case <-done:
-						return Result{}, ctx.Err()
-					case <-time.After(time.Until(w.Deadline)):
-						return Result{}, nil
-					}
-				}
-				b.update(create(pod("a")))
-				b.update(killWithin(pod("a"), 120))
-				b.pass(5 * time.Second)
-				b.update(killWithin(pod("a"), 10))
-				b.update(killWithin(pod("a"), 60))
-				b.pass(10*time.Second - time.Millisecond)
-				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatingPod)
-				b.pass(time.Millisecond)
-				b.finished("a")
-				again := b.calls("a")[2]
-				if want := b.start.Add(15 * time.Second); !again.Deadline.Equal(want) || *again.GracePeriodSeconds != 10 {
-					t.Errorf("stopped again with %d s until %v, want 10 s until %v", *again.GracePeriodSeconds, again.Deadline, want)
-				}
-				bound := time.Duration(0)
-				if deaf {
-					bound = DefaultAbandonAfter
-				}
-				if at := again.at.Sub(b.start); at != 5*time.Second+bound {
-					t.Errorf("stopped again at %v, want %v after the request", at, bound)
-				}
-				b.pass(2 * time.Minute)
-			})
-		})
-	}
-}
-
-// W5: a pod that only the runtime knows is stopped and gone.
-func TestW5_RuntimePodIsStoppedAndGone(t *testing.T) {
-	inBubble(t, Config{}, func(b *bubble) {
-		b.update(Update{Type: Kill, RuntimePod: &strayA})
-		b.wants("a", SyncTerminatingRuntimePod)
-		b.empty()
-	})
-}
-
-// W6: what the runtime still runs of a pod that has finished is stopped.
-func TestW6_StrayIsStoppedWhateverThePodsPhase(t *testing.T) {
-	inBubble(t, Config{}, func(b *bubble) {
-		b.update(create(pod("a")))
-		b.update(kill(pod("a"), 0, nil))
-		b.Known([]types.UID{"a"})
-		b.do = failures(SyncTerminatingRuntimePod, errBroken)
-		if err := b.Stray(strayA); err != nil {
-			t.Fatal(err)
-		}
-		b.pass(5 * time.Second)
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod, SyncTerminatingRuntimePod)
-		b.finished("a")
-		if err := b.Stray(RuntimePod{Name: "a"}); err == nil || !strings.Contains(err.Error(), "UID") {
-			t.Errorf("error %v, want one that names the UID", err)
-		}
-	})
-}
-
-// W10: a pod with the UID of one that stops runs after that has finished, and not
-// before.
-func TestW10_UIDReuseRunsAgain(t *testing.T) {
-	inBubble(t, Config{}, func(b *bubble) {
-		b.do = func(ctx context.Context, w Work) (Result, error) {
-			if w.Type == SyncTerminatingPod {
-				time.Sleep(3 * time.Second)
-			}
-			return Result{}, nil
-		}
-		b.update(create(pod("a")))
-		b.update(kill(pod("a"), 0, nil))
-		b.update(create(pod("a")))
-		b.Known([]types.UID{"a"})
-		b.wants("a", SyncPod, SyncTerminatingPod)
-		b.pass(3 * time.Second)
-		b.finished("a")
-		b.Known([]types.UID{"a"})
-		b.update(create(pod("a")))
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncPod)
-		if !b.MayHaveRunningContainers("a") || !slices.Equal(b.seen, []types.UID{"a", "a"}) {
-			t.Errorf("seen %v, want the new pod to be seen as one", b.seen)
-		}
-	})
-}
-
-// W11: nothing is left of pods that have come and gone, whatever happened to
-// them.
-func TestW11_NothingIsLeftOfChurn(t *testing.T) {
-	inBubble(t, Config{MaxConcurrent: 3}, func(b *bubble) {
-		baseline := bubbled()
-		var calls atomic.Int64
-		b.do = func(ctx context.Context, w Work) (Result, error) {
-			fate := calls.Add(1)
-			switch {
-			case w.Type == SyncPod && fate%3 == 0:
-				<-ctx.Done()
-				return Result{}, ctx.Err()
-			case w.Type == SyncPod && fate%7 == 0:
-				time.Sleep(10 * time.Second)
-			case fate%5 == 0:
-				return Result{}, errBroken
-			}
-			return Result{}, nil
-		}
-		for i := range 1000 {
-			p := pod(types.UID(fmt.Sprint(i)))
-			if i%4 == 0 {
-				p = static(p.UID)
-			}
-			b.update(create(p))
-			ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
-			_ = b.KillPod(ctx, Update{Pod: p})
-			cancel()
-		}
-		b.pass(5 * time.Minute)
-		b.Known(nil)
-		b.pass(5 * time.Minute)
-		b.Known(nil)
-		synctest.Wait()
-		b.empty()
-		if n := bubbled(); n != baseline {
-			t.Errorf("%d goroutines, %d before", n, baseline)
-		}
-	})
-}
-
-// bubbled returns the number of goroutines in bubbles, and so leaves out those
-// of the Go runtime.
-func bubbled() int {
-	stacks := make([]byte, 1<<20)
-	return strings.Count(string(stacks[:goruntime.Stack(stacks, true)]), "synctest bubble")
-}
 
 // P1: a pod whose work hangs holds up no other, nor does one whose status cannot
 // be had.
@@ -476,16 +197,46 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// lines is a log that can be read.
+type lines struct {
+	mu   sync.Mutex
+	read []string
+}
+
+func (l *lines) logger() logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.read = append(l.read, line)
+	}, funcr.Options{})
+}
+
+// Work that fails because it was cancelled, for its pod is to stop or the workers
+// are, has not failed.
+func TestCancelledWorkIsNoFailure(t *testing.T) {
+	var log lines
+	inBubble(t, Config{Log: log.logger()}, func(b *bubble) {
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			if w.Type == SyncPod {
+				<-ctx.Done()
+			}
+			return Result{}, ctx.Err()
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.update(create(pod("b")))
+	})
+	for _, line := range log.read {
+		if strings.Contains(line, "failed") {
+			t.Errorf("logged %s", line)
+		}
+	}
+}
+
 // There is one line for each step, failure and abandoned work, and no other.
 func TestLog(t *testing.T) {
-	var mu sync.Mutex
-	var lines []string
-	log := funcr.New(func(_, line string) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, line)
-	}, funcr.Options{})
-	inBubble(t, Config{Log: log, RetryTransient: time.Nanosecond}, func(b *bubble) {
+	var log lines
+	inBubble(t, Config{Log: log.logger(), RetryTransient: time.Nanosecond}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
 			if w.Type == SyncPod {
 				time.Sleep(2 * DefaultAbandonAfter)
@@ -509,12 +260,12 @@ func TestLog(t *testing.T) {
 		`"uid"="b" "from"="terminating" "to"="terminated"`,
 		`"uid"="b" "from"="terminated" "to"="finished"`,
 	} {
-		if i >= len(lines) || !strings.Contains(lines[i], want) {
-			t.Fatalf("line %d of %q, want %s in it", i, lines, want)
+		if i >= len(log.read) || !strings.Contains(log.read[i], want) {
+			t.Fatalf("line %d of %q, want %s in it", i, log.read, want)
 		}
 	}
-	if len(lines) != 8 {
-		t.Errorf("%d lines, want 8: %q", len(lines), lines)
+	if len(log.read) != 8 {
+		t.Errorf("%d lines, want 8: %q", len(log.read), log.read)
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/safepath"
 	"github.com/podsync/podsync/sandbox"
 )
@@ -18,25 +21,57 @@ import (
 // goes by a clock (kubernetes #134153).
 func (w *work) attempt(step startStep) (uint32, error) {
 	name := step.Container.Name
-	m := w.memory
-	if !m.marked(m.scanned, name) {
-		dir, err := sandbox.LogDirectory(w.config.LogsRoot, w.pod)
-		if err != nil {
-			return 0, err
-		}
-		last, ok, err := w.config.Logs.LastAttempt(dir, name)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			m.used(name, last)
-		}
-		m.mark(m.scanned, name)
+	if err := w.scanLogs(name); err != nil {
+		return 0, err
 	}
+	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.attempts[name] = max(m.attempts[name], step.Attempt)
 	return m.attempts[name], nil
+}
+
+// scanLogs looks once for what the logs tell of a container.
+func (w *work) scanLogs(name string) error {
+	m := w.memory
+	if m.marked(m.scanned, name) {
+		return nil
+	}
+	dir, err := sandbox.LogDirectory(w.config.LogsRoot, w.pod)
+	if err != nil {
+		return err
+	}
+	last, ok, err := w.config.Logs.LastAttempt(dir, name)
+	if err != nil {
+		return err
+	}
+	if ok {
+		m.used(name, last)
+		m.mark(m.ran, name)
+	}
+	m.mark(m.scanned, name)
+	return nil
+}
+
+// hasHadItsRun reports whether a step would run an ephemeral container again,
+// whose record the runtime has lost (kubernetes #124176). Logs that cannot be
+// read tell nothing here; they fail the start.
+func (w *work) hasHadItsRun(step startStep) bool {
+	name := step.Container.Name
+	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.ran, name)
+}
+
+// tellOfSecondRun says that a container runs again that should not, because
+// nothing is left that tells how it ended (kubernetes #51142).
+func (st *start) tellOfSecondRun() {
+	name := st.spec.Name
+	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.ran, name) {
+		return
+	}
+	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
+		return
+	}
+	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s has run before and runs again: the container runtime has lost how it ended", name)
 }
 
 // next returns the attempt after one, which may come from anywhere.
@@ -61,6 +96,14 @@ func (m *memory) refusal(name string) int {
 // logFiles are [Logs] on disk, as runtimes write them: <container>/<attempt>.log,
 // and with a suffix once rotated.
 type logFiles struct{}
+
+// MakeDirectory makes <dir>/<container>.
+func (logFiles) MakeDirectory(dir, container string) error {
+	if err := safepath.Element("container name", container); err != nil {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(dir, container), 0o755)
+}
 
 // LastAttempt reads the directory of the container's logs.
 func (logFiles) LastAttempt(dir, container string) (last uint32, ok bool, err error) {

@@ -15,6 +15,8 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // Config is what a Syncer is made of. The least is a Client, and the Root that
@@ -25,8 +27,9 @@ type Config struct {
 	// Required, unless the first five of those are there.
 	Client *cri.Client
 	// Root is the directory that the agent may write below, an absolute path. With
-	// it, what is missing of Prepare, Mounts and Clean is that of package poddir.
-	// Default: no files are kept, and a pod that needs some fails.
+	// it, what is missing of Prepare, Mounts, Clean, Messages and Records is that of
+	// package poddir, and files. Default: no files are kept, and a pod that needs
+	// some fails.
 	Root string
 
 	// Runtime makes and ends containers.
@@ -68,8 +71,17 @@ type Config struct {
 	Probes Probes
 	// Prepare gets the node ready for a pod. Default: nothing is to be done.
 	Prepare Preparer
+	// Volumes makes the volumes of pods below Root. Default: those of package volume,
+	// with the sources in Env and Tokens.
+	Volumes poddir.Volumes
+	// Tokens gets tokens of service accounts for volumes. Default: a pod that wants
+	// one fails.
+	Tokens volume.Tokens
 	// Mounts gives containers their mounts. Default: none.
 	Mounts Mounter
+	// Messages knows what containers that have ended left to say. Default: only the
+	// runtime does.
+	Messages Messages
 	// Lifecycle is called around the life of containers. Default: NopLifecycle.
 	Lifecycle Lifecycle
 	// Clean are called, all of them, once a pod has stopped for good.
@@ -78,10 +90,18 @@ type Config struct {
 	PullSecrets PullSecrets
 	// RuntimeClasses knows runtime classes. Default: pods that name one fail.
 	RuntimeClasses sandbox.RuntimeClasses
+	// Records keeps what should outlive the agent. Default: nothing does, see Records
+	// for what follows.
+	Records Records
 	// Updater changes the resources of running containers. Default: nothing is
 	// resized in place.
 	Updater cri.ContainerUpdater
 
+	// DNS is what the node knows about name resolution, of which package sandbox makes
+	// the resolver configuration of each pod that Prepare gives none. Default: that
+	// is left to the runtime, which takes the node's own; a pod with a dnsConfig has
+	// what stands there alone.
+	DNS sandbox.NodeDNS
 	// Env gets ConfigMaps, Secrets and Services for environment variables.
 	Env env.Sources
 	// HostIPs are the addresses of the node, the primary first.
@@ -132,6 +152,9 @@ type Syncer struct {
 // New returns a Syncer. It makes no call and starts nothing.
 func New(c Config) (*Syncer, error) {
 	if err := c.fromClient(); err != nil {
+		return nil, err
+	}
+	if err := c.fromRoot(); err != nil {
 		return nil, err
 	}
 	if err := c.require(); err != nil {

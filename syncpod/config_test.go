@@ -157,6 +157,16 @@ func TestAnotherAgentsPodIsNotTouched(t *testing.T) {
 	})
 }
 
+// A runtime expects to find the directory that it writes a container's log to.
+func TestLogDirectoryIsThere(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.LogsRoot, c.Logs = filepath.Join(dir, "pods"), nil })
+		n.sync(testPod())
+		n.wantStates("app 0 running")
+	}, func(c *critest.Config) { c.Dir = dir })
+}
+
 func TestLogLink(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {

@@ -135,7 +135,7 @@ func (n *node) checkJournal(pod *v1.Pod) {
 	made, ran := map[string]int64{}, map[string]int64{}
 	id := map[string]bool{}
 	started := map[string][]string{}
-	for _, c := range n.Journal() {
+	for _, c := range n.Journal().Pod(string(pod.UID)) {
 		if c.Err != nil {
 			continue
 		}

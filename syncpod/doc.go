@@ -5,17 +5,46 @@
 // [Syncer.SyncTerminatedPod] tidies up. For each pod call them in that order, as
 // often as each fails, one at a time; package podworkers keeps that order.
 //
+// The least a Syncer is made of is a client of the runtime and a directory to keep
+// files in; everything else in [Config] has a default.
+//
 // # SyncPod
 //
-// It looks at the pod, reports what it sees, asks package actions for a plan and
-// carries that out:
+// One call brings a pod one step closer to what it should be, in this order:
 //
-//  1. Containers that are to go are stopped, all at once. No container is started
+//  1. Look. The status of the pod, which the caller has read or SyncPod reads. A
+//     sandbox that came up late, beside the one in use, is removed first, and
+//     what containers that have ended left to say is read.
+//  2. Decide. Package actions makes the plan, from the status and the results of
+//     probes. A sandbox without an address is not given up before it has had the
+//     time of one back-off.
+//  3. Admission. All of Config.Admit have to let the pod run.
+//  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
+//     differs from the last one, while the work goes on.
+//  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
+//     made for it.
+//  6. A pod that was not admitted is stopped, and has to wait.
+//  7. A pod with a network of its own waits until the node has one.
+//  8. A static pod gets its mirror pod.
+//  9. Containers that are to go are stopped, all at once. No container is started
 //     of which an earlier instance could not be stopped.
-//  2. The node is made ready, and the sandbox created if there is none.
-//  3. The images of what is to start are pulled, all at once.
-//  4. Containers are started in order: attempt number, environment and
-//     configuration, creation, start, postStart handler.
+//  10. If something is to be started the node is made ready: cgroup, directories,
+//     volumes, the resolver's configuration, the secrets to pull with.
+//  11. The sandbox is created if there is none that can be used, and reported.
+//  12. The images of what is to start are pulled, all at once.
+//  13. Containers are started in order: ephemeral, init, regular. For each:
+//     attempt number, environment, mounts and configuration, creation, start,
+//     postStart handler.
+//  14. Containers that run are resized.
+//  15. Report again, if something keeps containers from running. The call ends when
+//     the sink has the last status.
+//
+// Containers are stopped before the node is made ready, other than in a kubelet: a
+// volume that is not there does not keep what is unhealthy running.
+//
+// A new pod of one container whose image is there costs five calls of the
+// runtime: RunPodSandbox, PodSandboxStatus for the address, ImageStatus,
+// CreateContainer and StartContainer. One that is settled costs none.
 //
 // Whatever stops a SyncPod half way, the end of its context or of the whole
 // process, the next one starts from what the runtime reports. Answers that leave
@@ -27,7 +56,9 @@
 // What fails is tried again at growing intervals: containers that end, and
 // containers that cannot even be made (kubernetes #142032), and sandboxes. A
 // container whose image or resources change does not wait. Nothing sleeps here:
-// [Result.NextTry] says when to come again.
+// [Result.NextTry] says when to come again, and so does an error, by its method
+// RetryAt; one whose method Temporary returns true will be gone soon. Package
+// podworkers goes by all three.
 //
 // # The end of a pod
 //
@@ -35,6 +66,13 @@
 // gives, everything is counted: preStop handlers run until then, sidecars wait for
 // the other containers until then, and a container that is told to stop only at
 // the deadline still has two seconds. See [Syncer.SyncTerminatingPod].
+//
+// # Status
+//
+// What is reported is a walk: phases never go back, and an exit code once seen is
+// never replaced. It goes on from the status that was computed last, delivered or
+// not, and in a new agent from the status that the pod is handed in with. So
+// whoever keeps pods over a restart of the agent fills in what the sink got last.
 //
 // # Memory
 //

@@ -39,6 +39,10 @@ const (
 	eventExceededGrace       = "ExceededGracePeriod"
 	eventNetworkNotReady     = "NetworkNotReady"
 	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
+	eventResized             = "ResizeCompleted"
+	eventResizeFailed        = "ResizeError"
+	// eventRecordLost is podsync's own: a container runs again although it should not.
+	eventRecordLost = "ContainerRecordLost"
 )
 
 // eventf tells of a pod, or of one of its containers if field is not empty.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,15 +28,16 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	logs, err := os.MkdirTemp("", "logs")
+	root, err := os.MkdirTemp("", "agent")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(logs)
+	defer os.RemoveAll(root)
 	syncer, err := syncpod.New(syncpod.Config{
 		Client:      cri.NewClient(conn),
 		RuntimeName: "critest", // a client that cri.Dial has made knows it
-		LogsRoot:    logs,
+		Root:        root,
+		LogsRoot:    filepath.Join(root, "logs"), // by default /var/log/pods
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -69,8 +69,11 @@ func (w *work) killWholePod(ctx context.Context) bool {
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", why)
 	err := w.killPod(ctx, podKill{
-		pod: w.pod, memory: w.memory, status: w.status, deadline: time.Now().Add(podGrace(w.pod, nil)),
+		pod: w.pod, memory: w.memory, status: w.status, deadline: w.memory.beginKill(time.Now().Add(podGrace(w.pod, nil))),
 	})
+	if err == nil {
+		w.memory.endKill()
+	}
 	if err != nil {
 		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
@@ -149,7 +152,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if c.Live() {
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,
-			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r),
+			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r), ips: w.podIPs(),
 		})
 		if err != nil {
 			return err
@@ -158,7 +161,11 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if !r.remove {
 		return nil
 	}
-	return w.removeContainer(ctx, r.id.ID)
+	if err := w.removeContainer(ctx, r.id.ID); err != nil {
+		return err
+	}
+	w.memory.unsee(r.id)
+	return nil
 }
 
 // killMessage is what an event says of why a container is stopped.

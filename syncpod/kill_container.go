@@ -18,6 +18,10 @@ type kill struct {
 	memory *memory
 	ref    actions.ContainerRef // the zero value if it is not in the spec
 	spec   *v1.Container        // nil if it is not in the spec
+	// noted is the handler that a container without a spec was created with.
+	noted handler
+	// ips are the pod's addresses.
+	ips    []string
 	status *runtime.ContainerStatus
 	// deadline is when its time is over, preStop and waiting for others included.
 	deadline time.Time
@@ -79,7 +83,8 @@ func (k kill) podName() string {
 // preStop runs the handler, once for each instance, until the deadline. Its
 // failure is told and otherwise ignored.
 func (s *Syncer) preStop(ctx context.Context, k kill) {
-	if k.spec == nil || k.spec.Lifecycle == nil || k.spec.Lifecycle.PreStop == nil || k.status.State != runtime.ContainerRunning {
+	h, ok := k.preStopOf()
+	if !ok || k.status.State != runtime.ContainerRunning {
 		return
 	}
 	if !time.Now().Before(k.deadline) || !k.memory.mark(k.memory.preStopped, k.status.ID.ID) {
@@ -87,8 +92,16 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	}
 	hooking, cancel := context.WithDeadline(ctx, k.deadline)
 	defer cancel()
-	if err := s.config.Hooks.RunHook(hooking, k.pod, k.spec, k.status.ID, k.spec.Lifecycle.PreStop); err != nil && ctx.Err() == nil {
+	err := s.config.Hooks.RunHook(hooking, withIPs(h.pod, k.ips), h.spec, k.status.ID, h.spec.Lifecycle.PreStop)
+	if err != nil && ctx.Err() == nil {
 		s.eventf(k.pod, fieldPath(k.ref), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
+	}
+	if hooking.Err() != nil {
+		return
+	}
+	k.memory.mark(k.memory.preStopEnded, k.status.ID.ID)
+	if time.Until(k.deadline) > recordTimeout { // with less, no agent would run it again
+		s.record(ctx, h.pod.UID, k.memory)
 	}
 }
 

@@ -22,25 +22,30 @@ type podKill struct {
 }
 
 // killPod stops every container that is or may be alive, in spec or not, and
-// then every sandbox. All is tried, and what failed is joined.
+// then every sandbox. All is tried, and what failed is joined. A sandbox with a
+// container that could not be told to stop, and has time left, is not stopped: the
+// container would be killed with it.
 func (s *Syncer) killPod(ctx context.Context, p podKill) error {
 	if p.status == nil {
 		return nil
 	}
-	err := s.killContainers(ctx, p)
+	spared, err := s.killContainers(ctx, p)
 	if ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
-	return errors.Join(err, s.stopSandboxes(ctx, p.status))
+	return errors.Join(err, s.stopSandboxes(ctx, p.status, spared))
 }
 
-func (s *Syncer) killContainers(ctx context.Context, p podKill) error {
+// killContainers returns the sandboxes of containers that could not be stopped
+// and have time left.
+func (s *Syncer) killContainers(ctx context.Context, p podKill) (spared map[string]bool, err error) {
 	var kills []kill
 	for i := range p.status.Containers {
 		if c := &p.status.Containers[i]; c.Live() {
 			kills = append(kills, p.killOf(c))
 		}
 	}
+	s.findHandlers(ctx, p, kills)
 	turns := newTurns(p.pod, kills)
 	errs := make([]error, len(kills))
 	var group sync.WaitGroup
@@ -55,13 +60,19 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) error {
 	}
 	group.Wait()
 	turns.wait()
-	return errors.Join(errs...)
+	spared = map[string]bool{}
+	for i, k := range kills {
+		if errs[i] != nil && time.Now().Before(k.deadline) {
+			spared[k.sandbox] = true
+		}
+	}
+	return spared, errors.Join(errs...)
 }
 
 func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 	k := kill{
 		pod: p.pod, memory: p.memory, status: c, deadline: p.deadline,
-		message: "Stopping container " + c.Name, sandbox: c.SandboxID,
+		message: "Stopping container " + c.Name, sandbox: c.SandboxID, ips: p.status.IPs(),
 	}
 	if p.pod == nil {
 		return k
@@ -74,12 +85,15 @@ func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 
 // stopSandboxes stops all sandboxes, those that have stopped by themselves, too:
 // their network may still be there (containerd #5768).
-func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, spared map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
 	defer cancel()
 	errs := make([]error, len(status.Sandboxes))
 	var group sync.WaitGroup
 	for i := range status.Sandboxes {
+		if spared[status.Sandboxes[i].ID] {
+			continue
+		}
 		group.Go(func() { errs[i] = s.config.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })
 	}
 	group.Wait()

@@ -562,3 +562,22 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 	})
 }
+
+// K1: a container that could not be told to stop is not killed with its sandbox
+// before its time, and is when its time is over.
+func TestK1_ARefusedStopDoesNotCutTheGraceShort(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now().Add(30 * time.Second)}
+		for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(5 * time.Second) {
+			if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {
+				t.Fatalf("ended after %v", time.Since(began))
+			}
+			n.wantStates("app 0 running")
+		}
+		_ = n.SyncTerminatingPod(t.Context(), ended) // of the stop that still fails
+		n.wantEnded()
+		must(t, n.SyncTerminatingPod(t.Context(), ended))
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/backoff"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // memories are what a Syncer remembers of pods until they are forgotten.
@@ -44,6 +45,7 @@ func (m *memories) forget(uid types.UID) {
 
 // memory is what a Syncer remembers of one pod. All of it can be lost: then a
 // container may start sooner than its back-off says, and a hook may run twice.
+// What is not to be lost is in its Record.
 type memory struct {
 	mu sync.Mutex
 	// crashes holds up containers that end, setups those that cannot be made.
@@ -54,6 +56,8 @@ type memory struct {
 	failures map[backoffKey]*StepError
 	// attempts are the next attempt of each container, as far as is known here.
 	attempts map[string]uint32
+	// ran are the containers of which an instance was, or may have been, started.
+	ran map[string]bool
 	// scanned are the containers whose logs have been looked at for attempts.
 	scanned map[string]bool
 	// refused counts the refusals of each container's next name.
@@ -64,6 +68,15 @@ type memory struct {
 	// stopping are instances that were sent their stop signal, or whose preStop
 	// handler was run, which is not done twice.
 	signalled, preStopped map[string]bool
+	// preStopEnded are those whose preStop handler has ended by itself.
+	preStopEnded map[string]bool
+	// resources are those in force, by instance.
+	resources map[string]runtime.ContainerResources
+	// deadline is the earliest end that the pod was given, zero while it may run.
+	deadline time.Time
+	// killBy is when the time of the containers of a sandbox that is to be replaced
+	// is over, zero if there is none.
+	killBy time.Time
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
@@ -73,11 +86,35 @@ type memory struct {
 	firstSeen time.Time
 	// status is what was last reported.
 	status *statusBox
+	// evicted is why the pod was put off the node, nil if it was not.
+	evicted *apistatus.Problem
+	// messages are what containers that have ended left to say, by instance.
+	messages map[string]string
 	// sandbox is the one that was last made here, and unaddressed one that is, or
 	// was, waited for to get an address.
 	sandbox, unaddressed string
 	// seen are exited containers that were observed, and may not be there any more.
 	seen map[runtime.ContainerID]runtime.ContainerStatus
+	// loaded is set once the pod's record is part of this, saved is that record.
+	loaded bool
+	saved  Record
+	// saving is held while the record is written.
+	saving sync.Mutex
+}
+
+// evict notes why the pod is put off the node, the first time.
+func (m *memory) evict(why *apistatus.Problem) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.evicted == nil && why != nil {
+		m.evicted = new(*why)
+	}
+}
+
+func (m *memory) evictedFor() *apistatus.Problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.evicted
 }
 
 // crash is the end of one instance.
@@ -105,9 +142,11 @@ func newMemory(c *Config) (*memory, error) {
 		crashes: crashes, setups: setups,
 		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
 		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
-		unhooked: map[string]bool{}, signalled: map[string]bool{}, preStopped: map[string]bool{},
+		ran: map[string]bool{}, unhooked: map[string]bool{},
+		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
+		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},
-		firstSeen: time.Now(), status: newStatusBox(),
+		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
 	}, nil
 }
 
@@ -178,4 +217,21 @@ func (m *memory) marked(set map[string]bool, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return set[id]
+}
+
+// beginKill returns when the time of containers that have to go with their
+// sandbox is over: what was said first, however often it has to be tried.
+func (m *memory) beginKill(deadline time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.killBy.IsZero() || deadline.Before(m.killBy) {
+		m.killBy = deadline
+	}
+	return m.killBy
+}
+
+func (m *memory) endKill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killBy = time.Time{}
 }

@@ -151,6 +151,14 @@ type Mounter interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
+// Messages knows what a container that has ended left to say, which is reported
+// as its termination message.
+type Messages interface {
+	// Message returns the runtime's own message, c.Message, and what the container
+	// has added to it. It does so with an error, too.
+	Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
+}
+
 // Lifecycle is called around the life of each container, for managers of
 // exclusive resources.
 type Lifecycle interface {
@@ -190,9 +198,13 @@ type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
 // CleanPod calls f.
 func (f CleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }
 
-// Logs knows which attempts of a container have left logs, so that numbers are
-// not used twice when the runtime has forgotten them (kubernetes #99748).
+// Logs is where the logs of containers are. It knows which attempts have left
+// some, so that numbers are not used twice when the runtime has forgotten them
+// (kubernetes #99748).
 type Logs interface {
+	// MakeDirectory makes the directory of a container's logs, below that of the
+	// pod's logs dir. Runtimes expect to find it.
+	MakeDirectory(dir, container string) error
 	// LastAttempt returns the highest attempt with a log below the pod's log
 	// directory dir, and whether there is one.
 	LastAttempt(dir, container string) (attempt uint32, ok bool, err error)

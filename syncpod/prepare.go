@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -9,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
@@ -39,7 +41,27 @@ func (w *work) prepareNode(ctx context.Context) error {
 	if cgroup != "" {
 		w.in.input.CgroupParent = cgroup
 	}
-	return nil
+	return w.resolver()
+}
+
+// resolver adds the configuration of the pod's resolver, where that is not left
+// to the runtime.
+func (w *work) resolver() error {
+	in, node := &w.in.input, w.config.DNS
+	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
+	unknown := len(node.Servers)+len(node.Searches)+len(node.Options)+len(node.ClusterServers) == 0
+	if in.DNS != nil || unknown && w.pod.Spec.DNSConfig == nil && w.pod.Spec.DNSPolicy != v1.DNSNone {
+		return nil
+	}
+	dns, warnings, err := sandbox.DNS(w.pod, node)
+	for _, warning := range warnings {
+		if unknown && warning.Kind == sandbox.ClusterDNSMissing {
+			continue // there is no cluster to speak of
+		}
+		w.eventf(w.pod, "", v1.EventTypeWarning, warning.Reason(), "%s", warning)
+	}
+	in.DNS = dns
+	return err
 }
 
 // getPullSecrets gets the secrets. That some are missing is told, and does not

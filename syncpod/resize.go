@@ -1,36 +1,110 @@
 package syncpod
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// resizeAll changes the resources of running containers in place (KEP-1287).
+// resizeAll changes the resources of running containers in place (KEP-1287), to
+// those of the pod as it was handed in: whoever has to agree to a change does so
+// before.
 func (w *work) resizeAll(ctx context.Context) {
 	if w.config.Updater == nil {
 		return
 	}
 	for _, step := range w.plan.Resize {
-		if err := w.resize(ctx, step); err != nil {
-			w.fail(&StepError{Step: StepResize, Reason: ErrResizeContainer, Container: step.Container, Err: err})
+		spec := specOf(w.pod, step.Container)
+		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {
+			w.fail(held)
+			continue
 		}
+		w.resizeOne(ctx, step, spec)
 	}
 }
 
-func (w *work) resize(ctx context.Context, step actions.ResizeStep) error {
+// resizeKey is what the failures of a resize hold up: no start has that key.
+func resizeKey(c *v1.Container) backoffKey {
+	return backoffKey{container: c.Name, image: "", resources: c.Resources.String()}
+}
+
+func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) {
+	err := w.resize(ctx, step, spec)
+	if err == nil {
+		w.memory.setupSucceeded(resizeKey(spec))
+		w.memory.resized(step.ID.ID, resourcesOf(spec))
+		w.record(ctx, w.pod.UID, w.memory)
+		w.eventf(w.pod, fieldPath(step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
+		w.config.Log.Info("container resized", "pod", podName(w.pod), "podUID", w.pod.UID, "container", spec.Name)
+		return
+	}
+	failed := &StepError{Step: StepResize, Reason: ErrResizeContainer, Container: step.Container, Err: err}
+	w.holdUp(ctx, resizeKey(spec), failed)
+	w.fail(failed)
+	if ctx.Err() == nil {
+		w.eventf(w.pod, fieldPath(step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
+	}
+}
+
+func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
-		Pod: w.pod, Name: step.Container.Name, Node: w.config.Node, UserNamespace: w.in.input.UserNamespace,
+		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.in.input.UserNamespace,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = w.config.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{
-		ContainerId: step.ID.ID, Linux: config.GetLinux().GetResources(),
-	})
+	resources := config.GetLinux().GetResources()
+	lift(resources, w.instance(step.ID).Resources)
+	_, err = w.config.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
+}
+
+// lift says which limits are no more: what is zero, a runtime leaves as it is.
+func lift(r *runtimeapi.LinuxContainerResources, before *runtime.ContainerResources) {
+	if before.CPULimit != 0 {
+		r.CpuQuota = cmp.Or(r.GetCpuQuota(), -1)
+	}
+	if before.MemoryLimit != 0 {
+		r.MemoryLimitInBytes = cmp.Or(r.GetMemoryLimitInBytes(), -1)
+	}
+}
+
+// resourcesOf are the resources that a container made from a spec has.
+func resourcesOf(c *v1.Container) runtime.ContainerResources {
+	return runtime.ContainerResources{
+		CPURequest: c.Resources.Requests.Cpu().MilliValue(), CPULimit: c.Resources.Limits.Cpu().MilliValue(),
+		MemoryRequest: c.Resources.Requests.Memory().Value(), MemoryLimit: c.Resources.Limits.Memory().Value(),
+	}
+}
+
+// resized notes the resources in force in an instance.
+func (m *memory) resized(id string, r runtime.ContainerResources) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.resources[id] = r
+}
+
+// withResources adds the resources in force to the running containers of a
+// status, where they are known.
+func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	full := *status
+	full.Containers = slices.Clone(status.Containers)
+	for i := range full.Containers {
+		c := &full.Containers[i]
+		if r, ok := m.resources[c.ID.ID]; ok && c.State == runtime.ContainerRunning && c.Resources == nil {
+			c.Resources = &r
+		}
+	}
+	return &full
 }

@@ -92,8 +92,17 @@ func (st *start) heldUp() *StepError {
 	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)
 	return &StepError{
 		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
-		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s", until.Sub(now).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
+		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s", waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
 	}
+}
+
+// waitSince is the whole wait from an end on, which is told in the same words at
+// each look.
+func waitSince(end, now, until time.Time) time.Duration {
+	if end.IsZero() || end.After(now) {
+		return until.Sub(now)
+	}
+	return until.Sub(end)
 }
 
 // run is the start pipeline.
@@ -135,6 +144,7 @@ func (st *start) make(ctx context.Context) *StepError {
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
 	}
+	st.tellOfSecondRun()
 	return st.create(ctx, img, attempt)
 }
 

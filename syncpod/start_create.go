@@ -26,12 +26,16 @@ func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *
 	if err := st.config.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
 	}
+	if err := st.config.Logs.MakeDirectory(st.in.config.GetLogDirectory(), st.spec.Name); err != nil {
+		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
+	}
 	id, err := st.ask(ctx, config)
 	if err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
 	}
 	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
+	st.memory.resized(id, resourcesOf(st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
 	return nil
 }

@@ -24,7 +24,12 @@ func (st *start) launch(ctx context.Context) *StepError {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
 		st.memory.mark(st.memory.unhooked, st.id.ID)
 	}
+	first := st.memory.mark(st.memory.ran, st.spec.Name)
+	st.record(ctx, st.pod.UID, st.memory)
 	if err := st.askToStart(ctx); err != nil {
+		if first && !cri.Ambiguous(err) {
+			st.memory.unmark(st.memory.ran, st.spec.Name)
+		}
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
 	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
@@ -77,12 +82,13 @@ func (st *start) runs(ctx context.Context) bool {
 // whoever comes next.
 func (st *start) runPostStart(ctx context.Context, hook *v1.LifecycleHandler) *StepError {
 	hooking, cancel := context.WithTimeout(ctx, st.config.PostStartTimeout)
-	err := st.config.Hooks.RunHook(hooking, st.pod, st.spec, st.id, hook)
+	err := st.config.Hooks.RunHook(hooking, withIPs(st.pod, st.in.ips), st.spec, st.id, hook)
 	timedOut := hooking.Err() != nil && ctx.Err() == nil
 	cancel()
 	switch {
 	case err == nil:
 		st.memory.unmark(st.memory.unhooked, st.id.ID)
+		st.record(ctx, st.pod.UID, st.memory)
 		return nil
 	case ctx.Err() != nil:
 		return &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
@@ -101,7 +107,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 	err := st.killContainer(ctx, kill{
 		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
 		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
-		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook",
+		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", ips: st.in.ips,
 	})
 	if err == nil {
 		st.memory.unmark(st.memory.unhooked, st.id.ID)
@@ -112,6 +118,12 @@ func (st *start) killAfterHook(ctx context.Context) error {
 // finishHooks runs the postStart handlers of containers that turned out to run
 // although their start, or their handler, was not seen to end.
 func (w *work) finishHooks(ctx context.Context) {
+	if w.status == nil || w.plan.KillPod {
+		return
+	}
+	if w.in.ips == nil {
+		w.in.ips = w.podIPs()
+	}
 	for i := range w.status.Containers {
 		c := &w.status.Containers[i]
 		if c.State != runtime.ContainerRunning || !w.memory.marked(w.memory.unhooked, c.ID.ID) || w.killed(c.ID) || w.status.Latest(c.Name) != c {

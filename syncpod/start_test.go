@@ -40,8 +40,9 @@ func (n *node) watch() {
 	n.OnCall(func(_ int, c critest.Call) {
 		mu.Lock()
 		defer mu.Unlock()
-		if r, ok := c.Response().(*runtimeapi.CreateContainerResponse); ok && c.Err == nil && !slices.Contains(ids[c.Container], r.GetContainerId()) {
-			ids[c.Container] = append(ids[c.Container], r.GetContainerId())
+		name := c.PodUID + "/" + c.Container
+		if r, ok := c.Response().(*runtimeapi.CreateContainerResponse); ok && c.Err == nil && !slices.Contains(ids[name], r.GetContainerId()) {
+			ids[name] = append(ids[name], r.GetContainerId())
 		}
 		for name, all := range ids {
 			var alive []string

@@ -47,8 +47,9 @@ type outlook struct {
 	failed []*StepError
 	// blocked is why the pod may not run.
 	blocked *apistatus.Problem
-	// terminal means that nothing of the pod runs or will run again.
-	terminal bool
+	// terminal means that nothing of the pod runs or will run again, and ended that
+	// it is the last status.
+	terminal, ended bool
 }
 
 // report is the reporting of one pod during one call of the Syncer: each status is
@@ -58,6 +59,9 @@ type report struct {
 	pod        *v1.Pod
 	memory     *memory
 	deliveries sync.WaitGroup
+	// over is set once the pod was observed to have had its run. What is published
+	// says so only when nothing of it runs any more.
+	over bool
 }
 
 func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
@@ -67,9 +71,11 @@ func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
 
 // update computes the status, and begins to deliver it if it is news.
 func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
-	before, now := r.memory.status.replace(func(previous *v1.PodStatus) v1.PodStatus {
-		return r.compute(previous, status, o)
-	}, &r.pod.Status)
+	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
+		observed := r.compute(previous, status, o)
+		r.over = hasEnded(observed.Phase)
+		return apistatus.Hold(previous, observed)
+	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
 	}
@@ -89,7 +95,7 @@ func (r *report) wait(ctx context.Context) error {
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
 	return apistatus.Compute(apistatus.Input{
 		Pod: r.pod, Previous: previous, Status: r.memory.withSeen(status),
-		Terminal: o.terminal, Blocked: o.blocked, StartErrors: startErrors(o.failed),
+		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
 		Probes: r.statusProbes(), HostIPs: r.config.HostIPs, Now: time.Now(),
 	})
 }
@@ -156,7 +162,7 @@ func (b *statusBox) retry() {
 
 // replace computes the next status from the last one, which before the first is
 // that of the pod itself. It returns the phase before, and the status now.
-func (b *statusBox) replace(next func(previous *v1.PodStatus) v1.PodStatus, first *v1.PodStatus) (before v1.PodPhase, now *v1.PodStatus) {
+func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatus) v1.PodStatus) (before v1.PodPhase, now *v1.PodStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	previous := first
@@ -164,8 +170,9 @@ func (b *statusBox) replace(next func(previous *v1.PodStatus) v1.PodStatus, firs
 		previous = b.last
 	}
 	status := next(previous)
-	if b.last == nil || !reflect.DeepEqual(previous, &status) {
-		b.waits = b.waits || !reflect.DeepEqual(previous, &status)
+	news := !reflect.DeepEqual(previous, &status)
+	b.waits = b.waits || news
+	if news || b.last == nil {
 		b.last = &status
 	}
 	return previous.Phase, b.last
@@ -218,5 +225,7 @@ func (b *statusBox) undelivered() error {
 func (b *statusBox) ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last != nil && (b.last.Phase == v1.PodSucceeded || b.last.Phase == v1.PodFailed)
+	return b.last != nil && hasEnded(b.last.Phase)
 }
+
+func hasEnded(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }

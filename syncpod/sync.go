@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -39,7 +39,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	if err := validate(pod); err != nil {
 		return Result{}, err
 	}
-	memory := s.known.of(pod.UID)
+	memory := s.remember(ctx, pod.UID)
 	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
 	err := w.run(ctx, status)
 	return w.result(), errors.Join(err, w.report.wait(ctx))
@@ -123,8 +123,10 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
-	w.status = status
+	status = w.withMessages(w.pod, w.memory, status)
 	w.memory.see(status)
+	w.record(ctx, w.pod.UID, w.memory)
+	w.status = w.complete(status)
 	return nil
 }
 
@@ -158,6 +160,7 @@ func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 		w.memory.restartAll, in.RestartAll = false, false
 		plan = actions.Compute(in)
 	}
+	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
 	return plan
 }
 
@@ -174,7 +177,7 @@ func (w *work) actionProbes() map[runtime.ContainerID]actions.ProbeResults {
 
 // isOver reports whether the pod has had its run, or is deleted.
 func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.memory.status.ended()
+	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.report.over || w.memory.status.ended()
 }
 
 func (w *work) result() Result {
@@ -185,77 +188,4 @@ func (w *work) result() Result {
 		}
 	}
 	return r
-}
-
-// lastFailed returns what was reported last to keep containers from running.
-func (m *memory) lastFailed() []*StepError {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failed
-}
-
-// setFailed notes what keeps containers from running.
-func (m *memory) setFailed(failed []*StepError) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failed = failed
-}
-
-// see keeps of a status what the runtime may lose: the highest attempts, and the
-// exited containers, whose exit codes are to be reported (kubernetes #104107), of
-// each name the current one.
-func (m *memory) see(status *runtime.PodStatus) {
-	if status == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.forgetInstances(status)
-	for i := range status.Containers {
-		c := &status.Containers[i]
-		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
-		if status.Latest(c.Name) != c {
-			continue
-		}
-		for id, old := range m.seen {
-			if old.Name == c.Name {
-				delete(m.seen, id)
-			}
-		}
-		if c.State == runtime.ContainerExited {
-			m.seen[c.ID] = *c
-		}
-	}
-}
-
-// forgetInstances drops what is noted of instances that are gone. It must be
-// called with mu held.
-func (m *memory) forgetInstances(status *runtime.PodStatus) {
-	there := map[string]bool{}
-	for i := range status.Containers {
-		there[status.Containers[i].ID.ID] = true
-	}
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped} {
-		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
-	}
-}
-
-// withSeen returns a status with the exited containers that were seen and are
-// gone: those that no newer instance has followed.
-func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var lost []runtime.ContainerStatus
-	for _, c := range m.seen {
-		if status.Latest(c.Name) == nil {
-			lost = append(lost, c)
-		}
-	}
-	if len(lost) == 0 || status == nil {
-		return status
-	}
-	sortByName(lost)
-	full := *status
-	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), lost...)
-	return &full
 }

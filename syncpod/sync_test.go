@@ -226,6 +226,8 @@ func (h *hooks) RunHook(ctx context.Context, _ *v1.Pod, _ *v1.Container, id runt
 // logs are the logs on disk, which outlive agents and runtimes.
 type logs struct{ last map[string]uint32 }
 
+func (l *logs) MakeDirectory(string, string) error { return nil }
+
 func (l *logs) LastAttempt(_, container string) (uint32, bool, error) {
 	last, ok := l.last[container]
 	return last, ok, nil

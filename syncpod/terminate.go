@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // Termination asks for a pod to be ended.
@@ -23,7 +25,13 @@ type Termination struct {
 	GraceSeconds *int64
 	// Deadline is when that time is over, if it began before now: when the pod was
 	// asked to end. Zero means that it begins now.
+	// A deadline is never put off: of all that a pod was given, those before a
+	// restart of the agent included if there are Records, the earliest holds.
 	Deadline time.Time
+	// Evicted is why the node stops a pod that is still wanted. The pod is reported
+	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
+	// of several the first counts.
+	Evicted *apistatus.Problem
 }
 
 // RuntimePod is a pod of which only the runtime knows.
@@ -57,7 +65,9 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
-	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: s.known.of(t.Pod.UID), status: t.Status, deadline: deadline}}
+	m := s.remember(ctx, t.Pod.UID)
+	m.evict(t.Evicted)
+	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
 	}
@@ -71,12 +81,13 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
-	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: s.known.of(p.UID), status: p.Status, deadline: time.Now().Add(runtimePodGrace)}}
+	m := s.remember(ctx, p.UID)
+	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	s.forget(p.UID)
+	s.forget(ctx, p.UID)
 	return nil
 }
 
@@ -87,8 +98,8 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
 	}
-	report := s.newReport(pod, s.known.of(pod.UID))
-	report.update(ctx, status, outlook{terminal: true})
+	report := s.newReport(pod, s.remember(ctx, pod.UID))
+	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
 	for _, c := range s.config.Clean {
 		errs = append(errs, c.CleanPod(ctx, pod))
@@ -97,12 +108,13 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podName(pod), err)
 	}
-	s.forget(pod.UID)
+	s.forget(ctx, pod.UID)
 	return nil
 }
 
 // forget drops all that is remembered of a pod.
-func (s *Syncer) forget(uid types.UID) {
+func (s *Syncer) forget(ctx context.Context, uid types.UID) {
+	s.forgetRecord(ctx, uid)
 	s.known.forget(uid)
 	s.config.Sandboxes.Forget(uid)
 	s.config.Images.Forget(uid)
@@ -121,8 +133,10 @@ func (e *ending) run(ctx context.Context) error {
 			return err
 		}
 	}
-	report := e.reportBeside(ctx)
+	report, recorded := e.reportBeside(ctx), e.recordBeside(ctx)
 	err := e.rounds(ctx)
+	recorded()
+	e.record(ctx, e.uid, e.kill.memory)
 	return errors.Join(err, e.reportEnd(ctx, report))
 }
 
@@ -148,9 +162,17 @@ func (e *ending) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	status = e.withMessages(e.kill.pod, e.kill.memory, status)
 	e.kill.memory.see(status)
 	e.kill.status = status
 	return nil
+}
+
+// recordBeside records by when the pod has to end, while it is stopped.
+func (e *ending) recordBeside(ctx context.Context) (wait func()) {
+	var recording sync.WaitGroup
+	recording.Go(func() { e.record(ctx, e.uid, e.kill.memory) })
+	return recording.Wait
 }
 
 // reportBeside reports what is there while the pod is stopped: a report that
@@ -170,6 +192,6 @@ func (e *ending) reportEnd(ctx context.Context, report *report) error {
 	if report == nil {
 		return nil
 	}
-	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status)})
+	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status), ended: !live(e.kill.status)})
 	return report.wait(ctx)
 }

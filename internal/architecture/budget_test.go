@@ -18,7 +18,7 @@ const (
 // requirements are the modules that may be required directly, with the reason.
 var requirements = map[string]string{
 	"github.com/distribution/reference": "image names are parsed as container runtimes parse them",
-	"github.com/fsnotify/fsnotify":      "a folder of manifests is watched with it",
+	"github.com/fsnotify/fsnotify":      "changes of a folder are seen at once, on each system by its own means",
 	"github.com/go-logr/logr":           "the logger that an embedder passes in",
 	"go.yaml.in/yaml/v2":                "manifests; comes with apimachinery",
 	"google.golang.org/grpc":            "CRI is spoken over it",

@@ -19,7 +19,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		}},
 		"config": {agree: 600},
 		"env":    {agree: 800},
-		"status": {agree: 1291, deviate: 209, deviations: map[string]int{staysRunning: 190, createdMayRun: 19}},
+		"status": {agree: 1481, deviate: 19, deviations: map[string]int{createdMayRun: 19}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			var out bytes.Buffer
@@ -44,7 +44,7 @@ func TestDeviationsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised, runtimePodStops, staysRunning, createdMayRun} {
+	for _, rule := range []string{neverRan, promptSuccessor, answeredKill, graceNotRaised, runtimePodStops, createdMayRun} {
 		if !strings.Contains(string(parity), rule) {
 			t.Errorf("docs/PARITY.md does not name %q", rule)
 		}

@@ -13,14 +13,10 @@ import (
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
-// staysRunning: a pod that was reported to run does not become pending again
-// because containers of it wait for another run (kubernetes #58711). The kubelet
-// makes the phase anew from the containers alone.
-const staysRunning = "T1: a running pod does not become pending"
-
 // createdMayRun: a pod with a container that is created and may be started has not
 // ended, however an earlier instance of it did (kubernetes #107845). The kubelet
-// counts such a container as stopped.
+// counts such a container as stopped and ends the pod, though its plan for the
+// same pod is to start that container.
 const createdMayRun = "C8: a pod with a created container has not ended"
 
 func checkStatus(line []byte) (outcome, error) {
@@ -37,27 +33,13 @@ func checkStatus(line []byte) (outcome, error) {
 	}
 	got := apistatus.Compute(in)
 	o := outcome{name: c.Name, diff: compareStatus(&c.Want, &got)}
-	if rule, phase := statusRule(&c, in, got.Phase); o.diff != "" && rule != "" {
-		without := reportedBefore(in, phase)
-		if compareStatus(&c.Want, &without) == "" {
-			o.deviation, o.diff = rule, ""
+	if o.diff != "" && got.Phase == v1.PodRunning && c.Want.Phase == v1.PodFailed && hasCreated(in) {
+		ended := reportedBefore(in, v1.PodFailed) // and all else follows from the phase
+		if compareStatus(&c.Want, &ended) == "" {
+			o.deviation, o.diff = createdMayRun, ""
 		}
 	}
 	return o, nil
-}
-
-// statusRule returns the rule by which the phase may differ, and the phase that
-// takes the rule back when it is the one reported before: the rule then sees
-// nothing to hold.
-func statusRule(c *record.Status, in apistatus.Input, got v1.PodPhase) (rule string, takenBack v1.PodPhase) {
-	before, want := c.Pod.Status.Phase, c.Want.Phase
-	switch {
-	case before == v1.PodRunning && got == v1.PodRunning && want == v1.PodPending:
-		return staysRunning, v1.PodPending
-	case got == v1.PodRunning && want == v1.PodFailed && hasCreated(in):
-		return createdMayRun, v1.PodFailed
-	}
-	return "", ""
 }
 
 // hasCreated reports whether a regular container is created.

@@ -50,10 +50,12 @@ func (w *Watcher) listFailed(began time.Time, err error) {
 		return
 	}
 	away := &AwayError{Since: began, Err: err}
-	w.away, w.since, w.told = away, began, false
+	w.away, w.since, w.announced = away, began, false
 	w.mu.Unlock()
 	w.config.Log.Error(err, "runtime is away")
-	w.shut(gateAway, away)
+	if w.shut(gateAway, away) {
+		w.config.Observer.Streaming(false)
+	}
 	w.config.AvailableChanged(away)
 }
 
@@ -88,6 +90,8 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 			Running: listed.Running(), ObservedAt: listed.ObservedAt,
 		}
 		switch changed := listed.Changed(p.latest); {
+		case p.next != nil, p.err != nil && w.gate != gateOpen:
+			looks = append(looks, w.offer(p, listed))
 		case p.err != nil, !changed && awaitsAddress(p.latest):
 			// It is looked at again and again by itself.
 		case changed:
@@ -131,7 +135,7 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 // ended or have taken too long.
 func (w *Watcher) resume(ctx context.Context, looks []*look) {
 	w.mu.Lock()
-	news := !w.told
+	news := !w.announced
 	w.mu.Unlock()
 	if !news {
 		return
@@ -149,7 +153,7 @@ func (w *Watcher) resume(ctx context.Context, looks []*look) {
 		}
 	}
 	w.mu.Lock()
-	w.told = true
+	w.announced = true
 	w.mu.Unlock()
 	w.config.Log.Info("runtime is there")
 	w.config.AvailableChanged(nil)

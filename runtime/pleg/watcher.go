@@ -32,10 +32,11 @@ type Watcher struct {
 	gate    gate
 	away    *AwayError // while the gate is away
 	since   time.Time  // when the gate was opened or went away
-	told    bool       // AvailableChanged was told that the runtime is there
-	pods    map[types.UID]*pod
-	lists   lists
-	stream  *stream // nil while the gate is not open, or without events
+	// announced: AvailableChanged was told that the runtime is there.
+	announced bool
+	pods      map[types.UID]*pod
+	lists     lists
+	stream    *stream // nil while the gate is not open, or without events
 }
 
 // gate says whether pods may be looked at.
@@ -75,7 +76,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		w.list(ctx)
 		w.rest(ctx)
 	}
-	w.shut(gateStopped, ErrStopped)
+	if w.shut(gateStopped, ErrStopped) {
+		w.config.Observer.Streaming(false)
+	}
 	w.tasks.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,17 +93,18 @@ func (w *Watcher) start(ctx context.Context) error {
 		return errors.New("pleg: Run is called while it runs")
 	}
 	w.running, w.ctx = true, ctx
-	w.gate, w.away, w.told, w.since = gateStarting, nil, false, time.Now()
+	w.gate, w.away, w.announced, w.since = gateStarting, nil, false, time.Now()
 	w.lists = lists{interval: w.config.MinRelist}
 	return nil
 }
 
 // shut stops all looks but those in flight, and turns away who waits for one
-// that has not begun. These pods remain to be looked at.
-func (w *Watcher) shut(g gate, err error) {
+// that has not begun. These pods remain to be looked at. It reports whether events
+// were relied on until now.
+func (w *Watcher) shut(g gate, err error) (streamed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gate = g
+	w.gate, streamed = g, w.streaming()
 	if w.stream != nil {
 		w.stream.cancel()
 		w.stream = nil
@@ -111,6 +115,7 @@ func (w *Watcher) shut(g gate, err error) {
 			p.next = &look{asked: p.next.asked, done: make(chan struct{})}
 		}
 	}
+	return streamed
 }
 
 // reopen lets looks happen, those that were asked for meanwhile first of all. It
@@ -147,7 +152,7 @@ func (w *Watcher) unavailable() error {
 		return ErrStopped
 	case w.away != nil:
 		return w.away
-	case !w.told:
+	case !w.announced:
 		return ErrNotListed
 	}
 	return nil

@@ -17,9 +17,7 @@ func (v *view) addAddresses(s *v1.PodStatus) {
 			s.HostIPs = append(s.HostIPs, v1.HostIP{IP: ip})
 		}
 	}
-	for _, ip := range v.podIPs() {
-		s.PodIPs = append(s.PodIPs, v1.PodIP{IP: ip})
-	}
+	s.PodIPs = v.podIPs()
 	if len(s.PodIPs) > 0 {
 		s.PodIP = s.PodIPs[0].IP
 	}
@@ -32,7 +30,7 @@ func (v *view) addAddresses(s *v1.PodStatus) {
 //
 // A pod on the node's network has the node's addresses. It keeps those it has,
 // and gets one of a family that it had none of.
-func (v *view) podIPs() []string {
+func (v *view) podIPs() []v1.PodIP {
 	if v.Pod.Spec.HostNetwork {
 		ips := slices.Concat(v.reportedIPs(), v.HostIPs)
 		return onePerFamily(ips, ips)
@@ -40,7 +38,8 @@ func (v *view) podIPs() []string {
 	if ips := onePerFamily(v.Status.IPs(), v.HostIPs); len(ips) > 0 {
 		return ips
 	}
-	return v.reportedIPs()
+	ips := v.reportedIPs()
+	return onePerFamily(ips, ips)
 }
 
 func (v *view) reportedIPs() (ips []string) {
@@ -56,21 +55,36 @@ func (v *view) reportedIPs() (ips []string) {
 // onePerFamily returns the first IPv4 and the first IPv6 address: the API allows
 // a pod one of each. First comes the family of the first of like, or else IPv4.
 // What is no address is left out.
-func onePerFamily(ips, like []string) []string {
-	var v4, v6 []string
-	for _, ip := range ips {
-		switch addr, err := netip.ParseAddr(ip); {
-		case err != nil:
-		case addr.Is4() && v4 == nil:
-			v4 = []string{ip}
-		case !addr.Is4() && v6 == nil:
-			v6 = []string{ip}
+func onePerFamily(ips, like []string) []v1.PodIP {
+	first := ipv4
+	if len(like) > 0 && familyOf(like[0]) == ipv6 {
+		first = ipv6
+	}
+	var found []v1.PodIP
+	for _, want := range [...]family{first, first.other()} {
+		if at := slices.IndexFunc(ips, func(ip string) bool { return familyOf(ip) == want }); at >= 0 {
+			found = append(found, v1.PodIP{IP: ips[at]})
 		}
 	}
-	if len(like) > 0 {
-		if addr, err := netip.ParseAddr(like[0]); err == nil && !addr.Is4() {
-			return append(v6, v4...)
-		}
+	return found
+}
+
+// family is an IP family; the zero family is that of what is no address.
+type family uint8
+
+const (
+	ipv4 family = iota + 1
+	ipv6
+)
+
+func (f family) other() family { return ipv4 + ipv6 - f }
+
+func familyOf(ip string) family {
+	switch addr, err := netip.ParseAddr(ip); {
+	case err != nil:
+		return 0
+	case addr.Is4():
+		return ipv4
 	}
-	return append(v4, v6...)
+	return ipv6
 }

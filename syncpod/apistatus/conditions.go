@@ -25,11 +25,14 @@ func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = make([]v1.PodCondition, 0, len(v.Pod.Status.Conditions)+len(v.Conditions)+ownConditions)
 	v.keepConditions(s)
 	containers := v.containersReady(s)
-	v.setCondition(s, v.readyToStart())
-	v.setCondition(s, v.podInitialized(s))
-	v.setCondition(s, v.podReady(s, containers))
-	v.setCondition(s, containers)
-	v.setCondition(s, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue})
+	own := [...]v1.PodCondition{
+		v.readyToStart(), v.podInitialized(s), v.podReady(s, containers), containers,
+		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
+	}
+	for i := range own {
+		v.stamp(&own[i])
+	}
+	s.Conditions = append(s.Conditions, own[:]...)
 }
 
 // ownConditions is how many conditions are decided on here.
@@ -67,14 +70,15 @@ func (v *view) keepConditions(s *v1.PodStatus) {
 	}
 	for i := range v.Conditions {
 		if c := v.Conditions[i]; !isOwn(c.Type) {
-			v.setCondition(s, c)
+			v.stamp(&c)
+			put(s, c)
 		}
 	}
 }
 
-// setCondition adds a condition, or replaces that of its type. Its transition
-// time is that of the last report unless its status has changed since.
-func (v *view) setCondition(s *v1.PodStatus, c v1.PodCondition) {
+// stamp fills in what is said of each condition made here. The transition time is
+// that of the last report unless the status has changed since.
+func (v *view) stamp(c *v1.PodCondition) {
 	c.ObservedGeneration = v.Pod.Generation
 	c.LastTransitionTime = metav1.Time{}
 	before := find(v.before.Conditions, c.Type)
@@ -84,9 +88,9 @@ func (v *view) setCondition(s *v1.PodStatus, c v1.PodCondition) {
 	case !v.Now.IsZero():
 		c.LastTransitionTime = metav1.NewTime(v.Now)
 	}
-	put(s, c)
 }
 
+// put adds a condition, or replaces that of its type.
 func put(s *v1.PodStatus, c v1.PodCondition) {
 	if at := find(s.Conditions, c.Type); at != nil {
 		*at = c
@@ -122,7 +126,8 @@ func (v *view) podInitialized(s *v1.PodStatus) v1.PodCondition {
 	if anyRan(s.ContainerStatuses) {
 		return c
 	}
-	var incomplete []string
+	var room [few]string
+	incomplete := room[:0]
 	for i := range s.InitContainerStatuses {
 		if k := &s.InitContainerStatuses[i]; !v.initDone(i, k) {
 			incomplete = append(incomplete, k.Name)
@@ -164,7 +169,8 @@ func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 		c.Reason = podFailed
 		return c
 	}
-	if unready := v.unready(s); len(unready) > 0 {
+	var room [few]string
+	if unready := v.addUnready(room[:0], s); len(unready) > 0 {
 		c.Reason = containersNotReady
 		c.Message = "containers with unready status: [" + strings.Join(unready, " ") + "]"
 		return c
@@ -173,7 +179,10 @@ func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 	return c
 }
 
-func (v *view) unready(s *v1.PodStatus) (names []string) {
+// few is the number of names for which there is room on the stack.
+const few = 8
+
+func (v *view) addUnready(names []string, s *v1.PodStatus) []string {
 	for i := range s.InitContainerStatuses {
 		if k := &s.InitContainerStatuses[i]; isSidecar(&v.Pod.Spec.InitContainers[i]) && !k.Ready {
 			names = append(names, k.Name)

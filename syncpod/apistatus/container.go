@@ -14,17 +14,18 @@ import (
 // spec.
 func (v *view) addContainers(s *v1.PodStatus) {
 	spec := &v.Pod.Spec
-	s.InitContainerStatuses = statuses(len(spec.InitContainers))
+	all := make([]v1.ContainerStatus, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
+	s.InitContainerStatuses = take(&all, len(spec.InitContainers))
 	for i := range s.InitContainerStatuses {
 		k := v.subject(&spec.InitContainers[i], actions.InitContainer, v.before.InitContainerStatuses)
 		k.report(&s.InitContainerStatuses[i])
 	}
-	s.ContainerStatuses = statuses(len(spec.Containers))
+	s.ContainerStatuses = take(&all, len(spec.Containers))
 	for i := range s.ContainerStatuses {
 		k := v.subject(&spec.Containers[i], actions.RegularContainer, v.before.ContainerStatuses)
 		k.report(&s.ContainerStatuses[i])
 	}
-	s.EphemeralContainerStatuses = statuses(len(spec.EphemeralContainers))
+	s.EphemeralContainerStatuses = take(&all, len(spec.EphemeralContainers))
 	for i := range s.EphemeralContainerStatuses {
 		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
 		k := v.subject(c, actions.EphemeralContainer, v.before.EphemeralContainerStatuses)
@@ -32,11 +33,15 @@ func (v *view) addContainers(s *v1.PodStatus) {
 	}
 }
 
-func statuses(n int) []v1.ContainerStatus {
+// take cuts the first n off all, nil for none. An append to it does not reach the
+// rest.
+func take(all *[]v1.ContainerStatus, n int) []v1.ContainerStatus {
 	if n == 0 {
 		return nil
 	}
-	return make([]v1.ContainerStatus, n)
+	first := (*all)[:n:n]
+	*all = (*all)[n:]
+	return first
 }
 
 // subject is one container of the pod, and all that is known of it.
@@ -52,37 +57,53 @@ type subject struct {
 }
 
 func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []v1.ContainerStatus) subject {
-	k := subject{view: v, spec: spec, kind: kind}
-	for i := range before {
-		if before[i].Name == spec.Name {
-			k.before = &before[i]
-		}
+	k := subject{view: v, spec: spec, kind: kind, before: statusOf(before, spec.Name)}
+	if k.current = currentOf(v.Status, spec.Name); k.current != nil {
+		k.ended = endedBeside(k.current, v.Status)
 	}
-	k.current, k.ended = instances(v.Status, spec.Name)
 	return k
 }
 
-// instances returns the instance of a container that counts, and the latest
-// other one that has ended. The latest instance counts, but for one that runs:
-// what runs is what is to be reported.
-func instances(status *runtime.PodStatus, name string) (current, ended *runtime.ContainerStatus) {
-	current = status.Latest(name)
-	if current == nil {
-		return nil, nil
+func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// currentOf returns the instance of a container that counts: the latest one that
+// runs, as what runs is what is to be reported, or else the latest one.
+func currentOf(status *runtime.PodStatus, name string) (current *runtime.ContainerStatus) {
+	if status == nil {
+		return nil
 	}
 	for i := range status.Containers {
-		c := &status.Containers[i]
-		if c.Name == name && c.State == runtime.ContainerRunning && (current.State != runtime.ContainerRunning || c.Attempt > current.Attempt) {
+		if c := &status.Containers[i]; c.Name == name && (current == nil || countsMore(c, current)) {
 			current = c
 		}
 	}
+	return current
+}
+
+func countsMore(c, than *runtime.ContainerStatus) bool {
+	if runs := c.State == runtime.ContainerRunning; runs != (than.State == runtime.ContainerRunning) {
+		return runs
+	}
+	return c.NewerThan(than)
+}
+
+// endedBeside returns the latest instance of a container that has ended, other
+// than the current one.
+func endedBeside(current *runtime.ContainerStatus, status *runtime.PodStatus) (ended *runtime.ContainerStatus) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
-		if c.Name == name && c != current && c.State == runtime.ContainerExited && (ended == nil || c.Attempt > ended.Attempt) {
+		if c != current && c.State == runtime.ContainerExited && c.Name == current.Name && (ended == nil || c.Attempt > ended.Attempt) {
 			ended = c
 		}
 	}
-	return current, ended
+	return ended
 }
 
 // report fills in the status of the container.
@@ -92,20 +113,24 @@ func (k *subject) report(s *v1.ContainerStatus) {
 	} else {
 		k.reportAbsent(s)
 	}
-	k.addStartError(s)
+	if k.Ended {
+		k.end(s)
+	} else {
+		k.addStartError(s)
+	}
 	k.addProbes(s)
 }
 
 // reportInstance reports what the runtime says of the current instance.
 func (k *subject) reportInstance(s *v1.ContainerStatus) {
 	c := k.current
-	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, c.ID.String()
+	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, k.idText(c.ID)
 	if s.ImageID == "" {
 		s.ImageID = c.ImageID
 	}
 	s.RestartCount = k.restarts()
 	k.addState(s)
-	s.LastTerminationState = k.lastState()
+	k.addLastState(s)
 }
 
 // restarts counts the runs before the current one. It never falls: a runtime
@@ -128,18 +153,18 @@ func (k *subject) endedSince() bool {
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
 }
 
-// lastState is how the instance before the current one ended: as the runtime has
-// it, or else as it was reported.
-func (k *subject) lastState() v1.ContainerState {
+// addLastState adds how the instance before the current one ended: as the runtime
+// has it, or else as it was reported.
+func (k *subject) addLastState(s *v1.ContainerStatus) {
 	switch {
 	case k.ended != nil:
-		return v1.ContainerState{Terminated: k.termination(k.ended)}
+		s.LastTerminationState.Terminated = k.termination(k.ended, k.idText(k.ended.ID))
 	case k.before == nil:
-		return v1.ContainerState{}
 	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
-		return *k.before.State.DeepCopy()
+		k.before.State.DeepCopyInto(&s.LastTerminationState)
+	default:
+		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}
-	return *k.before.LastTerminationState.DeepCopy()
 }
 
 // addState adds the state of the current instance.
@@ -148,7 +173,7 @@ func (k *subject) addState(s *v1.ContainerStatus) {
 	case runtime.ContainerRunning:
 		s.State.Running = &v1.ContainerStateRunning{StartedAt: apiTime(c.StartedAt)}
 	case runtime.ContainerExited:
-		s.State.Terminated = k.termination(c)
+		s.State.Terminated = k.termination(c, s.ContainerID)
 	case runtime.ContainerCreated:
 		s.State.Waiting = &v1.ContainerStateWaiting{}
 	default:
@@ -174,12 +199,12 @@ func (k *subject) addUnknown(s *v1.ContainerStatus) {
 // reportAbsent reports a container of which the runtime has no instance. An end
 // that was reported holds.
 func (k *subject) reportAbsent(s *v1.ContainerStatus) {
-	if k.before != nil && k.before.State.Terminated != nil {
-		*s = *k.before.DeepCopy()
+	if k.endedBefore() {
+		k.before.DeepCopyInto(s)
 		return
 	}
 	s.Name, s.Image = k.spec.Name, k.spec.Image
-	if k.kind == actions.InitContainer && k.initialized && !isSidecar(k.spec) {
+	if k.isForgotten() {
 		s.State.Terminated = forgotten()
 	} else {
 		s.State.Waiting = &v1.ContainerStateWaiting{Reason: string(k.waitingFor())}
@@ -189,11 +214,19 @@ func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 	}
 }
 
+func (k *subject) endedBefore() bool { return k.before != nil && k.before.State.Terminated != nil }
+
+// isForgotten reports whether this is an init container of which nothing is left,
+// in a pod that is past it.
+func (k *subject) isForgotten() bool {
+	return k.kind == actions.InitContainer && k.initialized && !isSidecar(k.spec) && k.current == nil && !k.endedBefore()
+}
+
 // addLost adds what was reported of earlier instances. One that was reported to
 // run has ended since. In a pod that stays, another run is counted for it.
 func (k *subject) addLost(s *v1.ContainerStatus) {
 	s.RestartCount = k.before.RestartCount
-	s.LastTerminationState = *k.before.LastTerminationState.DeepCopy()
+	k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	if k.before.State.Running == nil || s.LastTerminationState.Terminated != nil {
 		return
 	}
@@ -230,7 +263,7 @@ func (k *subject) toStart() bool {
 	case k.Pod.DeletionTimestamp != nil:
 		return false
 	case k.current == nil:
-		return true
+		return !k.isForgotten()
 	case k.current.State != runtime.ContainerExited:
 		return k.current.State != runtime.ContainerRunning
 	case k.current.ExitCode == 0 && k.kind == actions.InitContainer:
@@ -240,9 +273,35 @@ func (k *subject) toStart() bool {
 	return again
 }
 
+// end gives a container that waits in a pod that has ended the end it had last.
+// One that may have run and of which no end is known is lost. Init containers
+// that had not had their turn, and ephemeral ones that were never made, wait on.
+func (k *subject) end(s *v1.ContainerStatus) {
+	last := s.LastTerminationState.Terminated
+	due := k.kind == actions.RegularContainer || k.kind == actions.InitContainer && k.initialized
+	switch {
+	case s.State.Waiting == nil:
+	case last != nil:
+		s.State, s.LastTerminationState = v1.ContainerState{Terminated: last}, v1.ContainerState{}
+	case due:
+		s.State = v1.ContainerState{Terminated: lost(lostWhileTerminating)}
+	}
+}
+
 // reported reports whether the last status was that of this very instance.
 func (k *subject) reported(id runtime.ContainerID) bool {
 	return k.before != nil && names(k.before.ContainerID, id)
+}
+
+// idText is the ID as text, that of the last report if it is in there.
+func (k *subject) idText(id runtime.ContainerID) string {
+	if k.reported(id) {
+		return k.before.ContainerID
+	}
+	if seen := k.seen(id); seen != nil {
+		return seen.ContainerID
+	}
+	return id.String()
 }
 
 // names reports whether text is id in the form type://id. It does not allocate.

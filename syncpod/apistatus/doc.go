@@ -4,8 +4,9 @@
 // [Compute] takes the pod, the status that was reported last, what the runtime
 // and the probes say, and what went wrong when containers were to be started. It
 // is pure: the time is an argument, nothing given is written to, and the result
-// shares no memory with it. Whoever reports passes each result as
-// [Input.Previous] of the next one, delivered or not.
+// shares no memory with it. [Hold] makes of it the status to publish, whose phase
+// never goes back. Whoever reports passes each of those as [Input.Previous] of the
+// next one, delivered or not.
 //
 // # The order of the rules
 //
@@ -16,17 +17,17 @@
 //     holds; an init container of a pod that is past it counts as completed; any
 //     other one waits.
 //  2. How it ended (termination.go), and how the instance before it did.
-//  3. Why it waits, if it is to be started and could not be.
+//  3. Why it waits, if it is to be started and could not be; in a pod that has
+//     ended, that it does not wait.
 //  4. Whether it has started and is ready (probes.go).
 //  5. The phase, from all containers (phase.go). Eviction and Blocked override it,
-//     and what was reported before holds it.
+//     and an end that was reported before overrides all.
 //  6. The conditions, from containers and phase (conditions.go).
 //  7. The addresses (addresses.go).
 //
 // # What is read from the last status, and why
 //
-//   - The phase: it never goes back. A pod that has ended stays as it ended, and
-//     one that ran does not become Pending.
+//   - A phase that is final: a pod that has ended stays as it ended.
 //   - The ends of containers: once an exit code was reported, every later report
 //     on that instance has it, even if the runtime has lost the record or has
 //     another answer. ContainerStatusUnknown with exit code 137 stands in only for
@@ -34,7 +35,8 @@
 //   - Restart counts: they never fall. A runtime that lost its records counts
 //     from 0 again.
 //   - Whether a container had started and was ready: an agent that starts anew
-//     has no probe results yet. It holds for the same container ID only.
+//     has no probe results yet. It holds for the same container ID only. For the
+//     phase it counts that a sidecar has ever started.
 //   - Addresses: they stay until a sandbox has others.
 //   - Conditions: their transition time changes only with their status.
 //   - The start time.

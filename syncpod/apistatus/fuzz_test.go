@@ -67,7 +67,7 @@ func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
 	if d.chance(6) {
 		p.DeletionTimestamp = &metav1.Time{Time: noon}
 	}
-	in.Terminal = d.chance(6)
+	in.Terminal, in.Ended = d.chance(6), d.chance(12)
 	if d.chance(3) {
 		p.Status.Conditions = []v1.PodCondition{{Type: "gate", Status: []v1.ConditionStatus{"True", "False"}[d.pick(2)]}}
 	}
@@ -146,8 +146,12 @@ func FuzzCompute(f *testing.F) {
 			if !reflect.DeepEqual(got, apistatus.Compute(same)) {
 				t.Fatalf("two answers for one input")
 			}
-			h.check(in, &got)
-			h.last = &got
+			published := apistatus.Hold(h.last, got)
+			if !reflect.DeepEqual(in, same) {
+				t.Fatalf("Hold wrote to the last status")
+			}
+			h.check(in, &published)
+			h.last = &published
 		}
 	})
 }
@@ -166,9 +170,24 @@ func (h *history) check(in apistatus.Input, s *v1.PodStatus) {
 	if h.last != nil {
 		h.checkStep(s)
 	}
+	if isEnd(s.Phase) && (h.last == nil || !isEnd(h.last.Phase)) {
+		h.checkNothingRuns(s)
+	}
 }
 
-// checkStep checks the step from the last report: T1 and T3.
+// checkNothingRuns checks T1 in the moment in which the pod ends.
+func (h *history) checkNothingRuns(s *v1.PodStatus) {
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for _, k := range list {
+			if k.State.Running != nil {
+				h.Errorf("the pod ended while %s runs", k.Name)
+			}
+		}
+	}
+}
+
+// checkStep checks the step from the last report: T1 and T3. The ends of pods are
+// checked by checkEnd.
 func (h *history) checkStep(s *v1.PodStatus) {
 	rank := map[v1.PodPhase]int{v1.PodPending: 0, v1.PodRunning: 1, v1.PodSucceeded: 2, v1.PodFailed: 2}
 	from, to := h.last.Phase, s.Phase
@@ -199,6 +218,9 @@ func (h *history) checkConditions(in apistatus.Input, s *v1.PodStatus) {
 			}
 		}
 	}
+	if in.Ended {
+		h.checkEnded(s)
+	}
 	if ready := seen[v1.PodReady]; !ready {
 		h.Errorf("no condition Ready")
 	}
@@ -207,12 +229,21 @@ func (h *history) checkConditions(in apistatus.Input, s *v1.PodStatus) {
 	}
 }
 
+// checkEnded checks that no regular container of a pod that has ended waits.
+func (h *history) checkEnded(s *v1.PodStatus) {
+	for _, k := range s.ContainerStatuses {
+		if k.State.Waiting != nil {
+			h.Errorf("%s waits in a pod that has ended", k.Name)
+		}
+	}
+}
+
 func isEnd(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
 // checkEnd checks C8 in the moment in which the pod ends.
 func (h *history) checkEnd(in apistatus.Input) {
 	for i := range in.Pod.Spec.Containers {
-		if c := in.Status.Latest(in.Pod.Spec.Containers[i].Name); c != nil && (c.State == runtime.ContainerCreated || c.State == runtime.ContainerRunning) {
+		if c := in.Status.Latest(in.Pod.Spec.Containers[i].Name); c != nil && (c.State == runtime.ContainerCreated && !in.Ended || c.State == runtime.ContainerRunning) {
 			h.Errorf("C8: the pod ended while %s is %v", c.Name, c.State)
 		}
 	}

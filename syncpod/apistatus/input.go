@@ -17,7 +17,7 @@ type Input struct {
 	// of it, where others write their conditions. Required.
 	Pod *v1.Pod
 	// Previous is the status that was reported last, by whichever agent. Nil
-	// means Pod.Status. Pass what was computed last, even if it has not been
+	// means Pod.Status. Pass what Hold returned last, even if it has not been
 	// delivered: what it says of ended containers may be the only record.
 	Previous *v1.PodStatus
 	// Status is what the runtime reports of the pod. Nil means that the runtime
@@ -26,6 +26,11 @@ type Input struct {
 	// Terminal means that no container of the pod will run again, whatever its
 	// restart policy: it is being stopped or has been.
 	Terminal bool
+	// Ended means that the pod has been stopped and this is its last status. Then
+	// no container waits that may have run: it ended as it did last, or as nobody
+	// knows. A pod of which nothing runs has succeeded or failed, but for a static
+	// one: nobody has deleted that, and an agent that starts anew runs it again.
+	Ended bool
 	// Probes holds the last results of the probes that are declared, by container
 	// ID. A container without an entry has not been probed yet.
 	Probes map[runtime.ContainerID]ProbeResults
@@ -43,7 +48,7 @@ type Input struct {
 	// itself is ignored. LastTransitionTime is filled in.
 	Conditions []v1.PodCondition
 	// Evicted is why the pod is put off the node, nil if it is not. It has failed
-	// then, whatever its containers say.
+	// then, whatever its containers say. Pass it until the pod has ended.
 	Evicted *Problem
 	// Blocked is why the pod may not run, nil if it may. Containers that wait do
 	// so for this reason.
@@ -116,7 +121,7 @@ func (in Input) Validate() error {
 }
 
 // previous is the status reported before.
-func (in *Input) previous() *v1.PodStatus {
+func (in Input) previous() *v1.PodStatus {
 	if in.Previous != nil {
 		return in.Previous
 	}

@@ -1,7 +1,9 @@
 package apistatus_test
 
 import (
+	"reflect"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,9 +13,9 @@ import (
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
-// next computes a status and makes it the one reported before.
+// next is the status that is published next: it becomes the one before.
 func next(in *apistatus.Input) v1.PodStatus {
-	s := apistatus.Compute(*in)
+	s := apistatus.Hold(in.Previous, apistatus.Compute(*in))
 	in.Previous = &s
 	return s
 }
@@ -40,16 +42,80 @@ func TestT1_PhaseNeverGoesBack(t *testing.T) {
 		"succeeded with all records gone":     {v1.PodSucceeded, nil, v1.PodSucceeded},
 		"failed with a container created new": {v1.PodFailed, waits, v1.PodFailed},
 	} {
-		for _, from := range []string{"the pod", "the last report"} {
-			in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: tc.now}
-			in.Pod.Status.Phase = tc.before
-			if from == "the last report" {
-				in.Previous = &v1.PodStatus{Phase: tc.before}
-				in.Pod.Status.Phase = v1.PodPending
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: tc.now, Previous: &v1.PodStatus{Phase: tc.before}}
+		if got := next(&in).Phase; got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// Whoever says that the pod has ended, the whole status is that of the end.
+func TestT1_AnEndIsForGood(t *testing.T) {
+	for name, change := range map[string]func(*apistatus.Input, v1.PodPhase){
+		"published before": func(in *apistatus.Input, p v1.PodPhase) { in.Previous = &v1.PodStatus{Phase: p} },
+		"of the source": func(in *apistatus.Input, p v1.PodPhase) {
+			in.Pod.Status.Phase, in.Previous = p, &v1.PodStatus{Phase: v1.PodRunning}
+		},
+	} {
+		for phase, reason := range map[v1.PodPhase]string{v1.PodSucceeded: "PodCompleted", v1.PodFailed: "PodFailed"} {
+			in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a1", 1))}
+			change(&in, phase)
+			got := apistatus.Compute(in)
+			if ready := condition(got, v1.PodReady); got.Phase != phase || ready.Status != v1.ConditionFalse || ready.Reason != reason {
+				t.Errorf("%s, %s: %s, ready %s %s", name, phase, got.Phase, ready.Status, ready.Reason)
 			}
-			if got := apistatus.Compute(in).Phase; got != tc.want {
-				t.Errorf("%s, phase of %s: %s, want %s", name, from, got, tc.want)
+		}
+	}
+}
+
+// A pod that is put off the node has failed when nothing of it runs any more.
+func TestT1_EndsOnlyWhenNothingRuns(t *testing.T) {
+	withSidecar := pod(v1.RestartPolicyNever, "app")
+	withSidecar.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: &always}}
+	for name, status := range map[string]*runtime.PodStatus{
+		"a container":     node(running("app", "a0", 0), exited("proxy", "p0", 0, 0)),
+		"a sidecar":       node(exited("app", "a0", 0, 0), running("proxy", "p0", 0)),
+		"both":            node(running("app", "a0", 0), running("proxy", "p0", 0)),
+		"one to debug it": node(exited("app", "a0", 0, 0), running("debug", "d0", 0)),
+	} {
+		in := apistatus.Input{Pod: withSidecar.DeepCopy(), Status: status, Previous: &v1.PodStatus{Phase: v1.PodRunning, Reason: "before"}}
+		in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+		in.Evicted = &apistatus.Problem{Reason: "Evicted", Message: "low on memory"}
+		if got := next(&in); got.Phase != v1.PodRunning || got.Reason != "before" || got.Message != "" {
+			t.Errorf("%s runs: %s, %q, %q", name, got.Phase, got.Reason, got.Message)
+		}
+		for i := range status.Containers {
+			status.Containers[i].State = runtime.ContainerExited
+		}
+		if got := next(&in); got.Phase != v1.PodFailed || got.Reason != "Evicted" || got.Message != "low on memory" {
+			t.Errorf("%s has run: %s, %q, %q", name, got.Phase, got.Reason, got.Message)
+		}
+	}
+}
+
+// Hold makes a walk of any two statuses, and changes nothing but what it must.
+func TestT1_HoldIsAStepOfTheWalk(t *testing.T) {
+	phases := []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed}
+	for _, from := range phases {
+		for _, to := range phases {
+			last := v1.PodStatus{Phase: from, Reason: "Last", Message: "last"}
+			want := v1.PodStatus{Phase: to, Reason: "Next", Message: "next", PodIP: "10.0.0.7"}
+			status := *want.DeepCopy()
+			switch {
+			case from == v1.PodSucceeded || from == v1.PodFailed:
+				want.Phase, want.Reason, want.Message = from, "Last", "last"
+			case from == v1.PodRunning && to == v1.PodPending:
+				want.Phase = v1.PodRunning
 			}
+			if got := apistatus.Hold(&last, status); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s after %s: %+v, want %+v", to, from, got, want)
+			}
+		}
+	}
+	running := v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
+	for _, last := range []*v1.PodStatus{nil, {}} {
+		if got := apistatus.Hold(last, running); got.Phase != v1.PodPending {
+			t.Errorf("the first status: %q, want Pending", got.Phase)
 		}
 	}
 }
@@ -149,6 +215,30 @@ func TestT3_AddressesStay(t *testing.T) {
 	in.Status = setUp
 	if got := next(&in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
 		t.Errorf("a new sandbox with an address: %q %v, want 10.0.0.8", got.PodIP, got.PodIPs)
+	}
+}
+
+// A container was killed because its liveness probe failed, and the kernel killed
+// it too: what the runtime says of it is said as it is, now and as its last state.
+func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
+	end := exited("app", "a0", 0, 143)
+	end.Reason, end.Message = "OOMKilled", "last words"
+	end.StartedAt = noon.Add(-time.Minute)
+	want := v1.ContainerStateTerminated{
+		ExitCode: 143, Reason: "OOMKilled", Message: "last words",
+		StartedAt: metav1.NewTime(noon.Add(-time.Minute)), FinishedAt: metav1.NewTime(noon), ContainerID: "containerd://a0",
+	}
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(end)}
+	if got := apistatus.Compute(in).ContainerStatuses[0].State.Terminated; got == nil || *got != want {
+		t.Errorf("state %+v, want %+v", got, want)
+	}
+	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff, Message: "back-off 10s"}}
+	if got := next(&in).ContainerStatuses[0].LastTerminationState.Terminated; got == nil || *got != want {
+		t.Errorf("last state while it waits %+v, want %+v", got, want)
+	}
+	in.Status = node(running("app", "a1", 1), end)
+	if got := next(&in).ContainerStatuses[0].LastTerminationState.Terminated; got == nil || *got != want {
+		t.Errorf("last state %+v, want %+v", got, want)
 	}
 }
 

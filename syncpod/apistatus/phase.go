@@ -9,28 +9,29 @@ import (
 
 // addPhase adds the phase, and the reason and message that belong to it.
 func (v *view) addPhase(s *v1.PodStatus) {
-	s.Phase = v.tally(s).phase()
+	t := v.tally(s)
+	s.Phase = t.phase()
+	if v.Ended && !v.isStatic() && t.running == 0 && !isTerminal(s.Phase) {
+		s.Phase = v1.PodFailed
+	}
 	switch {
 	case v.Evicted != nil:
 		s.Phase, s.Reason, s.Message = v1.PodFailed, string(v.Evicted.Reason), v.Evicted.Message
 	case v.Blocked != nil && !isTerminal(s.Phase):
 		s.Phase, s.Reason, s.Message = v1.PodPending, string(v.Blocked.Reason), v.Blocked.Message
 	}
-	v.holdPhase(s)
+	v.keepEnd(s)
 }
 
-// holdPhase keeps the phase from going back (kubernetes #58711, #105382): a pod
-// that has ended stays as it ended, and one that ran does not wait for its first
-// run again. The reason of an end holds unless the containers say that it was
-// another one.
-func (v *view) holdPhase(s *v1.PodStatus) {
+// keepEnd leaves a pod that has ended as it ended (kubernetes #105382), so that
+// the conditions are those of that end. Its reason holds unless the containers say
+// that it was another one.
+func (v *view) keepEnd(s *v1.PodStatus) {
 	switch ended := v.ended(); {
 	case ended != nil && isTerminal(s.Phase) && s.Phase != ended.Phase:
 		s.Phase, s.Reason, s.Message = ended.Phase, "", ""
 	case ended != nil:
 		s.Phase, s.Reason, s.Message = ended.Phase, ended.Reason, ended.Message
-	case v.before.Phase == v1.PodRunning && s.Phase == v1.PodPending:
-		s.Phase = v1.PodRunning
 	}
 }
 
@@ -87,16 +88,23 @@ func (v *view) countInit(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
 	}
 }
 
+// countSidecar counts a sidecar. One that had started before holds nothing up when
+// it runs anew.
 func (v *view) countSidecar(t *tally, s *v1.ContainerStatus) {
 	switch {
 	case s.State.Running != nil:
 		t.running++
-		if !v.initialized {
+		if !v.begun && !hadStarted(v.before.InitContainerStatuses, s.Name) {
 			t.initPending++
 		}
 	case lastEnd(s) == nil:
 		t.waiting++
 	}
+}
+
+func hadStarted(before []v1.ContainerStatus, name string) bool {
+	s := statusOf(before, name)
+	return s != nil && s.Started != nil && *s.Started
 }
 
 func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
@@ -109,7 +117,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 	default:
 		t.ended++
 		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
-		t.again = t.again || again && !v.gone() || v.isCreated(spec.Name)
+		t.again = t.again || again && !v.gone() || s.State.Waiting != nil && v.isCreated(spec.Name)
 		if s.State.Terminated != nil && end.ExitCode == 0 {
 			t.succeeded++
 		}
@@ -117,20 +125,24 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 }
 
 // isCreated reports whether the container has an instance that may be started
-// yet. Until that is gone, how an earlier one ended does not end the pod
-// (kubernetes #107845).
+// yet, which none of a pod that has ended may. Until that is gone, how an earlier
+// one ended does not end the pod (kubernetes #107845).
 func (v *view) isCreated(name string) bool {
-	c, _ := instances(v.Status, name)
+	if v.ended() != nil {
+		return false
+	}
+	c := currentOf(v.Status, name)
 	return c != nil && c.State == runtime.ContainerCreated
 }
 
 // gone reports whether nothing of the pod will run again. That a static pod is
 // stopped does not say so: nobody has deleted it, and an agent that starts anew
 // runs it again.
-func (v *view) gone() bool {
+func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.isStatic() }
+
+func (v *view) isStatic() bool {
 	source, known := v.Pod.Annotations[runtime.AnnotationConfigSource]
-	static := known && source != runtime.ConfigSourceAPI
-	return v.Terminal && !static
+	return known && source != runtime.ConfigSourceAPI
 }
 
 // lastEnd is how a container that does not run ended last, nil if it never ran.

@@ -33,6 +33,10 @@ func TestPhase(t *testing.T) {
 	static := pod(v1.RestartPolicyAlways, "app")
 	static.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
 	unchanged := func(*v1.Container) {}
+	// A sidecar that had started, beside a container that had run, was reported.
+	sidecarAndOld := withInit(v1.RestartPolicyAlways, func(c *v1.Container) { c.RestartPolicy = &always })
+	sidecarAndOld.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", Started: new(true)}}
+	sidecarAndOld.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
 	earlier := node(running("init", "i0", 0), exited("app", "a0", 0, 0))
 	earlier.Containers[1].SandboxID = "an earlier one"
 	for name, tc := range map[string]struct {
@@ -54,6 +58,8 @@ func TestPhase(t *testing.T) {
 		"one whose own policy says so":         {withInit(v1.RestartPolicyNever, func(c *v1.Container) { c.RestartPolicy = &onFailure }), node(exited("init", "i0", 0, 1)), false, v1.PodPending},
 		"one whose rule says so":               {withInit(v1.RestartPolicyNever, func(c *v1.Container) { c.RestartPolicyRules = on42 }), node(exited("init", "i0", 0, 42)), false, v1.PodPending},
 		"one whose own policy forbids it":      {withInit(v1.RestartPolicyAlways, func(c *v1.Container) { c.RestartPolicy = &never }), node(exited("init", "i0", 0, 1)), false, v1.PodFailed},
+		"a sidecar runs anew":                  {sidecarAndOld, node(running("init", "i1", 1)), false, v1.PodRunning},
+		"it runs beside one that is lost":      {withInit(v1.RestartPolicyAlways, func(c *v1.Container) { c.RestartPolicy = &always }), node(running("init", "i0", 0), unknown("app", "a1", 1), exited("app", "a0", 0, 1)), false, v1.PodRunning},
 		"a sidecar alone":                      {withInit(v1.RestartPolicyNever, func(c *v1.Container) { c.RestartPolicy = &always }), node(running("init", "i0", 0)), false, v1.PodPending},
 		"a sidecar that failed":                {withInit(v1.RestartPolicyNever, func(c *v1.Container) { c.RestartPolicy = &always }), node(exited("init", "i0", 0, 1), exited("app", "a0", 0, 0)), false, v1.PodSucceeded},
 		"only a sidecar runs":                  {withInit(v1.RestartPolicyNever, func(c *v1.Container) { c.RestartPolicy = &always }), node(running("init", "i0", 0), exited("app", "a0", 0, 0)), false, v1.PodRunning},
@@ -80,13 +86,92 @@ func TestEvictedAndBlocked(t *testing.T) {
 	if got = next(&in); got.Phase != v1.PodRunning || got.Reason != "" {
 		t.Errorf("no longer blocked: %s, %q", got.Phase, got.Reason)
 	}
-	in.Evicted = problem
+	in.Evicted, in.Status = problem, node(exited("app", "a0", 0, 137))
 	if got = next(&in); got.Phase != v1.PodFailed || got.Reason != "NodeShutdown" {
 		t.Errorf("evicted: %s, %q", got.Phase, got.Reason)
 	}
 	in.Evicted = nil
 	if got = next(&in); got.Phase != v1.PodFailed || got.Reason != "NodeShutdown" || got.Message != problem.Message {
 		t.Errorf("after the eviction: %s, %q, %q", got.Phase, got.Reason, got.Message)
+	}
+}
+
+// The last status of a pod: what was seen of its containers counts, and only what
+// nobody saw is made up.
+func TestLastStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		code   int32
+		reason string
+		want   v1.PodPhase
+	}{
+		"it succeeded":                       {node(exited("app", "a0", 0, 0)), 0, "Error", v1.PodSucceeded},
+		"it failed":                          {node(exited("app", "a0", 0, 3)), 3, "Error", v1.PodFailed},
+		"it was never made":                  {nil, 137, "ContainerStatusUnknown", v1.PodFailed},
+		"it was made and never ran":          {node(created("app", "a0", 0)), 137, "ContainerStatusUnknown", v1.PodFailed},
+		"it was to run again":                {node(created("app", "a1", 1), exited("app", "a0", 0, 3)), 3, "Error", v1.PodFailed},
+		"it was to run again after its work": {node(created("app", "a1", 1), exited("app", "a0", 0, 0)), 0, "Error", v1.PodSucceeded},
+	} {
+		in := apistatus.Input{
+			Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status, Ended: true,
+			StartErrors: map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff}},
+		}
+		for range 2 {
+			got := next(&in)
+			end := got.ContainerStatuses[0].State.Terminated
+			if got.Phase != tc.want || end == nil || end.ExitCode != tc.code || end.Reason != tc.reason {
+				t.Errorf("%s: %s, %+v; want %s, exit code %d, %s", name, got.Phase, end, tc.want, tc.code, tc.reason)
+			}
+		}
+	}
+}
+
+// Nobody has deleted a static pod that is stopped: the next agent runs it again.
+func TestLastStatusOfAStaticPod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy v1.RestartPolicy
+		status *runtime.PodStatus
+		want   v1.PodPhase
+	}{
+		"it would run again": {v1.RestartPolicyAlways, node(exited("app", "a0", 0, 137)), v1.PodRunning},
+		"it had its run":     {v1.RestartPolicyNever, node(exited("app", "a0", 0, 0)), v1.PodSucceeded},
+		"it was being made":  {v1.RestartPolicyAlways, node(created("app", "a0", 0)), v1.PodRunning},
+	} {
+		in := apistatus.Input{Pod: pod(tc.policy, "app"), Status: tc.status, Terminal: true, Ended: true}
+		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
+		got := apistatus.Compute(in)
+		if got.Phase != tc.want || got.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("%s: %s, %+v; want %s and an end", name, got.Phase, got.ContainerStatuses[0].State, tc.want)
+		}
+	}
+}
+
+func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("first", "f0", 0, 1)), Ended: true}
+	in.Pod.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
+	got := apistatus.Compute(in)
+	if got.Phase != v1.PodFailed || got.InitContainerStatuses[0].State.Terminated == nil || got.InitContainerStatuses[1].State.Waiting == nil {
+		t.Errorf("%s, %+v", got.Phase, got.InitContainerStatuses)
+	}
+}
+
+// The reason of an end holds unless the containers say that it was another one.
+func TestReasonOfAnEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		want   string
+	}{
+		"nothing known":        {nil, "Evicted"},
+		"the same end":         {node(exited("app", "a0", 0, 0)), "Evicted"},
+		"another end":          {node(exited("app", "a0", 0, 1)), ""},
+		"another, and created": {node(created("app", "a1", 1), exited("app", "a0", 0, 1)), ""},
+		"it runs":              {node(running("app", "a0", 0)), "Evicted"},
+	} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: tc.status}
+		in.Pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, Reason: "Evicted", Message: "low on memory"}
+		if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != tc.want || (got.Message != "") != (tc.want != "") {
+			t.Errorf("%s: %s, %q, %q; want the reason %q", name, got.Phase, got.Reason, got.Message, tc.want)
+		}
 	}
 }
 

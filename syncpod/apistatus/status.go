@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/podspec"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
 // Compute makes the status to report of a pod. It is a pure function: the same
@@ -20,10 +20,10 @@ func Compute(in Input) v1.PodStatus {
 	if in.Validate() != nil {
 		return v1.PodStatus{}
 	}
-	v := newView(&in)
+	v := newView(in)
 	s := v.others()
 	s.ObservedGeneration = in.Pod.Generation
-	s.QOSClass = podspec.QOSClass(in.Pod)
+	s.QOSClass = qos.Class(in.Pod)
 	s.StartTime = v.startTime()
 	v.addContainers(&s)
 	v.addPhase(&s)
@@ -37,29 +37,34 @@ func Compute(in Input) v1.PodStatus {
 
 // view is what the rules look at.
 type view struct {
-	*Input
+	Input // by value, so that it stays on the stack
 	// before is the status reported last.
 	before *v1.PodStatus
 	// sandbox is the latest one, in which the pod's containers are to be.
 	sandbox *runtime.SandboxStatus
-	// initialized means that regular containers have been made in that sandbox,
-	// so that its init containers have done their part.
-	initialized bool
+	// begun means that the pod is past its init containers, as a regular one has a
+	// record in that sandbox, and initialized that they have succeeded, as that one
+	// was surely made.
+	begun, initialized bool
 }
 
-func newView(in *Input) view {
+func newView(in Input) view {
 	v := view{Input: in, before: in.previous(), sandbox: in.Status.LatestSandbox()}
-	for i := range in.Pod.Spec.Containers {
-		v.initialized = v.initialized || v.shows(in.Pod.Spec.Containers[i].Name)
+	if len(in.Pod.Spec.InitContainers) > 0 {
+		v.lookPastInit()
 	}
 	return v
 }
 
-// shows reports whether a regular container shows that initialization is over.
-// One in an unknown state may have been lost before it was made.
-func (v *view) shows(name string) bool {
-	c, _ := instances(v.Status, name)
-	return c != nil && c.In(v.sandbox) && c.State != runtime.ContainerUnknown
+// lookPastInit looks for regular containers. One in an unknown state may have
+// been lost before it was made.
+func (v *view) lookPastInit() {
+	for i := range v.Pod.Spec.Containers {
+		if c := currentOf(v.Status, v.Pod.Spec.Containers[i].Name); c != nil && c.In(v.sandbox) {
+			v.begun = true
+			v.initialized = v.initialized || c.State != runtime.ContainerUnknown
+		}
+	}
 }
 
 // others returns the parts of the pod's status that others write.

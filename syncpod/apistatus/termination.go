@@ -22,8 +22,8 @@ const (
 
 // termination is how an instance ended: as it was first reported, or else as the
 // runtime has it. A runtime that lost its records may have another answer later
-// (kubernetes #104107, #122160).
-func (k *subject) termination(c *runtime.ContainerStatus) *v1.ContainerStateTerminated {
+// (kubernetes #104107, #122160). The ID is that of the instance, as text.
+func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.ContainerStateTerminated {
 	if seen := k.seen(c.ID); seen != nil {
 		return seen.DeepCopy()
 	}
@@ -33,7 +33,7 @@ func (k *subject) termination(c *runtime.ContainerStatus) *v1.ContainerStateTerm
 		Message:     c.Message,
 		StartedAt:   apiTime(c.StartedAt),
 		FinishedAt:  apiTime(c.FinishedAt),
-		ContainerID: c.ID.String(),
+		ContainerID: id,
 	}
 }
 

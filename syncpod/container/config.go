@@ -33,7 +33,8 @@ type Input struct {
 	// Env are the variables, in order; see package env. They are also what $(NAME)
 	// in command and args refers to.
 	Env []env.Var
-	// Mounts, Devices and CDIDevices are handed to the runtime as they are.
+	// Mounts, Devices and CDIDevices are handed to the runtime as they are, but for
+	// the mounts of a pod in a user namespace, which get its mapping of IDs.
 	Mounts     []*runtimeapi.Mount
 	Devices    []*runtimeapi.Device
 	CDIDevices []*runtimeapi.CDIDevice
@@ -144,7 +145,7 @@ func (in *Input) config() (*runtimeapi.ContainerConfig, error) {
 		Args:        expandAll(c.Args, expand),
 		WorkingDir:  c.WorkingDir,
 		Envs:        keyValues(in.Env),
-		Mounts:      slices.Clone(in.Mounts),
+		Mounts:      mapped(in.Mounts, linux.GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()),
 		Devices:     slices.Clone(in.Devices),
 		CDIDevices:  slices.Clone(in.CDIDevices),
 		Labels:      in.labels(),

@@ -121,7 +121,7 @@ func TestWhatIsHandedThrough(t *testing.T) {
 	c := &in.Pod.Spec.Containers[0]
 	c.StdinOnce, c.TTY = true, true
 	got := mustConfig(t, in)
-	if len(got.Mounts) != 1 || got.Mounts[0] != in.Mounts[0] || len(got.Devices) != 1 || got.Devices[0] != in.Devices[0] ||
+	if len(got.Mounts) != 1 || got.Mounts[0].HostPath != in.Mounts[0].HostPath || len(got.Devices) != 1 || got.Devices[0] != in.Devices[0] ||
 		len(got.CDIDevices) != 1 || got.CDIDevices[0] != in.CDIDevices[0] {
 		t.Errorf("mounts %v, devices %v, CDI devices %v; want those given", got.Mounts, got.Devices, got.CDIDevices)
 	}
@@ -304,10 +304,10 @@ func TestConfigSharesNothingWithItsInput(t *testing.T) {
 	clear(security.Capabilities.AddCapabilities)
 	clear(security.MaskedPaths)
 	security.NamespaceOptions.UsernsOptions.Uids[0].Length = 9
-	if !proto.Equal(in.UserNamespace, untouched.UserNamespace) {
-		t.Error("the mapping of IDs changed with the message")
+	if !proto.Equal(in.UserNamespace, untouched.UserNamespace) || len(in.Mounts) != 1 || !proto.Equal(in.Mounts[0], untouched.Mounts[0]) {
+		t.Error("the mapping of IDs, or a mount, changed with the message")
 	}
-	in.UserNamespace, untouched.UserNamespace = nil, nil // compared; messages hold caches
+	in.UserNamespace, untouched.UserNamespace, in.Mounts, untouched.Mounts = nil, nil, nil, nil // compared; messages hold caches
 	if !reflect.DeepEqual(in, untouched) {
 		t.Error("the input changed with the message")
 	}

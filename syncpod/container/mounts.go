@@ -1,6 +1,9 @@
 package container
 
 import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -31,4 +34,20 @@ type Mounts struct {
 	CDIDevices []*runtimeapi.CDIDevice
 	// Annotations are told to the runtime, as device plugins want it.
 	Annotations map[string]string
+}
+
+// mapped returns the mounts with the mapping of IDs of the container's user
+// namespace, nil if it has none: so files have the owners in it that they have on
+// the node (KEP-127).
+func mapped(mounts []*runtimeapi.Mount, users *runtimeapi.UserNamespace) []*runtimeapi.Mount {
+	if users == nil {
+		return slices.Clone(mounts)
+	}
+	var with []*runtimeapi.Mount
+	for _, m := range mounts {
+		m = proto.CloneOf(m)
+		m.UidMappings, m.GidMappings = users.GetUids(), users.GetGids()
+		with = append(with, m)
+	}
+	return with
 }

@@ -3,7 +3,7 @@ package container
 import (
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/syncpod/podspec"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
 // The values of oom_score_adj that frame those of burstable pods. The kernel
@@ -28,7 +28,7 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, nodeMemory int64) int64 {
 	if pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
 	}
-	switch podspec.QOSClass(pod) {
+	switch qos.Class(pod) {
 	case v1.PodQOSGuaranteed:
 		return oomGuaranteed
 	case v1.PodQOSBestEffort:

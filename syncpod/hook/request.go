@@ -55,7 +55,7 @@ func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
 	case host == "":
 		return nil, ErrNoAddress
 	case strings.ContainsAny(host, "/?#@[] \t\r\n"):
-		return nil, invalid("httpGet.host %q is not a host", host)
+		return nil, invalid("httpGet.host is more than a host name or an address") // it may hold a password
 	}
 	port, err := portOf(get.Port, req.Ports)
 	if err != nil {

@@ -169,6 +169,7 @@ func (s *memoryStore) len() int {
 
 type noLogs struct{}
 
+func (noLogs) MakeDirectory(string, string) error               { return nil }
 func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
 
 // pod returns a pod of a source whose one container runs a script.

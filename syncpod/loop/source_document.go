@@ -12,29 +12,45 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// documents are those of a YAML stream, counted from 1. JSON is a stream of one.
-func documents(text []byte) iter.Seq2[int, []byte] {
-	return func(yield func(int, []byte) bool) {
-		n, start, at := 1, 0, 0
+// documents are those of a YAML stream but for empty ones. JSON is a stream of
+// one.
+func documents(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		start, at := 0, 0
 		for line := range bytes.Lines(text) {
 			if at > start && separates(line) {
-				if !yield(n, text[start:at]) {
+				if !isEmpty(text[start:at]) && !yield(text[start:at]) {
 					return
 				}
-				n, start = n+1, at
+				start = at
+			}
+			if bytes.HasPrefix(line, []byte(end)) && separates(line) {
+				start += len(line) // the parser takes it at the end only
 			}
 			at += len(line)
 		}
-		yield(n, text[start:])
+		if !isEmpty(text[start:]) {
+			yield(text[start:])
+		}
 	}
+}
+
+// What a document begins and ends with.
+const (
+	begin = "---"
+	end   = "..."
+)
+
+func isEmpty(document []byte) bool {
+	return len(bytes.TrimSpace(bytes.TrimPrefix(document, []byte(begin)))) == 0
 }
 
 // separates reports whether a document begins or ends with a line. In YAML such a
 // line does so wherever it stands, in a block of text too.
 func separates(line []byte) bool {
-	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	rest, ok := bytes.CutPrefix(line, []byte(begin))
 	if !ok {
-		rest, ok = bytes.CutPrefix(line, []byte("..."))
+		rest, ok = bytes.CutPrefix(line, []byte(end))
 	}
 	return ok && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])))
 }

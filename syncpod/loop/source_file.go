@@ -95,8 +95,11 @@ func succeed(old, file *manifestFile) *manifestFile {
 		has[o.objectKey] = true
 		file.objects[i] = unchanged(before[o.objectKey], o)
 	}
+	// A file that is cut short may still parse: what is missing in one that has
+	// something wrong in it was not taken out on purpose.
+	inDoubt := file.unread || len(file.broken) > 0
 	for _, o := range old.objects {
-		if !has[o.objectKey] && (file.unread || file.broken[o.objectKey]) {
+		if inDoubt && !has[o.objectKey] {
 			has[o.objectKey] = true
 			file.objects = append(file.objects, o)
 		}

@@ -46,10 +46,10 @@ type FolderConfig struct {
 // rename it; one that is found half written is an error until it is whole.
 //
 // What cannot be read or is not valid is an error and leaves what was read
-// before in its place: of a file that does not parse all pods go on as they
-// are, of one that does only the pod that is not valid. So do all pods if
-// the folder itself is away. Of pods with the same name the one whose file's
-// name comes first counts.
+// before in its place. As long as there is such an error in a file, the pods in
+// it that are valid are started and changed, and none is stopped for being
+// missing. Nor is any if the folder itself is away. Of pods with the same name
+// the one whose file's name comes first counts.
 //
 // Fields that are not known are warnings, as with a kubelet (which does not even
 // warn).

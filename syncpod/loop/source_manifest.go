@@ -55,33 +55,31 @@ type manifest struct {
 type decoder struct {
 	node, source, file string
 	now                time.Time
-	document           int
+	document           int // the number of the one at hand
 	manifest
 }
 
 // decode fills in the manifest from the text of the file.
 func (d *decoder) decode(text []byte) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	empty := true
-	for n, document := range documents(text) {
-		d.document = n
+	for document := range documents(text) {
 		raw, warning, err := toJSON(document)
-		if err != nil {
-			d.fail("", err)
-			d.unread, empty = true, false
-			continue
+		if err == nil && string(bytes.TrimSpace(raw)) == "null" {
+			continue // there were only comments
 		}
+		d.document++
 		if warning != nil {
 			d.warn("", warning)
 		}
-		if string(bytes.TrimSpace(raw)) != "null" { // else there were only comments
-			d.decodeObject(raw, "")
-			empty = false
+		if err != nil {
+			d.fail("", err)
+			d.unread = true
+			continue
 		}
+		d.decodeObject(raw, "")
 	}
-	if empty {
+	if d.document == 0 {
 		// A file that is about to be written is empty at first.
-		d.document = 0
 		d.fail("", errors.New("there is no object in it"))
 		d.unread = true
 	}

@@ -78,12 +78,13 @@ func (s *FileStore) Load(ctx context.Context) ([]Record, error) {
 		if err := ctx.Err(); err != nil {
 			return records, errors.Join(append(errs, err)...)
 		}
-		record, err := s.load(types.UID(uid))
-		if err != nil {
+		switch record, err := s.load(types.UID(uid)); {
+		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		case err != nil:
 			errs = append(errs, err)
-			continue
+		default:
+			records = append(records, record)
 		}
-		records = append(records, record)
 	}
 	return records, errors.Join(errs...)
 }
@@ -92,14 +93,18 @@ func (s *FileStore) load(uid types.UID) (Record, error) {
 	p := s.pod(uid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return s.read(uid, p)
+	record, err := s.read(uid, p)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.forget(uid)
+	}
+	return record, err
 }
 
 // SetPodStatus replaces the status of a pod.
 func (s *FileStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	return s.update(pod, func(p *storedPod) Record {
 		if !p.read {
-			s.read(pod.UID, p) // what cannot be read is replaced
+			_, _ = s.read(pod.UID, p) // what cannot be read is replaced
 		}
 		return Record{Status: status, Termination: p.termination}
 	})
@@ -125,10 +130,14 @@ func (s *FileStore) Delete(_ context.Context, uid types.UID) error {
 	if err := os.Remove(s.path(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("record of pod %s: %w", uid, err)
 	}
+	s.forget(uid)
+	return nil
+}
+
+func (s *FileStore) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
-	return nil
 }
 
 // pod returns what is known of a file.
@@ -180,9 +189,6 @@ func (s *FileStore) path(uid types.UID) string {
 func (s *FileStore) read(uid types.UID, p *storedPod) (Record, error) {
 	p.read, p.sum, p.termination = true, [sha256.Size]byte{}, nil
 	text, err := readBounded(s.path(uid))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Record{}, nil
-	}
 	var record Record
 	if err == nil {
 		err = json.Unmarshal(text, &record)

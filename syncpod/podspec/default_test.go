@@ -7,10 +7,26 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podsync/podsync/syncpod/podspec"
 )
+
+// resources are requests and limits: CPU and memory of each, "" for none.
+func resources(cpuRequest, memoryRequest, cpuLimit, memoryLimit string) v1.ResourceRequirements {
+	list := func(cpu, memory string) v1.ResourceList {
+		l := v1.ResourceList{}
+		if cpu != "" {
+			l[v1.ResourceCPU] = resource.MustParse(cpu)
+		}
+		if memory != "" {
+			l[v1.ResourceMemory] = resource.MustParse(memory)
+		}
+		return l
+	}
+	return v1.ResourceRequirements{Requests: list(cpuRequest, memoryRequest), Limits: list(cpuLimit, memoryLimit)}
+}
 
 func parse(t testing.TB, text []byte) *v1.Pod {
 	t.Helper()
@@ -65,7 +81,10 @@ func TestDefault(t *testing.T) {
 func TestDefaultPullPolicy(t *testing.T) {
 	for image, want := range map[string]v1.PullPolicy{
 		"a": v1.PullAlways, "a:latest": v1.PullAlways, "r:5000/a": v1.PullAlways, "a:1": v1.PullIfNotPresent, "r:5000/a:1": v1.PullIfNotPresent,
-		"a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullIfNotPresent, "": v1.PullIfNotPresent, "A:latest": v1.PullIfNotPresent,
+		"a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullIfNotPresent,
+		// The tag alone decides, as runtime/image has it too.
+		"a:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullAlways,
+		"": v1.PullIfNotPresent, "A:latest": v1.PullIfNotPresent,
 	} {
 		pod := podspec.Default(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Image: image}, {Image: image, ImagePullPolicy: v1.PullNever}}}})
 		if got := pod.Spec.Containers[0].ImagePullPolicy; got != want {
@@ -124,7 +143,6 @@ func FuzzPod(f *testing.F) {
 		if first, second := podspec.Validate(once), podspec.Validate(once); (first == nil) != (second == nil) || first != nil && first.Error() != second.Error() {
 			t.Errorf("two verdicts: %v; %v", first, second)
 		}
-		podspec.QOSClass(once)
 		if !equality.Semantic.DeepEqual(pod, before) {
 			t.Error("the pod was changed")
 		}

@@ -5,7 +5,8 @@
 //   - [Static] gives a pod the identity a kubelet gives a static pod.
 //   - [Default] fills in the API's defaults.
 //   - [Validate] says what is wrong with a pod, all of it, by field.
-//   - [QOSClass] is the quality of service.
+//   - Package [github.com/podsync/podsync/syncpod/podspec/qos] tells the quality
+//     of service.
 //
 // They are used in this order: the identity of a pod is that of the manifest as
 // it was written, whatever defaults a later version of this module knows, and

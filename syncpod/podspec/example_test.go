@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podsync/podsync/syncpod/podspec"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
 // A manifest from a folder becomes a pod that can be run.
@@ -32,7 +33,7 @@ spec:
 		log.Fatal(err)
 	}
 	fmt.Println(pod.Namespace, pod.Name, pod.UID)
-	fmt.Println(pod.Spec.RestartPolicy, pod.Spec.Containers[0].ImagePullPolicy, podspec.QOSClass(pod))
+	fmt.Println(pod.Spec.RestartPolicy, pod.Spec.Containers[0].ImagePullPolicy, qos.Class(pod))
 	// Output:
 	// default web-edge-7 a2b6ca8ca237761ed0dbaa676d19b7ae
 	// Always IfNotPresent Guaranteed

@@ -97,6 +97,10 @@ func TestStatic(t *testing.T) {
 	if _, ok := got.Annotations["kubernetes.io/config.seen"]; ok {
 		t.Error("seen at no time")
 	}
+	named := podspec.Static(pod, "n", podspec.Source{Name: "edge"})
+	if named.UID != podspec.Static(pod, "n", podspec.Source{}).UID || named.Annotations["kubernetes.io/config.source"] != "edge" {
+		t.Errorf("from a source with a name: %+v", named)
+	}
 	if got := podspec.Static(pod, "n", podspec.Source{}).Spec.Tolerations; len(got) != 1 {
 		t.Errorf("tolerations are %v", got)
 	}

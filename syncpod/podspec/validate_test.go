@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -86,6 +87,8 @@ func TestValidate(t *testing.T) {
 		"name":              {func(p *pod) { p.Name = "a/b" }, "metadata.name"},
 		"namespace":         {func(p *pod) { p.Namespace = "a.b" }, "metadata.namespace"},
 		"uid":               {func(p *pod) { p.UID = "../a" }, "metadata.uid"},
+		"uid as a label":    {func(p *pod) { p.UID = types.UID(strings.Repeat("a", 64)) }, "metadata.uid"},
+		"label's value":     {func(p *pod) { p.Labels = map[string]string{"a": "b c"} }, "metadata.labels[a]"},
 		"labels":            {func(p *pod) { p.Labels = map[string]string{"b!": "", "a!": ""} }, "metadata.labels"},
 		"annotations":       {func(p *pod) { p.Annotations["a b"] = "" }, "metadata.annotations"},
 		"annotations' size": {func(p *pod) { p.Annotations["a"] = strings.Repeat("s3cret", 50000) }, "metadata.annotations"},

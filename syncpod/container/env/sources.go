@@ -92,7 +92,7 @@ func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(
 		return object, nil
 	}
 	object, err := ask(ctx, pod.Namespace, name)
-	if notFound(err) {
+	if NotFound(err) {
 		object, err = nil, nil
 	}
 	if err != nil {
@@ -126,7 +126,9 @@ func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) 
 	return s, nil
 }
 
-func notFound(err error) bool {
+// NotFound reports whether an error says that an object does not exist: one that
+// wraps ErrNotFound, or an API status with the reason NotFound.
+func NotFound(err error) bool {
 	var status interface{ Status() metav1.Status }
 	return errors.Is(err, ErrNotFound) ||
 		errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonNotFound
@@ -165,7 +167,7 @@ func (r *resolver) fileKey(ctx context.Context, ref *v1.FileKeySelector) (string
 		return "", false, fmt.Errorf("key %q of file %q in volume %q: there is no source of file keys", ref.Key, ref.Path, ref.VolumeName)
 	}
 	value, err := r.from.FileKeys.FileKey(ctx, r.in.Pod, ref)
-	if notFound(err) {
+	if NotFound(err) {
 		return missing(ref.Optional, "key %q of file %q in volume %q", ref.Key, ref.Path, ref.VolumeName)
 	}
 	if err != nil {

@@ -1,49 +1,56 @@
-package podspec
+// Package qos tells the quality of service of a pod, which follows from its
+// resources: what is killed first when memory runs out, and which cgroup the pod
+// is in, depend on it.
+package qos
 
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QOSClass returns the quality of service of a pod: what its status says, or
-// else what follows from its resources. The class of a pod never changes, so
-// one that was recorded holds.
-func QOSClass(pod *v1.Pod) v1.PodQOSClass {
+// Class returns the quality of service of a pod: what its status says, or else
+// what follows from its resources. The class of a pod never changes, so one that
+// was recorded holds.
+func Class(pod *v1.Pod) v1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
-	return ComputeQOSClass(&pod.Spec)
+	return FromSpec(&pod.Spec)
 }
 
-// ComputeQOSClass returns the quality of service that follows from the
-// resources of a pod. Only CPU and memory count, and only amounts above zero.
-// A pod is Guaranteed if all its containers limit both and the requests of all
-// equal the limits of all, BestEffort if none asks for or limits either, and
+// FromSpec returns the quality of service that follows from the resources of a
+// pod, whatever its status says. Only CPU and memory count, and only amounts above
+// zero. A pod is Guaranteed if all its containers limit both and the requests of
+// all equal the limits of all, BestEffort if none asks for or limits either, and
 // else Burstable. Resources of the pod as a whole stand for those of its
 // containers (KEP-2837); ephemeral containers have none.
-func ComputeQOSClass(spec *v1.PodSpec) v1.PodQOSClass {
-	totals := qosTotals{limited: true}
+func FromSpec(spec *v1.PodSpec) v1.PodQOSClass {
+	t := totals{limited: true}
 	if r := spec.Resources; r != nil && (len(r.Requests) > 0 || len(r.Limits) > 0) {
-		totals.add(r)
-		return totals.class()
+		t.add(r)
+		return t.class()
 	}
 	for i := range spec.Containers {
-		totals.add(&spec.Containers[i].Resources)
+		t.add(&spec.Containers[i].Resources)
 	}
 	for i := range spec.InitContainers {
-		totals.add(&spec.InitContainers[i].Resources)
+		t.add(&spec.InitContainers[i].Resources)
 	}
-	return totals.class()
+	return t.class()
 }
 
-// qosTotals are sums over a pod's containers, for CPU and memory.
-type qosTotals struct {
+// totals are sums over a pod's containers, for CPU and memory.
+type totals struct {
 	requests, limits [2]resource.Quantity
 	// limited means that each container limits both.
 	limited bool
 }
 
-func (t *qosTotals) add(r *v1.ResourceRequirements) {
+func (t *totals) add(r *v1.ResourceRequirements) {
+	if len(r.Requests) == 0 && len(r.Limits) == 0 {
+		t.limited = false
+		return
+	}
 	for i, name := range [...]v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		addPositive(&t.requests[i], r.Requests[name])
 		if !addPositive(&t.limits[i], r.Limits[name]) {
@@ -61,7 +68,7 @@ func addPositive(sum *resource.Quantity, q resource.Quantity) bool {
 	return true
 }
 
-func (t *qosTotals) class() v1.PodQOSClass {
+func (t *totals) class() v1.PodQOSClass {
 	asked := false
 	guaranteed := t.limited
 	for i := range t.requests {

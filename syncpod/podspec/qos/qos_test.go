@@ -1,4 +1,4 @@
-package podspec_test
+package qos_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/syncpod/podspec"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
 // resources are requests and limits: CPU and memory of each, "" for none.
@@ -24,7 +24,7 @@ func resources(cpuRequest, memoryRequest, cpuLimit, memoryLimit string) v1.Resou
 	return v1.ResourceRequirements{Requests: list(cpuRequest, memoryRequest), Limits: list(cpuLimit, memoryLimit)}
 }
 
-func TestQOSClass(t *testing.T) {
+func TestClass(t *testing.T) {
 	full, none := resources("1", "1Gi", "1", "1Gi"), v1.ResourceRequirements{}
 	other := none
 	other.Requests = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
@@ -55,7 +55,7 @@ func TestQOSClass(t *testing.T) {
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, v1.Container{Resources: r})
 		}
 		before := pod.DeepCopy()
-		if got := podspec.QOSClass(pod); got != tc.want {
+		if got := qos.Class(pod); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 		if before.String() != pod.String() {

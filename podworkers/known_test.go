@@ -1,0 +1,111 @@
+package podworkers
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// W7: a pod that ended under an earlier agent is only cleaned up after.
+func TestW7_OverBeforeTheAgentStarted(t *testing.T) {
+	over := pod("a")
+	over.Status.Phase = v1.PodSucceeded
+	for name, c := range map[string]struct {
+		status *runtime.PodStatus
+		want   WorkType
+	}{
+		"nothing in the runtime": {&runtime.PodStatus{}, SyncTerminatedPod},
+		"an exited container":    {&runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerExited}}}, SyncTerminatedPod},
+		"a running container":    {&runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerRunning}}}, SyncTerminatingPod},
+		"a ready sandbox":        {&runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{State: runtime.SandboxReady}}}, SyncTerminatingPod},
+		"not known":              {nil, SyncTerminatingPod},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.update(Update{Type: Create, Pod: over, Status: c.status})
+			h.next("a", c.want)
+		})
+	}
+}
+
+// W10: a pod with the UID of one that stops runs once that one has finished.
+func TestW10_UIDReuse(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	h.update(kill(pod("a"), 0, nil))
+	h.update(Update{Type: Create, Pod: pod("a")})
+	if known, forgotten := h.set.Known([]types.UID{"a"}); len(known) != 1 || len(forgotten) != 0 {
+		t.Fatal("forgotten while it stops")
+	}
+	h.do("a", SyncTerminatingPod)
+	h.do("a", SyncTerminatedPod)
+	if known, _ := h.set.Known([]types.UID{"a"}); len(known) != 0 {
+		t.Fatal("not forgotten once it has finished")
+	}
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+}
+
+func TestOrphansStop(t *testing.T) {
+	h := newHarness(t)
+	for _, uid := range []types.UID{"b", "a"} {
+		h.update(Update{Type: Create, Pod: pod(uid)})
+		h.do(uid, SyncPod)
+	}
+	busy := h.resync("b")
+	known, _ := h.set.Known([]types.UID{"c"})
+	if len(known) != 2 || known[0].UID != "a" || !known[0].Orphan || !known[0].Effects.Work || !known[1].Effects.Interrupt {
+		t.Fatalf("known %+v, want a to work and b to be interrupted", known)
+	}
+	h.do("a", SyncTerminatingPod)
+	h.set.Done(busy, Failed)
+	h.next("b", SyncTerminatingPod)
+	if !h.set.TerminationRequested("b") || h.set.ContentShouldBeRemoved("b") || !h.set.ContentShouldBeRemoved("a") {
+		t.Error("answers about orphans are wrong")
+	}
+}
+
+// resync puts a pod that has been synced back to work.
+func (h *harness) resync(uid types.UID) Work {
+	h.t.Helper()
+	h.update(Update{Type: Sync, Pod: pod(uid)})
+	return h.next(uid, SyncPod)
+}
+
+func TestEviction(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Kill, Pod: pod("a"), Stop: &StopRequest{Evict: true}})
+	if !h.set.ContentShouldBeRemoved("a") {
+		t.Error("the content of an evicted pod is kept")
+	}
+}
+
+func TestUnknownPods(t *testing.T) {
+	var s Set
+	if !s.MayHaveRunningContainers("a") || s.ShouldBeFinished("a") || s.RuntimeShouldBeRemoved("a") {
+		t.Error("before the sources spoke an unknown pod is taken to be gone")
+	}
+	s.Known(nil)
+	if s.MayHaveRunningContainers("a") || !s.ShouldBeFinished("a") || !s.RuntimeShouldBeRemoved("a") || !s.ContentShouldBeRemoved("a") {
+		t.Error("after the sources spoke an unknown pod is taken to be there")
+	}
+}
+
+func TestOrphanIsInterruptedOnce(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.next("a", SyncPod)
+	if known, _ := h.set.Known(nil); !known[0].Effects.Interrupt || known[0].Effects.Work {
+		t.Errorf("at first %+v", known[0].Effects)
+	}
+	if known, _ := h.set.Known(nil); known[0].Effects.Interrupt || known[0].Effects.Work {
+		t.Errorf("again %+v", known[0].Effects)
+	}
+	if known, _ := h.set.Known(nil); !known[0].HasPod || known[0].Static {
+		t.Errorf("known %+v", known[0])
+	}
+}

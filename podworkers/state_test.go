@@ -1,0 +1,279 @@
+package podworkers
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestWholeLife(t *testing.T) {
+	h := newHarness(t)
+	if e := h.update(Update{Type: Create, Pod: pod("a")}); !e.Work {
+		t.Error("a new pod has no work")
+	}
+	h.do("a", SyncPod)
+	h.idle("a")
+	h.update(kill(pod("a"), 7, nil))
+	if e := h.do("a", SyncTerminatingPod); !e.Work || !slices.Equal(e.Stopped, []StopID{7}) {
+		t.Errorf("after stopping: %+v, want more work and the request answered", e)
+	}
+	h.do("a", SyncTerminatedPod)
+	h.idle("a")
+	if !h.set.ShouldBeFinished("a") {
+		t.Error("not finished at the end")
+	}
+	if _, forgotten := h.set.Known(nil); len(forgotten) != 1 || len(h.set.pods) != 0 {
+		t.Errorf("not forgotten: %v", h.set.pods)
+	}
+}
+
+// W1: merging updates never turns a kill into a sync, in either order.
+func TestW1_SyncAfterKillStaysKill(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	w := h.next("a", SyncPod)
+	if e := h.update(kill(pod("a"), 0, nil)); !e.Interrupt || e.Work {
+		t.Errorf("kill during a sync: %+v, want an interrupt", e)
+	}
+	h.update(Update{Type: Sync, Pod: pod("a")})
+	h.set.Done(w, Succeeded)
+	h.next("a", SyncTerminatingPod)
+}
+
+// W2: a sync that does not heed its cancellation holds the stop up no longer
+// than its owner waits, and what it says at last changes nothing.
+func TestW2_AbandonedWorkIsDropped(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	late := h.next("a", SyncPod)
+	h.update(kill(pod("a"), 1, nil))
+	if e := h.set.Abandon(late); !e.Work {
+		t.Fatalf("after abandoning: %+v, want work", e)
+	}
+	w := h.next("a", SyncTerminatingPod)
+	if e := h.set.Done(late, SucceededTerminal); e.Work || e.Retry || e.Stopped != nil {
+		t.Errorf("late outcome had effects: %+v", e)
+	}
+	if e := h.set.Done(w, Succeeded); !slices.Equal(e.Stopped, []StopID{1}) {
+		t.Errorf("stop: %+v, want the request answered", e)
+	}
+}
+
+func TestAbandonedSyncIsDoneAgain(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.set.Abandon(h.next("a", SyncPod))
+	h.next("a", SyncPod)
+}
+
+// Work of a forgotten pod is not taken for that of a new pod with its UID.
+func TestOutcomeOfForgottenPodIsDropped(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}})
+	late := h.next("a", SyncTerminatingRuntimePod)
+	h.set.Abandon(late)
+	h.do("a", SyncTerminatingRuntimePod)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.next("a", SyncPod)
+	if h.set.Done(late, Failed); h.set.pods["a"].inFlight == 0 {
+		t.Error("the outcome of old work ended new work")
+	}
+}
+
+// W4: work that failed is never left without something that brings it back.
+func TestW4_FailureAsksForRetry(t *testing.T) {
+	h := newHarness(t)
+	h.update(kill(pod("a"), 0, nil))
+	for range 3 {
+		if e := h.set.Done(h.next("a", SyncTerminatingPod), Failed); !e.Retry || e.Work {
+			t.Fatalf("after a failure: %+v, want a retry", e)
+		}
+		if e := h.set.Again("a"); !e.Work {
+			t.Fatalf("trying again: %+v, want work", e)
+		}
+	}
+	w := h.next("a", SyncTerminatingPod)
+	h.update(Update{Type: Sync, Pod: pod("a")})
+	if e := h.set.Done(w, Failed); e.Retry || !e.Work {
+		t.Errorf("a failure with news waiting: %+v, want work at once", e)
+	}
+}
+
+// W5: a pod that only the runtime knows never reaches SyncTerminatedPod.
+func TestW5_RuntimePodIsForgottenWhenStopped(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: "a", Namespace: "ns"}})
+	w := h.next("a", SyncTerminatingRuntimePod)
+	if w.Pod != nil || w.RuntimePod == nil || w.RuntimePod.Name != "a" {
+		t.Errorf("work %+v, want the runtime pod", w)
+	}
+	if e := h.set.Done(w, Succeeded); e.Work || len(h.set.pods) != 0 {
+		t.Errorf("effects %+v, pods %v; want it forgotten", e, h.set.pods)
+	}
+}
+
+func TestRuntimePodIsOnlyKilled(t *testing.T) {
+	h := newHarness(t)
+	e := h.update(Update{Type: Sync, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 3}})
+	if !slices.Equal(e.Stopped, []StopID{3}) || len(h.set.pods) != 0 {
+		t.Errorf("%+v, pods %v; want only an answer", e, h.set.pods)
+	}
+}
+
+// W9: every request is answered exactly once, and no later than when nothing is
+// left to stop.
+func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
+	finished := func(h *harness) {
+		h.update(kill(pod("a"), 0, nil))
+		h.do("a", SyncTerminatingPod)
+		h.do("a", SyncTerminatedPod)
+	}
+	for name, run := range map[string]func(h *harness) []StopID{
+		"finished": func(h *harness) []StopID {
+			finished(h)
+			return h.update(kill(pod("a"), 9, nil)).Stopped
+		},
+		"terminated": func(h *harness) []StopID {
+			h.update(kill(pod("a"), 0, nil))
+			h.do("a", SyncTerminatingPod)
+			return h.update(kill(pod("a"), 9, nil)).Stopped
+		},
+		"terminated, seen by the runtime": func(h *harness) []StopID {
+			h.update(kill(pod("a"), 0, nil))
+			h.do("a", SyncTerminatingPod)
+			u := Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 9}}
+			return h.update(u).Stopped
+		},
+		"finished, created anew": func(h *harness) []StopID {
+			finished(h)
+			return h.update(Update{Type: Create, Pod: pod("a"), Stop: &StopRequest{ID: 9}}).Stopped
+		},
+		"stopping, created anew": func(h *harness) []StopID {
+			h.update(kill(pod("a"), 0, nil))
+			if e := h.update(Update{Type: Create, Pod: pod("a"), Stop: &StopRequest{ID: 9}}); e.Stopped != nil {
+				return append(e.Stopped, 0)
+			}
+			return h.do("a", SyncTerminatingPod).Stopped
+		},
+		"not to stop": func(h *harness) []StopID {
+			return h.update(Update{Type: Sync, Pod: pod("a"), Stop: &StopRequest{ID: 9}}).Stopped
+		},
+		"runtime only": func(h *harness) []StopID {
+			h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 9}})
+			return h.do("a", SyncTerminatingRuntimePod).Stopped
+		},
+		"static, before its turn": func(h *harness) []StopID {
+			h.update(Update{Type: Create, Pod: static("first")})
+			h.do("first", SyncPod)
+			h.update(Update{Type: Create, Pod: static("a")})
+			h.update(kill(static("a"), 9, nil))
+			_, ok, e := h.set.Next(h.now, "a")
+			if ok {
+				h.t.Error("it was started")
+			}
+			return e.Stopped
+		},
+		"forgotten before its turn": func(h *harness) []StopID {
+			h.update(Update{Type: Create, Pod: static("first")})
+			h.do("first", SyncPod)
+			h.update(kill(static("a"), 9, nil))
+			_, forgotten := h.set.Known([]types.UID{"first"})
+			return forgotten[0].Effects.Stopped
+		},
+		"failed first": func(h *harness) []StopID {
+			h.update(kill(pod("a"), 9, nil))
+			if e := h.set.Done(h.next("a", SyncTerminatingPod), Failed); e.Stopped != nil {
+				return append(e.Stopped, 0)
+			}
+			h.set.Again("a")
+			return h.do("a", SyncTerminatingPod).Stopped
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := run(newHarness(t)); !slices.Equal(got, []StopID{9}) {
+				t.Errorf("answered %v, want [9]", got)
+			}
+		})
+	}
+}
+
+func TestPodThatSaysItIsOverStops(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work {
+		t.Errorf("effects %+v, want work", e)
+	}
+	if w := h.next("a", SyncTerminatingPod); w.GracePeriodSeconds != nil {
+		t.Errorf("%+v, want the pod's own grace period: nobody asked for a stop", w)
+	}
+}
+
+// What is to be reported of a pod is what the first request to stop it said that
+// said anything, until it is cleaned up after.
+func TestReportOfTheFirstRequestCounts(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	if w := h.next("a", SyncPod); w.Report != nil {
+		t.Errorf("report %+v, want none while the pod is to run", w.Report)
+	}
+	low := &StopReport{Reason: "Evicted", Message: "The node was low on resource: memory."}
+	asking := func(r *StopReport) Update {
+		return Update{Type: Kill, Pod: pod("a"), Stop: &StopRequest{Report: r}}
+	}
+	h.update(asking(nil))
+	h.update(asking(low))
+	h.update(asking(&StopReport{Reason: "Terminated"}))
+	h.update(Update{Type: Sync, Pod: pod("a")})
+	h.set.Abandon(Work{UID: "a", Revision: 1})
+	for _, work := range []WorkType{SyncTerminatingPod, SyncTerminatedPod} {
+		w := h.next("a", work)
+		if w.Report != low {
+			t.Errorf("%v with report %+v, want %+v", work, w.Report, low)
+		}
+		h.set.Done(w, Succeeded)
+	}
+}
+
+// News of a pod that comes while what the runtime had of its UID is stopped
+// begins the pod anew.
+func TestNewsDuringTheStopOfARuntimePod(t *testing.T) {
+	for _, p := range []*v1.Pod{pod("a"), static("a")} {
+		h := newHarness(t)
+		h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: p.Name, Namespace: p.Namespace}})
+		w := h.next("a", SyncTerminatingRuntimePod)
+		h.update(Update{Type: Changed, Pod: p, Stop: &StopRequest{ID: 4}})
+		if e := h.set.Done(w, Succeeded); !e.Work || !slices.Equal(e.Stopped, []StopID{4}) {
+			t.Errorf("effects %+v, want work and the answer", e)
+		}
+		if w := h.next("a", SyncPod); w.Pod != p {
+			t.Error("not the pod the news was of")
+		}
+	}
+}
+
+// What is handed out shares no memory with the Set.
+func TestWorkIsItsOwn(t *testing.T) {
+	h := newHarness(t)
+	h.update(kill(pod("a"), 0, ptr(int64(9))))
+	w := h.next("a", SyncTerminatingPod)
+	*w.GracePeriodSeconds = 99
+	h.set.Done(w, Failed)
+	h.set.Again("a")
+	if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != 9 {
+		t.Errorf("given %ds, want 9s", *w.GracePeriodSeconds)
+	}
+}
+
+// News that waits does not keep a pod from coming to its end.
+func TestStopSucceedsWithNewsWaiting(t *testing.T) {
+	h := newHarness(t)
+	h.update(kill(pod("a"), 6, nil))
+	w := h.next("a", SyncTerminatingPod)
+	h.update(Update{Type: Sync, Pod: pod("a")})
+	if e := h.set.Done(w, Succeeded); !slices.Equal(e.Stopped, []StopID{6}) {
+		t.Errorf("answered %v, want [6]", e.Stopped)
+	}
+	h.next("a", SyncTerminatedPod)
+}

@@ -1,0 +1,122 @@
+package podworkers
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// M1: of several static pods with one name the next starts when the one before
+// has finished, and those that are gone by then are passed over.
+func TestM1_StaticPodsTakeTurns(t *testing.T) {
+	h := newHarness(t)
+	for _, uid := range []types.UID{"1", "2", "3", "4"} {
+		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	h.do("1", SyncPod)
+	h.idle("2")
+	h.idle("3")
+	h.update(kill(static("2"), 0, nil))
+	h.idle("2")
+	h.set.Known([]types.UID{"1", "2", "4"})
+	h.update(kill(static("1"), 0, nil))
+	h.do("1", SyncTerminatingPod)
+	h.idle("4")
+	if e := h.do("1", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"4"}) {
+		t.Errorf("successors %v, want [4]", e.Successors)
+	}
+	h.do("4", SyncPod)
+	if len(h.set.statics.waiting) != 0 {
+		t.Errorf("still waiting: %v", h.set.statics.waiting)
+	}
+}
+
+// A pod that the runtime has is stopped although it is static and never had its
+// turn, and no other of its name starts meanwhile.
+func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
+	fromRuntime := Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a", Name: "static", Namespace: "ns"}, Stop: &StopRequest{ID: 1}}
+	for name, run := range map[string]func(h *harness){
+		"its definition comes while it is stopped": func(h *harness) {
+			h.update(fromRuntime)
+			w := h.next("a", SyncTerminatingRuntimePod)
+			h.update(Update{Type: Sync, Pod: static("a")})
+			h.set.Done(w, Failed)
+		},
+		"it waited for its turn": func(h *harness) {
+			h.update(Update{Type: Create, Pod: static("other")})
+			h.do("other", SyncPod)
+			h.update(Update{Type: Create, Pod: static("a")})
+			h.update(fromRuntime)
+			h.update(kill(static("other"), 0, nil))
+			h.do("other", SyncTerminatingPod)
+			h.do("other", SyncTerminatedPod)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			run(h)
+			h.update(Update{Type: Create, Pod: static("next")})
+			h.idle("next")
+			if h.set.Terminated("a") {
+				t.Error("taken to be stopped")
+			}
+			if e := h.do("a", SyncTerminatingPod); !slices.Equal(e.Stopped, []StopID{1}) {
+				t.Errorf("answered %v, want [1]", e.Stopped)
+			}
+			if e := h.do("a", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"next"}) {
+				t.Errorf("successors %v, want [next]", e.Successors)
+			}
+			h.do("next", SyncPod)
+		})
+	}
+}
+
+// A static pod that turns out not to be one does not hold up those behind it.
+func TestStaticPodThatIsNoneAnyMore(t *testing.T) {
+	h := newHarness(t)
+	for _, uid := range []types.UID{"1", "2", "3"} {
+		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	h.do("1", SyncPod)
+	changed := static("2")
+	changed.Annotations = nil
+	h.update(Update{Type: Changed, Pod: changed})
+	h.do("2", SyncPod)
+	h.update(kill(static("1"), 0, nil))
+	h.do("1", SyncTerminatingPod)
+	if e := h.do("1", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"3"}) {
+		t.Errorf("successors %v, want [3]", e.Successors)
+	}
+	h.do("3", SyncPod)
+}
+
+func TestOrderOfTurns(t *testing.T) {
+	h := newHarness(t)
+	for _, uid := range []types.UID{"2", "1", "2", "3"} {
+		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	h.idle("1")
+	h.idle("3")
+	h.do("2", SyncPod)
+	h.update(Update{Type: Sync, Pod: static("2")})
+	h.do("2", SyncPod)
+	if got := h.set.statics.waiting["static_ns"]; !slices.Equal(got, []types.UID{"1", "3"}) {
+		t.Errorf("waiting %v, want [1 3]", got)
+	}
+}
+
+func TestStaticIsWhatComesFromTheNode(t *testing.T) {
+	for source, want := range map[string]bool{"file": true, "http": true, "api": false} {
+		p := pod("a")
+		p.Annotations = map[string]string{runtime.AnnotationConfigSource: source}
+		if got := isStatic(p); got != want {
+			t.Errorf("a pod from %s is static: %v", source, got)
+		}
+	}
+	if isStatic(pod("a")) || isStatic(nil) {
+		t.Error("a pod without a source is static")
+	}
+}

@@ -1,0 +1,94 @@
+package podworkers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestDrainStopsAllPods(t *testing.T) {
+	inBubble(t, Config{MaxConcurrent: 1}, func(b *bubble) {
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			switch {
+			case w.Type == SyncPod && w.UID == "busy":
+				<-ctx.Done()
+			case w.Type == SyncTerminatingPod:
+				time.Sleep(time.Until(w.Deadline))
+			}
+			return Result{}, ctx.Err()
+		}
+		for _, uid := range []types.UID{"done", "a", "busy", "waiting"} {
+			b.update(create(pod(uid)))
+		}
+		b.update(killWithin(pod("done"), 1))
+		b.update(create(static("s1")))
+		b.update(create(static("s2")))
+		b.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "r", Name: "r"}})
+		b.pass(time.Second)
+		drained := make(chan error, 1)
+		go func() { drained <- b.Drain(b.t.Context(), StopRequest{GracePeriodSeconds: ptr(int64(5))}) }()
+		synctest.Wait()
+		if err := b.UpdatePod(create(pod("new"))); !errors.Is(err, ErrDraining) {
+			t.Errorf("a new pod: %v, want ErrDraining", err)
+		}
+		if err := b.UpdatePod(Update{Type: Sync, Pod: pod("a")}); err != nil {
+			t.Errorf("news of a pod that stops: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+		defer cancel()
+		if err := b.Drain(ctx, StopRequest{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "3 pods") {
+			t.Errorf("a second Drain: %v, want its context's error and three pods", err)
+		}
+		b.unanswered(drained)
+		b.pass(4 * time.Second)
+		b.answered(drained, nil)
+		for _, uid := range []types.UID{"done", "a", "busy", "waiting", "s1", "s2"} {
+			b.finished(uid)
+		}
+		b.Known(nil)
+		b.empty()
+		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil {
+			t.Errorf("with nothing left: %v", err)
+		}
+	})
+}
+
+// What strays of a pod that has finished is waited for, too.
+func TestDrainWaitsForStrays(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingRuntimePod {
+				time.Sleep(3 * time.Second)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		if err := b.Stray(strayA); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil || b.now() != 3*time.Second {
+			t.Errorf("drained at %v: %v, want 3s", b.now(), err)
+		}
+	})
+}
+
+func TestDrainSaysThatRunEnded(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(ctx context.Context, _ Work) (Result, error) {
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}
+		b.update(create(pod("a")))
+		drained := make(chan error, 1)
+		go func() { drained <- b.Drain(b.t.Context(), StopRequest{}) }()
+		synctest.Wait()
+		b.stop()
+		b.answered(drained, ErrStopped)
+	})
+}

@@ -1,0 +1,239 @@
+package podworkers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// W1: a sync that is queued behind a kill is not done any more, in either order,
+// and the calls for a pod only ever go forward.
+func TestW1_NothingStartsAfterAKill(t *testing.T) {
+	later := func(p *v1.Pod) []Update { return []Update{kill(p, 0, nil), {Type: Sync, Pod: p}} }
+	for name, order := range map[string]func(*v1.Pod) []Update{
+		"kill, then sync": later,
+		"sync, then kill": func(p *v1.Pod) []Update { u := later(p); return []Update{u[1], u[0]} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(b *bubble) {
+				release := make(chan struct{})
+				b.do = func(_ context.Context, w Work) (Result, error) {
+					if w.Type == SyncPod {
+						<-release // done before anyone notices that it is cancelled
+					}
+					return Result{}, nil
+				}
+				b.update(create(pod("a")))
+				for _, u := range order(pod("a")) {
+					b.update(u)
+				}
+				close(release)
+				synctest.Wait()
+				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
+				b.finished("a")
+				if want := []string{"a syncing-terminating", "a terminating-terminated", "a terminated-finished"}; !slices.Equal(b.moves, want) {
+					t.Errorf("moves %v, want %v", b.moves, want)
+				}
+			})
+		})
+	}
+}
+
+// W2: a request to stop cancels a sync that heeds it at once.
+func TestW2_KillCancelsARunningSync(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		var cause error
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			if w.Type != SyncPod {
+				return Result{}, nil
+			}
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return Result{}, ctx.Err()
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
+		if b.now() != 0 || !errors.Is(cause, ErrInterrupted) {
+			t.Errorf("at %v, cause %v; want no time to pass, and ErrInterrupted", b.now(), cause)
+		}
+	})
+}
+
+// W2: a sync that does not heed its cancellation holds a stop up no longer than
+// Config.AbandonAfter. Its outcome is dropped when it comes, but what it may have
+// started since is stopped.
+func TestW2_DeafSyncIsAbandoned(t *testing.T) {
+	inBubble(t, Config{AbandonAfter: 700 * time.Millisecond}, func(b *bubble) {
+		release := make(chan struct{})
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncPod {
+				<-release
+				return Result{Terminal: true}, nil
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.pass(699 * time.Millisecond)
+		b.wants("a", SyncPod)
+		b.pass(time.Millisecond)
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
+		b.finished("a")
+		close(release)
+		synctest.Wait()
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
+		b.finished("a")
+		b.Known(nil)
+		b.empty()
+	})
+}
+
+// Late work may have started something after the stop that is under way looked,
+// or after the pod was forgotten.
+func TestW2_LateReturnIsReconciled(t *testing.T) {
+	for name, c := range map[string]struct {
+		forget bool
+		want   []WorkType
+	}{
+		"while it stops":  {false, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatingPod, SyncTerminatedPod}},
+		"when it is gone": {true, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(b *bubble) {
+				sync, stop := make(chan struct{}), make(chan struct{})
+				b.do = func(_ context.Context, w Work) (Result, error) {
+					switch w.Type {
+					case SyncPod:
+						<-sync
+					case SyncTerminatingPod:
+						<-stop
+					}
+					return Result{}, nil
+				}
+				b.update(create(pod("a")))
+				b.update(kill(pod("a"), 0, nil))
+				b.pass(DefaultAbandonAfter)
+				if c.forget {
+					close(stop)
+					synctest.Wait()
+					b.Known(nil)
+					b.empty()
+				}
+				close(sync)
+				synctest.Wait()
+				if !c.forget {
+					close(stop)
+					synctest.Wait()
+				}
+				b.wants("a", c.want...)
+				b.Known(nil)
+				b.empty()
+			})
+		})
+	}
+}
+
+// W3: a shortened grace period acts at once on a stop that is under way, also if
+// that does not heed its cancellation.
+func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
+	for name, deaf := range map[string]bool{"heeds its cancellation": false, "does not": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{}, func(b *bubble) {
+				b.do = func(ctx context.Context, w Work) (Result, error) {
+					if w.Type != SyncTerminatingPod {
+						return Result{}, nil
+					}
+					done := ctx.Done()
+					if deaf {
+						done = nil
+					}
+					select {
+					case <-done:
+						return Result{}, ctx.Err()
+					case <-time.After(time.Until(w.Deadline)):
+						return Result{}, nil
+					}
+				}
+				b.update(create(pod("a")))
+				b.update(killWithin(pod("a"), 120))
+				b.pass(5 * time.Second)
+				b.update(killWithin(pod("a"), 10))
+				b.update(killWithin(pod("a"), 60))
+				b.pass(10*time.Second - time.Millisecond)
+				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatingPod)
+				b.pass(time.Millisecond)
+				b.finished("a")
+				again := b.calls("a")[2]
+				if want := b.start.Add(15 * time.Second); !again.Deadline.Equal(want) || *again.GracePeriodSeconds != 10 {
+					t.Errorf("stopped again with %d s until %v, want 10 s until %v", *again.GracePeriodSeconds, again.Deadline, want)
+				}
+				bound := time.Duration(0)
+				if deaf {
+					bound = DefaultAbandonAfter
+				}
+				if at := again.at.Sub(b.start); at != 5*time.Second+bound {
+					t.Errorf("stopped again at %v, want %v after the request", at, bound)
+				}
+				b.pass(2 * time.Minute)
+			})
+		})
+	}
+}
+
+// The look at what late work may have started begins after it has come back, also
+// if the pod was forgotten since.
+func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		const late = 7 * time.Second
+		var since []time.Duration
+		b.fresh = func(_ context.Context, _ types.UID, at time.Time) (*runtime.PodStatus, error) {
+			since = append(since, at.Sub(b.start))
+			return &runtime.PodStatus{}, nil
+		}
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncPod {
+				time.Sleep(late)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(kill(pod("a"), 0, nil))
+		b.pass(2 * DefaultAbandonAfter)
+		b.Known(nil)
+		b.pass(late)
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
+		if got := since[3]; got != late {
+			t.Errorf("looked since %v, want %v", got, late)
+		}
+	})
+}
+
+// Asking again and again for a pod to stop sooner does not put off the moment at
+// which a deaf stop is given up.
+func TestW3_AskingAgainPutsNothingOff(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			if w.Type == SyncTerminatingPod {
+				time.Sleep(time.Hour)
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.update(killWithin(pod("a"), 120))
+		for i := range int64(4) {
+			b.update(killWithin(pod("a"), 60-i))
+			b.pass(DefaultAbandonAfter / 3)
+		}
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatingPod)
+		b.pass(2 * time.Hour)
+	})
+}

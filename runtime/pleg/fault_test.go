@@ -1,0 +1,525 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// bothWays runs a test with events and with lists alone.
+func bothWays(t *testing.T, f func(t *testing.T, n *node, changes ...func(*Config))) {
+	t.Run("events", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Config{})) })
+	})
+	t.Run("lists", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Config{}), listsOnly) })
+	})
+	t.Run("containerd 1.6", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Config{Like: critest.Containerd16})) })
+	})
+}
+
+// More pods hang than looks may run at a time.
+func TestP1_HungPodsDelayNoOther(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		stuck, well := n.pods("stuck", 20), n.pods("well", 20)
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		w.heard()
+		gate := &critest.Gate{}
+		n.inject(critest.Fault{Hang: gate, Times: critest.Always, Match: critest.Match{
+			Method: critest.ContainerStatus, If: func(c critest.Call) bool { return strings.HasPrefix(c.PodUID, "stuck") },
+		}})
+		for _, id := range stuck {
+			n.exit(id, 1)
+		}
+		for _, id := range well {
+			n.exit(id, 2)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		told := map[types.UID]string{}
+		for _, h := range w.heard() {
+			told[h.uid] = states(h.status)
+		}
+		for i := range well {
+			if got, want := told[types.UID(fmt.Sprintf("well%02d", i))], "sandbox ready, app/0 exited 2"; got != want {
+				t.Errorf("well%02d is %q while others hang, want %q", i, got, want)
+			}
+		}
+		if len(told) != len(well) {
+			t.Errorf("%d pods were told of, want %d: %v", len(told), len(well), told)
+		}
+		since := time.Now()
+		if _, err := w.Fresh(t.Context(), "well00", since); err != nil || time.Since(since) > slowLook {
+			t.Errorf("Fresh took %v while others hang: %v", time.Since(since), err)
+		}
+		time.Sleep(longLook)
+		if h := w.Health(); len(h.Pods) != len(stuck) || h.Err != nil || h.OK() {
+			t.Errorf("health: %+v, want trouble with %d pods alone", h, len(stuck))
+		}
+		gate.Open()
+		time.Sleep(time.Second)
+		if got := len(w.heard()); got != len(stuck) {
+			t.Errorf("%d pods told after they no longer hung, want %d", got, len(stuck))
+		}
+		if h := w.Health(); !h.OK() {
+			t.Errorf("health: %v, want ok", h)
+		}
+	})
+}
+
+// Looks that all take a while are done side by side.
+func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 300 * time.Millisecond}})
+		ids := n.pods("u", 100)
+		w := n.run()
+		time.Sleep(10 * time.Second)
+		w.heard()
+		for _, id := range ids {
+			n.exit(id, 1)
+		}
+		time.Sleep(2 * time.Second)
+		if got := len(w.heard()); got != len(ids) {
+			t.Errorf("%d of %d pods told within 2 s, each look taking 300 ms", got, len(ids))
+		}
+	})
+}
+
+func TestP1_LooksAtATimeAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}})
+		n.pods("u", 40)
+		n.run(func(c *Config) { c.Parallel = 3 })
+		time.Sleep(time.Second)
+		if got := n.Journal().Of(critest.ContainerStatus).MaxConcurrent(); got != 3 {
+			t.Errorf("%d looks at a time, want 3", got)
+		}
+	})
+}
+
+func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		id := n.pod("u")
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		w.heard()
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
+		n.exit(id, 3)
+		time.Sleep(1200 * time.Millisecond)
+		if _, err := w.cache.Get("u"); err == nil || fault.Struck() == 0 {
+			t.Errorf("no error of the look in the cache after %d failures", fault.Struck())
+		}
+		if h := w.Health(); len(h.Pods) != 1 || h.Pods[0].UID != "u" || h.Pods[0].Err == nil || h.At.Sub(h.Pods[0].Since) > 1200*time.Millisecond || h.OK() {
+			t.Errorf("health: %+v", h)
+		}
+		time.Sleep(5 * time.Second)
+		if got, want := w.heardOf("u"), []string{"sandbox ready, app/0 exited 3"}; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+		if s, err := w.cache.Get("u"); err != nil || s.Latest("app").ExitCode != 3 || !w.Health().OK() {
+			t.Errorf("cache: %v, %v; health: %v", states(s), err, w.Health())
+		}
+	})
+}
+
+// A pod whose status is again what it was is told of, too: who asked got an error.
+func TestP2_RecoveryIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		w.heard()
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
+		if _, err := w.Fresh(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
+			t.Errorf("Fresh: %v, want the error of the look", err)
+		}
+		time.Sleep(time.Minute)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q, want once", got)
+		}
+	})
+}
+
+func TestP2_FailingPodIsNotHammered(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		id := n.pod("u")
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
+		n.exit(id, 3)
+		looks := n.calls(func() { time.Sleep(time.Minute) }).Count(critest.ContainerStatus)
+		if looks < 10 || looks > 20 {
+			t.Errorf("%d looks in a minute, want them to grow apart to %v", looks, w.config.MaxRetry)
+		}
+	})
+}
+
+// A pod that always finds the runtime unavailable, while lists do not, is the
+// trouble of that pod alone.
+func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		stuck, well := n.pod("stuck"), n.pod("well")
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		w.heard()
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "stuck"}, Times: critest.Always, Err: status.Error(codes.Unavailable, "shim gone")})
+		n.exit(stuck, 1)
+		n.exit(well, 2)
+		time.Sleep(time.Minute)
+		if got := w.heard(); len(got) != 1 || got[0].uid != "well" {
+			t.Errorf("told %v, want the pod that is well, and not that the runtime is away", got)
+		}
+	})
+}
+
+// A consumer that does not return holds up its own pod, and gets the newest state.
+func TestP3_NothingIsDropped(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		ids := map[types.UID]string{"a": n.pod("a"), "b": n.pod("b")}
+		stall := make(chan struct{})
+		var w *watch
+		changes = append(changes, func(c *Config) {
+			c.Changed = func(uid types.UID, s *runtime.PodStatus) {
+				w.changed(uid, s)
+				if uid == "a" && s.Latest("app").Attempt >= 1 {
+					<-stall
+				}
+			}
+		})
+		w = n.run(changes...)
+		time.Sleep(2 * time.Second)
+		for attempt := range uint32(200) {
+			for uid, id := range ids {
+				n.exit(id, 1)
+				synctest.Wait()
+				n.check(n.Remove(id))
+				ids[uid] = n.start(string(uid), "app", attempt+1, "sleep infinity")
+			}
+			time.Sleep(25 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		last := map[types.UID]string{}
+		for _, h := range w.heard() {
+			last[h.uid] = states(h.status)
+		}
+		if last["b"] != "sandbox ready, app/200 running 0" {
+			t.Errorf("b is %q while the consumer of a stalls", last["b"])
+		}
+		close(stall)
+		time.Sleep(2 * time.Second)
+		if got := w.heardOf("a"); len(got) == 0 || len(got) > 2 || got[len(got)-1] != "sandbox ready, app/200 running 0" {
+			t.Errorf("told of a after the stall: %q, want the newest state", got)
+		}
+	})
+}
+
+// The event of a start comes late. Who asks after the start sees it nevertheless.
+func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.sandbox("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDelay, Delay: 3 * time.Second, Times: critest.Always})
+		n.check(err)
+		n.start("u", "app", 0, "sleep infinity")
+		since := time.Now()
+		s, err := w.Fresh(t.Context(), "u", since)
+		if err != nil || s.Latest("app") == nil || time.Since(since) != 0 {
+			t.Errorf("Fresh after %v: %v, %v; want the container", time.Since(since), states(s), err)
+		}
+	})
+}
+
+// A look that is in flight began too early to know what happened since.
+func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: time.Second}})
+		n.sandbox("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		n.start("u", "first", 0, "sleep infinity")
+		time.Sleep(500 * time.Millisecond) // the look that the event asked for has listed
+		n.start("u", "second", 0, "sleep infinity")
+		since := time.Now()
+		time.Sleep(time.Nanosecond)
+		s, err := w.Fresh(t.Context(), "u", since)
+		if err != nil || s.Latest("second") == nil || !s.ObservedAt.After(since) {
+			t.Errorf("Fresh: %s, %v, want both containers", states(s), err)
+		}
+	})
+}
+
+// Whatever is told was read: calls to list began at its time or later, and what the
+// list had to say was asked for after that.
+func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		ids := n.pods("u", 5)
+		w := n.run(changes...)
+		for i, id := range ids {
+			time.Sleep(time.Duration(i) * 777 * time.Millisecond)
+			n.exit(id, 1)
+			uid := types.UID(fmt.Sprintf("u%02d", i))
+			if _, err := w.Fresh(t.Context(), uid, time.Now()); err != nil {
+				t.Error(err)
+			}
+			for _, uid := range w.cache.UIDs() {
+				s, err := w.cache.Get(uid)
+				n.check(err)
+				if !slices.ContainsFunc(n.Journal().Of(critest.ListPodSandbox), func(c critest.Call) bool { return c.Start.Equal(s.ObservedAt) }) {
+					t.Errorf("%s was observed at %v, when no read began", uid, s.ObservedAt)
+				}
+			}
+			time.Sleep(30 * time.Second)
+		}
+	})
+}
+
+func TestP5_FreshIsInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := w.Fresh(ctx, "u", began); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("Fresh returned %v after %v, want with its context", err, time.Since(began))
+		}
+	})
+}
+
+func TestP7_HungListIsVisible(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run(listsOnly)
+		time.Sleep(time.Minute)
+		gate := &critest.Gate{}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
+		time.Sleep(w.config.QuietRelist + 30*time.Second)
+		h := w.Health()
+		if age := h.At.Sub(h.Listing); h.Listing.IsZero() || age < 30*time.Second || h.OK() || !strings.Contains(h.String(), "list: in progress for") {
+			t.Errorf("the list is %v old, health says %q", age, h)
+		}
+		if age := h.At.Sub(h.Listed); age < 30*time.Second {
+			t.Errorf("the last list that succeeded is said to have begun %v ago", age)
+		}
+		gate.Open()
+		time.Sleep(time.Second)
+		if h := w.Health(); !h.OK() || h.String() != "ok" {
+			t.Errorf("health: %v, want ok", h)
+		}
+	})
+}
+
+// A list that never returns is given up, and the next one helps.
+func TestP7_HungListIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		w := n.run(listsOnly, func(c *Config) { c.LookTimeout = 10 * time.Second })
+		time.Sleep(time.Second)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: &critest.Gate{}})
+		n.pod("u")
+		w.heard()
+		time.Sleep(12 * time.Second)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q after the list was given up, want once", got)
+		}
+	})
+}
+
+func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		n.sandbox("u")
+		w := n.run(changes...)
+		time.Sleep(time.Minute)
+		w.heard()
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDelay, Delay: time.Second, Times: critest.Always})
+		n.check(err)
+		n.start("u", "app", 0, "exit 3")
+		synctest.Wait()
+		time.Sleep(20 * time.Second)
+		if got, want := w.heardOf("u"), []string{"sandbox ready, app/0 exited 3"}; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	})
+}
+
+// F6: listed but not to be found any more is gone (kubernetes #107670).
+func TestP8_ListedButNotFoundIsLeftOut(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		id := n.pod("u")
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		show := n.Hide(id, critest.InStatus)
+		defer show()
+		n.exit(id, 3)
+		time.Sleep(20 * time.Second)
+		if s, err := w.cache.Get("u"); err != nil || states(s) != "sandbox ready" {
+			t.Errorf("%s, %v, want the container left out", states(s), err)
+		}
+	})
+}
+
+// The runtime is away for an hour.
+func TestE1_RuntimeAway(t *testing.T) {
+	for _, disconnect := range []bool{false, true} {
+		t.Run(fmt.Sprintf("disconnected %v", disconnect), func(t *testing.T) {
+			bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+				n.pods("u", 30)
+				w := n.run(changes...)
+				time.Sleep(2 * time.Second)
+				w.heard()
+				calls := n.calls(func() {
+					n.check(n.Restart(critest.Restart{Down: time.Hour, Disconnect: disconnect, Containers: critest.Lost}))
+					time.Sleep(time.Hour - time.Second)
+				})
+				if most := int(time.Hour/w.config.MaxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
+					t.Errorf("%d calls in an hour, want about %d: %v", len(calls), most, calls.Counts())
+				}
+				away := w.heard()
+				if len(away) != 1 || !errors.Is(away[0].err, cri.ErrUnavailable) {
+					t.Errorf("told %v, want once that the runtime is away", away)
+				}
+				turnedAway(t, w)
+				calls = n.calls(func() { time.Sleep(10 * time.Second) })
+				answered := calls.Where(func(c critest.Call) bool { return c.Err == nil })
+				if len(answered) == 0 || answered[0].Method != critest.ListPodSandbox {
+					t.Errorf("the first call that was answered is not a list:\n%v", answered)
+				}
+				words := w.heard()
+				if len(words) != 31 || !slices.ContainsFunc(words[30:], func(h word) bool { return h.status == nil && h.err == nil }) {
+					t.Errorf("told\n%v\nwant 30 pods that have changed, and then that the runtime is there", words)
+				}
+				if _, err := w.Available(); err != nil || !w.Health().OK() {
+					t.Errorf("available: %v; health: %v", err, w.Health())
+				}
+			})
+		})
+	}
+}
+
+// turnedAway checks what a Watcher says while the runtime is away.
+func turnedAway(t *testing.T, w *watch) {
+	t.Helper()
+	began := time.Now()
+	_, err := w.Fresh(t.Context(), "u00", began)
+	var away *AwayError
+	if !errors.As(err, &away) || !away.Temporary() || !errors.Is(err, cri.ErrUnavailable) || time.Since(began) != 0 {
+		t.Errorf("Fresh: %v after %v, want an AwayError at once", err, time.Since(began))
+	}
+	if since, err := w.Available(); !errors.As(err, &away) || time.Since(since) < 59*time.Minute {
+		t.Errorf("available: %v, %v", since, err)
+	}
+	if h := w.Health(); h.OK() || !strings.Contains(h.String(), "runtime: not available for") {
+		t.Errorf("health: %v", h)
+	}
+	w.Look("u01")
+}
+
+// A runtime that is away when Run begins.
+func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		n.check(n.Restart(critest.Restart{Down: time.Minute}))
+		w := n.run()
+		if _, err := w.Fresh(t.Context(), "u", time.Time{}); !errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("Fresh: %v, want that the runtime is away", err)
+		}
+		time.Sleep(time.Minute + 6*time.Second)
+		if got := len(w.heard()); got != 3 {
+			t.Errorf("told %d words, want away, the pod, and there", got)
+		}
+	})
+}
+
+// A look that finds the runtime away has it found out at once, though the stream of
+// events is as it was.
+func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		w.heard()
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
+		if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("Fresh: %v", err)
+		}
+		synctest.Wait()
+		if got := w.heard(); len(got) != 1 || !errors.Is(got[0].err, cri.ErrUnavailable) {
+			t.Errorf("told %v, want that the runtime is away", got)
+		}
+		fault.Remove()
+		time.Sleep(w.config.MinRetry)
+		synctest.Wait()
+		if _, err := w.Available(); err != nil {
+			t.Errorf("available: %v", err)
+		}
+	})
+}
+
+// One pod that hangs does not keep the runtime's return a secret.
+func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pods("u", 3)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: critest.Always, Hang: &critest.Gate{}})
+		w := n.run()
+		time.Sleep(resumePatience)
+		synctest.Wait()
+		if _, err := w.Available(); err != nil {
+			t.Errorf("available: %v", err)
+		}
+	})
+}
+
+// The class of errors that lists have besides does not stop looks.
+func TestFailingListsDoNotStopLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		id := n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		w.heard()
+		all := func(c critest.Call) bool {
+			f := c.Request().(*runtimeapi.ListPodSandboxRequest).GetFilter().GetLabelSelector()
+			return f[runtime.LabelPodUID] == ""
+		}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox, If: all}, Times: critest.Always, Err: internal()})
+		n.DisconnectEvents(nil) // has the pods listed
+		time.Sleep(time.Second)
+		n.exit(id, 1)
+		time.Sleep(time.Second)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q, want the exit", got)
+		}
+		if h := w.Health(); h.ListErr == nil || h.OK() || !strings.Contains(h.String(), "list: fails for") {
+			t.Errorf("health: %v", h)
+		}
+		calls := n.calls(func() { time.Sleep(time.Minute) })
+		if got := calls.Count(critest.ListPodSandbox); got > 14 {
+			t.Errorf("%d lists a minute that fail, want them to grow apart", got)
+		}
+	})
+}

@@ -1,0 +1,638 @@
+package pleg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+func TestChangesAreTold(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		w := n.run(changes...)
+		time.Sleep(time.Minute)
+		step := func(do func(), want string) {
+			t.Helper()
+			do()
+			time.Sleep(15 * time.Second)
+			got := w.heardOf("u")
+			if len(got) == 0 || got[len(got)-1] != want {
+				t.Errorf("told %q, want %q in the end", got, want)
+			}
+			if s, err := w.cache.Get("u"); err != nil || states(s) != want {
+				t.Errorf("cache: %q, %v, want %q", states(s), err, want)
+			}
+		}
+		var id string
+		step(func() { n.sandbox("u") }, "sandbox ready")
+		step(func() { id = n.start("u", "app", 0, "sleep infinity") }, "sandbox ready, app/0 running 0")
+		step(func() { n.exit(id, 3) }, "sandbox ready, app/0 exited 3")
+		step(func() { n.check(n.Remove(id)) }, "sandbox ready")
+		n.check(n.Remove(n.sandboxes["u"]))
+		time.Sleep(15 * time.Second)
+		if got := w.heardOf("u"); len(got) == 0 || got[len(got)-1] != "" {
+			t.Errorf("told %q, want that the pod is gone", got)
+		}
+		if len(w.Pods()) != 0 {
+			t.Errorf("pods %v, want none", w.Pods())
+		}
+	})
+}
+
+// All that is told differs from what was told before, and the first words are the
+// pods that were there, before that the runtime is.
+func TestNothingIsToldTwice(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		ids := n.pods("u", 3)
+		w := n.run(changes...)
+		time.Sleep(time.Minute)
+		first := w.heard()
+		if len(first) != 4 || first[3].status != nil || first[3].err != nil {
+			t.Errorf("the first words: %v, want 3 pods and then that the runtime is there", first)
+		}
+		n.exit(ids[0], 1)
+		time.Sleep(time.Hour)
+		if got := w.heard(); len(got) != 1 {
+			t.Errorf("told %v of one change", got)
+		}
+	})
+}
+
+// The numbers that the package and the project promise.
+func TestQuietNodeCostsNearlyNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		model  critest.Model
+		atMost int // calls to list in an hour
+	}{
+		{"events", critest.Containerd2, 30},
+		{"lists", critest.Containerd16, 2*6*60 + 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, critest.Config{Like: tt.model})
+				n.pods("u", 30)
+				n.run()
+				time.Sleep(time.Minute)
+				calls := n.calls(func() { time.Sleep(time.Hour) })
+				if got := calls.Count(critest.ListContainers, critest.ListPodSandbox); got != len(calls) || got > tt.atMost || got < tt.atMost*3/4 {
+					t.Errorf("%v in an hour, want at most %d lists and nothing else", calls.Counts(), tt.atMost)
+				}
+			})
+		})
+	}
+}
+
+func TestEventsCostALookAtTheirPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		ids := n.pods("u", 30)
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		w.heard()
+		calls := n.calls(func() {
+			n.exit(ids[7], 1)
+			synctest.Wait()
+		})
+		if got := fmt.Sprint(calls.Counts()); got != "map[ContainerStatus:1 ListContainers:1 ListPodSandbox:1]" {
+			t.Errorf("calls after an exit: %v", got)
+		}
+		if got := w.heard(); len(got) != 1 || got[0].uid != "u07" {
+			t.Errorf("told %v, want u07 at once", got)
+		}
+	})
+}
+
+// A burst of events for one pod during a look costs one more look.
+func TestBurstOfEventsIsOneLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListContainers: 50 * time.Millisecond}})
+		id := n.pod("u")
+		n.run()
+		time.Sleep(2 * time.Second)
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDuplicate, Times: critest.Always})
+		n.check(err)
+		calls := n.calls(func() {
+			n.exit(id, 1)
+			for i := range 20 {
+				n.start("u", fmt.Sprintf("c%d", i), 0, "sleep infinity")
+			}
+			time.Sleep(400 * time.Millisecond)
+		})
+		if got := calls.Count(critest.ListContainers); got > 6 {
+			t.Errorf("%d lists for a burst of 82 events", got)
+		}
+	})
+}
+
+// F9: whatever happens to events, the last state is told, at the latest with the
+// next list.
+func TestF9_EventsGoWrong(t *testing.T) {
+	for _, tt := range []struct {
+		action critest.EventAction
+		within time.Duration
+	}{
+		{critest.EventDrop, 5*time.Minute + time.Second},
+		{critest.EventDuplicate, time.Millisecond},
+		{critest.EventReorder, 5*time.Minute + time.Second},
+		{critest.EventTimeless, time.Millisecond},
+		{critest.EventBare, time.Millisecond},
+	} {
+		t.Run(fmt.Sprint(tt.action), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, critest.Config{})
+				id := n.pod("u")
+				w := n.run()
+				time.Sleep(2 * time.Second)
+				w.heard()
+				_, err := n.InjectEvent(critest.EventFault{Action: tt.action, Times: critest.Always})
+				n.check(err)
+				n.exit(id, 1)
+				time.Sleep(tt.within)
+				if got := w.heardOf("u"); len(got) != 1 {
+					t.Errorf("told %q within %v, want once", got, tt.within)
+				}
+			})
+		})
+	}
+}
+
+// An event that does not name its pod, of a container that is not known.
+func TestF9_BareEventOfUnknownContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventBare, Times: critest.Always})
+		n.check(err)
+		n.pod("u")
+		synctest.Wait()
+		if got := w.heardOf("u"); len(got) == 0 || got[len(got)-1] != "sandbox ready, app/0 running 0" {
+			t.Errorf("told %q, want the pod at once", got)
+		}
+	})
+}
+
+// What happens between a stream and the next is seen when the next one opens.
+func TestF9_StreamBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		id := n.pod("u")
+		seen := &streaming{}
+		w := n.run(func(c *Config) { c.Observer = seen })
+		time.Sleep(2 * time.Second)
+		w.heard()
+		if h := w.Health(); !h.Streaming {
+			t.Errorf("not streaming: %v", h.StreamErr)
+		}
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop})
+		n.check(err)
+		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
+		n.exit(id, 1)
+		time.Sleep(100 * time.Millisecond)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q soon after the stream broke, want once", got)
+		}
+		if h := w.Health(); h.Streaming || !h.OK() {
+			t.Errorf("health right after the stream broke: %+v", h)
+		}
+		time.Sleep(2 * time.Second)
+		if h := w.Health(); !h.Streaming {
+			t.Errorf("not streaming again: %v", h.StreamErr)
+		}
+		if got := seen.said(); !slices.Equal(got, []bool{true, false, true}) {
+			t.Errorf("observed %v", got)
+		}
+	})
+}
+
+// streaming is an observer of one thing.
+type streaming struct {
+	NopObserver
+	mu  sync.Mutex
+	all []bool
+}
+
+func (s *streaming) Streaming(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, on)
+}
+
+func (s *streaming) said() []bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// A stream that always ends soon is not relied on, and does not have lists read
+// each time.
+func TestF9_StreamThatFlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		id := n.pod("u")
+		w := n.run()
+		stop := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(10 * time.Millisecond):
+					n.DisconnectEvents(nil)
+				}
+			}
+		}()
+		defer close(stop)
+		time.Sleep(2 * time.Minute)
+		w.heard()
+		calls := n.calls(func() { time.Sleep(time.Minute) })
+		if got := calls.Count(critest.ListContainers); got < 6 || got > 8 {
+			t.Errorf("%d lists a minute, want one in %v", got, w.config.QuietRelist)
+		}
+		n.exit(id, 1)
+		time.Sleep(w.config.QuietRelist)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q, want the exit", got)
+		}
+	})
+}
+
+// An upgrade of the runtime brings events.
+func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
+		w := n.run()
+		time.Sleep(time.Minute)
+		if h := w.Health(); h.Streaming || !errors.Is(h.StreamErr, cri.ErrUnimplemented) || !h.OK() || !strings.Contains(h.String(), "events") {
+			t.Errorf("health: %+v", h)
+		}
+		if got := fault.Struck(); got != 1 {
+			t.Errorf("the stream was tried %d times, want once", got)
+		}
+		fault.Remove()
+		n.check(n.Restart(critest.Restart{Down: 20 * time.Second}))
+		time.Sleep(time.Minute)
+		if h := w.Health(); !h.Streaming {
+			t.Errorf("health: %+v", h)
+		}
+	})
+}
+
+func TestListsFollowWhatHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Like: critest.Containerd16})
+		id := n.pod("u")
+		var busy bool
+		w := n.run(func(c *Config) { c.Busy = func(uid types.UID) bool { return busy && uid == "u" } })
+		time.Sleep(5 * time.Minute)
+		perMinute := func() int {
+			return n.calls(func() { time.Sleep(time.Minute) }).Count(critest.ListContainers)
+		}
+		if got := perMinute(); got > 7 {
+			t.Errorf("%d lists in a quiet minute", got)
+		}
+		busy = true
+		time.Sleep(w.config.QuietRelist)
+		if got := perMinute(); got < 59 || got > 61 {
+			t.Errorf("%d lists in a minute in which a pod is in transition, want one a second", got)
+		}
+		busy = false
+		time.Sleep(5 * time.Minute)
+		n.exit(id, 1)
+		time.Sleep(w.config.QuietRelist)
+		w.heard()
+		next := n.start("u", "app", 1, "sleep 1")
+		if _, err := w.Fresh(t.Context(), "u", time.Now()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second + time.Second/2)
+		if got, want := w.heardOf("u"), "sandbox ready, app/1 exited 0, app/0 exited 1"; len(got) != 1 || got[0] != want {
+			t.Errorf("told %q soon after %s ended, want %q", got, next, want)
+		}
+	})
+}
+
+// The time that lists take bounds how many there are.
+func TestListsLeaveTheRuntimeAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Like: critest.Containerd16, Latency: map[critest.Method]time.Duration{critest.ListContainers: 2 * time.Second}})
+		n.pod("u")
+		n.run(func(c *Config) { c.Busy = func(types.UID) bool { return true } })
+		time.Sleep(time.Minute)
+		calls := n.calls(func() { time.Sleep(10 * time.Minute) })
+		if got := calls.Count(critest.ListContainers); got > 61 {
+			t.Errorf("%d lists of 2 s in 10 min, want them to take a fifth of the time", got)
+		}
+	})
+}
+
+// F12: an address comes late, without an event and without a change in a list.
+func TestF12_LateAddressIsLookedFor(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: 7 * time.Second})
+		n.sandbox("u")
+		time.Sleep(5 * time.Second)
+		if s, _ := w.cache.Get("u"); s == nil || len(s.IPs()) != 0 {
+			t.Errorf("before the address comes: %+v", s)
+		}
+		w.heard()
+		time.Sleep(2*time.Second + w.config.MaxRetry)
+		if s, _ := w.cache.Get("u"); len(s.IPs()) == 0 {
+			t.Errorf("no address %v after it came", w.config.MaxRetry)
+		}
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %d times of the address, want once", len(got))
+		}
+	})
+}
+
+func TestFreshIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: 10 * time.Millisecond}})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		since := time.Now()
+		time.Sleep(time.Nanosecond)
+		calls := n.calls(func() {
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					if s, err := w.Fresh(t.Context(), "u", since); err != nil || s.Latest("app") == nil {
+						t.Errorf("Fresh: %s, %v", states(s), err)
+					}
+				})
+			}
+			all.Wait()
+		})
+		if got := fmt.Sprint(calls.Counts()); got != "map[ListContainers:1 ListPodSandbox:1]" {
+			t.Errorf("20 callers made the calls %v", got)
+		}
+	})
+}
+
+func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		before := time.Now()
+		time.Sleep(2 * time.Second)
+		calls := n.calls(func() {
+			for _, uid := range []types.UID{"u", "new"} {
+				for _, since := range []time.Time{{}, before} {
+					s, err := w.Fresh(t.Context(), uid, since)
+					if err != nil || s.Empty() != (uid == "new") {
+						t.Errorf("Fresh(%s, %v): %s, %v", uid, since, states(s), err)
+					}
+				}
+			}
+		})
+		if len(calls) != 0 {
+			t.Errorf("calls %v, want none", calls)
+		}
+	})
+}
+
+// A time that lies ahead is waited for, not lied about.
+func TestP4_FreshOfTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		since := time.Now().Add(time.Minute)
+		s, err := w.Fresh(t.Context(), "u", since)
+		if err != nil || s.ObservedAt.Before(since) {
+			t.Errorf("Fresh: %v, observed at %v, want %v or later", err, s.ObservedAt, since)
+		}
+	})
+}
+
+// What Fresh has returned is known; what nobody has taken is told.
+func TestFreshCountsAsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}})
+		id := n.pod("u")
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+		n.check(err)
+		w := n.run()
+		time.Sleep(10 * time.Second)
+		w.heard()
+		n.exit(id, 1)
+		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || states(s) != "sandbox ready, app/0 exited 1" {
+			t.Errorf("Fresh: %s, %v", states(s), err)
+		}
+		time.Sleep(time.Minute)
+		if got := w.heard(); len(got) != 0 {
+			t.Errorf("told %v what Fresh has returned", got)
+		}
+		n.start("u", "app", 1, "sleep infinity")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if _, err := w.Fresh(ctx, "u", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Fresh: %v, want its context's error", err)
+		}
+		time.Sleep(time.Minute)
+		if got := w.heard(); len(got) != 1 {
+			t.Errorf("told %v, want what nobody has waited for", got)
+		}
+	})
+}
+
+func TestLookIsDoneSoon(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		id := n.pod("u")
+		w := n.run(changes...)
+		time.Sleep(2 * time.Minute)
+		w.heard()
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+		n.check(err)
+		n.exit(id, 1)
+		w.Look("u")
+		synctest.Wait()
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q, want the exit at once", got)
+		}
+	})
+}
+
+func TestPodsAreThoseOfTheList(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		n.pods("u", 2)
+		id := n.pod("v")
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		n.exit(id, 0)
+		_, err := n.client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: n.sandboxes["v"]})
+		n.check(err)
+		n.check(n.Remove(n.sandboxes["u01"]))
+		time.Sleep(10 * time.Second)
+		var got []string
+		for _, p := range w.Pods() {
+			got = append(got, fmt.Sprintf("%s/%s %s %s %v", p.Namespace, p.Name, p.UID, p.Source, p.Running))
+		}
+		if want := []string{"ns/u00 u00 file true", "ns/v v file false"}; !slices.Equal(got, want) {
+			t.Errorf("pods %q, want %q", got, want)
+		}
+	})
+}
+
+// Two lists disagree with what a look has found since: the look counts.
+func TestOlderListDoesNotUndoALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.sandbox("u")
+		w := n.run(listsOnly)
+		time.Sleep(time.Minute)
+		w.heard()
+		gate := &critest.Gate{}
+		n.inject(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
+		time.Sleep(w.config.QuietRelist)
+		if gate.Waiting() != 1 {
+			t.Fatal("no list is in progress")
+		}
+		n.start("u", "app", 0, "sleep infinity")
+		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
+			t.Errorf("Fresh: %s, %v", states(s), err)
+		}
+		gate.Open()
+		synctest.Wait()
+		if s, err := w.cache.Get("u"); err != nil || s.Latest("app") == nil {
+			t.Errorf("cache: %s, %v; the list that began before the start has undone it", states(s), err)
+		}
+		if got := w.heard(); len(got) != 0 {
+			t.Errorf("told %v", got)
+		}
+	})
+}
+
+func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		w := n.run(changes...)
+		time.Sleep(2 * time.Second)
+		for i := range 100 {
+			uid := fmt.Sprintf("u%03d", i)
+			id := n.pod(uid)
+			if i%3 == 0 {
+				n.exit(id, 1)
+			}
+			if i%2 == 0 {
+				if _, err := w.Fresh(t.Context(), types.UID(uid), time.Now()); err != nil {
+					t.Error(err)
+				}
+			}
+			n.check(n.Remove(n.sandboxes[uid]))
+			w.Look(types.UID("unheard of " + uid))
+		}
+		time.Sleep(w.config.EventRelist + time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.pods) != 0 || len(w.cache.UIDs()) != 0 {
+			t.Errorf("%d pods and %d entries in the cache are left", len(w.pods), len(w.cache.UIDs()))
+		}
+	})
+}
+
+func TestRunAndRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w, err := New(Config{Reader: n.reader(), Events: n.client})
+		n.check(err)
+		if _, err := w.Available(); !errors.Is(err, ErrNotListed) || len(n.Journal().Of(critest.ListContainers)) != 0 {
+			t.Errorf("before Run: %v", err)
+		}
+		for round := range uint32(2) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- w.Run(ctx) }()
+			synctest.Wait()
+			if s, err := w.Fresh(ctx, "u", time.Time{}); err != nil || s.Latest("app") == nil {
+				t.Errorf("Fresh as Run begins: %s, %v", states(s), err)
+			}
+			if err := w.Run(t.Context()); err == nil {
+				t.Error("Run twice at once: no error")
+			}
+			time.Sleep(2 * time.Second)
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Hang: &critest.Gate{}})
+			n.start("u", "app", round+1, "sleep infinity")
+			synctest.Wait()
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("Run: %v", err)
+			}
+			if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, ErrStopped) {
+				t.Errorf("Fresh after Run: %v", err)
+			}
+			w.Look("u")
+		}
+	})
+}
+
+func TestNewNamesWhatIsWrong(t *testing.T) {
+	r := &cri.Reader{}
+	for want, c := range map[string]Config{
+		"Config.Reader is missing":           {},
+		"Config.Owner":                       {Reader: r, Owner: cri.Owner{Name: "a b"}},
+		"Config.EventRelist is negative: -1": {Reader: r, EventRelist: -1},
+		"Config.MinRetry is negative":        {Reader: r, MinRetry: -1},
+		"Config.Parallel is negative: -3":    {Reader: r, Parallel: -3},
+		"do not ascend":                      {Reader: r, MinRelist: time.Minute, QuietRelist: time.Second},
+		"MinRetry 1m0s is more than":         {Reader: r, MinRetry: time.Minute, MaxRetry: time.Second},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New: %v, want %q", err, want)
+		}
+	}
+	w, err := New(Config{Reader: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Fresh(t.Context(), "", time.Time{}); err == nil {
+		t.Error("Fresh of no pod: no error")
+	}
+}
+
+// Changed may call everything of the Watcher.
+func TestCallbacksMayCallBack(t *testing.T) {
+	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
+		id := n.pod("u")
+		var w *watch
+		use := func() {
+			w.Look("u")
+			w.Health()
+			w.Pods()
+			w.Available()
+		}
+		w = n.run(append(changes, func(c *Config) {
+			c.Changed = func(uid types.UID, s *runtime.PodStatus) { use(); w.changed(uid, s) }
+			c.AvailableChanged = func(error) { use() }
+			c.Busy = func(types.UID) bool { use(); return false }
+		})...)
+		time.Sleep(time.Minute)
+		n.exit(id, 1)
+		time.Sleep(w.config.QuietRelist)
+		if got := w.heardOf("u"); len(got) != 2 {
+			t.Errorf("told %q", got)
+		}
+	})
+}

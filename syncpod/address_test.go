@@ -1,0 +1,125 @@
+package syncpod_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// address sets or takes away the address of the pod's sandbox.
+func (n *node) address(ip string) {
+	n.t.Helper()
+	must(n.t, n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) {
+		s.Network = &runtimeapi.PodSandboxNetworkStatus{Ip: ip}
+	}))
+}
+
+// S4: one status without an address does not tear a pod down, nor end one that
+// may run only once; what is to be done in it is done. A pod that stays without
+// an address gets another sandbox, once for each step of the back-off.
+func TestS4_RunningPodLosesItsAddress(t *testing.T) {
+	for name, policy := range map[string]v1.RestartPolicy{"Always": v1.RestartPolicyAlways, "Never": v1.RestartPolicyNever} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(containers(ctr("app"), ctr("b")), func(p *v1.Pod) { p.Spec.RestartPolicy = policy })
+				n.settle(pod, time.Minute)
+				ip := n.status().IPs()[0]
+				for _, restarted := range []bool{false, true} {
+					if restarted {
+						n.restart()
+					}
+					n.address("")
+					r := n.sync(pod)
+					if r.Over || r.Plan.KillPod || r.NextTry.IsZero() {
+						t.Errorf("restarted %t: result %+v, want to wait", restarted, r)
+					}
+					time.Sleep(9 * time.Second)
+					n.sync(pod)
+					n.wantStates("app 0 running", "b 0 running")
+					n.address(ip)
+					if r := n.sync(pod); !r.Plan.Quiet() || !r.NextTry.IsZero() {
+						t.Errorf("result %+v with the address back", r)
+					}
+				}
+				time.Sleep(time.Hour)
+				n.address("")
+				n.sync(pod)
+				time.Sleep(10 * time.Second)
+				r := n.sync(pod)
+				if policy == v1.RestartPolicyNever {
+					if !r.Over {
+						t.Errorf("result %+v, want the pod to be over", r)
+					}
+					return
+				}
+				n.wantStates("app 0 exited", "app 1 running", "b 0 exited", "b 1 running")
+			})
+		})
+	}
+}
+
+func TestS4_WaitingForAnAddressHoldsUpStartsOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")))
+		n.settle(pod, time.Minute)
+		n.address("")
+		changed := testPod(containers(ctr("app"), ctr("b")))
+		changed.Spec.Containers[0].Image = "registry.test/app:2"
+		n.sync(changed)
+		n.wantStates("app 0 exited", "b 0 running")
+		n.address("10.0.0.9")
+		n.settle(changed, time.Minute)
+		n.wantStates("app 0 exited", "app 1 running", "b 0 running")
+	})
+}
+
+func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, IPAfter: critest.Never})
+		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
+			n.SyncPod(t.Context(), testPod(), nil)
+		}
+		want := []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second}
+		got := n.gaps(critest.RunPodSandbox)
+		if len(got) != len(want) {
+			t.Fatalf("sandboxes %v apart, want %v", got, want)
+		}
+		for i := range want {
+			if got[i] < want[i] || got[i] > want[i]+2*time.Second {
+				t.Errorf("sandboxes %v apart, want %v", got, want)
+			}
+		}
+	})
+}
+
+// S1: a sandbox that comes up late beside the one in use is removed before it
+// makes the pod start over.
+func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: time.Hour, Deaf: true})
+		for end := time.Now().Add(50 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
+			if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err == nil && r.Plan.Quiet() {
+				break
+			}
+		}
+		n.wantStates("app 0 running")
+		mine := n.status().LatestSandbox().ID
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if ready := n.readySandboxes(); ready != 2 {
+			t.Fatalf("%d sandboxes are ready, want the late one, too", ready)
+		}
+		if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err != nil || !r.Plan.Quiet() {
+			t.Errorf("result %+v, %v", r, err)
+		}
+		n.wantStates("app 0 running")
+		if s := n.status(); n.readySandboxes() != 1 || s.ActiveSandbox() == nil && mine != "" {
+			t.Errorf("sandboxes %+v", s.Sandboxes)
+		}
+	}, func(c *critest.Config) { c.Like = critest.Containerd2 })
+}

@@ -1,0 +1,96 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+func TestRefusedPodIsReportedAndStoppedButNotEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var refusal *syncpod.Refusal
+		n.restart(func(c *syncpod.Config) {
+			c.Admit = []syncpod.Admitter{
+				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return nil }),
+				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return refusal }),
+			}
+		})
+		pod := testPod(containers(ctr("app"), ctr("b")))
+		refusal = &syncpod.Refusal{Reason: "AppArmor", Message: "the profile is not loaded"}
+		r := n.sync(pod)
+		if r.Over || r.NextTry.IsZero() || !r.NextTry.After(time.Now()) {
+			t.Errorf("result %+v, want a next try", r)
+		}
+		s := n.report.last()
+		if s.Phase != v1.PodPending || s.Reason != "AppArmor" || s.Message != refusal.Message {
+			t.Errorf("reported %s %q %q", s.Phase, s.Reason, s.Message)
+		}
+		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != "Blocked" {
+			t.Errorf("app is reported as %+v", n.report.container("app").State)
+		}
+		if made := n.Journal().Count(critest.RunPodSandbox); made > 0 {
+			t.Fatal("a sandbox was made")
+		}
+
+		refusal = nil
+		n.settle(pod, time.Minute)
+		n.wantStates("app 0 running", "b 0 running")
+
+		refusal = &syncpod.Refusal{Reason: "AppArmor"}
+		n.sync(pod)
+		n.wantEnded()
+		reports := len(n.report.all)
+		n.sync(pod) // the containers are seen to have stopped
+		n.sync(pod)
+		n.sync(pod)
+		if again := len(n.report.all) - reports; again > 1 {
+			t.Errorf("reported %d times although nothing changes", again)
+		}
+
+		refusal = nil
+		n.settle(pod, time.Minute)
+		n.wantStates("app 0 exited", "app 1 running", "b 0 exited", "b 1 running")
+	})
+}
+
+func TestNetworkNotReady(t *testing.T) {
+	for name, host := range map[string]bool{"own network": false, "node's network": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				missing := errors.New("cni config uninitialized")
+				n.restart(func(c *syncpod.Config) {
+					c.Network = syncpod.NetworkFunc(func(context.Context) error { return missing })
+				})
+				pod := testPod(func(p *v1.Pod) { p.Spec.HostNetwork = host })
+				_, err := n.SyncPod(t.Context(), pod, nil)
+				if host {
+					must(t, err)
+					n.wantStates("app 0 running")
+					return
+				}
+				temporary, ok := errors.AsType[interface {
+					error
+					Temporary() bool
+				}](err)
+				if !errors.Is(err, missing) || !ok || !temporary.Temporary() {
+					t.Errorf("error %v, want a temporary one", err)
+				}
+				if n.events.count("network is not ready: cni config uninitialized") != 1 {
+					t.Errorf("events %q", n.events.all)
+				}
+				if n.report.last().Phase != v1.PodPending || n.Journal().Count(critest.RunPodSandbox) != 0 {
+					t.Errorf("reported %v\n%v", n.report.last().Phase, n.Journal())
+				}
+				missing = nil
+				n.settle(pod, time.Minute)
+				n.wantStates("app 0 running")
+			})
+		})
+	}
+}

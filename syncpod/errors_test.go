@@ -1,0 +1,70 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// Errors say when to come again, in the way that workers ask.
+func TestErrorsSayWhenToComeAgain(t *testing.T) {
+	refused := func(image string) critest.Fault {
+		return critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: image}, Times: critest.Always, Err: errBroken}
+	}
+	away := critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "gone")}
+	for name, tc := range map[string]struct {
+		faults    []critest.Fault
+		retryIn   time.Duration
+		temporary bool
+	}{
+		"a container cannot be made": {faults: []critest.Fault{refused("app")}, retryIn: 10 * time.Second},
+		"two cannot":                 {faults: []critest.Fault{refused("app"), refused("b")}, retryIn: 10 * time.Second},
+		"the runtime is away":        {faults: []critest.Fault{away}, temporary: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				for _, f := range tc.faults {
+					n.inject(f)
+				}
+				r, err := n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b"))), nil)
+				retry, ok := errors.AsType[podworkers.RetryError](err)
+				if !ok {
+					t.Fatalf("%v is no RetryError", err)
+				}
+				if at := retry.RetryAt(); tc.retryIn == 0 != at.IsZero() || !at.IsZero() && at.Sub(time.Now()) != tc.retryIn {
+					t.Errorf("retry at %v, want in %v", at, tc.retryIn)
+				}
+				if !r.NextTry.Equal(retry.RetryAt()) {
+					t.Errorf("next try at %v, retry at %v", r.NextTry, retry.RetryAt())
+				}
+				if soon, ok := errors.AsType[podworkers.TemporaryError](err); !ok || soon.Temporary() != tc.temporary {
+					t.Errorf("temporary %t, want %t", !tc.temporary, tc.temporary)
+				}
+			})
+		})
+	}
+}
+
+func TestBackOffIsNoError(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
+			t.Fatal("the failed pull is no error")
+		}
+		r, err := n.SyncPod(context.WithoutCancel(t.Context()), testPod(), nil)
+		if err != nil || r.NextTry.IsZero() || len(r.Failed) != 1 || r.Failed[0].Step != syncpod.StepImage {
+			t.Errorf("result %+v, %v, want a next try and no error", r, err)
+		}
+		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != "ImagePullBackOff" {
+			t.Errorf("reported %+v", n.report.last())
+		}
+	})
+}

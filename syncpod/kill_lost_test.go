@@ -1,0 +1,99 @@
+package syncpod_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// A pod of which only the runtime knows runs the preStop handlers that its
+// containers were created with, in the one second it has.
+func TestRuntimePodRunsItsPreStopHandlers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hook string
+		want time.Duration
+	}{"short": {"0.5", 500 * time.Millisecond}, "hung": {"1000", time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(containers(preStop(ctr("app"), "sleep", tc.hook), ctr("b"))), time.Minute)
+				n.restart()
+				began := time.Now()
+				must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("took %v, want %v\n%v", took, tc.want, n.Journal())
+				}
+				if ran := n.Journal().Count(critest.ExecSync); ran != 1 {
+					t.Errorf("%d hooks were run, want one", ran)
+				}
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// The same holds for a container that an edited pod does not have any more.
+func TestContainerThatLeftTheSpecIsStoppedWithItsHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(containers(ctr("app"), preStop(ctr("old"), "true"))), time.Minute)
+		n.end(testPod(), nil)
+		n.wantEnded()
+		if ran := n.Journal().Container("old").Count(critest.ExecSync); ran != 1 {
+			t.Errorf("%d hooks were run, want one", ran)
+		}
+	})
+}
+
+// A runtime that does not tell what a container was created with does not keep it
+// from being stopped in time.
+func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
+	for name, fail := range map[string]func(*critest.Fault){
+		"fails": func(f *critest.Fault) { f.Err = errBroken },
+		"hangs": func(f *critest.Fault) { f.Hang = &critest.Gate{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(containers(preStop(ctr("app"), "true"))), time.Minute)
+				n.restart()
+				fault := critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1}
+				fail(&fault)
+				n.inject(fault)
+				began := time.Now()
+				must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("took %v", took)
+				}
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// A handler is told the pod's addresses, although nobody has filled in a status.
+func TestHandlersAreToldThePodsAddress(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var hosts []string
+		n.restart(func(c *syncpod.Config) {
+			c.Hooks = syncpod.HookRunnerFunc(func(_ context.Context, pod *v1.Pod, _ *v1.Container, _ runtime.ContainerID, _ *v1.LifecycleHandler) error {
+				hosts = append(hosts, pod.Status.PodIP)
+				return nil
+			})
+		})
+		pod := testPod()
+		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec("true"), PreStop: exec("true")}
+		n.settle(pod, time.Minute)
+		ip := n.status().IPs()[0]
+		n.end(pod, nil)
+		if len(hosts) != 2 || hosts[0] != ip || hosts[1] != ip {
+			t.Errorf("addresses %q, want %q twice", hosts, ip)
+		}
+		if pod.Status.PodIP != "" {
+			t.Error("the pod handed in was written to")
+		}
+	})
+}

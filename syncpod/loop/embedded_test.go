@@ -1,0 +1,313 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// recorder keeps events.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Eventf(_ k8sruntime.Object, eventtype, reason, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, eventtype+" "+reason+" "+fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// The runtime is away for an hour while fifty pods run, change, come and go. It is
+// asked once in 5 s whether it is back; and when it is, it is listed before
+// anything is done, and then all is done.
+func TestE1_RuntimeAwayForAnHour(t *testing.T) {
+	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
+		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
+			src := loop.NewPush("file")
+			a := n.start([]loop.Source{src}, nil)
+			var pods []*v1.Pod
+			for i := range 50 {
+				pods = append(pods, pod("file", fmt.Sprintf("p%d", i), fmt.Sprintf("u%d", i), forever))
+			}
+			set(t, src, pods...)
+			time.Sleep(time.Minute)
+			before := len(n.rt.Journal())
+			n.rt.Restart(critest.Restart{Down: time.Hour})
+			time.Sleep(10 * time.Minute)
+			pods[1] = pods[1].DeepCopy()
+			pods[1].Labels = map[string]string{"changed": "1"}
+			set(t, src, append(pods[1:], pod("file", "late", "late", forever))...)
+			time.Sleep(50*time.Minute - time.Second)
+			away := n.rt.Journal().After(before)
+			if got := len(away); got < 600 || got > 1600 {
+				t.Errorf("%d calls in an hour, want two every 5 s at most:\n%v", got, away.Counts())
+			}
+			if h := a.Health(); h.Runtime.Err == nil {
+				t.Errorf("health is %v", h)
+			}
+			gone := len(n.rt.Journal())
+			time.Sleep(7 * time.Second)
+			back := n.rt.Journal().After(gone).Where(func(c critest.Call) bool { return c.Err == nil })
+			if len(back) < 2 || !strings.HasPrefix(back[0].Subject(), "List") || !strings.HasPrefix(back[1].Subject(), "List") {
+				t.Fatalf("the first answers are to\n%v", back)
+			}
+			n.wantRunning(0, "u0")
+			n.wantRunning(1, "u1", "u49", "late")
+			if again := n.rt.Journal().After(before).Where(func(c critest.Call) bool { return c.PodUID != "late" }).Of(starts...); len(again) > 0 {
+				t.Errorf("pods that ran were started:\n%v", again)
+			}
+		})
+	}
+}
+
+// A clean-up call hangs: a new pod is started at once all the same.
+func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "orphan", "o", forever))
+		synctest.Wait()
+		first.kill()
+		gate := new(critest.Gate)
+		defer gate.Open()
+		for _, m := range stops {
+			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		src = loop.NewPush("file")
+		slow := collector{gate: gate}
+		n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Collectors, c.CollectInterval = []loop.Collector{slow}, time.Second
+		})
+		set(t, src)
+		time.Sleep(5 * time.Second)
+		if gate.Waiting() == 0 {
+			t.Fatal("nothing is cleaned up")
+		}
+		before := time.Now()
+		set(t, src, pod("file", "web", "w", forever))
+		synctest.Wait()
+		n.wantRunning(1, "w")
+		if took := time.Since(before); took != 0 {
+			t.Errorf("the pod was started after %v", took)
+		}
+	})
+}
+
+// collector hangs like the runtime does.
+type collector struct{ gate *critest.Gate }
+
+func (c collector) Collect(ctx context.Context, lives loop.Lives) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// An agent that stops leaves the pods alone; a second Run of it is refused, and a
+// new agent in the same program takes over.
+func TestE3_StopLeavesPodsRunning(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever), pod("file", "slow", "s", forever))
+		time.Sleep(time.Minute)
+		before := len(n.rt.Journal())
+		a.stop()
+		time.Sleep(time.Hour)
+		if calls := n.rt.Journal().After(before); len(calls) > 0 {
+			t.Errorf("after the agent was stopped there was\n%v", calls)
+		}
+		n.wantRunning(1, "u", "s")
+		if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Run was called before") {
+			t.Errorf("a second Run: %v", err)
+		}
+		src = loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u")
+		n.wantRunning(0, "s")
+	})
+}
+
+// The agent is stopped while everything hangs: it returns at once.
+func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
+	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.StartContainer, critest.ListPodSandbox, critest.PodSandboxStatus} {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			gate := new(critest.Gate)
+			defer gate.Open()
+			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
+				t.Fatal(err)
+			}
+			src := loop.NewPush("file")
+			a := n.start([]loop.Source{src}, nil)
+			set(t, src, pod("file", "web", "u", forever))
+			time.Sleep(time.Second)
+			before := time.Now()
+			a.stop()
+			if took := time.Since(before); took > 10*time.Second {
+				t.Errorf("%s hangs: Run returned after %v", m, took)
+			}
+		})
+	}
+}
+
+// Whoever takes the statuses fails: the pod stops on time all the same. And what is
+// removed from the runtime by others is made again, not reported as an end.
+func TestE4_NeitherForgetsNorInvents(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever), pod("file", "other", "o", forever))
+		time.Sleep(time.Minute)
+		removeAll(t, n)
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u", "o")
+		if got := a.sink.of("u").Phase; got != v1.PodRunning {
+			t.Errorf("the pod whose sandbox was removed is %s", got)
+		}
+		a.sink.mu.Lock()
+		a.sink.err = errors.New("the server is away")
+		a.sink.mu.Unlock()
+		before := time.Now()
+		set(t, src, pod("file", "other", "o", forever))
+		synctest.Wait()
+		n.wantRunning(0, "u")
+		if took := time.Since(before); took != 0 {
+			t.Errorf("stopped after %v", took)
+		}
+	})
+}
+
+// An edge node without its server: the agent and the runtime are restarted, and
+// from the local copy of the pods all of them run again. When the server is back
+// and wants the same pods, nothing is stopped.
+func TestE5_OfflineRestart(t *testing.T) {
+	for _, fate := range []critest.Fate{critest.Kept, critest.Lost, critest.Gone} {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			want := func() []*v1.Pod {
+				return []*v1.Pod{api(pod("", "web", "u1", forever)), api(pod("", "db", "u2", forever))}
+			}
+			src := loop.NewPush("")
+			first := n.start([]loop.Source{src}, nil)
+			set(t, src, want()...)
+			time.Sleep(time.Minute)
+			first.kill()
+			n.rt.Restart(critest.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
+			cached, server := loop.NewPush("cache"), loop.NewPush("")
+			n.start([]loop.Source{server, cached}, nil)
+			set(t, cached, want()...)
+			time.Sleep(10 * time.Minute)
+			n.wantRunning(1, "u1", "u2")
+			before := len(n.rt.Journal())
+			set(t, server, want()...)
+			time.Sleep(10 * time.Minute)
+			if changes := n.rt.Journal().After(before).Changes(); len(changes) > 0 {
+				t.Errorf("the server is back, and there was\n%v", changes)
+			}
+		})
+	}
+}
+
+// On a runtime that answers at once, a whole life takes no time: nothing waits for a
+// poll.
+func TestP6_LifeWithoutTheClock(t *testing.T) {
+	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
+		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
+			src := loop.NewPush("file")
+			a := n.start([]loop.Source{src}, nil)
+			synctest.Wait()
+			began := time.Now()
+			p := pod("file", "web", "u", forever)
+			p.Spec.InitContainers = []v1.Container{{Name: "init", Image: "registry.test/app:1", Command: []string{"true"}}}
+			set(t, src, p)
+			synctest.Wait()
+			if like == critest.Containerd2 {
+				n.wantRunning(1, "u")
+				if got := a.sink.of("u").Phase; got != v1.PodRunning {
+					t.Errorf("the pod is %s", got)
+				}
+			} else {
+				time.Sleep(100 * time.Millisecond) // the end of an init container is polled for
+				n.wantRunning(1, "u")
+				began = time.Now()
+			}
+			set(t, src)
+			synctest.Wait()
+			n.wantRunning(0, "u")
+			if pods := a.Pods(); len(pods) != 0 || n.store.len() != 0 {
+				t.Errorf("it is not forgotten: %v", pods)
+			}
+			if took := time.Since(began); took != 0 {
+				t.Errorf("all of it took %v", took)
+			}
+		})
+	}
+}
+
+// A crash is answered, and told of, without a poll.
+func TestP6_CrashIsSeenAtOnce(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		id := n.rt.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID
+		if err := n.rt.ExitContainer(id, critest.Exit{Code: 7}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		n.wantRunning(1, "u")
+		got := a.sink.of("u").ContainerStatuses
+		if len(got) != 1 || got[0].RestartCount != 1 || got[0].LastTerminationState.Terminated == nil || got[0].LastTerminationState.Terminated.ExitCode != 7 {
+			t.Errorf("reported as %+v", got)
+		}
+	})
+}
+
+// What fails is told of, with the pod and since when.
+func TestHealthTellsOfPods(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		fault, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "no network")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		if got := a.Health().String(); !strings.Contains(got, "pod default/web u: fails for 1m0s") || !strings.Contains(got, "no network") {
+			t.Errorf("health is %q", got)
+		}
+		fault.Remove()
+		time.Sleep(10 * time.Minute)
+		if h := a.Health(); !h.OK() || h.String() != "ok" {
+			t.Errorf("health is %q", h)
+		}
+		if got := a.Pods(); len(got) != 1 || got[0].Pod.UID != types.UID("u") || got[0].Source != "file" || got[0].Status.Phase != v1.PodRunning {
+			t.Errorf("pods are %+v", got)
+		}
+	})
+}

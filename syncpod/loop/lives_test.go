@@ -1,0 +1,293 @@
+package loop_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+func once(p *v1.Pod) *v1.Pod {
+	p.Spec.RestartPolicy = v1.RestartPolicyNever
+	return p
+}
+
+// A pod has finished and is still wanted; then the runtime says that a container of
+// it runs. That is stopped as soon as it is seen.
+func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		set(t, src, once(pod("file", "job", "u", "exit 0")))
+		time.Sleep(time.Minute)
+		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
+			t.Fatalf("the pod is %s", got)
+		}
+		before := n.rt.Journal()
+		id := before.Pod("u").Of(critest.StartContainer)[0].ContainerID
+		err := n.rt.EditContainer(id, func(s *runtimeapi.ContainerStatus) {
+			s.State, s.FinishedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 0
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Second)
+		if stopped := n.rt.Journal().After(len(before)).ID(id).Of(critest.StopContainer); len(stopped) == 0 {
+			t.Errorf("what runs was not stopped:\n%v", n.rt.Journal().After(len(before)))
+		}
+		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
+			t.Errorf("the pod is %s after that", got)
+		}
+	})
+}
+
+// The agent is restarted after a pod has finished: nothing is started, the pod is
+// cleaned up after once, and does not count beside new ones.
+func TestW7_FinishedPodStaysFinished(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, once(pod("file", "job", "u", "exit 3")))
+		time.Sleep(time.Minute)
+		first.kill()
+		removeAll(t, n) // the runtime forgets it, as with a reboot
+
+		before := len(n.rt.Journal())
+		src = loop.NewPush("file")
+		count, beside := newCounter(), -1
+		second := n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Workers.Observer = count
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, others []*v1.Pod) *syncpod.Refusal {
+				if p.UID == "u" {
+					t.Error("a pod that has finished is asked for")
+				}
+				beside = len(others)
+				return nil
+			})
+		})
+		set(t, src, once(pod("file", "job", "u", "exit 3")), pod("file", "web", "w", forever))
+		time.Sleep(time.Minute)
+		if again := n.rt.Journal().After(before).Pod("u").Of(starts...); len(again) > 0 {
+			t.Errorf("it was started again:\n%v", again)
+		}
+		if got := count.of("u", podworkers.SyncTerminatedPod); got != 1 {
+			t.Errorf("it was cleaned up after %d times, want once", got)
+		}
+		if beside != 0 {
+			t.Errorf("%d pods count beside a new one, want none", beside)
+		}
+		if got := second.sink.of("u"); got.Phase != v1.PodFailed || len(got.ContainerStatuses) != 1 {
+			t.Errorf("the new agent's sink has phase %q of it with %d containers, want what was reported before", got.Phase, len(got.ContainerStatuses))
+		}
+	})
+}
+
+// removeAll removes all sandboxes from the runtime.
+func removeAll(t *testing.T, n *node) {
+	t.Helper()
+	for _, c := range n.rt.Journal().Of(critest.RunPodSandbox) {
+		if err := n.rt.Remove(c.SandboxID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A pod that runs is adopted: nothing is stopped or started, nobody asks whether it
+// may run, and its status goes on from where it was.
+func TestW7_RunningPodIsAdopted(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		ready := first.sink.of("u").Conditions
+		first.kill()
+
+		before := len(n.rt.Journal())
+		src = loop.NewPush("file")
+		second := n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Refusal {
+				return &syncpod.Refusal{Reason: "OutOfCpu", Message: "no"}
+			})
+		})
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Hour)
+		if changes := n.rt.Journal().After(before).Changes(); len(changes) > 0 {
+			t.Errorf("there was\n%v", changes)
+		}
+		got := second.sink.of("u")
+		if got.Phase != v1.PodRunning || len(got.Conditions) != len(ready) {
+			t.Fatalf("status %+v", got)
+		}
+		for i, c := range got.Conditions {
+			if !c.LastTransitionTime.Equal(&ready[i].LastTransitionTime) {
+				t.Errorf("condition %s changed at %v, want %v", c.Type, c.LastTransitionTime, ready[i].LastTransitionTime)
+			}
+		}
+	})
+}
+
+// A pod is refused, and told of: it is never started, and is gone when its source
+// lets it go; also with a deletion mark that only the next agent sees.
+func TestW8_RefusedPodEnds(t *testing.T) {
+	refuse := func(c *loop.Config) {
+		c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Refusal {
+			return &syncpod.Refusal{Reason: "OutOfCpu", Message: "2 asked for, 1 left"}
+		})
+	}
+	for _, restart := range []bool{false, true} {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			src := loop.NewPush("")
+			p := api(pod("", "web", "u", forever))
+			events := &recorder{}
+			a := n.start([]loop.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
+			set(t, src, p)
+			synctest.Wait()
+			got := a.sink.of("u")
+			if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "2 asked for, 1 left" {
+				t.Errorf("reported as %s, %s, %s", got.Phase, got.Reason, got.Message)
+			}
+			if got := strings.Join(events.all(), ";"); got != "Warning OutOfCpu 2 asked for, 1 left" {
+				t.Errorf("events: %s", got)
+			}
+			if restart {
+				a.kill()
+				delete(n.store.records, "u") // it was not on the disk yet
+				src = loop.NewPush("")
+				a = n.start([]loop.Source{src}, refuse)
+			}
+			p = p.DeepCopy()
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, p.Spec.TerminationGracePeriodSeconds
+			set(t, src, p)
+			time.Sleep(2 * time.Second)
+			if pods := a.Pods(); len(pods) != 1 || pods[0].Phase != podworkers.Finished {
+				t.Errorf("it has not ended: %+v", pods)
+			}
+			set(t, src)
+			synctest.Wait()
+			if pods := a.Pods(); len(pods) != 0 || n.store.len() != 0 {
+				t.Errorf("it is not forgotten: %+v", pods)
+			}
+			if calls := n.rt.Journal().Pod("u").Changes(); len(calls) > 0 {
+				t.Errorf("the runtime was asked for\n%v", calls)
+			}
+		})
+	}
+}
+
+// A pod is removed and comes again with the same UID, at every point of its life:
+// the new one starts after the old one has ended, and without waiting for anything.
+func TestW10_UIDComesAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		after, later time.Duration
+	}{
+		{"while it is set up", forever, 0, 0},
+		{"while it runs", forever, time.Minute, 0},
+		{"while it stops", deaf, time.Minute, 2 * time.Second},
+		{"when it has ended", forever, time.Minute, time.Minute},
+		{"when it had finished", "exit 0", time.Minute, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second}}, func(t *testing.T, n *node) {
+				src := loop.NewPush("file")
+				count := newCounter()
+				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+				set(t, src, once(pod("file", "web", "u", tt.script)))
+				time.Sleep(tt.after)
+				synctest.Wait()
+				set(t, src)
+				time.Sleep(tt.later)
+				synctest.Wait()
+				removed := len(n.rt.Journal())
+				next := once(pod("file", "web", "u", forever))
+				next.Spec.Containers[0].Env = []v1.EnvVar{{Name: "NEW", Value: "1"}}
+				set(t, src, next)
+				time.Sleep(20 * time.Second)
+				n.wantRunning(1, "u")
+				if got := a.sink.of("u").Phase; got != v1.PodRunning {
+					t.Errorf("the new pod is %s", got)
+				}
+				for _, c := range n.rt.Journal().After(removed).Of(critest.CreateContainer) {
+					if env := c.Request().(*runtimeapi.CreateContainerRequest).Config.Envs; !hasEnv(env, "NEW") {
+						t.Errorf("a container of the old spec was made: %v", c)
+					}
+				}
+				if tt.after > 0 && count.of("u", podworkers.SyncTerminatedPod) == 0 {
+					t.Error("the old pod was not cleaned up after")
+				}
+			})
+		})
+	}
+}
+
+func hasEnv(env []*runtimeapi.KeyValue, name string) bool {
+	for _, kv := range env {
+		if kv.Key == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Drained pods are started by the next agent.
+func TestDrain(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("")
+		a := n.start([]loop.Source{src}, nil)
+		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))))
+		time.Sleep(time.Minute)
+		if err := a.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n.wantRunning(0, "u")
+		set(t, src, api(pod("", "web", "u", forever)), api(pod("", "late", "l", forever)))
+		synctest.Wait()
+		n.wantRunning(0, "l")
+		a.stop()
+		src = loop.NewPush("")
+		b := n.start([]loop.Source{src}, nil)
+		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))))
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u")
+		if got := b.sink.of("j").Phase; got != v1.PodSucceeded {
+			t.Errorf("the job is %s", got)
+		}
+		if got := n.rt.Journal().Pod("j").Count(critest.StartContainer); got != 1 {
+			t.Errorf("the job was started %d times", got)
+		}
+	})
+}
+
+// A pod that the node stops is not started again, by the next agent neither.
+func TestKillPod(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("")
+		a := n.start([]loop.Source{src}, nil)
+		set(t, src, api(pod("", "web", "u", forever)))
+		time.Sleep(time.Minute)
+		if err := a.KillPod(t.Context(), "none", podworkers.StopRequest{}); err == nil {
+			t.Error("a pod that is not known is stopped")
+		}
+		if err := a.KillPod(t.Context(), "u", podworkers.StopRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		n.wantRunning(0, "u")
+		synctest.Wait()
+		a.kill()
+		src = loop.NewPush("")
+		n.start([]loop.Source{src}, nil)
+		set(t, src, api(pod("", "web", "u", forever)))
+		time.Sleep(time.Minute)
+		n.wantRunning(0, "u")
+	})
+}

@@ -1,0 +1,74 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func benchFolder(b *testing.B, files int) *Folder {
+	b.Helper()
+	f, err := NewFolder(FolderConfig{Path: b.TempDir(), Node: "n"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range files {
+		name := fmt.Sprint("p", i)
+		if err := os.WriteFile(filepath.Join(f.path, name+".yaml"), []byte(podText(name, "i:1")), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return f
+}
+
+// What a folder costs an idle agent, each Rescan once.
+func BenchmarkFolderRescan(b *testing.B) {
+	f := benchFolder(b, 30)
+	for b.Loop() {
+		if s := f.snapshot(f.scan(always)); len(s.Pods) != 30 {
+			b.Fatalf("%d pods", len(s.Pods))
+		}
+	}
+}
+
+// The time from when a file is renamed into place until its pod is delivered.
+func BenchmarkFolderRename(b *testing.B) {
+	f := benchFolder(b, 30)
+	delivered := make(chan Snapshot)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	go func() {
+		_ = f.Run(ctx, func(s Snapshot) {
+			select {
+			case delivered <- s:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	<-delivered
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		hidden := filepath.Join(f.path, ".new")
+		if err := os.WriteFile(hidden, []byte(podText("new", fmt.Sprint("i:", i))), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if err := os.Rename(hidden, filepath.Join(f.path, "new.yaml")); err != nil {
+			b.Fatal(err)
+		}
+		<-delivered
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	f := benchFolder(b, 0)
+	text := []byte(podText("a", "i:1"))
+	b.ReportAllocs()
+	for b.Loop() {
+		if m := f.decode("/f", text); len(m.objects) != 1 {
+			b.Fatal(m.errors)
+		}
+	}
+}

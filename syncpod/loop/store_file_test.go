@@ -1,0 +1,249 @@
+package loop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func storeIn(t testing.TB, dir string) *FileStore {
+	t.Helper()
+	s, err := NewFileStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func podOf(uid types.UID) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-" + string(uid), UID: uid}}
+}
+
+func statusOf(phase v1.PodPhase) v1.PodStatus {
+	started := metav1.NewTime(time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC))
+	return v1.PodStatus{Phase: phase, StartTime: &started, ContainerStatuses: []v1.ContainerStatus{{Name: "c", RestartCount: 3}}}
+}
+
+func TestFileStoreRemembers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "pods")
+	ctx := t.Context()
+	s := storeIn(t, dir)
+	if records, err := s.Load(ctx); err != nil || len(records) != 0 {
+		t.Errorf("of no directory: %v, %v", records, err)
+	}
+	stop := Termination{Began: time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC), GracePeriodSeconds: 30}
+	for _, err := range []error{
+		s.SetPodStatus(ctx, podOf("b"), statusOf(v1.PodRunning)),
+		s.SetTermination(ctx, podOf("b"), stop),
+		s.SetPodStatus(ctx, podOf("b"), statusOf(v1.PodFailed)),
+		s.SetPodStatus(ctx, podOf("a"), statusOf(v1.PodPending)),
+		s.SetTermination(ctx, podOf("c"), stop),
+		s.SetPodStatus(ctx, podOf("d"), statusOf(v1.PodRunning)),
+		s.Delete(ctx, "d"), s.Delete(ctx, "d"), s.Delete(ctx, "never"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []Record{
+		{Namespace: "ns", Name: "pod-a", UID: "a", Status: statusOf(v1.PodPending)},
+		{Namespace: "ns", Name: "pod-b", UID: "b", Status: statusOf(v1.PodFailed), Termination: &stop},
+		{Namespace: "ns", Name: "pod-c", UID: "c", Termination: &stop},
+	}
+	// The next agent's store.
+	s = storeIn(t, dir)
+	got, err := s.Load(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		if st := got[i].Status.StartTime; st != nil {
+			st.Time = st.UTC()
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	// A store that was not asked what it remembers does not forget it.
+	s = storeIn(t, dir)
+	if err := s.SetPodStatus(ctx, podOf("b"), statusOf(v1.PodSucceeded)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Load(ctx); err != nil || got[1].Termination == nil {
+		t.Errorf("the termination is lost: %+v, %v", got, err)
+	}
+}
+
+func TestFileStoreWritesChangesOnly(t *testing.T) {
+	dir := t.TempDir()
+	s := storeIn(t, dir)
+	set := func(s *FileStore) os.FileInfo {
+		t.Helper()
+		if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodSucceeded)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(dir, "a.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	// Each write makes a new file.
+	first := set(s)
+	if !os.SameFile(first, set(s)) || !os.SameFile(first, set(storeIn(t, dir))) {
+		t.Error("written again")
+	}
+	if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodFailed)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.Stat(filepath.Join(dir, "a.json"))
+	if err != nil || os.SameFile(first, second) {
+		t.Errorf("written in place, where an agent that is killed leaves half of it: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
+}
+
+func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
+	dir := t.TempDir()
+	s := storeIn(t, dir)
+	for _, uid := range []types.UID{"a", "b", "c"} {
+		if err := s.SetPodStatus(t.Context(), podOf(uid), statusOf(v1.PodRunning)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.json", "")
+	write("c.json", `{"uid":"b","status":{"phase":"Failed"}}`)
+	write("d.json", `{"uid":"d","status":`)
+	write(".e.tmp", `{"uid":`)
+	write("README", "not ours")
+	if err := os.Mkdir(filepath.Join(dir, "f.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s = storeIn(t, dir)
+	records, err := s.Load(t.Context())
+	if len(records) != 1 || records[0].UID != "b" {
+		t.Errorf("records are %+v", records)
+	}
+	for _, uid := range []string{"pod a", "pod c", "pod d"} {
+		if err == nil || !strings.Contains(err.Error(), uid) {
+			t.Errorf("the error says nothing about %s: %v", uid, err)
+		}
+	}
+	if n := strings.Count(err.Error(), "\n") + 1; n != 3 {
+		t.Errorf("%d errors: %v", n, err)
+	}
+	// The next status repairs it.
+	if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodRunning)); err != nil {
+		t.Fatal(err)
+	}
+	if records, _ := storeIn(t, dir).Load(t.Context()); len(records) != 2 {
+		t.Errorf("records are %+v", records)
+	}
+}
+
+func TestFileStoreStaysInItsDirectory(t *testing.T) {
+	root := t.TempDir()
+	s := storeIn(t, filepath.Join(root, "a", "b"))
+	for _, uid := range []types.UID{"", ".", "..", "../x", "/x", "a/../../x", `..\x`, "a\x00", ".a", "a.tmp/"} {
+		if s.SetPodStatus(t.Context(), podOf(uid), v1.PodStatus{}) == nil || s.SetTermination(t.Context(), podOf(uid), Termination{}) == nil || s.Delete(t.Context(), uid) == nil {
+			t.Errorf("UID %q is taken", uid)
+		}
+	}
+	if entries, _ := os.ReadDir(root); len(entries) != 0 {
+		t.Errorf("there are %v", entries)
+	}
+	if s.SetPodStatus(t.Context(), nil, v1.PodStatus{}) == nil {
+		t.Error("no pod is taken")
+	}
+	if _, err := NewFileStore(""); err == nil {
+		t.Error("no directory is taken")
+	}
+}
+
+func TestFileStoreSaysWhatFailed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := storeIn(t, file) // no directory
+	if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodRunning)); err == nil || !strings.Contains(err.Error(), "pod a") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := s.Load(t.Context()); err == nil {
+		t.Error("a file was listed")
+	}
+	// It is tried again with the same status.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodRunning)); err != nil {
+		t.Error(err)
+	}
+	if records, err := s.Load(t.Context()); err != nil || len(records) != 1 {
+		t.Errorf("records are %v, %v", records, err)
+	}
+}
+
+func TestFileStoreConcurrently(t *testing.T) {
+	dir := t.TempDir()
+	s := storeIn(t, dir)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			pod := podOf(types.UID(fmt.Sprint("p", i)))
+			for n := range 10 {
+				status := statusOf(v1.PodRunning)
+				status.ContainerStatuses[0].RestartCount = int32(n)
+				if err := s.SetPodStatus(t.Context(), pod, status); err != nil {
+					t.Error(err)
+				}
+			}
+			if i%2 == 0 {
+				if err := s.Delete(t.Context(), pod.UID); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := s.Load(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if records, err := s.Load(t.Context()); err != nil || len(records) != 10 || len(s.pods) != 10 {
+		t.Errorf("%d records, %d in memory, %v", len(records), len(s.pods), err)
+	}
+}
+
+func BenchmarkFileStore(b *testing.B) {
+	s := storeIn(b, b.TempDir())
+	pod, n := podOf("a"), int32(0)
+	for phase, change := range map[string]int32{"changed": 1, "unchanged": 0} {
+		b.Run(phase, func(b *testing.B) {
+			for b.Loop() {
+				n += change
+				status := statusOf(v1.PodRunning)
+				status.ContainerStatuses[0].RestartCount = n
+				if err := s.SetPodStatus(b.Context(), pod, status); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package syncpod
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// withMessages returns a status in which containers that have ended have the
+// message that they left. Each is asked for once: it does not change any more.
+func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus) *runtime.PodStatus {
+	if s.config.Messages == nil || pod == nil || status == nil {
+		return status
+	}
+	full := *status
+	full.Containers = slices.Clone(status.Containers)
+	for i := range full.Containers {
+		if c := &full.Containers[i]; c.State == runtime.ContainerExited {
+			c.Message = s.message(pod, m, c)
+		}
+	}
+	return &full
+}
+
+func (s *Syncer) message(pod *v1.Pod, m *memory, c *runtime.ContainerStatus) string {
+	m.mu.Lock()
+	message, known := m.messages[c.ID.ID]
+	m.mu.Unlock()
+	if known {
+		return message
+	}
+	message, err := s.config.Messages.Message(pod, c)
+	if err != nil {
+		s.config.Log.Error(err, "what a container left to say is not known", "pod", podName(pod), "podUID", pod.UID, "container", c.Name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.messages[c.ID.ID] = message
+	return message
+}

@@ -1,0 +1,38 @@
+// Package poddir keeps the directory that each pod has on the node, in a
+// kubelet's layout, which tools on the node know:
+//
+//	<Root>/pods/<uid>/                                  0750
+//	<Root>/pods/<uid>/etc-hosts                         0644, the /etc/hosts of its containers
+//	<Root>/pods/<uid>/containers/<name>/<8 digits>      0666, what an instance leaves to say when it ends
+//	<Root>/pods/<uid>/volumes/<plugin>/<name>           its volumes
+//	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
+//
+// A [Dirs] fits package syncpod as it is: it prepares a pod (Config.Prepare),
+// mounts the files into its containers (Config.Mounts), and removes the directory
+// once the pod has stopped for good (Config.Clean). [Dirs.Message] reads what a
+// container that has ended left to say, [Dirs.Pods] lists the pods that have a
+// directory, so that what an earlier agent left can be removed with
+// [Dirs.RemovePod].
+//
+// # /etc/hosts
+//
+// All containers of a pod share one file, which is written anew for each that is
+// made, if it would differ: in another file that takes its place, so that no one
+// reads half of it. Containers that run keep the one they have. A container that
+// mounts something at /etc/hosts itself does not get it, nor does one of a pod
+// that has no address.
+//
+// # Safety
+//
+// No name of a pod leads out of Root, and no symbolic link that a container has
+// made in a volume is followed when a directory is removed. What is mounted below
+// a pod's directory is never deleted: as long as a mount is there nothing is
+// removed, and the error wraps [ErrMounted].
+//
+// # Concurrency
+//
+// All methods may be called concurrently for different pods. For one pod,
+// [Dirs.Mounts] may be called concurrently for different containers; PreparePod,
+// CleanPod and RemovePod are calls of their own. Nothing is kept in memory, and
+// nothing given is written to.
+package poddir

@@ -1,0 +1,144 @@
+package poddir
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
+)
+
+const (
+	hostsPath = "/etc/hosts"
+	hostsFile = "etc-hosts"
+	hostsMode = 0o644
+)
+
+// hostsMount writes the pod's hosts file and mounts it, if the container is to
+// have it.
+func (d *Dirs) hostsMount(root *os.Root, req container.MountRequest) (*runtimeapi.Mount, error) {
+	pod := req.Pod
+	if len(req.PodIPs) == 0 && !pod.Spec.HostNetwork || mountsAt(req.Container, hostsPath) {
+		return nil, nil
+	}
+	text, err := d.hosts(pod, req.PodIPs)
+	if err != nil {
+		return nil, fmt.Errorf("%s of pod %s/%s: %w", hostsPath, pod.Namespace, pod.Name, err)
+	}
+	if err := safepath.Element("container name", req.Container.Name); err != nil {
+		return nil, err
+	}
+	// Containers are made side by side, one of a name at a time.
+	if err := replace(root, hostsFile, "."+hostsFile+"-"+req.Container.Name, text); err != nil {
+		return nil, err
+	}
+	return managed(hostsPath, filepath.Join(root.Name(), hostsFile)), nil
+}
+
+// managed mounts a file of ours so that the container may write to it, which a
+// node with SELinux allows only with another label.
+func managed(containerPath, hostPath string) *runtimeapi.Mount {
+	return &runtimeapi.Mount{ContainerPath: containerPath, HostPath: hostPath, SelinuxRelabel: true}
+}
+
+// mountsAt reports whether the container mounts a volume at that path.
+func mountsAt(c *v1.Container, at string) bool {
+	for i := range c.VolumeMounts {
+		if path.Clean(c.VolumeMounts[i].MountPath) == at {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
+	if pod.Spec.HostNetwork {
+		node, err := os.ReadFile(d.config.NodeHosts)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the node's file: %w", err)
+		}
+		return nodeHosts(node, pod.Spec.HostAliases), nil
+	}
+	name, err := sandbox.HostnameOf(pod, d.config.ClusterDomain)
+	if err != nil {
+		return nil, err
+	}
+	return podHosts(name, ips, pod.Spec.HostAliases), nil
+}
+
+// The first line of the file tells those who read it whose it is. Tools look for
+// these words.
+const (
+	managedHosts     = "# Kubernetes-managed hosts file.\n"
+	managedNodeHosts = "# Kubernetes-managed hosts file (host network).\n"
+	aliasesHeading   = "\n# Entries added by HostAliases.\n"
+)
+
+const loopbackHosts = "127.0.0.1\tlocalhost\n" +
+	"::1\tlocalhost ip6-localhost ip6-loopback\n" +
+	"fe00::0\tip6-localnet\n" +
+	"fe00::0\tip6-mcastprefix\n" +
+	"fe00::1\tip6-allnodes\n" +
+	"fe00::2\tip6-allrouters\n"
+
+// podHosts is the file of a pod with a network of its own.
+func podHosts(name sandbox.Hostname, ips []string, aliases []v1.HostAlias) []byte {
+	var text bytes.Buffer
+	text.WriteString(managedHosts + loopbackHosts)
+	names := name.Host
+	if name.Domain != "" {
+		names = name.FQDN() + "\t" + name.Host
+	}
+	for _, ip := range ips {
+		text.WriteString(ip + "\t" + names + "\n")
+	}
+	writeAliases(&text, aliases)
+	return text.Bytes()
+}
+
+// nodeHosts is the file of a pod on the node's network.
+func nodeHosts(node []byte, aliases []v1.HostAlias) []byte {
+	var text bytes.Buffer
+	text.WriteString(managedNodeHosts)
+	text.Write(node)
+	if len(node) > 0 && node[len(node)-1] != '\n' {
+		text.WriteByte('\n')
+	}
+	writeAliases(&text, aliases)
+	return text.Bytes()
+}
+
+func writeAliases(text *bytes.Buffer, aliases []v1.HostAlias) {
+	if len(aliases) == 0 {
+		return
+	}
+	text.WriteString(aliasesHeading)
+	for _, a := range aliases {
+		text.WriteString(a.IP + "\t" + strings.Join(a.Hostnames, "\t") + "\n")
+	}
+}
+
+// replace gives the file that content, if it has another, by way of the file
+// named by means of which none but the caller uses.
+func replace(root *os.Root, name, means string, content []byte) error {
+	if old, err := root.ReadFile(name); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	if err := root.WriteFile(means, content, hostsMode); err != nil {
+		return err
+	}
+	if err := root.Chmod(means, hostsMode); err != nil { // whatever the process's umask
+		return err
+	}
+	return root.Rename(means, name)
+}

@@ -1,0 +1,154 @@
+package poddir_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/poddir"
+)
+
+const loopback = `127.0.0.1	localhost
+::1	localhost ip6-localhost ip6-loopback
+fe00::0	ip6-localnet
+fe00::0	ip6-mcastprefix
+fe00::1	ip6-allnodes
+fe00::2	ip6-allrouters
+`
+
+func hostsOf(t *testing.T, d *poddir.Dirs, req container.MountRequest) string {
+	t.Helper()
+	mount := mountsOf(t, d, req)["/etc/hosts"]
+	if mount == nil {
+		return "not mounted"
+	}
+	content, err := os.ReadFile(mount.HostPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestHosts(t *testing.T) {
+	nodeHosts := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(nodeHosts, []byte("192.0.2.1 node"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both := []string{"10.0.0.7", "fd00::7"}
+	aliases := []v1.HostAlias{{IP: "192.0.2.9", Hostnames: []string{"b.example", "b"}}, {IP: "192.0.2.8", Hostnames: []string{"a.example"}}}
+	for _, tt := range []struct {
+		name string
+		edit func(*v1.Pod)
+		ips  []string
+		want string
+	}{
+		{"a pod without an address", func(*v1.Pod) {}, nil, "not mounted"},
+		{"one address", func(*v1.Pod) {}, both[:1], "# Kubernetes-managed hosts file.\n" + loopback + "10.0.0.7\tweb-0\n"},
+		{"two addresses and a domain", func(p *v1.Pod) { p.Spec.Hostname, p.Spec.Subdomain = "www", "front" }, both,
+			"# Kubernetes-managed hosts file.\n" + loopback +
+				"10.0.0.7\twww.front.shop.svc.cluster.local\twww\nfd00::7\twww.front.shop.svc.cluster.local\twww\n"},
+		{"aliases, in order", func(p *v1.Pod) { p.Spec.HostAliases = aliases }, both[:1],
+			"# Kubernetes-managed hosts file.\n" + loopback + "10.0.0.7\tweb-0\n" +
+				"\n# Entries added by HostAliases.\n192.0.2.9\tb.example\tb\n192.0.2.8\ta.example\n"},
+		{"the node's network", func(p *v1.Pod) { p.Spec.HostNetwork, p.Spec.HostAliases = true, aliases[1:] }, nil,
+			"# Kubernetes-managed hosts file (host network).\n192.0.2.1 node\n" +
+				"\n# Entries added by HostAliases.\n192.0.2.8\ta.example\n"},
+		{"a mount there already", func(p *v1.Pod) {
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "h", MountPath: "/etc//hosts"}}
+		}, both, "not mounted"},
+		{"a mount elsewhere", func(p *v1.Pod) {
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "h", MountPath: "/etc"}}
+		}, both[:1], "# Kubernetes-managed hosts file.\n" + loopback + "10.0.0.7\tweb-0\n"},
+	} {
+		d := newDirs(t, poddir.Config{ClusterDomain: "cluster.local", NodeHosts: nodeHosts, Volumes: &volumes{}})
+		pod := webPod()
+		tt.edit(pod)
+		if got := hostsOf(t, d, request(pod, 0, tt.ips...)); got != tt.want {
+			t.Errorf("%s:\n%s\nwant:\n%s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestHostsOfANodeWithoutAny(t *testing.T) {
+	d := newDirs(t, poddir.Config{NodeHosts: filepath.Join(t.TempDir(), "none")})
+	pod := webPod()
+	pod.Spec.HostNetwork = true
+	if got := hostsOf(t, d, request(pod, 0)); got != "# Kubernetes-managed hosts file (host network).\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestHostsOfAPodWithABadName(t *testing.T) {
+	d := newDirs(t, poddir.Config{})
+	pod := webPod()
+	pod.Spec.Hostname = "www\n192.0.2.66 bank.example"
+	if _, err := d.Mounts(t.Context(), request(pod, 0, "10.0.0.7")); err == nil || !strings.Contains(err.Error(), "spec.hostname") {
+		t.Errorf("%v, want the field named", err)
+	}
+}
+
+// The file follows the pod's addresses. Who has the old one open reads it to its
+// end, and one that would not differ is left alone.
+func TestHostsFollowTheAddress(t *testing.T) {
+	d := newDirs(t, poddir.Config{})
+	pod := webPod()
+	path := mountsOf(t, d, request(pod, 0, "10.0.0.7"))["/etc/hosts"].HostPath
+	first, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostsOf(t, d, request(pod, 1, "10.0.0.7"))
+	if same, _ := os.Stat(path); !os.SameFile(first, same) {
+		t.Error("a file that says the same was replaced")
+	}
+	open, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if got := hostsOf(t, d, request(pod, 2, "10.0.0.8")); !strings.Contains(got, "10.0.0.8\tweb-0\n") || strings.Contains(got, "10.0.0.7") {
+		t.Errorf("after a change of address:\n%s", got)
+	}
+	old := make([]byte, 4096)
+	n, _ := open.Read(old)
+	if !strings.HasSuffix(string(old[:n]), "10.0.0.7\tweb-0\n") {
+		t.Errorf("who read the old file now has\n%s", old[:n])
+	}
+	if second, _ := os.Stat(path); os.SameFile(first, second) {
+		t.Error("the file was written in place")
+	}
+}
+
+// Containers of a pod may be made side by side.
+func TestHostsWrittenSideBySide(t *testing.T) {
+	d := newDirs(t, poddir.Config{})
+	pod := webPod()
+	pod.Spec.Containers = nil
+	for i := range 8 {
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: fmt.Sprintf("c%d", i)})
+	}
+	var group sync.WaitGroup
+	for i := range pod.Spec.Containers {
+		group.Go(func() {
+			for n := range 20 {
+				req := container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.%d.%d", i, n)}}
+				m, err := d.Mounts(t.Context(), req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				content, err := os.ReadFile(m.Mounts[0].HostPath)
+				if err != nil || !strings.HasSuffix(string(content), "\tweb-0\n") || !strings.HasPrefix(string(content), "# Kubernetes-managed hosts file.\n") {
+					t.Errorf("%v, half a file:\n%s", err, content)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,30 @@
+package poddir
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A mount that comes after the look at the mounts is not deleted through, either.
+func TestEmptierCannotMoveAMountPoint(t *testing.T) {
+	top, source := t.TempDir(), t.TempDir()
+	volume := filepath.Join(top, "volumes", "data")
+	if err := os.MkdirAll(volume, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount(source, volume, "", syscall.MS_BIND, ""); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(filepath.Join(top, ".removed-0", "data"), 0) }) // where it was moved with its parent
+	if err := os.WriteFile(filepath.Join(volume, "precious"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := empty(t.Context(), top); err == nil {
+		t.Error("no error")
+	}
+	if _, err := os.Stat(filepath.Join(source, "precious")); err != nil {
+		t.Error(err)
+	}
+}

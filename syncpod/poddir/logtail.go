@@ -1,0 +1,39 @@
+package poddir
+
+import "bytes"
+
+const (
+	// maxLogLines and maxLogTail are how much of a log stands in for a message.
+	maxLogLines, maxLogTail = 80, 2048
+	// logWindow is how much of the end of a log is read for it: enough for that
+	// many bytes in that many lines, each with its time, stream and tags.
+	logWindow = 32 << 10
+)
+
+// logTail returns what a container printed last, of the end of a log in CRI's
+// format: "<time> <stream> <tags> <text>", where the tag P says that the line goes
+// on in the next one. A line of another form is taken as it is: it may be the rest
+// of one that was cut.
+func logTail(end []byte) []byte {
+	var out []byte
+	lines := bytes.SplitAfter(end, []byte("\n"))
+	if n := len(lines); len(lines[n-1]) == 0 {
+		lines = lines[:n-1]
+	}
+	for _, line := range lines[max(0, len(lines)-maxLogLines):] {
+		out = append(out, logText(line)...)
+	}
+	return out[max(0, len(out)-maxLogTail):]
+}
+
+// logText is what the container printed of a line of its log.
+func logText(line []byte) []byte {
+	fields := bytes.SplitN(line, []byte(" "), 4)
+	if len(fields) < 4 || string(fields[1]) != "stdout" && string(fields[1]) != "stderr" {
+		return line
+	}
+	if tag, _, _ := bytes.Cut(fields[2], []byte(":")); string(tag) == "P" {
+		return bytes.TrimSuffix(fields[3], []byte("\n"))
+	}
+	return fields[3]
+}

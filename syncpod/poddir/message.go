@@ -1,0 +1,180 @@
+package poddir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+const (
+	// messageMode lets a process of any user write its message.
+	messageMode = 0o666
+	// maxMessage is how much of a message is reported, in bytes: its end.
+	maxMessage = 4096
+	// keptMessages is how many instances' files of a container are kept.
+	keptMessages = 5
+)
+
+// messageFile is the path of an instance's file in the pod's directory.
+func messageFile(name string, attempt uint32) string {
+	return path.Join(containersDir, name, fmt.Sprintf("%08x", attempt))
+}
+
+// messageMount makes the file for the message of one instance and mounts it. The
+// instance finds it empty.
+func (d *Dirs) messageMount(root *os.Root, req container.MountRequest) (*runtimeapi.Mount, error) {
+	c := req.Container
+	if !leavesMessage(c) {
+		return nil, nil
+	}
+	if err := safepath.Element("container name", c.Name); err != nil {
+		return nil, err
+	}
+	if err := root.MkdirAll(path.Join(containersDir, c.Name), dirMode); err != nil {
+		return nil, err
+	}
+	if err := emptyFile(root, messageFile(c.Name, req.Attempt)); err != nil {
+		return nil, err
+	}
+	if req.Attempt >= keptMessages {
+		// One that crashes forever must not fill the node with files.
+		if err := root.Remove(messageFile(c.Name, req.Attempt-keptMessages)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	file := filepath.FromSlash(messageFile(c.Name, req.Attempt))
+	return managed(c.TerminationMessagePath, filepath.Join(root.Name(), file)), nil
+}
+
+// leavesMessage reports whether the container has a file for its message: not if
+// it names none, or has mounted a volume there.
+func leavesMessage(c *v1.Container) bool {
+	return c.TerminationMessagePath != "" && !mountsAt(c, path.Clean(c.TerminationMessagePath))
+}
+
+// emptyFile makes a file, or empties it: an instance that was made with it, and
+// whose creation went unanswered, still has the same one.
+func emptyFile(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, messageMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(messageMode), f.Close()) // whatever the process's umask
+}
+
+// Message returns what is to be reported of a container that has ended: what the
+// runtime says (c.Message), and after it what the container has left to say, in
+// its file at terminationMessagePath or, if it failed, left none and asks for
+// that (terminationMessagePolicy FallbackToLogsOnError), in its log. Of a file
+// that is its last 4096 bytes, of a log the end of its last 80 lines, at most
+// 2048 bytes. An instance that has not ended has only the runtime's message.
+//
+// If the file or log cannot be read the error says so, and the message is the
+// runtime's. That there is none is no error.
+func (d *Dirs) Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+	if c == nil {
+		return "", nil
+	}
+	spec, err := env.Container(pod, c.Name)
+	if err != nil || c.State != runtime.ContainerExited {
+		return c.Message, nil // what the spec does not have says nothing
+	}
+	left, err := d.left(pod, spec, c)
+	switch {
+	case err != nil:
+		return c.Message, fmt.Errorf("termination message of container %q of pod %s/%s: %w", c.Name, pod.Namespace, pod.Name, err)
+	case left == "":
+		return c.Message, nil
+	case c.Message == "":
+		return left, nil
+	}
+	return c.Message + ": " + left, nil
+}
+
+// left is what a container has left to say itself.
+func (d *Dirs) left(pod *v1.Pod, spec *v1.Container, c *runtime.ContainerStatus) (string, error) {
+	if err := safepath.Element("container name", c.Name); err != nil {
+		return "", err
+	}
+	if leavesMessage(spec) {
+		dir, err := d.Dir(pod.UID)
+		if err != nil {
+			return "", err
+		}
+		message, err := readEnd(dir, messageFile(c.Name, c.Attempt), maxMessage)
+		if err != nil || len(message) > 0 {
+			return text(message), err
+		}
+	}
+	if !fallsBack(spec, c) {
+		return "", nil
+	}
+	return d.leftInLog(pod, c)
+}
+
+// fallsBack reports whether the log stands in for a message. The log of one that
+// could not run is not its own.
+func fallsBack(spec *v1.Container, c *runtime.ContainerStatus) bool {
+	return spec.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError &&
+		c.ExitCode != 0 && c.Reason != "ContainerCannotRun"
+}
+
+func (d *Dirs) leftInLog(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+	dir, err := sandbox.LogDirectory(d.config.LogsRoot, pod)
+	if err != nil {
+		return "", err
+	}
+	name, err := container.LogPath(c.Name, c.Attempt)
+	if err != nil {
+		return "", err
+	}
+	end, err := readEnd(filepath.FromSlash(dir), name, logWindow)
+	return text(logTail(end)), err
+}
+
+// readEnd returns the last bytes of a regular file below dir, at most n. There
+// are none if there is no file. What is no regular file could block, or lead
+// elsewhere, and is not read.
+func readEnd(dir, name string, n int64) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-n), n))
+}
+
+// text is the bytes as the API can hold them.
+func text(b []byte) string { return strings.ToValidUTF8(string(b), "?") }

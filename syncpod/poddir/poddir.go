@@ -1,0 +1,164 @@
+package poddir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
+)
+
+// Config is what a [Dirs] is made of.
+type Config struct {
+	// Root is the agent's directory, an absolute path. The pods' directories are
+	// below its directory pods. Required.
+	Root string
+	// LogsRoot is the directory of the logs of all pods, "" means
+	// sandbox.DefaultLogsRoot. It is only read.
+	LogsRoot string
+	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local", as
+	// in the names of pods that have a subdomain.
+	ClusterDomain string
+	// NodeHosts is the node's own hosts file, of which pods on the node's network
+	// get a copy. "" means /etc/hosts.
+	NodeHosts string
+	// Volumes makes the pods' volumes. Default: there are none, and a container
+	// that mounts one is an error.
+	Volumes Volumes
+}
+
+// Volumes makes the volumes of pods below their directories, of which it is told
+// the absolute path. A *volume.Volumes does.
+type Volumes interface {
+	// SetUp makes the pod's volumes, or brings them up to date.
+	SetUp(ctx context.Context, pod *v1.Pod, dir string) error
+	// Mounts returns the mounts and devices of a container, in the order of its spec.
+	Mounts(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error)
+	// TearDown takes back what deleting files does not: what it has mounted. It may
+	// be called again, and for a pod that it has never seen.
+	TearDown(ctx context.Context, uid types.UID, dir string) error
+}
+
+// Dirs keeps the directories of pods.
+type Dirs struct {
+	config Config
+	pods   string
+}
+
+// New returns a Dirs. It touches no file.
+func New(c Config) (*Dirs, error) {
+	if c.Root == "" {
+		return nil, errors.New("poddir: Config.Root is missing")
+	}
+	if !filepath.IsAbs(c.Root) {
+		return nil, fmt.Errorf("poddir: Config.Root %q is not an absolute path", c.Root)
+	}
+	if c.LogsRoot == "" {
+		c.LogsRoot = sandbox.DefaultLogsRoot
+	}
+	if c.NodeHosts == "" {
+		c.NodeHosts = hostsPath
+	}
+	return &Dirs{config: c, pods: filepath.Join(c.Root, "pods")}, nil
+}
+
+const (
+	// dirMode is that of directories that no container sees, as a kubelet has it.
+	dirMode = 0o750
+	// containersDir, volumesDir and pluginsDir are in each pod's directory.
+	containersDir, volumesDir, pluginsDir = "containers", "volumes", "plugins"
+)
+
+// Dir returns the directory of a pod. It is an error if the UID is empty or
+// could lead out of the directory of all pods.
+func (d *Dirs) Dir(uid types.UID) (string, error) {
+	if err := safepath.Element("metadata.uid", string(uid)); err != nil {
+		return "", fmt.Errorf("pod directory: %w", err)
+	}
+	return filepath.Join(d.pods, string(uid)), nil
+}
+
+// PreparePod makes the pod's directory and its volumes. It may be called again,
+// and brings up to date what has changed. The answer says what follows for the
+// sandbox: the domain of the cluster.
+func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
+	in := sandbox.Input{ClusterDomain: d.config.ClusterDomain}
+	root, err := d.makePod(pod)
+	if err != nil {
+		return in, err
+	}
+	defer root.Close()
+	for _, dir := range []string{volumesDir, pluginsDir} {
+		if err := root.MkdirAll(dir, dirMode); err != nil {
+			return in, err
+		}
+	}
+	if d.config.Volumes == nil {
+		return in, nil
+	}
+	return in, d.config.Volumes.SetUp(ctx, pod, root.Name())
+}
+
+// makePod opens the pod's directory, which it makes if it is not there.
+func (d *Dirs) makePod(pod *v1.Pod) (*os.Root, error) {
+	if pod == nil {
+		return nil, errors.New("pod directory: the pod is nil")
+	}
+	dir, err := d.Dir(pod.UID)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// Mounts returns what a container gets: its volumes, the pod's /etc/hosts, and a
+// new file for its termination message. It makes the pod's directory if it is not
+// there.
+func (d *Dirs) Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error) {
+	if req.Container == nil {
+		return container.Mounts{}, errors.New("mounts: MountRequest.Container is missing")
+	}
+	root, err := d.makePod(req.Pod)
+	if err != nil {
+		return container.Mounts{}, err
+	}
+	defer root.Close()
+	mounts, err := d.volumes(ctx, req, root.Name())
+	if err != nil {
+		return container.Mounts{}, err
+	}
+	for _, add := range []func(*os.Root, container.MountRequest) (*runtimeapi.Mount, error){d.hostsMount, d.messageMount} {
+		mount, err := add(root, req)
+		if err != nil {
+			return container.Mounts{}, err
+		}
+		if mount != nil {
+			mounts.Mounts = append(mounts.Mounts, mount)
+		}
+	}
+	return mounts, nil
+}
+
+func (d *Dirs) volumes(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
+	if d.config.Volumes != nil {
+		return d.config.Volumes.Mounts(ctx, req, dir)
+	}
+	for i, m := range req.Container.VolumeMounts {
+		return container.Mounts{}, fmt.Errorf("volumeMounts[%d] is of volume %q, and nobody provides volumes", i, m.Name)
+	}
+	for i, m := range req.Container.VolumeDevices {
+		return container.Mounts{}, fmt.Errorf("volumeDevices[%d] is of volume %q, and nobody provides volumes", i, m.Name)
+	}
+	return container.Mounts{}, nil
+}

@@ -1,0 +1,195 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container"
+)
+
+// cgroups keeps what it was asked.
+type cgroups struct {
+	calls []string
+	err   error
+}
+
+func (c *cgroups) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
+	c.calls = append(c.calls, "ensure")
+	return "/kubepods/" + string(pod.UID), c.err
+}
+
+func (c *cgroups) RemoveCgroup(context.Context, *v1.Pod) error {
+	c.calls = append(c.calls, "remove")
+	return nil
+}
+
+func TestCgroupsOfAPod(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &cgroups{err: errors.New("no controllers")}
+		n.restart(func(c *syncpod.Config) { c.Cgroups = made })
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, made.err) {
+			t.Errorf("error %v", err)
+		}
+		made.err = nil
+		n.settle(testPod(), time.Minute)
+		asked := n.Journal().Of(critest.RunPodSandbox)[0].Request().(*runtimeapi.RunPodSandboxRequest)
+		if got := asked.GetConfig().GetLinux().GetCgroupParent(); got != "/kubepods/"+podUID {
+			t.Errorf("cgroup parent %q", got)
+		}
+		n.end(testPod(), nil)
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
+		if last := made.calls[len(made.calls)-1]; last != "remove" || slices.Index(made.calls, "remove") != len(made.calls)-1 {
+			t.Errorf("calls %v", made.calls)
+		}
+	})
+}
+
+// noMounts is a part that knows no volumes.
+type noMounts struct{}
+
+func (noMounts) Mounts(context.Context, container.MountRequest) (container.Mounts, error) {
+	return container.Mounts{}, nil
+}
+
+func TestNothingRunsWithoutItsVolumes(t *testing.T) {
+	for name, mounts := range map[string]syncpod.Mounter{"no part": nil, "a part that does not know it": noMounts{}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(func(c *syncpod.Config) { c.Mounts = mounts })
+				for field, c := range map[string]v1.Container{
+					`container "app" mounts volume "data" at /data`:              {VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}}},
+					`container "app" uses volume "disk" as the device /dev/xvda`: {VolumeDevices: []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}},
+				} {
+					n.restart(func(c *syncpod.Config) { c.Mounts = mounts })
+					c.Name, c.Image = "app", "registry.test/app:1"
+					_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
+					if !errors.Is(err, syncpod.ErrCreateContainerConfig) || !strings.Contains(err.Error(), field) {
+						t.Errorf("error %v, want %s", err, field)
+					}
+					w := n.report.container("app").State.Waiting
+					if w == nil || w.Reason != "CreateContainerConfigError" || !strings.Contains(w.Message, field) {
+						t.Errorf("reported %+v", w)
+					}
+				}
+				if n.Journal().Count(critest.CreateContainer) > 0 {
+					t.Error("it was made all the same")
+				}
+			})
+		})
+	}
+}
+
+// noSecret has no pull secrets to give.
+type noSecret struct{}
+
+func (noSecret) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
+	return nil, errors.New(`secret "registry" not found`)
+}
+
+func TestMissingPullSecretIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.PullSecrets = noSecret{} })
+		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
+		if told := n.events.count("FailedToRetrieveImagePullSecret"); told != 1 {
+			t.Errorf("told %d times: %q", told, n.events.all)
+		}
+	})
+}
+
+func TestResolverOfAPod(t *testing.T) {
+	cluster := sandbox.NodeDNS{Servers: []string{"192.0.2.1"}, ClusterServers: []string{"10.96.0.10"}, ClusterDomain: "cluster.local"}
+	for name, tc := range map[string]struct {
+		node    sandbox.NodeDNS
+		policy  v1.DNSPolicy
+		servers []string
+	}{
+		"cluster":               {cluster, v1.DNSClusterFirst, []string{"10.96.0.10"}},
+		"node":                  {cluster, v1.DNSDefault, []string{"192.0.2.1"}},
+		"left to the runtime":   {sandbox.NodeDNS{}, v1.DNSClusterFirst, nil},
+		"only a cluster domain": {sandbox.NodeDNS{ClusterDomain: "cluster.local"}, v1.DNSClusterFirst, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(func(c *syncpod.Config) { c.DNS = tc.node })
+				n.settle(testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = tc.policy }), time.Minute)
+				asked := n.Journal().Of(critest.RunPodSandbox)[0].Request().(*runtimeapi.RunPodSandboxRequest)
+				if got := asked.GetConfig().GetDnsConfig().GetServers(); !slices.Equal(got, tc.servers) {
+					t.Errorf("servers %v, want %v", got, tc.servers)
+				}
+				if n.events.count("DNS") > 0 {
+					t.Errorf("events %q", n.events.all)
+				}
+			})
+		})
+	}
+}
+
+// With a Root a pod has its directory, /etc/hosts, volumes and termination message.
+func TestRoot(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "root")
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.Root = root })
+		pod := testPod(never, containers(ctr("app", "sh", "-c", "echo hello > /scratch/x")), func(p *v1.Pod) {
+			p.Spec.Volumes = []v1.Volume{{Name: "scratch", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
+			p.Spec.Containers[0].TerminationMessagePath = "/dev/termination-log"
+		})
+		n.sync(pod)
+		asked := n.Journal().Of(critest.CreateContainer)[0].Request().(*runtimeapi.CreateContainerRequest)
+		mounts := map[string]string{}
+		for _, m := range asked.GetConfig().GetMounts() {
+			mounts[m.GetContainerPath()] = m.GetHostPath()
+		}
+		for _, at := range []string{"/scratch", "/etc/hosts", "/dev/termination-log"} {
+			if !strings.HasPrefix(mounts[at], filepath.Join(root, "pods", podUID)) {
+				t.Errorf("%s is %q", at, mounts[at])
+			}
+		}
+		must(t, os.WriteFile(mounts["/dev/termination-log"], []byte("out of luck"), 0o644))
+		for range 10 {
+			if r := n.sync(pod); r.Over {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if got := n.report.container("app").State.Terminated; got == nil || !strings.HasSuffix(got.Message, "out of luck") {
+			t.Errorf("reported %+v, want the message", got)
+		}
+		n.end(pod, nil)
+		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		if left, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
+		if left, err := os.ReadDir(filepath.Join(root, "records")); err != nil || len(left) > 0 {
+			t.Errorf("records left %v, %v", left, err)
+		}
+	})
+}
+
+func TestRootIsAbsolute(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		_, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Root: "relative"})
+		if err == nil || !strings.Contains(err.Error(), "Config.Root") {
+			t.Errorf("error %v", err)
+		}
+		if _, err := syncpod.New(syncpod.Config{Client: n.client}); err == nil || !strings.Contains(err.Error(), "Config.RuntimeName") {
+			t.Errorf("error %v", err)
+		}
+		if _, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Root: "/x"}); err != nil {
+			t.Error(err)
+		}
+	})
+}

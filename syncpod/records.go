@@ -1,0 +1,183 @@
+package syncpod
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Records keeps what should outlive the agent, one Record for each pod. A
+// *[FileRecords] does, in files. They are called concurrently for different pods,
+// and have one second each. What they fail to do is logged and holds up nothing.
+//
+// Without Records a Syncer knows after a restart of the agent what the runtime
+// and the logs tell. Then
+//
+//   - a pod that was being stopped has its whole grace period again, and its
+//     preStop handlers run again;
+//   - a postStart handler that the restart has cut short does not run again
+//     (kubernetes #122803);
+//   - a container that has had its only run, and whose record the runtime has
+//     lost while the agent was away, runs again, with an event that says so
+//     (kubernetes #51142);
+//   - containers whose resources changed meanwhile keep those they have.
+type Records interface {
+	// LoadRecord returns the record of a pod, the zero Record if there is none.
+	LoadRecord(ctx context.Context, pod types.UID) (Record, error)
+	// SaveRecord replaces the record of a pod, all of it or nothing.
+	SaveRecord(ctx context.Context, pod types.UID, r Record) error
+	// DeleteRecord forgets a pod. One that is not there is forgotten.
+	DeleteRecord(ctx context.Context, pod types.UID) error
+}
+
+// Record is what should outlive the agent of one pod. It can be written as JSON.
+type Record struct {
+	// Deadline is when the pod's time to end is over, zero while it may run.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Attempts are the least numbers of the next instances, by container.
+	Attempts map[string]uint32 `json:"attempts,omitempty"`
+	// Ran are the containers of which an instance was started, sorted.
+	Ran []string `json:"ran,omitempty"`
+	// Exited are the current instances that have exited, by name, sorted.
+	Exited []runtime.ContainerStatus `json:"exited,omitempty"`
+	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
+	// to end, sorted. An ID is entered before its instance is started.
+	Unhooked []string `json:"unhooked,omitempty"`
+	// PreStopped are the IDs of instances whose preStop handler has ended, sorted.
+	PreStopped []string `json:"preStopped,omitempty"`
+	// Resources are those in force, by the ID of the instance.
+	Resources map[string]runtime.ContainerResources `json:"resources,omitempty"`
+}
+
+// recordTimeout bounds what is done with records.
+const recordTimeout = time.Second
+
+// remember returns the memory of a pod, with what was recorded of it.
+func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
+	m := s.known.of(uid)
+	if s.config.Records == nil || m.isLoaded() {
+		return m
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	r, err := s.config.Records.LoadRecord(ctx, uid)
+	if err != nil {
+		s.config.Log.Error(err, "no record of a pod", "podUID", uid)
+		return m
+	}
+	m.restore(r)
+	return m
+}
+
+// record keeps what has changed of a pod. As long as its old record could not
+// be loaded, that is not overwritten.
+func (s *Syncer) record(ctx context.Context, uid types.UID, m *memory) {
+	if s.config.Records == nil {
+		return
+	}
+	// One at a time, lest an older record replaces a newer one.
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	r, news := m.toRecord()
+	if !news {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := s.config.Records.SaveRecord(ctx, uid, r); err != nil {
+		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", uid)
+		return
+	}
+	m.recorded(r)
+}
+
+func (s *Syncer) forgetRecord(ctx context.Context, uid types.UID) {
+	if s.config.Records == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := s.config.Records.DeleteRecord(ctx, uid); err != nil {
+		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
+	}
+}
+
+func (m *memory) isLoaded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.loaded
+}
+
+// restore adds to a memory what was recorded.
+func (m *memory) restore(r Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loaded, m.saved = true, r
+	m.deadline = r.Deadline
+	for name, attempt := range r.Attempts {
+		m.attempts[name] = max(m.attempts[name], attempt)
+	}
+	for _, name := range r.Ran {
+		m.ran[name] = true
+	}
+	for _, c := range r.Exited {
+		m.seen[c.ID] = c
+	}
+	for _, id := range r.Unhooked {
+		m.unhooked[id] = true
+	}
+	for _, id := range r.PreStopped {
+		m.preStopped[id], m.preStopEnded[id] = true, true
+	}
+	maps.Copy(m.resources, r.Resources)
+}
+
+// toRecord returns the record of a memory, and whether it is not the one saved.
+func (m *memory) toRecord() (r Record, news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.loaded {
+		return Record{}, false
+	}
+	r = Record{
+		Deadline: m.deadline,
+		Attempts: cloned(m.attempts), Resources: cloned(m.resources),
+		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
+		Exited: slices.Collect(maps.Values(m.seen)),
+	}
+	sortByName(r.Exited)
+	return r, !reflect.DeepEqual(r, m.saved)
+}
+
+func (m *memory) recorded(r Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.saved = r
+}
+
+// hasten returns the earliest deadline that the pod was ever given: one that has
+// been asked for is not put off.
+func (m *memory) hasten(deadline time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.deadline.IsZero() || deadline.Before(m.deadline) {
+		m.deadline = deadline
+	}
+	return m.deadline
+}
+
+// cloned returns a copy, nil of an empty map: as it comes back from JSON.
+func cloned[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) == 0 {
+		return nil
+	}
+	return maps.Clone(m)
+}
+
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

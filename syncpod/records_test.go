@@ -1,0 +1,359 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// crashDuring runs an agent until the call that it is told of begins to end, and
+// then starts another.
+func (n *node) crashDuring(m critest.Method, container string, act func(ctx context.Context), adjust ...func(*syncpod.Config)) {
+	n.t.Helper()
+	ctx, crash := context.WithCancel(n.t.Context())
+	defer crash()
+	conn := n.conn
+	stop := n.OnCall(func(_ int, c critest.Call) {
+		if c.Method == m && c.Container == container {
+			crash()
+			conn.Close()
+		}
+	})
+	for ctx.Err() == nil {
+		act(ctx)
+		synctest.Wait()
+	}
+	stop()
+	n.restart(adjust...)
+}
+
+// recorded makes agents that keep records.
+func recorded(dir string) func(*syncpod.Config) {
+	return func(c *syncpod.Config) { c.Records = syncpod.FileRecords{Dir: dir} }
+}
+
+func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
+
+// K7: a restart of the agent half way through the end of a pod neither begins the
+// grace period again nor the preStop handler.
+func TestK7_RestartDuringTheEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hook      string
+		crash     time.Duration
+		durable   bool
+		want      time.Duration
+		wantHooks int
+	}{
+		"the hook had ended":           {hook: "3", crash: 10 * time.Second, durable: true, want: 30 * time.Second, wantHooks: 1},
+		"the hook had not ended":       {hook: "15", crash: 10 * time.Second, durable: true, want: 32 * time.Second, wantHooks: 2},
+		"the grace period was over":    {hook: "3", crash: 29 * time.Second, durable: true, want: 36 * time.Second, wantHooks: 1},
+		"without records all is again": {hook: "3", crash: 10 * time.Second, want: 45 * time.Second, wantHooks: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				adjust := func(c *syncpod.Config) {
+					if tc.durable {
+						recorded(dir)(c)
+					}
+				}
+				n.restart(adjust)
+				pod := testPod(containers(preStop(ctr("app"), "sleep", tc.hook)))
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				began := time.Now()
+				ctx, crash := context.WithTimeout(t.Context(), tc.crash)
+				defer crash()
+				n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod})
+				time.Sleep(5 * time.Second)
+				n.restart(adjust)
+				must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))
+				n.wantEnded()
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("took %v, want %v\n%v", took, tc.want, n.Journal())
+				}
+				if ran := n.Journal().Count(critest.ExecSync); ran != tc.wantHooks {
+					t.Errorf("the hook was run %d times, want %d", ran, tc.wantHooks)
+				}
+			})
+		})
+	}
+}
+
+// C5: a container that has had its only run does not run again because the
+// runtime has lost its record.
+func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
+	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(ctr("app"), ctr("b")), never)
+				n.settle(pod, time.Minute)
+				n.exit("app", 0)
+				n.sync(pod)
+				must(t, n.Remove(n.current("app").ID.ID))
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.settle(pod, time.Minute)
+				n.wantStates("b 0 running")
+				if started := n.Journal().Container("app").Count(critest.StartContainer); started != 1 {
+					t.Errorf("started %d times, want once\n%v", started, n.Journal())
+				}
+				if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 0 {
+					t.Errorf("reported %+v, want its exit", c)
+				}
+				if n.events.count("ContainerRecordLost") != 0 {
+					t.Errorf("events %q", n.events.all)
+				}
+			})
+		})
+	}
+}
+
+// C5: if nothing tells how it ended, it runs again, and that is told.
+func TestC5_SecondRunIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")), never)
+		n.settle(pod, time.Minute)
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.logs.last["app"] = 0
+		n.restart()
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "b 0 running")
+		if n.events.count("ContainerRecordLost spec.containers{app}") != 1 {
+			t.Errorf("events %q", n.events.all)
+		}
+	})
+}
+
+// C6: a postStart handler that a crash has cut short, or kept from running, runs.
+func TestC6_HookAfterACrash(t *testing.T) {
+	for _, m := range []critest.Method{critest.StartContainer, critest.CreateContainer, critest.ExecSync} {
+		t.Run("crash after "+string(m), func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
+				n.crashDuring(m, "app", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
+				n.settle(pod, time.Minute)
+				for range 3 {
+					n.sync(pod)
+				}
+				if c := n.current("app"); c.State != runtime.ContainerRunning {
+					t.Errorf("app is %v", c.State)
+				}
+				id, hooked := n.current("app").ID.ID, 0
+				for _, c := range n.Journal().Of(critest.ExecSync) {
+					if c.ContainerID == id && c.Err == nil {
+						hooked++
+					}
+				}
+				want := 1
+				if m == critest.ExecSync {
+					want = 2 // its end was not seen
+				}
+				if hooked != want {
+					t.Errorf("the hook of what runs was run %d times, want %d\n%v", hooked, want, n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// C6: the hook that had ended is not run again by the agent that comes after.
+func TestC6_EndedHookIsNotRunAgain(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
+		n.settle(pod, time.Minute)
+		n.restart(recorded(dir))
+		n.sync(pod)
+		if ran := n.Journal().Count(critest.ExecSync); ran != 1 {
+			t.Errorf("the hook ran %d times, want once", ran)
+		}
+	})
+}
+
+func ephemeral(name string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(ctr(name, "true"))}}
+	}
+}
+
+// C11: an ephemeral container runs once, whatever becomes of its record.
+func TestC11_EphemeralRunsOnce(t *testing.T) {
+	for name, next := range map[string]func(n *node, dir string){
+		"same agent":           func(*node, string) {},
+		"new agent, records":   func(n *node, dir string) { n.restart(recorded(dir)) },
+		"new agent, only logs": func(n *node, _ string) { n.logs.last["debug"] = 0; n.restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(ephemeral("debug"))
+				n.settle(pod, time.Minute)
+				n.wantStates("app 0 running", "debug 0 exited")
+				must(t, n.Remove(n.current("debug").ID.ID))
+				next(n, dir)
+				n.settle(pod, time.Minute)
+				n.wantStates("app 0 running")
+			})
+		})
+	}
+}
+
+// C11: one whose start was refused has not run.
+func TestC11_RefusedStartIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "debug"}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(ephemeral("debug")), nil)
+		n.settle(testPod(ephemeral("debug")), time.Minute)
+		n.wantStates("app 0 running", "debug 0 exited")
+	})
+}
+
+// T2: an exit code outlives the agent that saw it.
+func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(containers(ctr("app"), ctr("b")), never)
+		n.settle(pod, time.Minute)
+		n.exit("app", 42)
+		n.sync(pod)
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.restart(recorded(dir))
+		n.end(pod, nil)
+		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 42 {
+			t.Errorf("reported %+v, want exit code 42", c)
+		}
+	})
+}
+
+// C2: the number of an instance that was removed before it ever ran leaves no
+// trace but the record.
+func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(), nil)
+		n.sync(testPod())
+		n.wantStates()
+		n.restart(recorded(dir))
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+// A pod that has ended leaves no record.
+func TestRecordIsDeletedWithThePod(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(records.Dir))
+		n.settle(testPod(), time.Minute)
+		if all, err := records.List(); err != nil || !slices.Equal(all, []types.UID{podUID}) {
+			t.Errorf("records %v, %v", all, err)
+		}
+		n.end(testPod(), nil)
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
+		if all, err := records.List(); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v, want none", all, err)
+		}
+	})
+}
+
+// brokenRecords fail, or hang until their time is over.
+type brokenRecords struct{ hang bool }
+
+var errNoDisk = errors.New("no space left on device")
+
+func (b brokenRecords) fail(ctx context.Context) error {
+	if b.hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return errNoDisk
+}
+
+func (b brokenRecords) LoadRecord(context.Context, types.UID) (syncpod.Record, error) {
+	return syncpod.Record{}, nil
+}
+func (b brokenRecords) SaveRecord(ctx context.Context, _ types.UID, _ syncpod.Record) error {
+	return b.fail(ctx)
+}
+func (b brokenRecords) DeleteRecord(ctx context.Context, _ types.UID) error { return b.fail(ctx) }
+
+// What is wrong with the records is not wrong with the pod.
+func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
+	for _, hang := range []bool{false, true} {
+		bubble(t, func(t *testing.T, n *node) {
+			n.restart(func(c *syncpod.Config) { c.Records = brokenRecords{hang} })
+			pod := testPod(containers(preStop(ctr("app"), "sleep", "12")))
+			n.settle(pod, time.Minute)
+			n.stubborn("app")
+			if took := n.end(pod, nil); took > 32*time.Second {
+				t.Errorf("took %v, want 32s at most", took)
+			}
+			must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		})
+	}
+}
+
+func TestFileRecords(t *testing.T) {
+	records := syncpod.FileRecords{Dir: filepath.Join(t.TempDir(), "records")}
+	want := syncpod.Record{
+		Deadline: time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC), Attempts: map[string]uint32{"app": 3}, Ran: []string{"app"},
+		Exited:   []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited, ExitCode: 42, ID: runtime.ContainerID{Type: "critest", ID: "1"}}},
+		Unhooked: []string{"1"}, PreStopped: []string{"2"},
+		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 100}},
+	}
+	for range 2 {
+		must(t, records.SaveRecord(t.Context(), "a", want))
+	}
+	got, err := records.LoadRecord(t.Context(), "a")
+	must(t, err)
+	if gotExit := got.Exited[0]; gotExit != want.Exited[0] || !got.Deadline.Equal(want.Deadline) || got.Attempts["app"] != 3 || got.Resources["1"] != want.Resources["1"] || !slices.Equal(got.Unhooked, want.Unhooked) || !slices.Equal(got.PreStopped, want.PreStopped) || !slices.Equal(got.Ran, want.Ran) {
+		t.Errorf("read %+v, want %+v", got, want)
+	}
+	if entries, err := os.ReadDir(records.Dir); err != nil || len(entries) != 1 {
+		t.Errorf("the directory has %v, %v", entries, err)
+	}
+	must(t, os.WriteFile(filepath.Join(records.Dir, "b.json"), []byte("{"), 0o600))
+	if _, err := records.LoadRecord(t.Context(), "b"); err == nil {
+		t.Error("half a file is no error")
+	}
+	for range 2 {
+		must(t, records.DeleteRecord(t.Context(), "a"))
+	}
+	if got, err := records.LoadRecord(t.Context(), "a"); err != nil || got.Deadline != (time.Time{}) {
+		t.Errorf("read %+v, %v after it was deleted", got, err)
+	}
+}
+
+func TestFileRecordsStayInTheirDirectory(t *testing.T) {
+	for _, uid := range []types.UID{"", "..", "../x", "a/b", `a\b`, ".record-1"} {
+		if err := (syncpod.FileRecords{Dir: t.TempDir()}).SaveRecord(t.Context(), uid, syncpod.Record{}); err == nil {
+			t.Errorf("UID %q was taken", uid)
+		}
+	}
+	if _, err := (syncpod.FileRecords{}).LoadRecord(t.Context(), "a"); err == nil {
+		t.Error("no directory is no error")
+	}
+}

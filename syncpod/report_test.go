@@ -1,0 +1,258 @@
+package syncpod_test
+
+import (
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+func (r *reports) set(err error, block chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err, r.block = err, block
+}
+
+// phases are the phases reported, without repetitions.
+func (r *reports) phases() (all []v1.PodPhase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.all {
+		if len(all) == 0 || all[len(all)-1] != s.Phase {
+			all = append(all, s.Phase)
+		}
+	}
+	return all
+}
+
+func TestStatusThatWasNotDeliveredIsDeliveredLater(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		down := errors.New("no API server")
+		n.report.set(down, nil)
+		n.exit("app", 3)
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, down) {
+			t.Errorf("error %v", err)
+		}
+		n.wantStates("app 0 exited", "app 1 running") // all the same
+		status := n.status()
+		if _, err := n.SyncPod(t.Context(), testPod(), status); !errors.Is(err, down) {
+			t.Errorf("error %v", err)
+		}
+		n.report.set(nil, nil)
+		before := len(n.report.all)
+		for range 2 {
+			_, err := n.SyncPod(t.Context(), testPod(), status) // nothing is new
+			must(t, err)
+		}
+		if got := n.report.container("app"); len(n.report.all) != before+1 || got.RestartCount != 1 || got.LastTerminationState.Terminated.ExitCode != 3 {
+			t.Errorf("%d reports, the last %+v", len(n.report.all)-before, got)
+		}
+	})
+}
+
+func TestSlowSinkDoesNotHoldUpTheWork(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.report.set(nil, make(chan struct{}))
+		began := time.Now()
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
+			t.Error("no error although nothing could be reported")
+		}
+		for _, c := range n.Journal() {
+			if !c.Start.Equal(began) {
+				t.Errorf("%v began %v later", c, c.Start.Sub(began))
+			}
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestNewAgentGoesOnFromTheStatusOfThePod(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")), never)
+		n.settle(pod, time.Minute)
+		n.exit("app", 42)
+		n.sync(pod)
+		pod.Status = n.report.last()
+		n.restart()
+		n.sync(pod)
+		if len(n.report.all) > 0 {
+			t.Errorf("reported again although nothing is new: %+v", n.report.all)
+		}
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.end(pod, nil)
+		if got := n.report.container("app").State.Terminated; got == nil || got.ExitCode != 42 {
+			t.Errorf("reported %+v, want exit code 42", got)
+		}
+	})
+}
+
+// W7: a pod that was reported to have ended is never started again.
+func TestW7_EndedPodStaysEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
+		if r := n.sync(pod); !r.Over || n.Journal().Count(critest.RunPodSandbox) > 0 {
+			t.Errorf("result %+v", r)
+		}
+	})
+}
+
+// A container whose own policy is Never, in a pod whose policy is not, ends the
+// pod with it: it does not get a new sandbox (kubernetes #92613).
+func TestS2_OverBeforeANewSandbox(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(func(p *v1.Pod) {
+			p.Spec.Containers[0].RestartPolicy = new(v1.ContainerRestartPolicyNever)
+		})
+		n.settle(pod, time.Minute)
+		n.exit("app", 0)
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		for range 3 {
+			r, err := n.SyncPod(t.Context(), pod, nil)
+			if err != nil || !r.Over {
+				t.Errorf("result %+v, %v, want it to be over", r, err)
+			}
+		}
+		if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
+			t.Errorf("%d sandboxes were made", made)
+		}
+	})
+}
+
+func TestDeletedPodIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod()
+		pod.DeletionTimestamp = new(metav1.Now())
+		if r := n.sync(pod); !r.Over || n.Journal().Count(critest.RunPodSandbox) > 0 {
+			t.Errorf("result %+v\n%v", r, n.Journal())
+		}
+	})
+}
+
+func TestT1_PhasesNeverGoBack(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(sidecar("proxy")), never)
+		n.settle(pod, time.Minute)
+		n.exit("app", 0)
+		if r := n.sync(pod); !r.Over {
+			t.Fatalf("result %+v", r)
+		}
+		if got := n.report.last().Phase; got != v1.PodRunning {
+			t.Errorf("reported %s while the sidecar runs", got)
+		}
+		n.end(pod, nil)
+		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		if got, want := n.report.phases(), []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded}; !reflect.DeepEqual(got, want) {
+			t.Errorf("phases %v, want %v", got, want)
+		}
+	})
+}
+
+func TestEvictedPodIsReportedAsFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		why := &apistatus.Problem{Reason: "Evicted", Message: "The node was low on resource: memory."}
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Evicted: why}))
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
+		if s := n.report.last(); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != why.Message {
+			t.Errorf("reported %s %q %q", s.Phase, s.Reason, s.Message)
+		}
+	})
+}
+
+// ready says that every container passes its readiness probe.
+type ready struct{ n *node }
+
+func (r ready) ProbeResults(types.UID) map[runtime.ContainerID]syncpod.ProbeResults {
+	all := map[runtime.ContainerID]syncpod.ProbeResults{}
+	for _, c := range r.n.status().Containers {
+		all[c.ID] = syncpod.ProbeResults{Startup: actions.ProbeSuccess, Liveness: actions.ProbeSuccess, Readiness: actions.ProbeSuccess}
+	}
+	return all
+}
+
+func TestReadinessIsReported(t *testing.T) {
+	for name, want := range map[string]bool{"not probed yet": false, "passed": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				if want {
+					n.restart(func(c *syncpod.Config) { c.Probes = ready{n} })
+				}
+				pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].ReadinessProbe = &v1.Probe{} })
+				n.settle(pod, time.Minute)
+				if got := n.report.container("app").Ready; got != want {
+					t.Errorf("ready %t, want %t", got, want)
+				}
+			})
+		})
+	}
+}
+
+// running is told when pods run.
+type running struct {
+	syncpod.NopObserver
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (r *running) PodRunning(_ *v1.Pod, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, took)
+}
+
+func TestTimeUntilAPodRunsIsObserved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		observer := &running{}
+		n.restart(func(c *syncpod.Config) { c.Observer = observer })
+		pod := testPod(inits(ctr("one", "sleep", "7")))
+		n.settle(pod, time.Minute)
+		time.Sleep(8 * time.Second)
+		n.settle(pod, time.Minute)
+		n.exit("app", 1)
+		n.settle(pod, time.Minute)
+		pod.Status = n.report.last()
+		n.restart(func(c *syncpod.Config) { c.Observer = observer })
+		n.sync(pod)
+		if len(observer.all) != 1 || observer.all[0] < 7*time.Second || observer.all[0] > 12*time.Second {
+			t.Errorf("observed %v, want once about 8s", observer.all)
+		}
+	})
+}
+
+func TestWaitingIsReportedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app", "false")))
+		n.drive(pod, time.Minute) // until the wait of 80 s
+		for range 5 {
+			n.sync(pod)
+			synctest.Wait()
+		}
+		before := len(n.report.all)
+		for range 15 {
+			n.sync(pod)
+			time.Sleep(time.Second)
+		}
+		w := n.report.container("app").State.Waiting
+		if w == nil || w.Message != "back-off 1m20s restarting failed container=app pod=web_default" {
+			t.Errorf("reported %+v", n.report.container("app").State)
+		}
+		if again := len(n.report.all) - before; again > 0 {
+			t.Errorf("reported %d times while nothing changed", again)
+		}
+	})
+}

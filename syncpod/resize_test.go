@@ -1,0 +1,146 @@
+package syncpod_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// limited gives app limits, none where a value is empty.
+func limited(cpu, memory string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		limits := v1.ResourceList{}
+		for name, value := range map[v1.ResourceName]string{v1.ResourceCPU: cpu, v1.ResourceMemory: memory} {
+			if value != "" {
+				limits[name] = resource.MustParse(value)
+			}
+		}
+		p.Spec.Containers[0].Resources = v1.ResourceRequirements{Limits: limits, Requests: limits}
+	}
+}
+
+// resizing makes agents that resize in place.
+func resizing(n *node) func(*syncpod.Config) {
+	return func(c *syncpod.Config) { c.Updater = n.client }
+}
+
+// inForce are the resources of the running app.
+func (n *node) inForce() *runtimeapi.LinuxContainerResources {
+	n.t.Helper()
+	resp, err := n.client.ContainerStatus(n.t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: n.current("app").ID.ID})
+	must(n.t, err)
+	return resp.GetStatus().GetResources().GetLinux()
+}
+
+// C10: a pod handed in with other resources gets them in place, once.
+func TestC10_ResizeInPlace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		to     func(*v1.Pod)
+		quota  int64
+		memory int64
+	}{
+		"more":            {limited("2", "2Gi"), 200000, 2 << 30},
+		"less":            {limited("500m", "512Mi"), 50000, 512 << 20},
+		"only CPU":        {limited("2", "1Gi"), 200000, 1 << 30},
+		"only memory":     {limited("1", "2Gi"), 100000, 2 << 30},
+		"without a limit": {limited("", "1Gi"), -1, 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(resizing(n))
+				n.settle(testPod(limited("1", "1Gi")), time.Minute)
+				n.settle(testPod(tc.to), time.Minute)
+				n.wantStates("app 0 running")
+				if r := n.inForce(); r.GetCpuQuota() != tc.quota || r.GetMemoryLimitInBytes() != tc.memory {
+					t.Errorf("quota %d, memory %d; want %d, %d", r.GetCpuQuota(), r.GetMemoryLimitInBytes(), tc.quota, tc.memory)
+				}
+				if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 1 {
+					t.Errorf("%d updates, want one\n%v", updates, n.Journal())
+				}
+				if n.events.count("ResizeCompleted spec.containers{app} Container app resized") != 1 {
+					t.Errorf("events %q", n.events.all)
+				}
+			})
+		})
+	}
+}
+
+func TestC10_ResizeByRestart(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		restarts := func(p *v1.Pod) {
+			p.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
+		}
+		n.settle(testPod(limited("1", "1Gi"), restarts), time.Minute)
+		n.settle(testPod(limited("1", "2Gi"), restarts), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<30 {
+			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
+		}
+		if n.Journal().Count(critest.UpdateContainerResources) != 0 || n.events.count("Killing spec.containers{app} Container app resize requires restart, will be restarted") != 1 {
+			t.Errorf("events %q\n%v", n.events.all, n.Journal())
+		}
+	})
+}
+
+// C10: a resize that fails is told, tried again at growing intervals, and holds
+// up nothing else.
+func TestC10_FailedResizeBacksOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: critest.Always, Err: errBroken})
+		pod := testPod(limited("2", "1Gi"))
+		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrResizeContainer) {
+			t.Fatalf("error %v, want %v", err, syncpod.ErrResizeContainer)
+		}
+		if n.events.count("ResizeError spec.containers{app}") != 1 {
+			t.Errorf("events %q", n.events.all)
+		}
+		n.drive(pod, 10*time.Minute)
+		if gaps := n.gaps(critest.UpdateContainerResources); len(gaps) < 4 || gaps[0] != 10*time.Second || gaps[1] != 20*time.Second {
+			t.Errorf("gaps %v", gaps)
+		}
+		fault.Remove()
+		n.drive(pod, 6*time.Minute)
+		if r := n.inForce(); r.GetCpuQuota() != 200000 {
+			t.Errorf("quota %d", r.GetCpuQuota())
+		}
+	})
+}
+
+// C10: what changed while the agent was away is known from the record.
+func TestC10_ResizeAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n), recorded(dir))
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.restart(resizing(n), recorded(dir))
+		n.settle(testPod(limited("2", "1Gi")), time.Minute)
+		n.wantStates("app 0 running")
+		if r := n.inForce(); r.GetCpuQuota() != 200000 {
+			t.Errorf("quota %d", r.GetCpuQuota())
+		}
+	})
+}
+
+// Without an Updater, and for what another agent has made, nothing is resized.
+func TestC10_UnknownResourcesAreLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.settle(testPod(limited("2", "1Gi")), time.Minute)
+		n.restart(resizing(n))
+		n.settle(testPod(limited("3", "1Gi")), time.Minute)
+		n.wantStates("app 0 running")
+		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
+			t.Errorf("%d updates", updates)
+		}
+	})
+}

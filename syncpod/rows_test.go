@@ -1,0 +1,201 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// S2: a pod that has had its run has had one sandbox.
+func TestS2_FinishedPodGetsNoSandbox(t *testing.T) {
+	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyOnFailure} {
+		for name, lose := range map[string]runtimeapi.PodSandboxState{"sandbox ends": runtimeapi.PodSandboxState_SANDBOX_NOTREADY, "sandbox stays": runtimeapi.PodSandboxState_SANDBOX_READY} {
+			t.Run(fmt.Sprint(policy, "/", name), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					pod := testPod(containers(ctr("app", "true"), ctr("b", "true")), func(p *v1.Pod) { p.Spec.RestartPolicy = policy })
+					n.sync(pod)
+					synctest.Wait()
+					must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = lose }))
+					for range 10 {
+						n.SyncPod(t.Context(), pod, nil)
+						time.Sleep(6 * time.Second)
+					}
+					if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
+						t.Errorf("%d sandboxes were made, want one\n%v", made, n.Journal())
+					}
+				})
+			})
+		}
+	}
+}
+
+// S6: every sandbox is stopped before the pod has ended, those that have stopped
+// by themselves, too, and however often it takes.
+func TestS6_EverySandboxIsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.settle(testPod(), time.Minute)
+		before := len(n.Journal())
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: errBroken})
+		for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}) != nil {
+			time.Sleep(time.Second)
+		}
+		stopped := map[string]bool{}
+		for _, c := range n.Journal().After(before).Of(critest.StopPodSandbox) {
+			stopped[c.SandboxID] = stopped[c.SandboxID] || c.Err == nil
+		}
+		for _, s := range n.status().Sandboxes {
+			if !stopped[s.ID] {
+				t.Errorf("sandbox %d was not stopped\n%v", s.Attempt, n.Journal().After(before))
+			}
+		}
+	})
+}
+
+// B3: other credentials end the wait for an image, and nothing else does.
+func TestB3_OtherCredentialsAreTriedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		password := "old"
+		n.restart(func(c *syncpod.Config) { c.PullSecrets = secretOf(&password) })
+		must(t, n.SetCredentials("registry.test/app:1", &runtimeapi.AuthConfig{Username: "me", Password: "new"}))
+		pod := testPod()
+		n.drive(pod, 10*time.Minute)
+		n.SyncPod(t.Context(), pod, nil)
+		tries := n.Journal().Count(critest.PullImage)
+		if tries < 4 || tries > 8 {
+			t.Fatalf("%d pulls in ten minutes", tries)
+		}
+		n.SyncPod(t.Context(), pod, nil)
+		if n.Journal().Count(critest.PullImage) != tries {
+			t.Error("it was pulled before the wait was over")
+		}
+		password = "new"
+		n.sync(pod)
+		n.wantStates("app 0 running")
+	}, func(c *critest.Config) {
+		c.Registry = []critest.RemoteImage{{Image: critest.Image{Name: "registry.test/app:1"}}}
+	})
+}
+
+// secretOf is a pull secret with that password.
+func secretOf(password *string) secretFunc {
+	return func() []v1.Secret {
+		auth := fmt.Sprintf(`{"auths":{"registry.test":{"username":"me","password":%q}}}`, *password)
+		return []v1.Secret{{Type: v1.SecretTypeDockerConfigJson, Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(auth)}}}
+	}
+}
+
+type secretFunc func() []v1.Secret
+
+func (f secretFunc) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) { return f(), nil }
+
+// B4: a step of the runtime's clock holds a container back by one wait at most.
+func TestB4_ClockStepsDoNotMoveTheWait(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod()
+				n.settle(pod, time.Minute)
+				for range 2 {
+					n.exit("app", 1)
+					must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.FinishedAt += int64(step) }))
+					n.drive(pod, time.Second)
+				}
+				began := time.Now()
+				n.drive(pod, 30*time.Second)
+				if c := n.current("app"); c.State != runtime.ContainerRunning || c.Attempt != 2 || c.StartedAt.Sub(began) > 10*time.Second {
+					t.Errorf("app %d is %v, started %v later", c.Attempt, c.State, c.StartedAt.Sub(began))
+				}
+			})
+		})
+	}
+}
+
+// B5: whatever an image is refused with, the pod ends at once.
+func TestB5_PullErrorsDoNotKeepAPodFromEnding(t *testing.T) {
+	for _, code := range []codes.Code{codes.Unknown, codes.Unavailable, codes.NotFound, codes.PermissionDenied, codes.DeadlineExceeded} {
+		t.Run(code.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(code, "no")})
+				n.drive(testPod(), time.Minute)
+				if took := n.end(testPod(), nil); took > 0 {
+					t.Errorf("took %v", took)
+				}
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// C7: started side by side, no container waits for the hook of another.
+func TestC7_SideBySideNobodyWaitsForAHook(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
+		pod := testPod(containers(postStart(ctr("app"), "sleep", "100000"), ctr("b")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		n.SyncPod(ctx, pod, nil)
+		n.wantStates("app 0 running", "b 0 running")
+	})
+}
+
+// C7: the deadline is the embedder's.
+func TestC7_DeadlineOfAHook(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.PostStartTimeout = 7 * time.Second })
+		began := time.Now()
+		_, err := n.SyncPod(t.Context(), testPod(containers(postStart(ctr("app"), "sleep", "100000"))), nil)
+		if took := time.Since(began); !errors.Is(err, syncpod.ErrHookTimeout) || took > 9*time.Second {
+			t.Errorf("error %v after %v", err, took)
+		}
+	})
+}
+
+// C8: a pod that is deleted before its container ran has not succeeded.
+func TestC8_CreatedIsNotFinished(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(never)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), pod, nil)
+		n.wantStates("app 0 created")
+		n.end(pod, nil)
+		must(t, n.SyncTerminatedPod(t.Context(), pod, n.status()))
+		for _, s := range n.report.all {
+			if s.Phase == v1.PodSucceeded {
+				t.Fatalf("reported %s", s.Phase)
+			}
+		}
+	})
+}
+
+// C9: an error on one container does not keep another from being stopped when
+// the whole pod goes, either.
+func TestC9_AllAreStoppedThoughOneFails(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(containers(ctr("a"), ctr("b"), ctr("c"))), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "a"}, Err: errBroken})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(containers(ctr("a"), ctr("b"), ctr("c")))})
+		joined := fmt.Sprint(err)
+		for _, name := range []string{"container a", "container b"} {
+			if !strings.Contains(joined, name) {
+				t.Errorf("error %q does not name %s", joined, name)
+			}
+		}
+		n.wantStates("a 0 running", "b 0 running", "c 0 exited")
+	})
+}

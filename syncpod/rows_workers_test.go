@@ -1,0 +1,273 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// The rows below need the whole of it: the Syncer, and the workers that drive it.
+
+// deletedPod is a pod that its source has deleted.
+func deletedPod(pod *v1.Pod, seconds int64) *v1.Pod {
+	deleted := pod.DeepCopy()
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(seconds) * time.Second)}
+	deleted.DeletionGracePeriodSeconds = &seconds
+	return deleted
+}
+
+func (c *crew) update(t podworkers.UpdateType, pod *v1.Pod) {
+	c.t.Helper()
+	must(c.t, c.workers.UpdatePod(podworkers.Update{Type: t, Pod: pod}))
+}
+
+// finished waits for a pod to be over, without telling the workers anything.
+func (c *crew) finished(within time.Duration) (took time.Duration) {
+	c.t.Helper()
+	began := time.Now()
+	for !c.workers.ShouldBeFinished(podUID) {
+		if took = time.Since(began); took > within {
+			c.t.Fatalf("not finished after %v\n%v", took, c.Journal())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// startsNothing fails the test if anything was made or started since a call.
+func (n *node) startsNothing(since int) {
+	n.t.Helper()
+	if late := n.Journal().After(since).Of(critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer); len(late) > 0 {
+		n.t.Errorf("after the pod was told to stop:\n%v", late)
+	}
+}
+
+// W1: once a pod is told to stop nothing is started, whatever else is told and
+// whatever its start was busy with.
+func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
+	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer, critest.StartContainer} {
+		for name, news := range map[string][]podworkers.UpdateType{
+			"kill":              {podworkers.Kill},
+			"kill, then update": {podworkers.Kill, podworkers.Changed},
+			"update, then kill": {podworkers.Changed, podworkers.Kill},
+			"kill, then sync":   {podworkers.Kill, podworkers.Sync},
+		} {
+			for _, deaf := range []bool{false, true} {
+				t.Run(string(m)+"/"+name, func(t *testing.T) {
+					bubble(t, func(t *testing.T, n *node) {
+						gate := &critest.Gate{}
+						n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Midway, Hang: gate, Deaf: deaf})
+						c := n.hire()
+						defer c.dismiss()
+						pod := testPod(inits(sidecar("proxy")), containers(ctr("app"), ctr("b")))
+						c.update(podworkers.Create, pod)
+						time.Sleep(5 * time.Second)
+						for _, type_ := range news {
+							c.update(type_, pod)
+						}
+						asked := len(n.Journal())
+						time.Sleep(20 * time.Second)
+						gate.Open()
+						time.Sleep(5 * time.Minute)
+						n.startsNothing(asked)
+						if deaf {
+							must(t, c.workers.Stray(podworkers.RuntimePod{UID: podUID}))
+							time.Sleep(time.Minute)
+						}
+						n.wantEnded()
+					})
+				})
+			}
+		}
+	}
+}
+
+// W2: the end of a pod begins at once, even if the runtime is deaf to what is
+// given up.
+func TestW2_EndBeginsAtOnce(t *testing.T) {
+	for _, m := range []critest.Method{critest.PullImage, critest.CreateContainer, critest.StartContainer, critest.ExecSync} {
+		t.Run(string(m), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				gate := &critest.Gate{}
+				defer gate.Open()
+				n.inject(critest.Fault{Match: critest.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: critest.Midway, Hang: gate, Deaf: true})
+				c := n.hire()
+				defer c.dismiss()
+				pod := testPod(containers(ctr("first"), postStart(ctr("app"), "true")))
+				c.update(podworkers.Create, pod)
+				time.Sleep(30 * time.Second)
+				asked := len(n.Journal())
+				began := time.Now()
+				c.update(podworkers.Kill, pod)
+				time.Sleep(time.Minute)
+				stops := n.Journal().After(asked).Container("first").Of(critest.StopContainer)
+				if m == critest.PullImage {
+					stops = n.Journal().After(asked).Of(critest.StopPodSandbox)
+				}
+				if len(stops) == 0 || stops[0].Start.Sub(began) > 2*time.Second {
+					t.Errorf("stopped by\n%v\nwant within 2 s of %v", stops, began)
+				}
+				n.startsNothing(asked)
+			})
+		})
+	}
+}
+
+func only(m critest.Method, container string) string {
+	if m == critest.PullImage {
+		return ""
+	}
+	return container
+}
+
+func onlyImage(m critest.Method) string {
+	if m != critest.PullImage {
+		return ""
+	}
+	return "registry.test/app:1"
+}
+
+// W3: asked a second time with less, the pod ends by the second deadline.
+func TestW3_SecondRequestWithLess(t *testing.T) {
+	for name, hang := range map[string]bool{"runtime listens": false, "runtime is deaf to a second stop": true} {
+		for _, hook := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					pod := testPod()
+					if hook {
+						pod = testPod(containers(preStop(ctr("app"), "sleep", "1000")))
+					}
+					c := n.hire()
+					defer c.dismiss()
+					c.update(podworkers.Create, pod)
+					time.Sleep(10 * time.Second)
+					n.stubborn("app")
+					if hang {
+						n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: &critest.Gate{}})
+					}
+					c.update(podworkers.Changed, deletedPod(pod, 120))
+					time.Sleep(5 * time.Second)
+					c.update(podworkers.Changed, deletedPod(pod, 10))
+					if took := c.finished(5 * time.Minute); took > 12*time.Second {
+						t.Errorf("ended %v after the second request, want 12s at most\n%v", took, n.Journal())
+					}
+					n.wantEnded()
+				})
+			})
+		}
+	}
+}
+
+// W4: after errors of the runtime a pod ends without anybody saying a word more.
+func TestW4_EndsWithoutFurtherNews(t *testing.T) {
+	for name, broken := range map[string][]critest.Method{
+		"stop":         {critest.StopContainer, critest.StopPodSandbox},
+		"sandbox stop": {critest.StopPodSandbox},
+		"look":         {critest.ListContainers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				c := n.hire()
+				defer c.dismiss()
+				c.update(podworkers.Create, testPod())
+				time.Sleep(10 * time.Second)
+				var faults []*critest.Injected
+				for _, m := range broken {
+					faults = append(faults, n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken}))
+				}
+				c.update(podworkers.Kill, testPod())
+				time.Sleep(10 * time.Minute)
+				if c.workers.ShouldBeFinished(podUID) {
+					t.Fatal("finished although the runtime is broken")
+				}
+				for _, f := range faults {
+					f.Remove()
+				}
+				if took := c.finished(time.Hour); took > 47*time.Second {
+					t.Errorf("ended %v after the runtime was well again", took)
+				}
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// K1: the time of the whole way, from the request to the end.
+func TestK1_WithWorkers(t *testing.T) {
+	for _, g := range []int64{1, 2, 30} {
+		bubble(t, func(t *testing.T, n *node) {
+			c := n.hire()
+			defer c.dismiss()
+			pod := testPod(inits(sidecar("s1")), containers(preStop(ctr("app"), "sleep", "1000")))
+			n.play(c, []*v1.Pod{pod}, func(n *node) error { return n.runs(podUID, "app") })
+			n.stubborn("app", "s1")
+			began := time.Now()
+			if err := c.workers.KillPod(t.Context(), podworkers.Update{Pod: pod, Stop: &podworkers.StopRequest{GracePeriodSeconds: &g}}); err != nil {
+				t.Fatal(err)
+			}
+			if took, limit := time.Since(began), time.Duration(g+2)*time.Second; took > limit {
+				t.Errorf("grace %d: took %v", g, took)
+			}
+			n.wantEnded()
+		})
+	}
+}
+
+// K4: a pod that cannot be killed is never said to have ended, and keeps nobody
+// from ending.
+func TestK4_UnkillableIsNotFinished(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		c := n.hire()
+		defer c.dismiss()
+		c.update(podworkers.Create, testPod())
+		time.Sleep(10 * time.Second)
+		id := n.current("app").ID.ID
+		must(t, n.SetStubborn(id, critest.Stubborn{Term: true, Kill: true}))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := c.workers.KillPod(ctx, podworkers.Update{Pod: testPod()}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if c.workers.ShouldBeFinished(podUID) {
+			t.Error("finished although it runs")
+		}
+		if stops := n.Journal().Count(critest.StopContainer); stops > 60 {
+			t.Errorf("%d stops in ten minutes", stops)
+		}
+		must(t, n.SetStubborn(id, critest.Stubborn{}))
+		synctest.Wait()
+		c.finished(5 * time.Minute)
+		n.wantEnded()
+	})
+}
+
+// K3: while the sandbox does not stop, the ends of containers are told, and the
+// tries grow apart.
+func TestK3_SandboxThatDoesNotStop(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		c := n.hire()
+		defer c.dismiss()
+		c.update(podworkers.Create, testPod())
+		time.Sleep(10 * time.Second)
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		c.update(podworkers.Kill, testPod())
+		time.Sleep(10 * time.Minute)
+		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 143 {
+			t.Errorf("reported %+v", n.report.container("app").State)
+		}
+		if tries := n.Journal().Count(critest.StopPodSandbox); tries < 10 || tries > 80 {
+			t.Errorf("%d tries in ten minutes", tries)
+		}
+		fault.Remove()
+		c.finished(time.Minute)
+		n.wantEnded()
+	})
+}

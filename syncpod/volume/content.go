@@ -1,0 +1,206 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// file is a file of a volume. It may hold a secret: it is never printed.
+type file struct {
+	data []byte
+	mode int32
+}
+
+// content is what the files of a volume are to be.
+type content struct {
+	config *Config
+	pod    *v1.Pod
+	// files are by their path in the volume.
+	files map[string]file
+	// secret is set if any of them may hold a secret.
+	secret bool
+}
+
+// add adds all files of a volume.
+func (c *content) add(ctx context.Context, vol *v1.Volume) error {
+	c.files = map[string]file{}
+	switch {
+	case vol.ConfigMap != nil:
+		s := vol.ConfigMap
+		return c.configMap(ctx, s.Name, picked{s.Items, modeOr(s.DefaultMode, v1.ConfigMapVolumeSourceDefaultMode), s.Optional})
+	case vol.Secret != nil:
+		s := vol.Secret
+		return c.secretOf(ctx, s.SecretName, picked{s.Items, modeOr(s.DefaultMode, v1.SecretVolumeSourceDefaultMode), s.Optional})
+	case vol.DownwardAPI != nil:
+		return c.downwardAPI(vol.DownwardAPI.Items, modeOr(vol.DownwardAPI.DefaultMode, v1.DownwardAPIVolumeSourceDefaultMode))
+	case vol.Projected != nil:
+		return c.projected(ctx, vol.Projected)
+	}
+	return errors.New("it is not made of files")
+}
+
+func modeOr(mode *int32, def int32) int32 {
+	if mode == nil {
+		return def
+	}
+	return *mode
+}
+
+// projected adds the files of all sources. Of two at one path the later one counts.
+func (c *content) projected(ctx context.Context, p *v1.ProjectedVolumeSource) error {
+	mode := modeOr(p.DefaultMode, v1.ProjectedVolumeSourceDefaultMode)
+	for i := range p.Sources {
+		if err := c.source(ctx, &p.Sources[i], mode); err != nil {
+			return fmt.Errorf("projected.sources[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *content) source(ctx context.Context, s *v1.VolumeProjection, mode int32) error {
+	switch {
+	case s.ConfigMap != nil:
+		return c.configMap(ctx, s.ConfigMap.Name, picked{s.ConfigMap.Items, mode, s.ConfigMap.Optional})
+	case s.Secret != nil:
+		return c.secretOf(ctx, s.Secret.Name, picked{s.Secret.Items, mode, s.Secret.Optional})
+	case s.DownwardAPI != nil:
+		return c.downwardAPI(s.DownwardAPI.Items, mode)
+	case s.ServiceAccountToken != nil:
+		return c.token(ctx, s.ServiceAccountToken, mode)
+	}
+	return errors.New("nobody provides sources of this kind")
+}
+
+// picked says which keys of an object become files.
+type picked struct {
+	items    []v1.KeyToPath
+	mode     int32
+	optional *bool
+}
+
+func (p *picked) isOptional() bool { return p.optional != nil && *p.optional }
+
+func (c *content) configMap(ctx context.Context, name string, p picked) error {
+	if c.config.ConfigMaps == nil {
+		return fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps", name)
+	}
+	object, err := c.config.ConfigMaps.ConfigMap(ctx, c.pod.Namespace, name)
+	if env.NotFound(err) && p.isOptional() {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ConfigMap %q: %w", name, err)
+	}
+	data := make(map[string][]byte, len(object.Data)+len(object.BinaryData))
+	for key, value := range object.Data {
+		data[key] = []byte(value)
+	}
+	maps.Copy(data, object.BinaryData)
+	if err := c.pick(data, p); err != nil {
+		return fmt.Errorf("ConfigMap %q: %w", name, err)
+	}
+	return nil
+}
+
+func (c *content) secretOf(ctx context.Context, name string, p picked) error {
+	c.secret = true
+	if c.config.Secrets == nil {
+		return fmt.Errorf("Secret %q: there is no source of Secrets", name)
+	}
+	object, err := c.config.Secrets.Secret(ctx, c.pod.Namespace, name)
+	if env.NotFound(err) && p.isOptional() {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("Secret %q: %w", name, err)
+	}
+	if err := c.pick(object.Data, p); err != nil {
+		return fmt.Errorf("Secret %q: %w", name, err)
+	}
+	return nil
+}
+
+// pick adds the items asked for, or a file for each key.
+func (c *content) pick(data map[string][]byte, p picked) error {
+	if len(p.items) == 0 {
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			if err := c.put(key, file{data[key], p.mode}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range p.items {
+		item := &p.items[i]
+		value, ok := data[item.Key]
+		if !ok && p.isOptional() {
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("key %q: %w", item.Key, env.ErrNotFound)
+		}
+		if err := c.put(item.Path, file{value, modeOr(item.Mode, p.mode)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *content) downwardAPI(items []v1.DownwardAPIVolumeFile, mode int32) error {
+	in := env.Input{Pod: c.pod, Allocatable: c.config.Allocatable}
+	for i := range items {
+		item := &items[i]
+		var value string
+		var err error
+		if item.FieldRef != nil {
+			value, err = env.Field(in, item.FieldRef)
+		} else {
+			value, err = env.Resource(in, item.ResourceFieldRef)
+		}
+		if err != nil {
+			return fmt.Errorf("downwardAPI.items[%d]: %w", i, err)
+		}
+		if err := c.put(item.Path, file{[]byte(value), modeOr(item.Mode, mode)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjection, mode int32) error {
+	c.secret = true
+	if c.config.Tokens == nil {
+		return errors.New("serviceAccountToken: there is no source of tokens")
+	}
+	token, err := c.config.Tokens.Token(ctx, c.pod, ask)
+	if err != nil {
+		return fmt.Errorf("serviceAccountToken: %w", err)
+	}
+	return c.put(ask.Path, file{[]byte(token), mode})
+}
+
+// put adds one file. Paths that begin with .. are for our own links.
+func (c *content) put(name string, f file) error {
+	if err := safepath.Relative("path of a file", name); err != nil {
+		return err
+	}
+	clean := path.Clean(name)
+	if clean == "." || strings.HasPrefix(clean, "..") {
+		return fmt.Errorf("path of a file %q begins with .. or names no file", name)
+	}
+	if f.mode < 0 || f.mode > 0o777 {
+		return fmt.Errorf("mode %#o of file %q is not between 0 and 0777", f.mode, name)
+	}
+	c.files[clean] = f
+	return nil
+}

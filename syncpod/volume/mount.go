@@ -1,0 +1,152 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// Mounts returns the mounts of a container, in the order of its spec, of the
+// volumes that SetUp has made below the pod's directory dir.
+func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
+	if req.Pod == nil || req.Container == nil {
+		return container.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
+	}
+	for i, d := range req.Container.VolumeDevices {
+		return container.Mounts{}, fmt.Errorf("volumeDevices[%d] (volume %q): nobody provides block devices", i, d.Name)
+	}
+	var mounts container.Mounts
+	for i := range req.Container.VolumeMounts {
+		m, err := v.mount(req, i, dir)
+		if err != nil {
+			return container.Mounts{}, fmt.Errorf("volumeMounts[%d] (volume %q): %w", i, req.Container.VolumeMounts[i].Name, err)
+		}
+		mounts.Mounts = append(mounts.Mounts, m)
+	}
+	return mounts, nil
+}
+
+func (v *Volumes) mount(req container.MountRequest, index int, dir string) (*runtimeapi.Mount, error) {
+	ask := &req.Container.VolumeMounts[index]
+	vol := find(req.Pod, ask.Name)
+	if vol == nil {
+		return nil, errors.New("the pod has no such volume")
+	}
+	host, err := v.hostPathOf(req, index, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind(vol), err)
+	}
+	recursive, err := v.recursiveReadOnly(ask)
+	if err != nil {
+		return nil, err
+	}
+	propagation, err := propagationOf(ask)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.Mount{
+		ContainerPath: path.Join("/", ask.MountPath),
+		HostPath:      host,
+		// Files that others write are not the container's to change.
+		Readonly:          ask.ReadOnly || vol.HostPath == nil && vol.EmptyDir == nil,
+		RecursiveReadOnly: recursive,
+		SelinuxRelabel:    vol.HostPath == nil,
+		Propagation:       propagation,
+	}, nil
+}
+
+func find(pod *v1.Pod, name string) *v1.Volume {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Name == name {
+			return &pod.Spec.Volumes[i]
+		}
+	}
+	return nil
+}
+
+// hostPathOf is what is mounted: the volume, or what is at a path in it.
+func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string) (string, error) {
+	ask := &req.Container.VolumeMounts[index]
+	vol := find(req.Pod, ask.Name)
+	volume, err := pathOf(vol, dir)
+	if err != nil {
+		return "", err
+	}
+	if vol.HostPath == nil {
+		if _, err := os.Lstat(volume); err != nil {
+			return "", fmt.Errorf("it has not been set up: %w", err)
+		}
+	}
+	below, err := subPathOf(ask, req.Env)
+	if err != nil || below == "" {
+		return volume, err
+	}
+	return v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index})
+}
+
+// subPathOf returns the subPath, or the subPathExpr with its variables.
+func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
+	if ask.SubPathExpr == "" {
+		return ask.SubPath, nil
+	}
+	lookup := env.Lookup(vars)
+	var missing []string
+	expanded := env.Expand(ask.SubPathExpr, func(name string) (string, bool) {
+		value, ok := lookup(name)
+		if !ok {
+			missing = append(missing, name)
+		}
+		return value, ok
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("subPathExpr %q: there is no variable %s", ask.SubPathExpr, strings.Join(missing, ", "))
+	}
+	return expanded, nil
+}
+
+// recursiveReadOnly says whether what is mounted below the volume is to be
+// read-only, too (KEP-3857).
+func (v *Volumes) recursiveReadOnly(ask *v1.VolumeMount) (bool, error) {
+	if ask.RecursiveReadOnly == nil || *ask.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
+		return false, nil
+	}
+	mode := *ask.RecursiveReadOnly
+	private := ask.MountPropagation == nil || *ask.MountPropagation == v1.MountPropagationNone
+	switch {
+	case mode != v1.RecursiveReadOnlyIfPossible && mode != v1.RecursiveReadOnlyEnabled:
+		return false, fmt.Errorf("recursiveReadOnly %q is not known", mode)
+	case !ask.ReadOnly:
+		return false, fmt.Errorf("recursiveReadOnly %s needs readOnly", mode)
+	case mode == v1.RecursiveReadOnlyIfPossible:
+		return v.config.RecursiveReadOnly && private, nil
+	case !private:
+		return false, fmt.Errorf("recursiveReadOnly %s does not go with mountPropagation %s", mode, *ask.MountPropagation)
+	case !v.config.RecursiveReadOnly:
+		return false, fmt.Errorf("recursiveReadOnly %s is not supported by the runtime", mode)
+	}
+	return true, nil
+}
+
+func propagationOf(ask *v1.VolumeMount) (runtimeapi.MountPropagation, error) {
+	if ask.MountPropagation == nil {
+		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE, nil
+	}
+	switch *ask.MountPropagation {
+	case v1.MountPropagationNone:
+		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE, nil
+	case v1.MountPropagationHostToContainer:
+		return runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER, nil
+	case v1.MountPropagationBidirectional:
+		return runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL, nil
+	}
+	return 0, fmt.Errorf("mountPropagation %q is not known", *ask.MountPropagation)
+}

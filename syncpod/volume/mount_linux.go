@@ -1,0 +1,88 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/podsync/podsync/internal/mounts"
+)
+
+// unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).
+const unmountNoFollow = 0x8
+
+// mountTmpfs mounts a file system in memory that is not swapped to the disk,
+// where the kernel can (Linux 6.4).
+func mountTmpfs(path string, mode fs.FileMode, size int64) error {
+	options := fmt.Sprintf("mode=%04o", mode.Perm())
+	if size > 0 {
+		options += fmt.Sprintf(",size=%d", size)
+	}
+	err := syscall.Mount("tmpfs", path, "tmpfs", 0, options+",noswap")
+	if errors.Is(err, syscall.EINVAL) {
+		err = syscall.Mount("tmpfs", path, "tmpfs", 0, options)
+	}
+	return err
+}
+
+// unmount takes a mount away, also from under who still uses it.
+func unmount(point string) error {
+	if err := syscall.Unmount(point, unmountNoFollow|syscall.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount %s: %w", point, err)
+	}
+	return nil
+}
+
+// pin mounts what is at that path in the volume, as it is now, at target. It is
+// opened first and mounted by its descriptor: whatever becomes of the path.
+func pin(root *os.Root, below, target string) error {
+	info, err := root.Stat(below)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return errors.New("it is neither a directory nor a regular file")
+	}
+	f, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return err
+	}
+	if err := makeTarget(target, info.IsDir()); err != nil {
+		return err
+	}
+	if err := syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), target, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind it: %w", err)
+	}
+	return nil
+}
+
+// makeTarget makes an empty directory or file to mount on, in place of what an
+// earlier container has had there.
+func makeTarget(target string, dir bool) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(target); err == nil {
+		mounted, err := mounts.At(target)
+		if err == nil && mounted {
+			err = unmount(target)
+		}
+		if err == nil {
+			err = os.Remove(target)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if dir {
+		return os.Mkdir(target, 0o750)
+	}
+	return os.WriteFile(target, nil, 0o640)
+}

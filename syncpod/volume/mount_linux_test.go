@@ -1,0 +1,174 @@
+package volume_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/mounts"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume"
+)
+
+// needsMount skips a test where nothing may be mounted, and takes away what it
+// leaves.
+func needsMount(t *testing.T, dir string) {
+	t.Helper()
+	probe := t.TempDir()
+	if err := syscall.Mount("tmpfs", probe, "tmpfs", 0, ""); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	if err := syscall.Unmount(probe, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		left, _ := mounts.Below(dir)
+		for _, point := range left {
+			_ = syscall.Unmount(point, syscall.MNT_DETACH)
+		}
+	})
+}
+
+func fileSystem(t *testing.T, path string) syscall.Statfs_t {
+	t.Helper()
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(path, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const tmpfsMagic = 0x01021994
+
+func TestVolumesInMemory(t *testing.T) {
+	dir := t.TempDir()
+	needsMount(t, dir)
+	s := newStore()
+	v := newVolumes(t, volume.Config{ConfigMaps: s, Secrets: s})
+	pod := podWith(
+		named("scratch", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory, SizeLimit: ptr(resource.MustParse("1Mi"))}}),
+		named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}),
+		named("conf", v1.VolumeSource{ConfigMap: conf()}),
+	)
+	scratch, keys := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/scratch"), filepath.Join(dir, "volumes/kubernetes.io~secret/keys")
+	for round := range 2 {
+		setUp(t, v, pod, dir)
+		if round == 0 {
+			if err := os.WriteFile(filepath.Join(scratch, "kept"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if got := tree(t, scratch); len(got) != 1 {
+			t.Errorf("after another SetUp: %q", got)
+		}
+		if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{keys, scratch}) {
+			t.Fatalf("mounted: %q, %v", points, err)
+		}
+	}
+	if f := fileSystem(t, scratch); f.Type != tmpfsMagic || int64(f.Blocks)*f.Bsize != 1<<20 {
+		t.Errorf("type %x of %d bytes, want a tmpfs of 1Mi", f.Type, int64(f.Blocks)*f.Bsize)
+	}
+	if info, err := os.Stat(scratch); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("%v, %v, want a directory for all", info.Mode(), err)
+	}
+	if f := fileSystem(t, keys); f.Type != tmpfsMagic {
+		t.Errorf("a secret is on a file system of type %x", f.Type)
+	}
+	if got, want := tree(t, keys), []string{"tls.crt 0644 hello", "tls.key 0644 hush"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	foreign := filepath.Join(dir, "volumes/other")
+	if err := errors.Join(os.Mkdir(foreign, 0o700), syscall.Mount("tmpfs", foreign, "tmpfs", 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := v.TearDown(t.Context(), pod.UID, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{foreign}) {
+		t.Errorf("mounted after TearDown: %q, %v, want only what others have mounted", points, err)
+	}
+}
+
+// A subPath stays what it was when it was checked, whatever the container puts
+// in its place (CVE-2017-1002101).
+func TestSubPathIsPinned(t *testing.T) {
+	top := t.TempDir()
+	dir, outside := filepath.Join(top, "pod"), filepath.Join(top, "outside")
+	needsMount(t, dir)
+	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
+	v := newVolumes(t, volume.Config{})
+	setUp(t, v, podWith(named("vol", emptyDir())), dir)
+	sub := filepath.Join(vol, "sub")
+	err := errors.Join(os.Mkdir(outside, 0o700), os.Mkdir(sub, 0o700), os.WriteFile(filepath.Join(sub, "mine"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "sub"})
+	if want := filepath.Join(dir, "volume-subpaths/vol/app/0"); err != nil || got != want {
+		t.Fatalf("%q, %v, want %q", got, err, want)
+	}
+	if err := errors.Join(os.Rename(sub, sub+"-moved"), os.Symlink(outside, sub)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(got, "mine")); err != nil {
+		t.Errorf("what is mounted is no longer what was checked: %v", err)
+	}
+	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "sub"}); err == nil {
+		t.Error("the next container gets what lies outside")
+	}
+	// The next container may have a file at the same place.
+	if err := os.WriteFile(filepath.Join(vol, "file"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = subPathOf(t, v, dir, v1.VolumeMount{SubPath: "file"}); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(got); string(content) != "content" {
+		t.Errorf("%q, %v", content, err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(vol, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "fifo"}); err == nil || !strings.Contains(err.Error(), "neither a directory nor a regular file") {
+		t.Errorf("a fifo: %v", err)
+	}
+}
+
+// With both packages together, a pod's directory goes when the pod has, mounts
+// and all.
+func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
+	root := t.TempDir()
+	needsMount(t, root)
+	s := newStore()
+	dirs, err := poddir.New(poddir.Config{Root: root, Volumes: newVolumes(t, volume.Config{ConfigMaps: s, Secrets: s})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := podWith(named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}), named("vol", emptyDir()))
+	pod.Spec.Containers[0].VolumeMounts[1].SubPath = "sub"
+	if _, err := dirs.PreparePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	m, err := dirs.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], PodIPs: []string{"10.0.0.7"}})
+	if err != nil || len(m.Mounts) != 3 {
+		t.Fatalf("%v, %v, want two volumes and /etc/hosts", m.Mounts, err)
+	}
+	if points, err := mounts.Below(root); err != nil || len(points) != 2 {
+		t.Errorf("mounted: %q, %v", points, err)
+	}
+	if err := dirs.CleanPod(t.Context(), pod); err != nil {
+		t.Error(err)
+	}
+	if left, err := dirs.Pods(); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// errNotLinux is returned for what only Linux can do.
+var errNotLinux = errors.New("mounting needs Linux; see Config.Unprivileged")
+
+func mountTmpfs(string, fs.FileMode, int64) error { return errNotLinux }
+
+func unmount(string) error { return errNotLinux }
+
+func pin(*os.Root, string, string) error { return errNotLinux }

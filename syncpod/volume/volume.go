@@ -1,0 +1,176 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// Config is what a [Volumes] is made of. Its zero value makes volumes that need
+// nothing from outside the pod.
+type Config struct {
+	// ConfigMaps, Secrets and Tokens are where the content of volumes comes from. A
+	// volume that needs one that is nil is an error.
+	ConfigMaps env.ConfigMaps
+	Secrets    env.Secrets
+	Tokens     Tokens
+	// Allocatable is what the node can give to pods, which files of the downward
+	// API tell as a limit that is not set.
+	Allocatable v1.ResourceList
+	// RecursiveReadOnly says that the runtime can mount read-only what is mounted
+	// below a volume, too (KEP-3857).
+	RecursiveReadOnly bool
+	// Unprivileged does without mounting anything. Secrets are then written to the
+	// disk, a subPath is checked but not pinned, and an emptyDir in memory is an
+	// error.
+	Unprivileged bool
+}
+
+// Tokens gets tokens of service accounts.
+type Tokens interface {
+	// Token returns a token that is valid for at least most of the time asked for.
+	// An error must not hold it.
+	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
+}
+
+// TokensFunc is a function that is a [Tokens].
+type TokensFunc func(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
+
+// Token calls f.
+func (f TokensFunc) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
+	return f(ctx, pod, ask)
+}
+
+// Volumes makes volumes. Its methods may be called concurrently for different
+// pods, and Mounts for different containers. It keeps nothing in memory.
+type Volumes struct {
+	config Config
+}
+
+// New returns a Volumes. It touches no file.
+func New(c Config) (*Volumes, error) { return &Volumes{config: c}, nil }
+
+// SetUp makes the volumes of the pod that its containers mount, below the pod's
+// directory dir, or brings them up to date. All are tried; errors are joined.
+func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
+	if pod == nil {
+		return errors.New("volumes: the pod is nil")
+	}
+	used := mounted(pod)
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		vol := &pod.Spec.Volumes[i]
+		if !used[vol.Name] {
+			continue
+		}
+		if err := v.setUp(ctx, pod, vol, dir); err != nil {
+			errs = append(errs, fmt.Errorf("volume %q (%s) of pod %s/%s: %w", vol.Name, kind(vol), pod.Namespace, pod.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mounted returns the names of the volumes that containers of the pod mount.
+func mounted(pod *v1.Pod) map[string]bool {
+	used := map[string]bool{}
+	note := func(c *v1.Container) {
+		for i := range c.VolumeMounts {
+			used[c.VolumeMounts[i].Name] = true
+		}
+		for i := range c.VolumeDevices {
+			used[c.VolumeDevices[i].Name] = true
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		note(&pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		note(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		note((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	return used
+}
+
+func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error {
+	if vol.HostPath != nil {
+		return checkHostPath(vol.HostPath)
+	}
+	path, err := pathOf(vol, dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	if vol.EmptyDir != nil {
+		return v.emptyDir(vol.EmptyDir, path)
+	}
+	content := &content{config: &v.config, pod: pod}
+	if err := content.add(ctx, vol); err != nil {
+		return err
+	}
+	return v.write(path, content)
+}
+
+// pathOf returns where a volume is on the node.
+func pathOf(vol *v1.Volume, dir string) (string, error) {
+	if vol.HostPath != nil {
+		return filepath.FromSlash(vol.HostPath.Path), nil
+	}
+	plugin := pluginOf(vol)
+	if plugin == "" {
+		return "", errors.New("nobody provides volumes of this kind")
+	}
+	if err := safepath.Element("volume name", vol.Name); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "volumes", plugin, vol.Name), nil
+}
+
+// The directories of kinds of volumes, as a kubelet names them.
+const (
+	emptyDirPlugin    = "kubernetes.io~empty-dir"
+	configMapPlugin   = "kubernetes.io~configmap"
+	secretPlugin      = "kubernetes.io~secret"
+	downwardAPIPlugin = "kubernetes.io~downward-api"
+	projectedPlugin   = "kubernetes.io~projected"
+)
+
+func pluginOf(vol *v1.Volume) string {
+	switch {
+	case vol.EmptyDir != nil:
+		return emptyDirPlugin
+	case vol.ConfigMap != nil:
+		return configMapPlugin
+	case vol.Secret != nil:
+		return secretPlugin
+	case vol.DownwardAPI != nil:
+		return downwardAPIPlugin
+	case vol.Projected != nil:
+		return projectedPlugin
+	}
+	return ""
+}
+
+// kind returns the name of the field of the API that says what a volume is.
+func kind(vol *v1.Volume) string {
+	source := reflect.ValueOf(vol.VolumeSource)
+	for i := range source.NumField() {
+		if !source.Field(i).IsNil() {
+			name, _, _ := strings.Cut(source.Type().Field(i).Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return "of no kind"
+}
