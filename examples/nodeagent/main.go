@@ -1,0 +1,111 @@
+// Command nodeagent runs the pods whose manifests are in a folder, on containerd,
+// CRI-O or a runtime in memory.
+//
+//	go run ./examples/nodeagent                     # sample pods, nothing needed
+//	go run ./examples/nodeagent -manifests DIR      # pods of yours, in memory
+//	nodeagent -manifests DIR -runtime unix:///run/containerd/containerd.sock
+//
+// Change, add and remove manifests while it runs. Ctrl-C detaches: the pods keep
+// running, and the next start takes them over. With -drain it stops them first.
+//
+// It exits with 0 when it was told to stop, 2 if it was started wrongly, 3 if it
+// may not use the runtime's socket, 4 if there is no runtime, 5 if that does not
+// speak CRI v1, and 1 for all else.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(os.Args[1:], os.Stderr)
+	if err == nil {
+		err = run(ctx, o, os.Stdout)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "nodeagent:", err)
+		os.Exit(exitCode(err))
+	}
+}
+
+// run runs the agent until ctx ends, and then detaches or drains.
+func run(ctx context.Context, o options, stdout *os.File) error {
+	if o.scratch != "" {
+		defer os.RemoveAll(o.scratch)
+	}
+	client, disconnect, err := connect(ctx, o.runtime, o.root)
+	if err != nil {
+		return err
+	}
+	defer disconnect()
+	manifests, err := loop.NewFolder(loop.FolderConfig{Path: o.manifests, Node: o.node})
+	if err != nil {
+		return err
+	}
+	s := newScreen(stdout, o.output)
+	agent, err := loop.New(loop.Config{
+		Client:  client,
+		Root:    o.root,
+		Sources: []loop.Source{manifests},
+		Sync: syncpod.Config{
+			Events:   s,
+			Sink:     s,
+			LogsRoot: o.podLogs,
+			Env:      env.Sources{ConfigMaps: manifests, Secrets: manifests},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, client.RuntimeName(), client.RuntimeVersion(), o.atEnd())
+	return serve(ctx, agent, o, s)
+}
+
+// serve runs the loop until ctx has ended, and until the pods are drained if they
+// are to be.
+func serve(ctx context.Context, agent *loop.Loop, o options, s *screen) error {
+	running, detach := context.WithCancel(context.Background())
+	defer detach()
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Run(running) }()
+	var shown sync.WaitGroup
+	shown.Go(func() { s.follow(running, agent) })
+	defer shown.Wait()
+	select {
+	case err := <-ended:
+		detach()
+		return err
+	case <-ctx.Done():
+	}
+	if o.drain {
+		drain(agent, s)
+	}
+	detach()
+	err := <-ended
+	shown.Wait()
+	s.say("%s", o.farewell(len(agent.Pods())))
+	return err
+}
+
+// drain stops all pods, or as many as stop before it is told again to end.
+func drain(agent *loop.Loop, s *screen) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s.say("Stopping all pods. Ctrl-C again leaves those that still stop.")
+	if err := agent.Drain(ctx); err != nil {
+		s.say("Not all pods have stopped: %v", err)
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// memory stands for a runtime in memory, in the place of an endpoint.
+const memory = "memory"
+
+// patience is how long a runtime that is not there yet is waited for.
+const patience = 10 * time.Second
+
+// What the agent exits with.
+const (
+	exitOther        = 1
+	exitUsage        = 2
+	exitNoPermission = 3
+	exitNoRuntime    = 4
+	exitWrongRuntime = 5
+)
+
+// A failure is an error that a person can do something about.
+type failure struct {
+	code   int
+	advice string
+	err    error
+}
+
+func (f *failure) Error() string { return fmt.Sprintf("%v\n%s", f.err, f.advice) }
+
+func (f *failure) Unwrap() error { return f.err }
+
+func exitCode(err error) int {
+	if f := (*failure)(nil); errors.As(err, &f) {
+		return f.code
+	}
+	return exitOther
+}
+
+// connect returns a connection to the runtime, and what ends it.
+func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), error) {
+	if runtime != memory {
+		client, err := dial(ctx, runtime)
+		if err != nil {
+			return nil, nil, err
+		}
+		return client, func() { _ = client.Close() }, nil
+	}
+	rt, err := critest.New(critest.Config{Dir: root, JournalLimit: 1000})
+	if err != nil {
+		return nil, nil, err
+	}
+	endpoint, err := rt.Listen(filepath.Join(root, "memory.sock"))
+	if err != nil {
+		return nil, nil, errors.Join(err, rt.Close())
+	}
+	client, err := dial(ctx, endpoint)
+	if err != nil {
+		return nil, nil, errors.Join(err, rt.Close())
+	}
+	return client, func() { _, _ = client.Close(), rt.Close() }, nil
+}
+
+func dial(ctx context.Context, endpoint string) (*cri.Client, error) {
+	if err := reachable(ctx, endpoint); errors.Is(err, fs.ErrPermission) {
+		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
+	switch {
+	case err == nil:
+		return client, nil
+	case errors.Is(err, cri.ErrUnimplemented):
+		return nil, &failure{exitWrongRuntime, "It does not speak CRI v1: containerd does from 1.6 on, unless its cri plugin is disabled, and CRI-O from 1.23 on.", err}
+	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrDeadline):
+		return nil, &failure{exitNoRuntime, "Is the runtime started, and is this its endpoint? containerd's is usually unix:///run/containerd/containerd.sock, CRI-O's unix:///run/crio/crio.sock.", err}
+	}
+	return nil, err
+}
+
+// reachable tells a socket that may not be used from one that is not there, which
+// may yet come.
+func reachable(ctx context.Context, endpoint string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(endpoint, "unix://"))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
