@@ -14,8 +14,9 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ListContainersResponse{}
 	f := req.GetFilter()
+	uid, ofPod := f.GetLabelSelector()[labelUID] // of many pods this is the quick way to one
 	listed := func(c *container) bool {
-		return !c.unclaimed && s.hidden[c.id]&InList == 0 &&
+		return (!ofPod || c.podUID == uid) && !c.unclaimed && s.hidden[c.id]&InList == 0 &&
 			(f.GetId() == "" || f.GetId() == c.id) &&
 			(f.GetPodSandboxId() == "" || f.GetPodSandboxId() == c.sandbox.id) &&
 			(f.GetState() == nil || f.GetState().GetState() == c.state) &&

@@ -14,8 +14,9 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ListPodSandboxResponse{}
 	f := req.GetFilter()
+	uid, ofPod := f.GetLabelSelector()[labelUID]
 	listed := func(sb *sandbox) bool {
-		return !sb.unclaimed && s.hidden[sb.id]&InList == 0 &&
+		return (!ofPod || sb.podUID == uid) && !sb.unclaimed && s.hidden[sb.id]&InList == 0 &&
 			(f.GetId() == "" || f.GetId() == sb.id) &&
 			(f.GetState() == nil || f.GetState().GetState() == sb.state) &&
 			selects(f.GetLabelSelector(), sb.config.GetLabels())
