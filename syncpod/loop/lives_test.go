@@ -201,7 +201,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 		{"when it had finished", "exit 0", time.Minute, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second}}, func(t *testing.T, n *node) {
+			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second, critest.RemovePodSandbox: 3 * time.Second}}, func(t *testing.T, n *node) {
 				src := loop.NewPush("file")
 				count := newCounter()
 				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })

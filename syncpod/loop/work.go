@@ -31,16 +31,18 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 		l.config.Log.Error(err, "status not delivered", "pod", fullName(w.Pod), "podUID", w.UID)
 	}
 	l.config.Probes.Observe(w.Pod, status, false)
+	l.watcher.Hold(w.UID)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
-	if !result.Plan.Quiet() && ctx.Err() == nil {
-		l.watcher.Look(w.UID) // what was done shows there, events or not (kubernetes #137362)
-	}
+	// What was done is looked at now, events or not (kubernetes #137362).
+	l.watcher.Release(w.UID, !result.Plan.Quiet() && ctx.Err() == nil)
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
 }
 
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	pod := l.ofSource(w.Pod)
 	l.config.Probes.Observe(pod, status, true)
+	l.watcher.Hold(w.UID)
+	defer l.watcher.Release(w.UID, false)
 	return l.syncer.SyncTerminatingPod(ctx, syncpod.Termination{
 		Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline,
 	})
