@@ -152,8 +152,6 @@ func (s *memoryStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.Pod
 	return nil
 }
 
-func (s *memoryStore) SetTermination(context.Context, *v1.Pod, loop.Termination) error { return nil }
-
 func (s *memoryStore) Delete(_ context.Context, uid types.UID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

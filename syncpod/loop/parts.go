@@ -78,7 +78,6 @@ type Lives interface {
 // noStore stands for a missing [StatusStore].
 type noStore struct{}
 
-func (noStore) Load(context.Context) ([]Record, error)                     { return nil, nil }
-func (noStore) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error  { return nil }
-func (noStore) SetTermination(context.Context, *v1.Pod, Termination) error { return nil }
-func (noStore) Delete(context.Context, types.UID) error                    { return nil }
+func (noStore) Load(context.Context) ([]Record, error)                    { return nil, nil }
+func (noStore) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error { return nil }
+func (noStore) Delete(context.Context, types.UID) error                   { return nil }

@@ -2,15 +2,14 @@ package loop
 
 import (
 	"context"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // A StatusStore remembers across restarts of the agent what became of pods that
-// no API server remembers: that a pod has finished, and since when it is
-// stopping. Its methods may be called concurrently, for one pod one at a time.
+// no API server remembers. Its methods may be called concurrently, for one pod one
+// at a time.
 type StatusStore interface {
 	// Load returns all that is remembered, sorted by UID. What cannot be read is
 	// left out, and the error joins what was wrong with it: the records are good
@@ -19,9 +18,6 @@ type StatusStore interface {
 	// SetPodStatus remembers the status of a pod. It has the signature of a sink
 	// of package syncpod.
 	SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error
-	// SetTermination remembers how a pod is being stopped, so that its time to
-	// stop does not begin anew with the agent.
-	SetTermination(ctx context.Context, pod *v1.Pod, termination Termination) error
 	// Delete forgets a pod. It is no error if there is nothing to forget.
 	Delete(ctx context.Context, uid types.UID) error
 }
@@ -33,14 +29,4 @@ type Record struct {
 	UID       types.UID `json:"uid"`
 	// Status is that last reported. Its phase is empty if none was.
 	Status v1.PodStatus `json:"status"`
-	// Termination tells how the pod is being stopped, nil if it is not.
-	Termination *Termination `json:"termination,omitempty"`
-}
-
-// Termination is how a pod is being stopped.
-type Termination struct {
-	// Began is when the pod was told to stop.
-	Began time.Time `json:"began"`
-	// GracePeriodSeconds is the time it has from then on.
-	GracePeriodSeconds int64 `json:"gracePeriodSeconds"`
 }

@@ -39,10 +39,9 @@ var _ StatusStore = (*FileStore)(nil)
 // storedPod is what of a file is kept in memory.
 type storedPod struct {
 	mu sync.Mutex
-	// read tells that the rest is known.
-	read        bool
-	sum         [sha256.Size]byte // of the text
-	termination *Termination
+	// read tells that the sum is known.
+	read bool
+	sum  [sha256.Size]byte // of the text
 }
 
 const (
@@ -102,21 +101,23 @@ func (s *FileStore) load(uid types.UID) (Record, error) {
 
 // SetPodStatus replaces the status of a pod.
 func (s *FileStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	return s.update(pod, func(p *storedPod) Record {
-		if !p.read {
-			_, _ = s.read(pod.UID, p) // what cannot be read is replaced
-		}
-		return Record{Status: status, Termination: p.termination}
-	})
-}
-
-// SetTermination replaces the pod's termination.
-func (s *FileStore) SetTermination(_ context.Context, pod *v1.Pod, termination Termination) error {
-	return s.update(pod, func(p *storedPod) Record {
-		record, _ := s.read(pod.UID, p)
-		record.Termination = &termination
-		return record
-	})
+	if pod == nil {
+		return errors.New("record of a pod: the pod is nil")
+	}
+	if err := checkUID(pod.UID); err != nil {
+		return fmt.Errorf("record of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	p := s.pod(pod.UID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.read {
+		_, _ = s.read(pod.UID, p) // what cannot be read is replaced
+	}
+	record := Record{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status}
+	if err := s.update(p, record); err != nil {
+		return fmt.Errorf("record of pod %s: %w", pod.UID, err)
+	}
+	return nil
 }
 
 // Delete removes the file of a pod.
@@ -152,31 +153,20 @@ func (s *FileStore) pod(uid types.UID) *storedPod {
 	return p
 }
 
-// update writes what a pod's record should be.
-func (s *FileStore) update(pod *v1.Pod, next func(*storedPod) Record) error {
-	if pod == nil {
-		return errors.New("record of a pod: the pod is nil")
-	}
-	if err := checkUID(pod.UID); err != nil {
-		return fmt.Errorf("record of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	p := s.pod(pod.UID)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	record := next(p)
-	record.Namespace, record.Name, record.UID = pod.Namespace, pod.Name, pod.UID
+// update writes a record, if it is not what the file holds.
+func (s *FileStore) update(p *storedPod, record Record) error {
 	text, err := json.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("record of pod %s: %w", pod.UID, err)
+		return err
 	}
 	sum := sha256.Sum256(text)
 	if p.sum == sum {
 		return nil
 	}
-	if err := s.write(pod.UID, text, record.finished()); err != nil {
-		return fmt.Errorf("record of pod %s: %w", pod.UID, err)
+	if err := s.write(record.UID, text, record.finished()); err != nil {
+		return err
 	}
-	p.read, p.sum, p.termination = true, sum, record.Termination
+	p.sum = sum
 	return nil
 }
 
@@ -187,7 +177,7 @@ func (s *FileStore) path(uid types.UID) string {
 // read returns what is in the file of a pod and keeps in p what is kept of it:
 // nothing if there is no file, or none of use.
 func (s *FileStore) read(uid types.UID, p *storedPod) (Record, error) {
-	p.read, p.sum, p.termination = true, [sha256.Size]byte{}, nil
+	p.read, p.sum = true, [sha256.Size]byte{}
 	text, err := readBounded(s.path(uid))
 	var record Record
 	if err == nil {
@@ -199,7 +189,7 @@ func (s *FileStore) read(uid types.UID, p *storedPod) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("record of pod %s in %s, which is passed over: %w", uid, s.dir, err)
 	}
-	p.sum, p.termination = sha256.Sum256(text), record.Termination
+	p.sum = sha256.Sum256(text)
 	return record, nil
 }
 
