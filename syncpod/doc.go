@@ -51,6 +51,45 @@
 // open what happened are followed by a look, not by a repetition, so that a
 // container is never run twice (kubernetes #139670).
 //
+// # Where each rule lives
+//
+// What a pod needs is judged in package actions, and what is reported of it in
+// package apistatus. Here are the rules of carrying it out, in the order of the
+// steps above:
+//
+//	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
+//	messages.go        1  what containers that have ended left to say
+//	attempt.go         2  which attempt is next, and who has had its only run
+//	admit.go           3, 6, 7  admission, and the network
+//	report.go          4, 15  one status after another, each delivered once
+//	mirror.go          8  mirror pods
+//	execute.go         9 to 14, in this order; what the plan kills, clears and resets
+//	prepare.go         10 the node made ready for the pod
+//	sandbox.go         11 the sandbox, and the wait for its address
+//	start_image.go     12 images
+//	start.go           13 who may start now; one container from its image to its end
+//	start_create.go    13 CreateContainer, and what its lost answer is worth
+//	start_launch.go    13 StartContainer, and postStart handlers
+//	loglink.go         13 links for log shippers
+//	resize.go          14 resources changed in place
+//
+//	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
+//	kill_pod.go        all containers of a pod: sidecars last, sandboxes at the end
+//	kill_container.go  one container: preStop, its turn, the stop, and what if that hangs
+//	kill_handler.go    preStop handlers, those of containers without a spec included
+//	kill_calls.go      StopContainer and RemoveContainer
+//	grace.go           how long each has
+//
+//	memory.go          what is remembered of a pod, and the back-offs
+//	memory_seen.go     what was observed and the runtime may lose
+//	records.go         what of that outlives the agent; records_file.go keeps it in files
+//
+//	config.go          Config and New; config_client.go and config_root.go are defaults
+//	parts.go           the interfaces to the rest of an agent; observer.go, events.go
+//	errors.go          steps, reasons, and when to try again
+//	lookup.go          containers by name, spec and ID
+//	meminfo.go         the memory of the node
+//
 // # Waiting
 //
 // What fails is tried again at growing intervals: containers that end, and

@@ -1,12 +1,14 @@
 package syncpod
 
 import (
+	"cmp"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 )
 
 // EventRecorder gets what happens to pods, for whoever runs kubectl describe.
@@ -79,4 +81,22 @@ func withoutIDs(err error, replacements ...string) string {
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace(err.Error())
+}
+
+// idNames pairs the identifiers of the pod's sandboxes and containers with what
+// they are called, for withoutIDs.
+func (w *work) idNames() []string { return idNames(w.status) }
+
+func idNames(status *runtime.PodStatus) []string {
+	if status == nil {
+		return nil
+	}
+	var pairs []string
+	for i := range status.Sandboxes {
+		pairs = append(pairs, status.Sandboxes[i].ID, "of the pod")
+	}
+	for i := range status.Containers {
+		pairs = append(pairs, status.Containers[i].ID.ID, cmp.Or(status.Containers[i].Name, "of the pod"))
+	}
+	return pairs
 }

@@ -1,10 +1,7 @@
 package syncpod
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -187,56 +184,4 @@ func killMessage(r removal) string {
 		message += ", will be restarted"
 	}
 	return message
-}
-
-// instance returns what was observed of a container.
-func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
-	if w.status == nil {
-		return nil
-	}
-	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
-	if at < 0 {
-		return nil
-	}
-	return &w.status.Containers[at]
-}
-
-// specOf returns the spec of a container of the pod. That of an ephemeral
-// container has the same fields.
-func specOf(pod *v1.Pod, ref actions.ContainerRef) *v1.Container {
-	switch ref.Kind {
-	case actions.InitContainer:
-		return &pod.Spec.InitContainers[ref.Index]
-	case actions.EphemeralContainer:
-		return (*v1.Container)(&pod.Spec.EphemeralContainers[ref.Index].EphemeralContainerCommon)
-	}
-	return &pod.Spec.Containers[ref.Index]
-}
-
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
-}
-
-func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
-
-func sortByName(all []runtime.ContainerStatus) {
-	slices.SortFunc(all, func(a, b runtime.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
-}
-
-// idNames pairs the identifiers of the pod's sandboxes and containers with what
-// they are called, for withoutIDs.
-func (w *work) idNames() []string { return idNames(w.status) }
-
-func idNames(status *runtime.PodStatus) []string {
-	if status == nil {
-		return nil
-	}
-	var pairs []string
-	for i := range status.Sandboxes {
-		pairs = append(pairs, status.Sandboxes[i].ID, "of the pod")
-	}
-	for i := range status.Containers {
-		pairs = append(pairs, status.Containers[i].ID.ID, cmp.Or(status.Containers[i].Name, "of the pod"))
-	}
-	return pairs
 }

@@ -56,7 +56,7 @@ func (s *Syncer) killContainer(ctx context.Context, k kill) (err error) {
 // runtime knows: it may be about to start, and then the runtime refuses and it
 // has to be tried again.
 func (s *Syncer) disposeOfCreated(ctx context.Context, k kill) error {
-	if err := s.callStop(ctx, k.status.ID.ID, 0); err != nil {
+	if err := s.stopContainer(ctx, k.status.ID.ID, 0); err != nil {
 		return err
 	}
 	return s.removeContainer(ctx, k.status.ID.ID)
@@ -128,7 +128,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
 	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
-	err := s.stopCall(first, id, timeout)
+	err := s.askToStop(first, id, timeout)
 	late := first.Err() != nil && ctx.Err() == nil
 	cancel()
 	if err == nil || !late {
@@ -146,13 +146,13 @@ func (s *Syncer) escalate(ctx context.Context, k kill) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
 	defer cancel()
 	first, stopFirst := context.WithTimeout(ctx, soon)
-	err := s.stopCall(first, id, 0)
+	err := s.askToStop(first, id, 0)
 	stopFirst()
-	if err == nil || k.sandbox == "" {
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		return s.stopCall(ctx, id, 0)
+	switch {
+	case err == nil, k.sandbox == "" && ctx.Err() != nil:
+		return err
+	case k.sandbox == "":
+		return s.askToStop(ctx, id, 0)
 	}
 	s.config.Log.Info("stopping the sandbox of a container that does not stop", "pod", k.podName(), "container", k.status.Name)
 	if sandboxErr := s.config.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {

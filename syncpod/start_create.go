@@ -159,7 +159,7 @@ func (st *start) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerCon
 
 // dispose stops and removes a container that holds a name.
 func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
-	if err := st.callStop(ctx, c.GetId(), minStopSeconds); err != nil {
+	if err := st.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
 		return err
 	}
 	return st.removeContainer(ctx, c.GetId())

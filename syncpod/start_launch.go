@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
@@ -156,26 +155,6 @@ func (w *work) killed(id runtime.ContainerID) bool {
 		}
 	}
 	return false
-}
-
-// refOf returns the container of that name.
-func refOf(pod *v1.Pod, name string) (actions.ContainerRef, bool) {
-	for i := range pod.Spec.InitContainers {
-		if pod.Spec.InitContainers[i].Name == name {
-			return actions.ContainerRef{Kind: actions.InitContainer, Index: i, Name: name}, true
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return actions.ContainerRef{Kind: actions.RegularContainer, Index: i, Name: name}, true
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if pod.Spec.EphemeralContainers[i].Name == name {
-			return actions.ContainerRef{Kind: actions.EphemeralContainer, Index: i, Name: name}, true
-		}
-	}
-	return actions.ContainerRef{}, false
 }
 
 // noHooks stands for a missing [HookRunner].

@@ -22,16 +22,16 @@ func (s *Syncer) removeContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// callStop asks the runtime to stop a container within timeout seconds, and
+// stopContainer asks the runtime to stop a container within timeout seconds, and
 // waits a little longer for the answer than that. One that is not there has
 // stopped.
-func (s *Syncer) callStop(ctx context.Context, id string, timeout int64) error {
+func (s *Syncer) stopContainer(ctx context.Context, id string, timeout int64) error {
 	ctx, cancel := context.WithTimeout(ctx, seconds(timeout)+s.config.StopPatience)
 	defer cancel()
-	return s.stopCall(ctx, id, timeout)
+	return s.askToStop(ctx, id, timeout)
 }
 
-func (s *Syncer) stopCall(ctx context.Context, id string, timeout int64) error {
+func (s *Syncer) askToStop(ctx context.Context, id string, timeout int64) error {
 	_, err := s.config.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
 	if err := cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("stop container: %w", err)
