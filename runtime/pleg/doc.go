@@ -3,6 +3,18 @@
 // is the kubelet's, for pod lifecycle event generator; what it generates here is
 // not events but looks.
 //
+// # Where each rule lives
+//
+//	watcher.go  New, Run, and whether the runtime is there
+//	pod.go      one pod that is watched, and its goroutine: look, wait, tell
+//	look.go     one look, and what follows from its outcome
+//	list.go     one list, and how it is compared with what is known
+//	pace.go     when the next list is read
+//	stream.go   the runtime's events
+//	fresh.go    looks that others ask for, or hold back
+//	slots.go    how many look at a time
+//	health.go   what is wrong; observer.go how long things take; config.go Config
+//
 // # Level, not edge
 //
 // An event of the runtime, a list that shows a difference, a sync that has just

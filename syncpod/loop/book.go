@@ -13,7 +13,9 @@ import (
 )
 
 // A book holds what has become of pods: what was reported of them, and how the work
-// on them goes. Its lock is held for moments only, and nothing is called meanwhile.
+// on them goes. That comes from the workers, also while Loop.mu is held to tell them
+// something, so a book has a lock of its own: it is held for moments only, and nothing
+// is called meanwhile.
 type book struct {
 	mu    sync.Mutex
 	pages map[types.UID]*page

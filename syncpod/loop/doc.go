@@ -9,6 +9,31 @@
 //	        │    ^           │ Fresh      │
 //	        │    └── pleg <──┴────────────┴──> runtime
 //
+// # Where each rule lives
+//
+//	loop.go        New, Run, Drain, KillPod
+//	feed.go        what each source has said, and what all of them want
+//	reconcile.go   that is compared with what the workers know: stop, update, add
+//	life.go        one pod that the workers know; what of a pod counts as a change
+//	orphan.go      what runs of pods that nobody wants, or that have ended
+//	tidy.go        pods that have finished are forgotten; collectors
+//	remains.go     what the runtime has of pods that are gone
+//
+//	work.go        the work on a pod, done with package syncpod
+//	available.go   work waits while the runtime is away
+//	observer.go    how the work goes
+//	sink.go        what is reported: remembered, stored, handed on
+//	book.go        what has become of each pod
+//	pods.go, health.go  the same, for the embedder
+//
+//	config.go      Config; parts.go the interfaces in it
+//	store.go       StatusStore; store_file.go keeps it in files
+//	source.go      Source; source_push.go is one for programs
+//	source_folder.go    Folder: which manifests there are
+//	source_folder_run.go, source_folder_watch.go   when they are read
+//	source_folder_file.go  one file and what was read of it before
+//	source_manifest.go  from text to pods; source_document.go from YAML to JSON
+//
 // # Sources
 //
 // A [Source] delivers all that it wants each time something of it changes. Each is
