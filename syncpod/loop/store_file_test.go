@@ -51,7 +51,7 @@ func TestFileStoreRemembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []Record{
+	want := []StoredStatus{
 		{Namespace: "ns", Name: "pod-a", UID: "a", Status: statusOf(v1.PodPending)},
 		{Namespace: "ns", Name: "pod-b", UID: "b", Status: statusOf(v1.PodFailed)},
 	}
