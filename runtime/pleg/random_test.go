@@ -100,7 +100,7 @@ func askAround(t *testing.T, w *watch, stop chan struct{}) {
 }
 
 // afflict makes calls and events go wrong.
-func (n *node) afflict(r *rand.Rand, faults *[]*critest.Injected) (events []*critest.EventInjected) {
+func (n *node) afflict(r *rand.Rand, faults *[]*critest.Injected) (events []*critest.Injected) {
 	for _, m := range []critest.Method{critest.ListContainers, critest.ListPodSandbox, critest.ContainerStatus, critest.PodSandboxStatus} {
 		salt := r.Uint32()
 		chance := func(c critest.Call) bool { return (uint32(c.N)*2654435761^salt)>>8%12 == 0 }

@@ -21,14 +21,15 @@ func (s service) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 		exited: make(chan struct{}),
 	}
 	taken, err := s.reserveContainer(c, req.GetPodSandboxId())
-	if taken.pending != nil {
-		taken.existing, err = s.await(ctx, "container", c.name, taken.pending)
-	}
 	if err != nil {
 		return nil, err
 	}
-	if taken.existing != "" {
-		return &runtimeapi.CreateContainerResponse{ContainerId: taken.existing}, nil
+	existing, err := s.await(ctx, "container", c.name, taken)
+	if err != nil {
+		return nil, err
+	}
+	if existing != "" {
+		return &runtimeapi.CreateContainerResponse{ContainerId: existing}, nil
 	}
 	err = s.create(ctx, c)
 	s.settle(c.name, c.id, err)

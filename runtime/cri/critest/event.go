@@ -28,7 +28,7 @@ type broker struct {
 	mu      sync.Mutex
 	streams []*eventStream
 	unheard []event // nobody was listening
-	faults  []*EventInjected
+	faults  []injectedEventFault
 	held    []event // reordered: they wait for the next one
 	random  *chance
 }

@@ -3,6 +3,7 @@ package critest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -46,48 +47,32 @@ func (f EventFault) matches(e event, who subject) bool {
 		(f.Type == nil || *f.Type == e.msg.GetContainerEventType())
 }
 
-// EventInjected is an event fault in force.
-type EventInjected struct {
-	fault   EventFault
-	broker  *broker
-	skip    int
-	left    int
-	strikes int
-}
-
-// Struck is how many events the fault has met.
-func (i *EventInjected) Struck() int {
-	i.broker.mu.Lock()
-	defer i.broker.mu.Unlock()
-	return i.strikes
-}
-
-// Remove takes the fault away.
-func (i *EventInjected) Remove() {
-	i.broker.mu.Lock()
-	defer i.broker.mu.Unlock()
-	i.left = 0
-}
-
 // InjectEvent puts an event fault in force, for all streams. Where several
 // match an event, the one injected first and not yet used up strikes.
-func (r *Runtime) InjectEvent(f EventFault) (*EventInjected, error) {
+func (r *Runtime) InjectEvent(f EventFault) (*Injected, error) {
 	switch {
 	case f.Action > EventBare:
 		return nil, fmt.Errorf("critest: EventFault.Action: unknown action %d", f.Action)
-	case f.Skip < 0 || f.Times < Always:
-		return nil, errors.New("critest: EventFault.Skip is negative or EventFault.Times less than Always")
 	case (f.Action == EventDelay) != (f.Delay > 0):
 		return nil, errors.New("critest: EventFault.Delay goes with EventDelay, and is positive")
 	}
-	i := &EventInjected{fault: f, broker: &r.events, skip: f.Skip, left: f.Times}
-	if i.left == 0 {
-		i.left = 1
+	i, err := newInjected("EventFault", f.Skip, f.Times)
+	if err != nil {
+		return nil, err
 	}
+	i.mu, i.dropUsed = &r.events.mu, r.events.dropUsed
 	r.events.mu.Lock()
 	defer r.events.mu.Unlock()
-	r.events.faults = append(r.events.faults, i)
+	r.events.faults = append(r.events.faults, injectedEventFault{i, f})
 	return i, nil
+}
+
+// dropUsed must be called with mu held.
+func (b *broker) dropUsed() { b.faults = slices.DeleteFunc(b.faults, injectedEventFault.used) }
+
+type injectedEventFault struct {
+	*Injected
+	fault EventFault
 }
 
 // DisconnectEvents breaks all event streams with an error, for example
@@ -129,18 +114,9 @@ func (b *broker) afflict(e event, who subject) []event {
 
 func (b *broker) strike(e event, who subject) *EventFault {
 	for _, i := range b.faults {
-		if i.left == 0 || !i.fault.matches(e, who) {
-			continue
+		if i.fault.matches(e, who) && i.strike() {
+			return &i.fault
 		}
-		if i.skip > 0 {
-			i.skip--
-			continue
-		}
-		if i.left > 0 {
-			i.left--
-		}
-		i.strikes++
-		return &i.fault
 	}
 	return b.random.eventFault(e.msg.GetContainerEventType(), who)
 }

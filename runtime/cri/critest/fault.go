@@ -177,10 +177,6 @@ func (f *Fault) validate() error {
 		return fmt.Errorf("critest: Fault.Match.Method: unknown method %q", f.Match.Method)
 	case f.When > After:
 		return fmt.Errorf("critest: Fault.When: unknown moment %d", f.When)
-	case f.Skip < 0:
-		return errors.New("critest: Fault.Skip is negative")
-	case f.Times < Always:
-		return errors.New("critest: Fault.Times is less than Always")
 	case f.Delay < 0 || f.IPAfter < 0:
 		return errors.New("critest: Fault.Delay and Fault.IPAfter must not be negative")
 	case f.Delay == 0 && f.Hang == nil && f.Err == nil && f.IPAfter == 0 && !f.Deaf && f.Stubborn == (Stubborn{}):
@@ -189,55 +185,35 @@ func (f *Fault) validate() error {
 	return nil
 }
 
-// Injected is a fault in force.
-type Injected struct {
-	fault   Fault
-	faults  *faults
-	skip    int
-	left    int // Always stays
-	strikes int
-}
-
-// Struck is how many calls the fault has met.
-func (i *Injected) Struck() int {
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
-	return i.strikes
-}
-
-// Remove takes the fault away. Calls that it has struck go on.
-func (i *Injected) Remove() {
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
-	i.left = 0
-	i.faults.dropUsed()
-}
-
 // Inject puts a fault in force. Where several match a call, the one injected
 // first and not yet used up strikes, and no other.
 func (r *Runtime) Inject(f Fault) (*Injected, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
-	i := &Injected{fault: f, faults: &r.faults, skip: f.Skip, left: f.Times}
-	if i.left == 0 {
-		i.left = 1
+	i, err := newInjected("Fault", f.Skip, f.Times)
+	if err != nil {
+		return nil, err
 	}
+	i.mu, i.dropUsed = &r.faults.mu, r.faults.dropUsed
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
-	r.faults.injected = append(r.faults.injected, i)
+	r.faults.injected = append(r.faults.injected, injectedFault{i, f})
 	return i, nil
 }
 
 type faults struct {
 	mu       sync.Mutex
-	injected []*Injected // that are not used up
+	injected []injectedFault
 	random   *chance
 }
 
 // dropUsed must be called with mu held.
-func (f *faults) dropUsed() {
-	f.injected = slices.DeleteFunc(f.injected, func(i *Injected) bool { return i.left == 0 })
+func (f *faults) dropUsed() { f.injected = slices.DeleteFunc(f.injected, injectedFault.used) }
+
+type injectedFault struct {
+	*Injected
+	fault Fault
 }
 
 // strike takes the fault for a call, if there is one.
@@ -245,19 +221,9 @@ func (r *Runtime) strike(c *Call) *Fault {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	for _, i := range r.faults.injected {
-		if !i.fault.Match.matches(*c) {
-			continue
+		if i.fault.Match.matches(*c) && i.strike() {
+			return &i.fault
 		}
-		if i.skip > 0 {
-			i.skip--
-			continue
-		}
-		if i.left > 0 {
-			i.left--
-		}
-		i.strikes++
-		r.faults.dropUsed()
-		return &i.fault
 	}
 	return r.faults.random.fault(c)
 }

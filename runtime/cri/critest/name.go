@@ -68,11 +68,15 @@ func (r *Runtime) isUnclaimed(id string) bool {
 	return sb != nil && sb.unclaimed || c != nil && c.unclaimed
 }
 
-// await is how CRI-O treats a request for what is being made: it waits, as
-// long as its caller does, and answers with it.
-func (r *Runtime) await(ctx context.Context, kind, name string, pending <-chan struct{}) (existing string, _ error) {
+// await returns the ID to answer with if a name is another one's, and none if it is
+// the caller's. A request for what is being made waits for it, as long as its caller
+// does: that is how CRI-O treats it.
+func (r *Runtime) await(ctx context.Context, kind, name string, c claim) (existing string, _ error) {
+	if c.pending == nil {
+		return c.existing, nil
+	}
 	select {
-	case <-pending:
+	case <-c.pending:
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil {

@@ -27,14 +27,15 @@ func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandbo
 	sb.id = s.newID()
 	taken, err := s.reserve("sandbox", sb.name, sb.id)
 	s.mu.Unlock()
-	if taken.pending != nil {
-		taken.existing, err = s.await(ctx, "sandbox", sb.name, taken.pending)
-	}
 	if err != nil {
 		return nil, err
 	}
-	if taken.existing != "" {
-		return &runtimeapi.RunPodSandboxResponse{PodSandboxId: taken.existing}, nil
+	existing, err := s.await(ctx, "sandbox", sb.name, taken)
+	if err != nil {
+		return nil, err
+	}
+	if existing != "" {
+		return &runtimeapi.RunPodSandboxResponse{PodSandboxId: existing}, nil
 	}
 	err = s.bringUp(ctx, sb)
 	s.settle(sb.name, sb.id, err)
