@@ -149,23 +149,6 @@ func (s *PodStatus) ActiveSandbox() *SandboxStatus {
 	return nil
 }
 
-// InActiveSandbox returns the containers of the active sandbox, in the order
-// listed, nil if there is no active sandbox. A container whose sandbox is not
-// known counts as one of the active sandbox.
-func (s *PodStatus) InActiveSandbox() []*ContainerStatus {
-	active := s.ActiveSandbox()
-	if active == nil {
-		return nil
-	}
-	var in []*ContainerStatus
-	for i := range s.Containers {
-		if c := &s.Containers[i]; c.In(active) {
-			in = append(in, c)
-		}
-	}
-	return in
-}
-
 // In reports whether c was created in sb. A container whose sandbox is not
 // known is taken to be in it.
 func (c *ContainerStatus) In(sb *SandboxStatus) bool {

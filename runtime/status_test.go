@@ -52,21 +52,23 @@ func TestSandboxes(t *testing.T) {
 		t.Errorf("IPs %v", got)
 	}
 	var in []string
-	for _, c := range s.InActiveSandbox() {
-		in = append(in, c.Name)
+	for _, c := range s.Containers {
+		if c.In(s.ActiveSandbox()) {
+			in = append(in, c.Name)
+		}
 	}
 	if !slices.Equal(in, []string{"a", "c"}) {
 		t.Errorf("in the active sandbox %v, want a and c, whose sandbox is not known", in)
 	}
 	s.Sandboxes[1].State = SandboxNotReady
-	if s.ActiveSandbox() != nil || s.InActiveSandbox() != nil || s.IPs() != nil {
+	if s.ActiveSandbox() != nil || s.IPs() != nil {
 		t.Error("a latest sandbox that is not ready is taken for active")
 	}
 }
 
 func TestNilPodStatus(t *testing.T) {
 	var s *PodStatus
-	if s.Latest("a") != nil || s.LatestSandbox() != nil || s.ActiveSandbox() != nil || s.InActiveSandbox() != nil || s.IPs() != nil {
+	if s.Latest("a") != nil || s.LatestSandbox() != nil || s.ActiveSandbox() != nil || s.IPs() != nil {
 		t.Error("a pod the runtime does not know has something")
 	}
 }
