@@ -61,9 +61,9 @@ func (w *work) hasHadItsRun(step startStep) bool {
 	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.ran, name)
 }
 
-// tellOfSecondRun says that a container runs again that should not, because
+// warnOfSecondRun says that a container runs again that should not, because
 // nothing is left that tells how it ended (kubernetes #51142).
-func (st *start) tellOfSecondRun() {
+func (st *start) warnOfSecondRun() {
 	name := st.spec.Name
 	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.ran, name) {
 		return

@@ -79,8 +79,8 @@ type Config struct {
 	Tokens volume.Tokens
 	// Mounts gives containers their mounts. Default: none.
 	Mounts Mounter
-	// Messages knows what containers that have ended left to say. Default: only the
-	// runtime does.
+	// Messages reads the termination messages of containers. Default: those that the
+	// runtime reports.
 	Messages Messages
 	// Lifecycle is called around the life of containers. Default: NopLifecycle.
 	Lifecycle Lifecycle

@@ -14,7 +14,7 @@
 //
 //  1. Look. The status of the pod, which the caller has read or SyncPod reads. A
 //     sandbox that came up late, beside the one in use, is removed first, and
-//     what containers that have ended left to say is read.
+//     the termination messages of exited containers are read.
 //  2. Decide. Package actions makes the plan, from the status and the results of
 //     probes. A sandbox without an address is not given up before it has had the
 //     time of one back-off.
@@ -58,7 +58,7 @@
 // steps above:
 //
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
-//	messages.go        1  what containers that have ended left to say
+//	messages.go        1  termination messages
 //	attempt.go         2  which attempt is next, and who has had its only run
 //	admit.go           3, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
@@ -115,7 +115,7 @@
 //
 // # Memory
 //
-// A Syncer remembers of each pod what it would be a pity to lose, such as
-// back-offs and exit codes, until SyncTerminatedPod or SyncTerminatingRuntimePod
+// A Syncer remembers of each pod what the runtime does not tell, such as
+// back-offs, or may lose, such as exit codes, until SyncTerminatedPod or SyncTerminatingRuntimePod
 // has succeeded. Nothing that keeps a container from running twice depends on it.
 package syncpod

@@ -161,7 +161,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if err := w.removeContainer(ctx, r.id.ID); err != nil {
 		return err
 	}
-	w.memory.unsee(r.id)
+	w.memory.forgetExit(r.id)
 	return nil
 }
 

@@ -46,7 +46,8 @@ func (st *start) linkLog() {
 	}
 	name, err := LogLinkName(st.pod, st.spec.Name, st.id.ID)
 	if err == nil {
-		err = replaceLink(filepath.Join(st.in.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.made), 10)+".log"), filepath.Join(st.config.LogLinks, name))
+		log := filepath.Join(st.in.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.made), 10)+".log")
+		err = replaceLink(log, filepath.Join(st.config.LogLinks, name))
 	}
 	if err != nil {
 		st.config.Log.Error(err, "no link to a container's log", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name)

@@ -91,7 +91,7 @@ type memory struct {
 	failed []*StepError
 	// evicted is why the pod was put off the node, nil if it was not.
 	evicted *apistatus.Problem
-	// messages are what containers that have ended left to say, by instance.
+	// messages are the termination messages of exited containers, by instance.
 	messages map[string]string
 	// sandbox is the one that was last made here, and unaddressed one that is, or
 	// was, waited for to get an address.

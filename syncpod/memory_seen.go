@@ -84,8 +84,8 @@ func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	return &full
 }
 
-// unsee drops the exit of an instance that was removed so that all starts over.
-func (m *memory) unsee(id runtime.ContainerID) {
+// forgetExit drops the exit of an instance that was removed so that all starts over.
+func (m *memory) forgetExit(id runtime.ContainerID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.seen, id)

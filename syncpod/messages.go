@@ -8,8 +8,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// withMessages returns a status in which containers that have ended have the
-// message that they left. Each is asked for once: it does not change any more.
+// withMessages returns a status in which exited containers have their termination
+// message. Each is read once: it does not change any more.
 func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus) *runtime.PodStatus {
 	if s.config.Messages == nil || pod == nil || status == nil {
 		return status
@@ -33,7 +33,7 @@ func (s *Syncer) message(pod *v1.Pod, m *memory, c *runtime.ContainerStatus) str
 	}
 	message, err := s.config.Messages.Message(pod, c)
 	if err != nil {
-		s.config.Log.Error(err, "what a container left to say is not known", "pod", podName(pod), "podUID", pod.UID, "container", c.Name)
+		s.config.Log.Error(err, "termination message not read", "pod", podName(pod), "podUID", pod.UID, "container", c.Name)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

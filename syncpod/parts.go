@@ -21,23 +21,36 @@ import (
 
 // Statuses reads what the runtime has of a pod. A *cri.Reader does.
 type Statuses interface {
+	// PodStatus returns what the runtime has of a pod, an empty status if nothing.
+	// prev may be nil, or a status read before, of which what cannot have changed is
+	// taken over.
 	PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error)
+	// SandboxStatus returns one sandbox, with its addresses.
 	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
 }
 
 // Sandboxes makes and ends sandboxes. A *sandbox.Runner does.
 type Sandboxes interface {
+	// Create makes and starts a sandbox. The attempt in config is the least one.
 	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
+	// Stop stops a sandbox. One that is not there has stopped.
 	Stop(ctx context.Context, id string) error
-	// Doubtful and Settle are about sandboxes that may yet come up late.
+	// Doubtful reports whether a sandbox of the pod may yet come up, because its
+	// creation was given up without a clear answer.
 	Doubtful(pod types.UID) bool
+	// Settle removes those that have come up and would pass for the pod's sandbox,
+	// which is keep, or none if that is empty.
 	Settle(ctx context.Context, pod types.UID, keep string) error
+	// Forget drops what is remembered of a pod.
 	Forget(pod types.UID)
 }
 
 // Images makes sure that an image is there. An *image.Manager does.
 type Images interface {
+	// EnsureImage pulls the image if its policy and the node ask for it. What it
+	// returns is to be released once the container is created.
 	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
+	// Forget drops the back-offs of a pod.
 	Forget(pod types.UID)
 }
 
@@ -56,9 +69,10 @@ func (f HookRunnerFunc) Run(ctx context.Context, req hook.Request) (hook.Result,
 	return f(ctx, req)
 }
 
-// Probes knows the last results of a pod's probes, by container. A container
-// without an entry has not been probed yet.
+// Probes knows the last results of probes.
 type Probes interface {
+	// ProbeResults returns those of a pod, by container. A container without an
+	// entry has not been probed yet.
 	ProbeResults(pod types.UID) map[runtime.ContainerID]ProbeResults
 }
 
@@ -153,11 +167,11 @@ type Mounter interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
-// Messages knows what a container that has ended left to say, which is reported
-// as its termination message.
+// Messages reads the termination messages of containers.
 type Messages interface {
-	// Message returns the runtime's own message, c.Message, and what the container
-	// has added to it. It does so with an error, too.
+	// Message returns the termination message of a container that has exited: the
+	// runtime's own, c.Message, and after it the container's, from its
+	// terminationMessagePath or its log. With an error it returns what there is.
 	Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
 }
 

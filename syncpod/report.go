@@ -127,7 +127,8 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 	return problems
 }
 
-// deliver hands the status to the sink, if it is news and was not tried in vain.
+// deliver hands the status to the sink, unless it was delivered, or has failed to be
+// in this call.
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()

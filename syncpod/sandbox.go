@@ -92,11 +92,11 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	w.config.Log.Info("sandbox created", "pod", podName(w.pod), "podUID", w.pod.UID, "sandboxID", created.ID, "attempt", created.Attempt)
 	w.in.id, w.in.config.Metadata.Attempt = created.ID, created.Attempt
 	w.memory.setSandbox(created.ID)
-	return w.moveIn(ctx, created)
+	return w.useCreated(ctx, created)
 }
 
-// moveIn takes note of the new sandbox, and reports that it is there.
-func (w *work) moveIn(ctx context.Context, created sandbox.Created) *StepError {
+// useCreated takes note of the new sandbox, and reports it.
+func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepError {
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error

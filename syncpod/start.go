@@ -92,7 +92,8 @@ func (st *start) heldUp() *StepError {
 	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)
 	return &StepError{
 		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
-		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s", waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
+		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s",
+			waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
 	}
 }
 
@@ -144,7 +145,7 @@ func (st *start) make(ctx context.Context) *StepError {
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
 	}
-	st.tellOfSecondRun()
+	st.warnOfSecondRun()
 	return st.create(ctx, img, attempt)
 }
 

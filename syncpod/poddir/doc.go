@@ -3,14 +3,14 @@
 //
 //	<Root>/pods/<uid>/                                  0750
 //	<Root>/pods/<uid>/etc-hosts                         0644, the /etc/hosts of its containers
-//	<Root>/pods/<uid>/containers/<name>/<8 digits>      0666, what an instance leaves to say when it ends
+//	<Root>/pods/<uid>/containers/<name>/<8 digits>      0666, the termination message of an instance
 //	<Root>/pods/<uid>/volumes/<plugin>/<name>           its volumes
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
 //
 // A [Dirs] fits package syncpod as it is: it prepares a pod (Config.Prepare),
 // mounts the files into its containers (Config.Mounts), and removes the directory
-// once the pod has stopped for good (Config.Clean). [Dirs.Message] reads what a
-// container that has ended left to say, [Dirs.Pods] lists the pods that have a
+// once the pod has stopped for good (Config.Clean). [Dirs.Message] reads
+// termination messages (Config.Messages), [Dirs.Pods] lists the pods that have a
 // directory, so that what an earlier agent left can be removed with
 // [Dirs.RemovePod].
 //

@@ -76,9 +76,9 @@ func emptyFile(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(messageMode), f.Close()) // whatever the process's umask
 }
 
-// Message returns what is to be reported of a container that has ended: what the
-// runtime says (c.Message), and after it what the container has left to say, in
-// its file at terminationMessagePath or, if it failed, left none and asks for
+// Message returns the termination message of a container that has exited: what the
+// runtime says (c.Message), and after it what the container wrote to
+// its file at terminationMessagePath or, if it failed, wrote none and asks for
 // that (terminationMessagePolicy FallbackToLogsOnError), in its log. Of a file
 // that is its last 4096 bytes, of a log the end of its last 80 lines, at most
 // 2048 bytes. An instance that has not ended has only the runtime's message.
@@ -105,7 +105,7 @@ func (d *Dirs) Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) 
 	return c.Message + ": " + left, nil
 }
 
-// left is what a container has left to say itself.
+// left is what a container wrote as its message.
 func (d *Dirs) left(pod *v1.Pod, spec *v1.Container, c *runtime.ContainerStatus) (string, error) {
 	if err := safepath.Element("container name", c.Name); err != nil {
 		return "", err
