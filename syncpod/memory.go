@@ -29,10 +29,7 @@ func (m *memories) of(uid types.UID) *memory {
 	if m.pods == nil {
 		m.pods = map[types.UID]*memory{}
 	}
-	p, err := newMemory(uid, m.config)
-	if err != nil {
-		p = &memory{uid: uid, status: newStatusBox()} // New has refused such a Config
-	}
+	p := newMemory(uid, m.config)
 	m.pods[uid] = p
 	return p
 }
@@ -132,15 +129,9 @@ type backoffKey struct {
 	container, image, resources string
 }
 
-func newMemory(uid types.UID, c *Config) (*memory, error) {
-	crashes, err := c.newBackoff(false)
-	if err != nil {
-		return nil, err
-	}
-	setups, err := c.newBackoff(true)
-	if err != nil {
-		return nil, err
-	}
+func newMemory(uid types.UID, c *Config) *memory {
+	crashes, _ := c.newBackoff(false) // New has made one, so it does not fail
+	setups, _ := c.newBackoff(true)
 	return &memory{
 		uid:     uid,
 		crashes: crashes, setups: setups,
@@ -151,7 +142,7 @@ func newMemory(uid types.UID, c *Config) (*memory, error) {
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},
 		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
-	}, nil
+	}
 }
 
 func keyOf(c *v1.Container) backoffKey {

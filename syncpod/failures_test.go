@@ -19,6 +19,9 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
+// The letter and number of a test are those of the failure in docs/FAILURES.md that
+// it rules out.
+
 // S2: a pod that has had its run has had one sandbox.
 func TestS2_FinishedPodGetsNoSandbox(t *testing.T) {
 	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyOnFailure} {

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// The rows below need the whole of it: the Syncer, and the workers that drive it.
+// The failures below take the whole of it: the Syncer, and the workers that drive it.
 
 // deletedPod is a pod that its source has deleted.
 func deletedPod(pod *v1.Pod, seconds int64) *v1.Pod {
