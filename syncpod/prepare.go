@@ -34,12 +34,12 @@ func (w *work) prepareNode(ctx context.Context) error {
 	}
 	if w.config.Prepare != nil {
 		var err error
-		if w.in.input, err = w.config.Prepare.PreparePod(ctx, w.pod); err != nil {
+		if w.sandbox.input, err = w.config.Prepare.PreparePod(ctx, w.pod); err != nil {
 			return err
 		}
 	}
 	if cgroup != "" {
-		w.in.input.CgroupParent = cgroup
+		w.sandbox.input.CgroupParent = cgroup
 	}
 	return w.resolver()
 }
@@ -47,7 +47,7 @@ func (w *work) prepareNode(ctx context.Context) error {
 // resolver adds the configuration of the pod's resolver, where that is not left
 // to the runtime.
 func (w *work) resolver() error {
-	in, node := &w.in.input, w.config.DNS
+	in, node := &w.sandbox.input, w.config.DNS
 	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
 	unknown := len(node.Servers)+len(node.Searches)+len(node.Options)+len(node.ClusterServers) == 0
 	if in.DNS != nil || unknown && w.pod.Spec.DNSConfig == nil && w.pod.Spec.DNSPolicy != v1.DNSNone {
@@ -74,7 +74,7 @@ func (w *work) getPullSecrets(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		w.eventf(w.pod, "", v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
 	}
-	w.in.secrets = secrets
+	w.sandbox.secrets = secrets
 }
 
 // checkMounts makes sure that a container gets all that its spec mounts. Nothing

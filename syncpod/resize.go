@@ -57,7 +57,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 
 func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
-		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.in.input.UserNamespace,
+		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {
 		return err

@@ -63,25 +63,25 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 	if failed := w.prepare(ctx); failed != nil {
 		return failed
 	}
-	in := &w.in.input
+	in := &w.sandbox.input
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.NoCPUQuota, w.config.Node.CPUPeriod
 	config, err := sandbox.Config(*in)
 	if err == nil {
-		w.in.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.RuntimeClasses)
+		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.RuntimeClasses)
 	}
 	if err != nil {
 		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
 		return &StepError{Step: StepSandbox, Reason: ErrConfigPodSandbox, Err: err}
 	}
 	config.Labels = w.config.Owner.Mark(config.Labels)
-	w.in.config, w.in.id, w.in.ips = config, w.plan.Sandbox.ID, w.podIPs()
+	w.sandbox.config, w.sandbox.id, w.sandbox.ips = config, w.plan.Sandbox.ID, w.podIPs()
 	return nil
 }
 
 func (w *work) createSandbox(ctx context.Context) *StepError {
 	began := time.Now()
-	created, err := w.config.Sandboxes.Create(ctx, w.in.config, w.in.handler)
+	created, err := w.config.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 	}
 	w.config.Log.Info("sandbox created", "pod", podName(w.pod), "podUID", w.pod.UID, "sandboxID", created.ID, "attempt", created.Attempt)
-	w.in.id, w.in.config.Metadata.Attempt = created.ID, created.Attempt
+	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
 	w.memory.setSandbox(created.ID)
 	return w.useCreated(ctx, created)
 }
@@ -105,9 +105,9 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 		}
 	}
 	w.status = withSandbox(w.status, sb)
-	w.in.ips = w.podIPs()
+	w.sandbox.ips = w.podIPs()
 	w.tell(ctx, w.memory.lastFailed())
-	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.in.ips) == 0 {
+	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
 		w.memory.beginWait(sb.ID)
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	}

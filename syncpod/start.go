@@ -155,7 +155,7 @@ func (st *start) describe(err *StepError) string {
 	if err.Step == StepImage {
 		return string(err.Reason)
 	}
-	return withoutIDs(err.Err, append(st.idNames(), st.in.id, "of the pod", st.id.ID, st.spec.Name)...)
+	return withoutIDs(err.Err, append(st.idNames(), st.sandbox.id, "of the pod", st.id.ID, st.spec.Name)...)
 }
 
 func (st *start) event(kind, reason, format string, args ...any) {

@@ -26,7 +26,7 @@ func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *
 	if err := st.config.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
 	}
-	if err := st.config.Logs.MakeDirectory(st.in.config.GetLogDirectory(), st.spec.Name); err != nil {
+	if err := st.config.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
@@ -47,14 +47,14 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 	}
 	vars, err := env.Resolve(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
-		PodIPs: st.in.ips, HostIPs: st.config.HostIPs, Allocatable: st.config.Allocatable,
+		PodIPs: st.sandbox.ips, HostIPs: st.config.HostIPs, Allocatable: st.config.Allocatable,
 	}, st.config.Env)
 	if err != nil {
 		return nil, err
 	}
 	var mounts container.Mounts
 	if st.config.Mounts != nil {
-		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.in.ips}
+		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips}
 		if mounts, err = st.config.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
@@ -66,7 +66,7 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
 		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: mounts.Annotations,
-		TargetID: st.targetID(), UserNamespace: st.in.input.UserNamespace, ExtraGroups: st.in.input.ExtraGroups,
+		TargetID: st.targetID(), UserNamespace: st.sandbox.input.UserNamespace, ExtraGroups: st.sandbox.input.ExtraGroups,
 		Labels: st.config.Owner.Mark(nil), Node: st.config.Node,
 	})
 }
@@ -88,7 +88,7 @@ func (st *start) targetID() string {
 func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
 	for again := false; ; again = true {
 		resp, err := st.config.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-			PodSandboxId: st.in.id, Config: config, SandboxConfig: st.in.config,
+			PodSandboxId: st.sandbox.id, Config: config, SandboxConfig: st.sandbox.config,
 		})
 		switch {
 		case err == nil && resp.GetContainerId() == "":
@@ -153,7 +153,7 @@ func (st *start) holder(ctx context.Context, config *runtimeapi.ContainerConfig)
 // isOurs reports whether a container is the one asked for: made for the same
 // sandbox and spec, and not started yet.
 func (st *start) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerConfig) bool {
-	return c.GetPodSandboxId() == st.in.id && c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
+	return c.GetPodSandboxId() == st.sandbox.id && c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
 		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
 }
 

@@ -25,8 +25,8 @@ func (st *start) ensureImage(ctx context.Context) {
 func (st *start) askForImage(ctx context.Context) (*image.Image, error) {
 	return st.config.Images.EnsureImage(ctx, image.Request{
 		Image: st.spec.Image, Policy: st.spec.ImagePullPolicy,
-		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.in.secrets,
-		Sandbox: st.in.config, RuntimeHandler: st.in.handler,
+		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
+		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,
 		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", st.spec.Image) },
 	})
 }

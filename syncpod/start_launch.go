@@ -83,7 +83,7 @@ func (st *start) runs(ctx context.Context) bool {
 func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
 	hooking, cancel := context.WithTimeout(ctx, st.config.PostStartTimeout)
 	_, err := st.config.Hooks.Run(hooking, hook.Request{
-		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: podIP(st.pod, primary(st.in.ips)),
+		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: podIP(st.pod, primary(st.sandbox.ips)),
 	})
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
@@ -110,7 +110,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 	err := st.killContainer(ctx, kill{
 		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
 		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
-		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.in.ips),
+		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),
 	})
 	if err == nil {
 		st.memory.unmark(st.memory.unhooked, st.id.ID)
@@ -124,8 +124,8 @@ func (w *work) finishHooks(ctx context.Context) {
 	if w.status == nil || w.plan.KillPod {
 		return
 	}
-	if w.in.ips == nil {
-		w.in.ips = w.podIPs()
+	if w.sandbox.ips == nil {
+		w.sandbox.ips = w.podIPs()
 	}
 	for i := range w.status.Containers {
 		c := &w.status.Containers[i]

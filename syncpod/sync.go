@@ -72,7 +72,7 @@ type work struct {
 	// blocked are the containers, by name, that must not be started because an
 	// instance of theirs could not be stopped.
 	blocked map[string]bool
-	in      inUse
+	sandbox inUse
 	failed  []*StepError
 }
 

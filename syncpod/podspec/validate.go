@@ -61,11 +61,12 @@ func (v *validator) optional(at *field.Path, value string, check func(string) []
 // present accepts every text.
 func present(string) []string { return nil }
 
-// inRange checks a number.
-func inRange[T int32 | int64](v *validator, at *field.Path, value *T, low, high T) {
-	if value != nil && (*value < low || *value > high) {
-		v.add(field.Invalid(at, *value, fmt.Sprintf("must be from %d to %d", low, high)))
+// inRange checks a number, which may be nil.
+func inRange[T int32 | int64](at *field.Path, value *T, low, high T) field.ErrorList {
+	if value == nil || *value >= low && *value <= high {
+		return nil
 	}
+	return field.ErrorList{field.Invalid(at, *value, fmt.Sprintf("must be from %d to %d", low, high))}
 }
 
 // oneOf checks a value of a fixed set. A field that has a default is required.
@@ -117,7 +118,7 @@ func (v *validator) metadata(pod *v1.Pod) {
 	v.optional(at.Child("uid"), string(pod.UID), validation.IsValidLabelValue)
 	v.labels(at.Child("labels"), pod.Labels)
 	v.annotations(at.Child("annotations"), pod.Annotations)
-	inRange(v, at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)
+	v.add(inRange(at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)...)
 }
 
 func (v *validator) labels(at *field.Path, labels map[string]string) {

@@ -34,12 +34,12 @@ func (v *validator) probe(m *member, name string, p *v1.Probe) {
 	if p.GRPC != nil {
 		v.invalid(at.Child("grpc", "port"), p.GRPC.Port, validation.IsValidPortNum(int(p.GRPC.Port))...)
 	}
-	inRange(v, at.Child("initialDelaySeconds"), &p.InitialDelaySeconds, 0, maxCount)
-	inRange(v, at.Child("timeoutSeconds"), &p.TimeoutSeconds, 1, maxCount)
-	inRange(v, at.Child("periodSeconds"), &p.PeriodSeconds, 1, maxCount)
-	inRange(v, at.Child("successThreshold"), &p.SuccessThreshold, 1, maxCount)
-	inRange(v, at.Child("failureThreshold"), &p.FailureThreshold, 1, maxCount)
-	inRange(v, at.Child("terminationGracePeriodSeconds"), p.TerminationGracePeriodSeconds, 1, maxSeconds)
+	v.add(inRange(at.Child("initialDelaySeconds"), &p.InitialDelaySeconds, 0, maxCount)...)
+	v.add(inRange(at.Child("timeoutSeconds"), &p.TimeoutSeconds, 1, maxCount)...)
+	v.add(inRange(at.Child("periodSeconds"), &p.PeriodSeconds, 1, maxCount)...)
+	v.add(inRange(at.Child("successThreshold"), &p.SuccessThreshold, 1, maxCount)...)
+	v.add(inRange(at.Child("failureThreshold"), &p.FailureThreshold, 1, maxCount)...)
+	v.add(inRange(at.Child("terminationGracePeriodSeconds"), p.TerminationGracePeriodSeconds, 1, maxSeconds)...)
 	switch {
 	case p != m.ReadinessProbe && p.SuccessThreshold > 1:
 		v.invalid(at.Child("successThreshold"), p.SuccessThreshold, "must be 1")

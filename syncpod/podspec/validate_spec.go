@@ -25,8 +25,8 @@ func (v *validator) spec(spec *v1.PodSpec) {
 	volumes := v.volumes(spec.Volumes, at.Child("volumes"))
 	v.containers(spec, volumes)
 	oneOf(v, at.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)
-	inRange(v, at.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds, 0, maxSeconds)
-	inRange(v, at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds, 1, math.MaxInt32)
+	v.add(inRange(at.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds, 0, maxSeconds)...)
+	v.add(inRange(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds, 1, math.MaxInt32)...)
 	if spec.EnableServiceLinks == nil {
 		v.add(field.Required(at.Child("enableServiceLinks"), ""))
 	}

@@ -69,7 +69,7 @@ func (v *validator) hostPath(at *field.Path, h *v1.HostPathVolumeSource) {
 	}
 }
 
-func (v *validator) mode(at *field.Path, mode *int32) { inRange(v, at, mode, 0, maxMode) }
+func (v *validator) mode(at *field.Path, mode *int32) { v.add(inRange(at, mode, 0, maxMode)...) }
 
 func (v *validator) files(at *field.Path, mode *int32, items []v1.KeyToPath) {
 	v.mode(at.Child("defaultMode"), mode)
@@ -122,7 +122,7 @@ func (v *validator) projected(at *field.Path, p *v1.ProjectedVolumeSource) {
 		if t := s.ServiceAccountToken; t != nil {
 			at := at.Child("serviceAccountToken")
 			v.filePath(at.Child("path"), t.Path)
-			inRange(v, at.Child("expirationSeconds"), t.ExpirationSeconds, minTokenExpiration, maxTokenExpiration)
+			v.add(inRange(at.Child("expirationSeconds"), t.ExpirationSeconds, minTokenExpiration, maxTokenExpiration)...)
 		}
 	}
 }
