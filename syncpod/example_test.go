@@ -48,7 +48,7 @@ func Example() {
 		Spec: v1.PodSpec{
 			Containers: []v1.Container{
 				{Name: "app", Image: "registry.test/app:1"},
-				{Name: "helper", Image: "registry.test/helper:1"},
+				{Name: "proxy", Image: "registry.test/proxy:1"},
 			},
 		},
 	}
@@ -73,6 +73,6 @@ func Example() {
 	fmt.Println("ended")
 	// Output:
 	// start container "app"
-	// start container "helper"
+	// start container "proxy"
 	// ended
 }

@@ -58,6 +58,15 @@
 // stopped before the source has spoken that could want it. [Loop.Drain] stops the
 // pods first.
 //
+// # Files
+//
+// What outlives the agent is below Config.Root, by the UIDs of pods:
+//
+//	pods/<uid>/           a pod's directory, see package poddir
+//	statuses/<uid>.json   what was reported of a pod: [FileStore], read when Run begins
+//	records/<uid>.json    what the work on a pod has to remember: syncpod.FileRecords,
+//	                      read when the work on it begins
+//
 // # While the runtime is away
 //
 // Nothing is asked of it but whether it is back, at growing intervals of up to 5 s,
