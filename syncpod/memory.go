@@ -193,6 +193,20 @@ func (m *memory) setupSucceeded(key backoffKey) {
 	delete(m.failures, key)
 }
 
+// lastFailed returns what was reported last to keep containers from running.
+func (m *memory) lastFailed() []*StepError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
+}
+
+// setFailed notes what keeps containers from running.
+func (m *memory) setFailed(failed []*StepError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed = failed
+}
+
 // mark notes something about an instance, and reports whether it was new.
 func (m *memory) mark(set map[string]bool, id string) (first bool) {
 	m.mu.Lock()

@@ -6,20 +6,6 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// lastFailed returns what was reported last to keep containers from running.
-func (m *memory) lastFailed() []*StepError {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failed
-}
-
-// setFailed notes what keeps containers from running.
-func (m *memory) setFailed(failed []*StepError) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failed = failed
-}
-
 // see keeps of a status what the runtime may lose: the highest attempts, and the
 // exited containers, whose exit codes are to be reported (kubernetes #104107), of
 // each name the current one.
