@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -116,6 +117,7 @@ func (d Dir) List() ([]types.UID, error) {
 			pods = append(pods, types.UID(uid))
 		}
 	}
+	slices.Sort(pods) // as files, a-1.json came before a.json
 	return pods, nil
 }
 

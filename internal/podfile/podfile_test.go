@@ -29,10 +29,10 @@ func TestFilesAreReplacedAndRemoved(t *testing.T) {
 			}
 		}
 	}
-	if err := dir.Replace("a", nil, false); err != nil {
+	if err := errors.Join(dir.Replace("a", nil, false), dir.Replace("a-1", nil, false)); err != nil {
 		t.Fatal(err)
 	}
-	if pods, err := dir.List(); err != nil || !slices.Equal(pods, []types.UID{"a", "b"}) {
+	if pods, err := dir.List(); err != nil || !slices.Equal(pods, []types.UID{"a", "a-1", "b"}) {
 		t.Errorf("there are %v, %v", pods, err)
 	}
 	if err := errors.Join(dir.Remove("b"), dir.Remove("b")); err != nil {
