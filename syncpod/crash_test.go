@@ -3,6 +3,7 @@ package syncpod_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -65,13 +66,20 @@ func stories() map[string]story {
 // F14: the agent is stopped after its k-th call, for every k, and a new one goes
 // on with what the runtime has, which may have been restarted meanwhile.
 func TestF14_CrashAfterEveryCall(t *testing.T) {
-	for name, s := range stories() {
-		for style, names := range map[string]func(*critest.Config){"reserved": names(critest.Containerd2), "returned": names(critest.CRIO)} {
+	i := 0
+	all := stories()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, taken := range []struct {
+			name string
+			like critest.Model
+		}{{"reserved", critest.Containerd2}, {"returned", critest.CRIO}} {
 			for _, reboot := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%s/reboot %v", name, style, reboot), func(t *testing.T) {
-					for k := 1; ; k++ {
+				first, step := crashPoints(i)
+				i++
+				t.Run(fmt.Sprintf("%s/%s/reboot %v", name, taken.name, reboot), func(t *testing.T) {
+					for k := first; ; k += step {
 						crashed := false
-						bubble(t, func(t *testing.T, n *node) { crashed = n.crashIn(s, k, reboot) }, names)
+						bubble(t, func(t *testing.T, n *node) { crashed = n.crashIn(all[name], k, reboot) }, names(taken.like))
 						if t.Failed() {
 							t.Fatalf("with a crash after call %d", k)
 						}
@@ -88,16 +96,28 @@ func TestF14_CrashAfterEveryCall(t *testing.T) {
 	}
 }
 
+// sparse is how many calls lie between two crashes of a test that does not try all.
+const sparse = 6
+
+// crashPoints returns the first call after which the i-th of several tests crashes
+// the agent, and the step from each such call to the next. It is every call, unless
+// that takes too long: then six tests share the calls out among them.
+func crashPoints(i int) (first, step int) {
+	if raceDetector || testing.Short() {
+		return 1 + i%sparse, sparse
+	}
+	return 1, 1
+}
+
 // crashIn tells a story with a crash after call k, and reports whether there
 // were that many.
-func (n *node) crashIn(s story, k int, reboot bool) (crashed bool) {
+func (n *node) crashIn(s story, k int, reboot bool) bool {
 	s.before(n, s.pod)
 	n.watch()
 	ctx, cancel := context.WithCancel(n.t.Context())
 	defer cancel()
 	conn := n.conn
 	n.CrashAfter(k, func() {
-		crashed = true
 		cancel()
 		conn.Close()
 	})

@@ -193,16 +193,15 @@ func TestP3_NothingIsDropped(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := map[types.UID]string{"a": n.pod("a"), "b": n.pod("b")}
 		stall := make(chan struct{})
-		var w *watch
-		changes = append(changes, func(c *Config) {
+		w := n.run(append(changes, func(c *Config) {
+			hear := c.Changed
 			c.Changed = func(uid types.UID, s *runtime.PodStatus) {
-				w.changed(uid, s)
+				hear(uid, s)
 				if uid == "a" && s.Latest("app").Attempt >= 1 {
 					<-stall
 				}
 			}
-		})
-		w = n.run(changes...)
+		})...)
 		time.Sleep(2 * time.Second)
 		for attempt := range uint32(200) {
 			for uid, id := range ids {

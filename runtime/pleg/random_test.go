@@ -19,7 +19,7 @@ import (
 // Whatever goes wrong, once it is over the cache and the last words are what a
 // reader finds that knows nothing.
 func TestP3_AllEndsWell(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(seeds) {
 		model := critest.Containerd2
 		if seed%3 == 0 {
 			model = critest.Containerd16

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,8 +299,8 @@ func TestListsFollowWhatHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, critest.Config{Like: critest.Containerd16})
 		id := n.pod("u")
-		var busy bool
-		w := n.run(func(c *Config) { c.Busy = func(uid types.UID) bool { return busy && uid == "u" } })
+		var busy atomic.Bool
+		w := n.run(func(c *Config) { c.Busy = func(uid types.UID) bool { return busy.Load() && uid == "u" } })
 		time.Sleep(5 * time.Minute)
 		perMinute := func() int {
 			return n.calls(func() { time.Sleep(time.Minute) }).Count(critest.ListContainers)
@@ -307,12 +308,12 @@ func TestListsFollowWhatHappens(t *testing.T) {
 		if got := perMinute(); got > 7 {
 			t.Errorf("%d lists in a quiet minute", got)
 		}
-		busy = true
+		busy.Store(true)
 		time.Sleep(w.config.QuietRelist)
 		if got := perMinute(); got < 59 || got > 61 {
 			t.Errorf("%d lists in a minute in which a pod is in transition, want one a second", got)
 		}
-		busy = false
+		busy.Store(false)
 		time.Sleep(5 * time.Minute)
 		n.exit(id, 1)
 		time.Sleep(w.config.QuietRelist)

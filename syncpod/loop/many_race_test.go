@@ -5,3 +5,6 @@ package loop_test
 // manyPods is how many pods a node is tried with: the race detector makes each cost
 // several times as much, the most of it in the runtime in memory.
 const manyPods = 300
+
+// crashes is at how many calls an agent is crashed.
+const crashes = 8

@@ -4,3 +4,6 @@ package loop_test
 
 // manyPods is how many pods a node is tried with.
 const manyPods = 1000
+
+// crashes is at how many calls an agent is crashed.
+const crashes = 40

@@ -132,7 +132,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 	}
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) { life(t, n, 0) })
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 40 {
+	for range crashes {
 		k := 1 + random.IntN(calls)
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			life(t, n, k)

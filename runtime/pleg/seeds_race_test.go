@@ -1,0 +1,7 @@
+//go:build race
+
+package pleg
+
+// seeds is how many random lives are tried: the race detector makes each cost several
+// times as much.
+const seeds = 6

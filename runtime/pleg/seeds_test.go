@@ -1,0 +1,6 @@
+//go:build !race
+
+package pleg
+
+// seeds is how many random lives are tried.
+const seeds = 20

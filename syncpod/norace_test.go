@@ -1,0 +1,6 @@
+//go:build !race
+
+package syncpod_test
+
+// raceDetector is whether the tests run with it.
+const raceDetector = false
