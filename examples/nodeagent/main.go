@@ -22,9 +22,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -98,32 +96,4 @@ func serve(ctx context.Context, agent *loop.Loop, drained bool, s *screen) error
 	}
 	detach()
 	return <-ended
-}
-
-// running counts the pods that have not ended.
-func running(agent *loop.Loop) int {
-	count := 0
-	for _, pod := range agent.Pods() {
-		if pod.Phase != podworkers.Terminated {
-			count++
-		}
-	}
-	return count
-}
-
-// drain stops all pods, or as many as stop before it is told again to end.
-func drain(agent *loop.Loop, s *screen) {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	go func() {
-		time.Sleep(time.Second) // the first time may come as two signals: timeout(1) sends them
-		again, done := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer done()
-		<-again.Done()
-		stop()
-	}()
-	s.say("Stopping all pods. Ctrl-C again leaves those that have not stopped by then.")
-	if err := agent.Drain(ctx); err != nil {
-		s.say("Not all pods have stopped: %v", err)
-	}
 }

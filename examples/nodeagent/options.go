@@ -116,25 +116,6 @@ func (o *options) completeInMemory() (err error) {
 	return writeSamples(o.manifests)
 }
 
-// atEnd says what becomes of the pods when the agent is told to end.
-func (o options) atEnd() string {
-	if o.drain {
-		return "stops the pods, and then the agent"
-	}
-	return "ends the agent and leaves the pods"
-}
-
-// farewell says what has become of them.
-func (o options) farewell(running int) string {
-	switch {
-	case running == 0:
-		return "No pod runs any more."
-	case o.runtime == memory:
-		return fmt.Sprintf("Detached from %s. The runtime in memory ends with the agent.", plural(running, "running pod"))
-	}
-	return fmt.Sprintf("Detached from %s. The next start takes over what runs.", plural(running, "running pod"))
-}
-
 func orElse(s, def string) string {
 	if s == "" {
 		return def

@@ -32,10 +32,10 @@ type screen struct {
 	size func() (width, height int)
 	// changed holds one when there is something new to show.
 	changed chan struct{}
-	mu    sync.Mutex
-	out   io.Writer
-	rows  []row // of the table
-	drawn int   // lines of it that stand on the terminal
+	mu      sync.Mutex
+	out     io.Writer
+	rows    []row // of the table
+	drawn   int   // lines of it that stand on the terminal
 }
 
 func newScreen(out *os.File, output string) *screen {
