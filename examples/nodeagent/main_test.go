@@ -112,6 +112,7 @@ spec:
 
 // An agent's life: pods come, are refused, and go while it runs, and stay when it ends.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	a := start(t)
 	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent and leaves the pods.")
 	a.write("web.yaml", web)
@@ -133,6 +134,7 @@ func TestRun(t *testing.T) {
 
 // With -drain the pods are stopped before the agent ends.
 func TestRunDrains(t *testing.T) {
+	t.Parallel()
 	a := start(t, "-drain", "-o", "json")
 	a.write("web.yaml", web)
 	a.says(`"kind":"Pod"`, `"reason":"Running"`, `"ready":"1/1"`, `"restarts":0`, `"phase":"Running"`)
@@ -143,6 +145,7 @@ func TestRunDrains(t *testing.T) {
 
 // The samples show what they say they do.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	a := start(t)
 	if err := writeSamples(a.manifests); err != nil {
 		t.Fatal(err)
@@ -160,6 +163,7 @@ func TestSamples(t *testing.T) {
 
 // Told to end while it waits for a runtime that is not there, the agent does.
 func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o, err := parse([]string{"-root", dir, "-pod-logs", dir, "-manifests", dir, "-runtime", "unix:///nowhere/cri.sock"}, io.Discard)
 	if err != nil {
@@ -173,6 +177,7 @@ func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 }
 
 func TestDialFails(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "dial-")
 	if err != nil {
 		t.Fatal(err)

@@ -34,8 +34,8 @@ type screen struct {
 	changed chan struct{}
 	mu      sync.Mutex
 	out     io.Writer
-	rows    []row // of the table
-	drawn   int   // lines of it that stand on the terminal
+	rows    []row    // of the table
+	drawn   []string // the lines of it that stand on the terminal
 }
 
 func newScreen(out *os.File, output string) *screen {
@@ -87,7 +87,7 @@ func (s *screen) say(format string, args ...any) {
 // close says a last word. A table is left to stand above it.
 func (s *screen) close(format string, args ...any) {
 	s.mu.Lock()
-	s.rows, s.drawn = nil, 0
+	s.rows, s.drawn = nil, nil
 	s.mu.Unlock()
 	s.say(format, args...)
 }
@@ -117,15 +117,14 @@ func (s *screen) show(rows []row) {
 // not flicker. It must be called with mu held.
 func (s *screen) draw(text string) {
 	var b bytes.Buffer
-	if s.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.drawn)
+	width, height := s.size()
+	if len(s.drawn) > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", linesOf(s.drawn, width))
 	}
 	b.WriteString(text)
-	width, height := s.size()
-	drawn := fit(tableOf(s.rows, time.Now()), width, height)
-	for _, line := range drawn {
+	s.drawn = fit(tableOf(s.rows, time.Now()), width, height)
+	for _, line := range s.drawn {
 		b.WriteString(line + "\n")
 	}
-	s.drawn = len(drawn)
 	_, _ = s.out.Write(b.Bytes())
 }

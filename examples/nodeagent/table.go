@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 )
@@ -64,4 +65,16 @@ func fit(lines []string, width, height int) []string {
 		cut[i] = line
 	}
 	return cut
+}
+
+// linesOf is how many lines of a terminal some text takes. It has been cut to the
+// width there was, but a terminal that has become narrower since has broken it.
+func linesOf(text []string, width int) int {
+	count := len(text)
+	for _, line := range text {
+		if n := utf8.RuneCountInString(line); width > 0 && n > width {
+			count += (n - 1) / width
+		}
+	}
+	return count
 }

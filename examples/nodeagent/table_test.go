@@ -61,3 +61,13 @@ func TestFit(t *testing.T) {
 		t.Errorf("the argument was changed: %q", lines)
 	}
 }
+
+// After a terminal has become narrower, what stands on it takes more lines.
+func TestLinesOf(t *testing.T) {
+	text := []string{"12345678", "äöü", ""}
+	for width, want := range map[int]int{0: 3, 80: 3, 8: 3, 7: 4, 4: 4, 3: 5, 2: 7} {
+		if got := linesOf(text, width); got != want {
+			t.Errorf("%d lines at a width of %d, want %d", got, width, want)
+		}
+	}
+}
