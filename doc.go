@@ -1,49 +1,76 @@
 // Package podsync is the part of a Kubernetes node agent that makes pods run: it
 // compares the pod that should be with what the container runtime reports,
-// decides as a kubelet does, and acts over CRI. It is a library.
+// decides as a kubelet does, and acts over CRI. It is a library: it opens no port,
+// reads no flag, owns no global, and its constructors start nothing.
 //
-// This package holds no code. The packages below can be used one by one.
+// This package holds no code. Begin with [github.com/podsync/podsync/syncpod/loop],
+// which is a whole agent, and with the programs in examples; or use the packages
+// below one by one.
 //
 // # What you bring
 //
-//  1. Pods: v1.Pod values, from wherever you have them.
-//  2. A connection to a runtime that speaks CRI v1 (containerd, CRI-O).
-//  3. What you know of probes, and what you want done with status and events.
+//  1. Pods: v1.Pod values from wherever you have them, or a folder of manifests.
+//  2. A runtime that speaks CRI v1: containerd, CRI-O, or the one in memory.
+//  3. A directory for what the agent makes and remembers.
+//  4. If you want: where statuses and events go, what decides on admission, what
+//     probes, and the other parts of a node that
+//     [github.com/podsync/podsync/syncpod.Config] has a field for.
 //
 // # What you get
 //
-// In the order in which a pod passes through them:
+// Pods that run as a kubelet runs them, and keep running when your agent does not:
 //
+//   - [github.com/podsync/podsync/syncpod/loop]: sources of pods and news of the
+//     runtime in, work on pods out, and what is left of pods removed. An agent of
+//     a hundred lines is examples/nodeagent, one of forty examples/minimal.
 //   - [github.com/podsync/podsync/podworkers]: where each pod stands in its life,
-//     and what is to be done for it next. It never runs two things for one pod,
-//     never loses a request to stop, and answers each.
-//   - [github.com/podsync/podsync/runtime]: the pod as its runtime reports it.
-//   - [github.com/podsync/podsync/actions]: what the pod needs next, as a plan
-//     with reasons that can be printed and tested.
+//     and a goroutine for each that there is work on. It never does two things for
+//     one pod, never loses a request to stop, and answers each.
+//   - [github.com/podsync/podsync/syncpod]: the work itself: one pod, from what
+//     should be to what is, and to its end.
+//
+// # What decides
+//
+// These are pure: they open nothing, start nothing, log nothing, read no clock, and
+// never write to what they are given.
+//
+//   - [github.com/podsync/podsync/actions]: what a pod needs next, as a plan with
+//     reasons that can be printed and tested.
 //   - [github.com/podsync/podsync/backoff]: when something that failed may be
 //     tried again.
-//   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod as CRI wants it
-//     configured: names, hostname, DNS, security, resources.
-//   - [github.com/podsync/podsync/syncpod/container]: the same for each container,
-//     and its environment in [github.com/podsync/podsync/syncpod/container/env].
-//   - [github.com/podsync/podsync/syncpod/apistatus]: the status to report of the
+//   - [github.com/podsync/podsync/syncpod/apistatus]: the status to report of a
 //     pod, which never takes back what was reported before.
-//   - [github.com/podsync/podsync/syncpod/podspec]: what follows from a pod's spec
-//     alone.
+//   - [github.com/podsync/podsync/syncpod/container]: the CRI configuration of a
+//     container, and its environment in
+//     [github.com/podsync/podsync/syncpod/container/env].
+//   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
+//     and the identity of static pods, for pods that no API server has seen, and
+//     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].
 //
-// All of these are pure: they open nothing, start nothing, log nothing, read no
-// clock, hold no globals, and never write to what they are given. Then the edge,
-// which does make calls:
+// # What acts
 //
+//   - [github.com/podsync/podsync/runtime]: pods as their runtime reports them, and
+//     the cache that says how old that is.
 //   - [github.com/podsync/podsync/runtime/cri]: a connection to a runtime, the
 //     classes of its errors, its events, and pod statuses with few calls.
+//   - [github.com/podsync/podsync/runtime/pleg]: when to look at which pod: at once
+//     where the runtime streams events, by lists where it does not.
 //   - [github.com/podsync/podsync/runtime/image]: is the image of a container
 //     there: pull policy, credentials, back-off, parallel pulls.
-//   - [github.com/podsync/podsync/sandbox.Runner]: sandboxes made, stopped and
-//     removed so that no lost answer leaves two of them, or none for ever.
-//   - [github.com/podsync/podsync/runtime/cri/critest]: a runtime in memory, for
-//     tests of all this and of your agent: without root, in virtual time, with
-//     every fault a runtime is known for.
+//   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration,
+//     which is pure, and made, stopped and removed so that no lost answer leaves
+//     two of them, or none for ever.
+//   - [github.com/podsync/podsync/syncpod/poddir]: a pod's directories, its
+//     /etc/hosts and its termination messages.
+//   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
+//     itself, from emptyDir to projected.
+//   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
+//
+// # How you test it
+//
+// [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, for tests
+// of all this and of your agent: without root, in virtual time, with every fault a
+// runtime is known for. examples/downstream shows such tests.
 //
 // docs/PARITY.md lists every decision that is not the kubelet's, with the
 // upstream issue.

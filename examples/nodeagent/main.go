@@ -43,18 +43,19 @@ func main() {
 
 // run runs the agent until ctx ends, and then detaches or drains.
 func run(ctx context.Context, o options, stdout *os.File) error {
-	if o.scratch != "" {
-		defer os.RemoveAll(o.scratch)
+	defer o.discard()
+	manifests, err := loop.NewFolder(loop.FolderConfig{Path: o.manifests, Node: o.node})
+	if err != nil {
+		return &failure{exitUsage, seeHelp, err}
 	}
 	client, disconnect, err := connect(ctx, o.runtime, o.root)
+	if err != nil && ctx.Err() != nil {
+		return nil // told to end before there was anything to do
+	}
 	if err != nil {
 		return err
 	}
 	defer disconnect()
-	manifests, err := loop.NewFolder(loop.FolderConfig{Path: o.manifests, Node: o.node})
-	if err != nil {
-		return err
-	}
 	s := newScreen(stdout, o.output)
 	agent, err := loop.New(loop.Config{
 		Client:  client,
@@ -71,41 +72,28 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, client.RuntimeName(), client.RuntimeVersion(), o.atEnd())
-	return serve(ctx, agent, o, s)
+	defer func() { s.close("%s", o.farewell(running(agent))) }()
+	return serve(ctx, agent, o.drain, s)
 }
 
 // serve runs the loop until ctx has ended, and until the pods are drained if they
 // are to be.
-func serve(ctx context.Context, agent *loop.Loop, o options, s *screen) error {
+func serve(ctx context.Context, agent *loop.Loop, drained bool, s *screen) error {
 	running, detach := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer detach()
 	ended := make(chan error, 1)
-	go func() { ended <- agent.Run(running) }()
-	var shown sync.WaitGroup
-	shown.Go(func() { s.follow(running, agent) })
-	defer shown.Wait()
+	wg.Go(func() { ended <- agent.Run(running) })
+	wg.Go(func() { follow(running, agent, s) })
 	select {
 	case err := <-ended:
-		detach()
 		return err
 	case <-ctx.Done():
 	}
-	if o.drain {
+	if drained {
 		drain(agent, s)
 	}
 	detach()
-	err := <-ended
-	shown.Wait()
-	s.say("%s", o.farewell(len(agent.Pods())))
-	return err
-}
-
-// drain stops all pods, or as many as stop before it is told again to end.
-func drain(agent *loop.Loop, s *screen) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s.say("Stopping all pods. Ctrl-C again leaves those that still stop.")
-	if err := agent.Drain(ctx); err != nil {
-		s.say("Not all pods have stopped: %v", err)
-	}
+	return <-ended
 }

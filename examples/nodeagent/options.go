@@ -10,6 +10,8 @@ import (
 	"strings"
 )
 
+const seeHelp = "See nodeagent -h."
+
 const (
 	defaultRoot    = "/var/lib/podsync"
 	defaultPodLogs = "/var/log/pods"
@@ -27,7 +29,7 @@ type options struct {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("nodeagent", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard) // of errors main tells
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
 	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, or memory for one that needs nothing")
 	flags.StringVar(&o.root, "root", "", "`folder` for what the agent keeps (default "+defaultRoot+", or one for the time being with the runtime in memory)")
@@ -35,23 +37,40 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods (default that of the host)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(stderr, "Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\nUsage of nodeagent:")
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
 		return o, err
-	} else if err != nil {
-		return o, &failure{exitUsage, "See nodeagent -h.", err}
 	}
-	if err := o.check(flags.Args()); err != nil {
-		return o, &failure{exitUsage, "See nodeagent -h.", err}
+	if err == nil {
+		err = o.check(flags.Args())
 	}
-	return o, o.complete()
+	if err != nil {
+		return o, &failure{exitUsage, seeHelp, err}
+	}
+	if err = o.complete(); err != nil {
+		o.discard()
+	}
+	return o, err
+}
+
+// discard removes what the agent has made for the time being.
+func (o options) discard() {
+	if o.scratch != "" {
+		_ = os.RemoveAll(o.scratch)
+	}
 }
 
 func (o options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
-		return fmt.Errorf("%q is no flag", rest[0])
+		return fmt.Errorf("%q is no flag, and flags are all there is", rest[0])
 	case o.output != "" && o.output != "json":
 		return fmt.Errorf("-o %s: only json is known", o.output)
+	case o.runtime != memory && !strings.HasPrefix(o.runtime, "/") && !strings.Contains(o.runtime, "://"):
+		return fmt.Errorf("-runtime %s: want %s, or an endpoint such as unix:///run/containerd/containerd.sock", o.runtime, memory)
 	case o.runtime != memory && o.manifests == "":
 		return errors.New("-manifests is missing: which pods are to run?")
 	}
@@ -95,25 +114,6 @@ func (o *options) completeInMemory() (err error) {
 	}
 	o.manifests = filepath.Join(o.root, "manifests")
 	return writeSamples(o.manifests)
-}
-
-// atEnd says what becomes of the pods when the agent is told to end.
-func (o options) atEnd() string {
-	if o.drain {
-		return "stops the pods, and then the agent"
-	}
-	return "ends the agent and leaves the pods"
-}
-
-// farewell says what has become of them.
-func (o options) farewell(pods int) string {
-	switch {
-	case pods == 0:
-		return "No pod is left."
-	case o.runtime == memory:
-		return fmt.Sprintf("Detached from %d pods. The runtime in memory ends with the agent.", pods)
-	}
-	return fmt.Sprintf("Detached. %d pods are left as they are; start the agent again and it takes them over.", pods)
 }
 
 func orElse(s, def string) string {

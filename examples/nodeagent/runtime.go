@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,8 +73,9 @@ func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), er
 }
 
 func dial(ctx context.Context, endpoint string) (*cri.Client, error) {
-	if err := reachable(ctx, endpoint); errors.Is(err, fs.ErrPermission) {
-		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", err}
+	there := reachable(ctx, endpoint)
+	if errors.Is(there, fs.ErrPermission) {
+		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", there}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -82,17 +84,24 @@ func dial(ctx context.Context, endpoint string) (*cri.Client, error) {
 	case err == nil:
 		return client, nil
 	case errors.Is(err, cri.ErrUnimplemented):
-		return nil, &failure{exitWrongRuntime, "It does not speak CRI v1: containerd does from 1.6 on, unless its cri plugin is disabled, and CRI-O from 1.23 on.", err}
+		return nil, &failure{exitWrongRuntime, "containerd speaks it from 1.6 on, unless its configuration disables the cri plugin, and CRI-O from 1.23 on.", err}
 	case errors.Is(err, cri.ErrUnavailable), errors.Is(err, cri.ErrDeadline):
-		return nil, &failure{exitNoRuntime, "Is the runtime started, and is this its endpoint? containerd's is usually unix:///run/containerd/containerd.sock, CRI-O's unix:///run/crio/crio.sock.", err}
+		err = fmt.Errorf("no runtime answers at %s within %v: %w", endpoint, patience, cmp.Or(there, err))
+		return nil, &failure{exitNoRuntime, "Is it started, and is this its endpoint? containerd's is usually unix:///run/containerd/containerd.sock, CRI-O's unix:///run/crio/crio.sock.", err}
+	case !errors.As(err, new(*cri.Error)): // it was not tried
+		return nil, &failure{exitUsage, seeHelp, err}
 	}
 	return nil, err
 }
 
 // reachable tells a socket that may not be used from one that is not there, which
-// may yet come.
+// may yet come. Endpoints that are no sockets it leaves to others.
 func reachable(ctx context.Context, endpoint string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(endpoint, "unix://"))
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if !strings.HasPrefix(path, "/") {
+		return nil
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
 		return err
 	}

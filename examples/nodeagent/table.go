@@ -1,142 +1,46 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// row is a pod as kubectl get pods prints it.
-type row struct {
-	Name, Ready, Status, Restarts, Age string
+// tableOf returns the lines of a table under kubectl's headings, none for no rows.
+func tableOf(rows []row, now time.Time) []string {
+	if len(rows) == 0 {
+		return nil
+	}
+	namespaces := slices.ContainsFunc(rows, func(r row) bool { return r.Namespace != "default" })
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	print := func(namespace string, cells ...string) {
+		if namespaces {
+			cells = slices.Insert(cells, 0, namespace)
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	print("NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE")
+	for _, r := range rows {
+		print(r.Namespace, r.Name, r.readiness(), r.Status, r.restarts(now), age(r.Began, now))
+	}
+	t.Flush()
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// rowOf makes the row of a pod. Without a time it has none in it: it is the same
-// until the pod changes.
-func rowOf(pod *v1.Pod, now time.Time) row {
-	r := row{Name: pod.Name, Status: statusOf(pod)}
-	if !now.IsZero() {
-		r.Age = age(began(pod), now)
-	}
-	ready, restarts := 0, int32(0)
-	var last time.Time
-	count := func(s *v1.ContainerStatus) {
-		restarts += s.RestartCount
-		if end := s.LastTerminationState.Terminated; end != nil && end.FinishedAt.After(last) {
-			last = end.FinishedAt.Time
-		}
-		if s.Ready && s.State.Running != nil {
-			ready++
-		}
-	}
-	total := len(pod.Spec.Containers)
-	for i := range pod.Spec.InitContainers {
-		if isSidecar(&pod.Spec.InitContainers[i]) {
-			total++
-		}
-	}
-	for i := range pod.Status.InitContainerStatuses {
-		if s := &pod.Status.InitContainerStatuses[i]; isSidecar(specOf(pod.Spec.InitContainers, s.Name)) {
-			count(s)
-		} else {
-			restarts += s.RestartCount
-		}
-	}
-	for i := range pod.Status.ContainerStatuses {
-		count(&pod.Status.ContainerStatuses[i])
-	}
-	r.Ready = fmt.Sprintf("%d/%d", ready, total)
-	r.Restarts = fmt.Sprint(restarts)
-	if restarts > 0 && !last.IsZero() && !now.IsZero() {
-		r.Restarts = fmt.Sprintf("%d (%s ago)", restarts, age(last, now))
-	}
-	return r
-}
+func (r row) readiness() string { return fmt.Sprintf("%d/%d", r.Ready, r.Containers) }
 
-// statusOf is one word on the pod: the first of its init containers that is not
-// done with its work, or else what the last of its containers that has something
-// to tell has.
-func statusOf(pod *v1.Pod) string {
-	if pod.DeletionTimestamp != nil {
-		return "Terminating"
+func (r row) restarts(now time.Time) string {
+	if r.Restarts == 0 || r.LastEnd.IsZero() {
+		return fmt.Sprint(r.Restarts)
 	}
-	word := string(pod.Status.Phase)
-	if pod.Status.Reason != "" {
-		word = pod.Status.Reason
-	}
-	if init := initializing(pod); init != "" {
-		return init
-	}
-	running := false
-	for _, s := range slices.Backward(pod.Status.ContainerStatuses) {
-		switch {
-		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
-			word = s.State.Waiting.Reason
-		case s.State.Terminated != nil:
-			word = ended(s.State.Terminated)
-		case s.State.Running != nil && s.Ready:
-			running = true
-		}
-	}
-	if word == "Completed" && running {
-		return "Running"
-	}
-	return word
-}
-
-func initializing(pod *v1.Pod) string {
-	for i, s := range pod.Status.InitContainerStatuses {
-		end, wait := s.State.Terminated, s.State.Waiting
-		switch {
-		case end != nil && end.ExitCode == 0:
-		case isSidecar(specOf(pod.Spec.InitContainers, s.Name)) && s.Started != nil && *s.Started:
-		case end != nil:
-			return "Init:" + ended(end)
-		case wait != nil && wait.Reason != "" && wait.Reason != "PodInitializing":
-			return "Init:" + wait.Reason
-		default:
-			return fmt.Sprintf("Init:%d/%d", i, len(pod.Spec.InitContainers))
-		}
-	}
-	return ""
-}
-
-func ended(end *v1.ContainerStateTerminated) string {
-	switch {
-	case end.Reason != "":
-		return end.Reason
-	case end.Signal != 0:
-		return fmt.Sprintf("Signal:%d", end.Signal)
-	}
-	return fmt.Sprintf("ExitCode:%d", end.ExitCode)
-}
-
-func isSidecar(c *v1.Container) bool {
-	return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
-}
-
-func specOf(containers []v1.Container, name string) *v1.Container {
-	for i := range containers {
-		if containers[i].Name == name {
-			return &containers[i]
-		}
-	}
-	return nil
-}
-
-// began is when a pod came to the node: one that no API server knows was not
-// created there.
-func began(pod *v1.Pod) time.Time {
-	if pod.CreationTimestamp.IsZero() && pod.Status.StartTime != nil {
-		return pod.Status.StartTime.Time
-	}
-	return pod.CreationTimestamp.Time
+	return fmt.Sprintf("%d (%s ago)", r.Restarts, age(r.LastEnd, now))
 }
 
 func age(from, now time.Time) string {
@@ -146,15 +50,31 @@ func age(from, now time.Time) string {
 	return duration.HumanDuration(now.Sub(from))
 }
 
-// writeTable writes pods under kubectl's headings and returns how many lines
-// that were.
-func writeTable(w io.Writer, pods []*v1.Pod, now time.Time) int {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "NAME\tREADY\tSTATUS\tRESTARTS\tAGE")
-	for _, pod := range pods {
-		r := rowOf(pod, now)
-		fmt.Fprintln(t, strings.Join([]string{r.Name, r.Ready, r.Status, r.Restarts, r.Age}, "\t"))
+// fit cuts lines to what a terminal shows at once, where more of them would move what
+// is to be drawn over. A size of zero is one that is not known.
+func fit(lines []string, width, height int) []string {
+	if most := height - 1; height > 1 && len(lines) > most {
+		more := fmt.Sprintf("and %d more", len(lines)-most+1)
+		lines = append(slices.Clone(lines[:most-1]), more)
 	}
-	t.Flush()
-	return len(pods) + 1
+	cut := make([]string, len(lines))
+	for i, line := range lines {
+		if runes := []rune(line); width > 0 && len(runes) > width {
+			line = string(runes[:width])
+		}
+		cut[i] = line
+	}
+	return cut
+}
+
+// linesOf is how many lines of a terminal some text takes. It has been cut to the
+// width there was, but a terminal that has become narrower since has broken it.
+func linesOf(text []string, width int) int {
+	count := len(text)
+	for _, line := range text {
+		if n := utf8.RuneCountInString(line); width > 0 && n > width {
+			count += (n - 1) / width
+		}
+	}
+	return count
 }

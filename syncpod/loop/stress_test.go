@@ -31,9 +31,10 @@ func TestThousandPods(t *testing.T) {
 		settle(t, a, count, v1.PodRunning)
 		// The runtime in memory has some goroutines for each container itself.
 		perPod := float64(goruntime.NumGoroutine()-idle) / float64(count)
-		t.Logf("settled after %.1f goroutines and %.1f kB a pod, runtime in memory included", perPod, float64(heapBytes()-heap)/float64(count)/1024)
-		if perPod > 12 {
-			t.Errorf("%.1f goroutines a pod", perPod)
+		kB := kBPerPod(heap, count)
+		t.Logf("settled after %.1f goroutines and %.1f kB a pod, runtime in memory included", perPod, kB)
+		if perPod > 12 || kB > 100 {
+			t.Errorf("%.1f goroutines and %.1f kB a pod", perPod, kB)
 		}
 		for i := range pods {
 			pods[i] = pods[i].DeepCopy()
@@ -55,10 +56,20 @@ func TestThousandPods(t *testing.T) {
 		if left := a.Pods(); len(left) > 0 || n.store.len() > 0 {
 			t.Errorf("%d pods and %d statuses are left", len(left), n.store.len())
 		}
+		left := kBPerPod(heap, count)
+		t.Logf("%.1f kB a pod are left", left)
+		if left > 20 {
+			t.Errorf("%.1f kB a pod are left", left)
+		}
 		if got := goruntime.NumGoroutine(); got > idle+20 {
 			t.Errorf("%d goroutines, %d before", got, idle)
 		}
 	})
+}
+
+// kBPerPod is by how much the heap has grown.
+func kBPerPod(before uint64, pods int) float64 {
+	return (float64(heapBytes()) - float64(before)) / float64(pods) / 1024
 }
 
 func heapBytes() uint64 {

@@ -96,7 +96,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	s.made++
 	c.seq = s.made
 	m, sb := c.config.GetMetadata(), c.sandbox.config.GetMetadata()
-	s.containers[c.id] = c
+	s.knowContainer(c)
 	s.remember(c.id, subject{
 		namespace: sb.GetNamespace(), pod: sb.GetName(), uid: sb.GetUid(), sandboxID: c.sandbox.id,
 		container: m.GetName(), containerID: c.id, attempt: m.GetAttempt(), image: c.config.GetImage().GetImage(),

@@ -30,7 +30,7 @@ func (s service) removeContainer(ctx context.Context, c *container) error {
 	}
 	c.removing = true
 	_, there := s.containers[c.id]
-	delete(s.containers, c.id)
+	s.forgetContainer(c)
 	s.gone(c.id)
 	s.release(c.name, c.id)
 	s.mu.Unlock()

@@ -81,7 +81,7 @@ func (r *Runtime) meet(c *container, f Fate) (dies bool) {
 	live := c.running
 	switch {
 	case f == Gone:
-		delete(r.containers, c.id)
+		r.forgetContainer(c)
 		r.gone(c.id)
 	case f == Lost && live:
 		c.lose()
@@ -101,7 +101,7 @@ func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
 	case Lost, Doubted:
 		sb.state, sb.ips = runtimeapi.PodSandboxState_SANDBOX_NOTREADY, nil
 	case Gone:
-		delete(r.sandboxes, sb.id)
+		r.forgetSandbox(sb)
 		r.gone(sb.id)
 	}
 }

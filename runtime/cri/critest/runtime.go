@@ -41,6 +41,11 @@ type Runtime struct {
 	made       int       // IDs made so far
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
+
+	containersIn    groups[*container] // a sandbox
+	containersOfPod groups[*container] // by the pod's UID
+	sandboxesOfPod  groups[*sandbox]
+
 	names      map[string]string        // to the ID it is reserved for
 	pending    map[string]chan struct{} // of names whose holder is being made
 	hidden     map[string]View
@@ -65,6 +70,11 @@ func New(cfg Config) (*Runtime, error) {
 		cfg:        cfg,
 		sandboxes:  map[string]*sandbox{},
 		containers: map[string]*container{},
+
+		containersIn:    groups[*container]{},
+		containersOfPod: groups[*container]{},
+		sandboxesOfPod:  groups[*sandbox]{},
+
 		names:      map[string]string{},
 		pending:    map[string]chan struct{}{},
 		hidden:     map[string]View{},
@@ -147,14 +157,17 @@ func (r *Runtime) allContainers() []*container {
 // containersOf returns the containers of a sandbox, or of all for "", oldest
 // first. It must be called with mu held.
 func (r *Runtime) containersOf(sandboxID string) []*container {
-	return r.containersThat(func(c *container) bool { return sandboxID == "" || c.sandbox.id == sandboxID })
+	from := r.containers
+	if sandboxID != "" {
+		from = r.containersIn[sandboxID]
+	}
+	return containersThat(from, func(*container) bool { return true })
 }
 
-// containersThat returns the containers to keep, oldest first. It must be called
-// with mu held.
-func (r *Runtime) containersThat(keep func(*container) bool) []*container {
+// containersThat returns the containers to keep, oldest first.
+func containersThat(from map[string]*container, keep func(*container) bool) []*container {
 	var cs []*container
-	for _, c := range r.containers {
+	for _, c := range from {
 		if keep(c) {
 			cs = append(cs, c)
 		}
@@ -165,14 +178,13 @@ func (r *Runtime) containersThat(keep func(*container) bool) []*container {
 
 // allSandboxes returns the sandboxes, oldest first. It must be called with mu held.
 func (r *Runtime) allSandboxes() []*sandbox {
-	return r.sandboxesThat(func(*sandbox) bool { return true })
+	return sandboxesThat(r.sandboxes, func(*sandbox) bool { return true })
 }
 
-// sandboxesThat returns the sandboxes to keep, oldest first. It must be called with
-// mu held.
-func (r *Runtime) sandboxesThat(keep func(*sandbox) bool) []*sandbox {
+// sandboxesThat returns the sandboxes to keep, oldest first.
+func sandboxesThat(from map[string]*sandbox, keep func(*sandbox) bool) []*sandbox {
 	var ss []*sandbox
-	for _, s := range r.sandboxes {
+	for _, s := range from {
 		if keep(s) {
 			ss = append(ss, s)
 		}

@@ -26,7 +26,7 @@ func (s service) RemovePodSandbox(ctx context.Context, req *runtimeapi.RemovePod
 	}
 	s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 	s.mu.Lock()
-	delete(s.sandboxes, sb.id)
+	s.forgetSandbox(sb)
 	s.gone(sb.id)
 	s.release(sb.name, sb.id)
 	s.mu.Unlock()

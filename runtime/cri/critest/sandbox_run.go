@@ -91,7 +91,7 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	s.made++
 	sb.seq = s.made
 	m := sb.config.GetMetadata()
-	s.sandboxes[sb.id] = sb
+	s.knowSandbox(sb)
 	s.remember(sb.id, subject{
 		namespace: m.GetNamespace(), pod: m.GetName(), uid: m.GetUid(), attempt: m.GetAttempt(), sandboxID: sb.id,
 	})

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// started is an agent that runs in this process.
+type started struct {
+	t         *testing.T
+	manifests string
+	out       string // the file it writes to
+	interrupt context.CancelFunc
+	ended     chan error
+}
+
+// start starts an agent with a folder of manifests of its own, on a runtime in memory.
+func start(t *testing.T, args ...string) *started {
+	t.Helper()
+	root, err := os.MkdirTemp("", "nodeagent-") // shorter than t.TempDir, for the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	a := &started{t: t, manifests: filepath.Join(root, "manifests"), out: filepath.Join(root, "out"), ended: make(chan error, 1)}
+	o, err := parse(append([]string{"-root", root, "-manifests", a.manifests, "-node", "n1"}, args...), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(a.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, a.interrupt = context.WithCancel(t.Context())
+	go func() {
+		defer out.Close()
+		a.ended <- run(ctx, o, out)
+	}()
+	return a
+}
+
+// says waits until a line of what the agent says has all these words in it.
+func (a *started) says(words ...string) {
+	a.t.Helper()
+	for range 6000 {
+		text, err := os.ReadFile(a.out)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			if hasAll(string(line), words) {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(a.out)
+	a.t.Fatalf("it does not say %q in a minute, but\n%s", words, text)
+}
+
+func hasAll(line string, words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(line, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// end interrupts the agent and waits for its end.
+func (a *started) end() {
+	a.t.Helper()
+	a.interrupt()
+	select {
+	case err := <-a.ended:
+		if err != nil {
+			a.t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		a.t.Fatal("it does not end")
+	}
+}
+
+func (a *started) write(name, manifest string) {
+	a.t.Helper()
+	if err := os.WriteFile(filepath.Join(a.manifests, name), []byte(manifest), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+const web = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: app
+    image: registry.test/app:1
+    command: [sh, -c, "trap 'exit 0' TERM; sleep infinity & wait"]
+`
+
+// An agent's life: pods come, are refused, and go while it runs, and stay when it ends.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent and leaves the pods.")
+	a.write("web.yaml", web)
+	a.says("Normal", "Started", "web-n1 app", "Started container app")
+	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
+	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
+	a.says("bad.yaml", "Pod default/bad", "spec.containers[0].image")
+	a.write("bad.yaml", strings.ReplaceAll(web, "name: web", "name: bad"))
+	a.says("All is well again.")
+	a.says("Pod", "Running", "bad-n1")
+	if err := os.Remove(filepath.Join(a.manifests, "bad.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	a.says("Normal", "Killing", "bad-n1 app")
+	a.says("Pod", "Gone", "bad-n1")
+	a.end()
+	a.says("Detached from 1 running pod.")
+}
+
+// With -drain the pods are stopped before the agent ends.
+func TestRunDrains(t *testing.T) {
+	t.Parallel()
+	a := start(t, "-drain", "-o", "json")
+	a.write("web.yaml", web)
+	a.says(`"kind":"Pod"`, `"reason":"Running"`, `"ready":"1/1"`, `"restarts":0`, `"phase":"Running"`)
+	a.end()
+	a.says(`"kind":"Event"`, `"reason":"Killing"`, `"container":"app"`)
+	a.says(`"kind":"Message"`, "No pod runs any more.")
+}
+
+// The samples show what they say they do.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	if err := writeSamples(a.manifests); err != nil {
+		t.Fatal(err)
+	}
+	a.says("Pod", "Running", "web-n1", "1/1 ready")
+	a.says("Normal", "Started", "ordered-n1 migrate")
+	a.says("Normal", "Started", "ordered-n1 proxy")
+	a.says("Normal", "Started", "ordered-n1 warm-up")
+	a.says("Pod", "Running", "ordered-n1", "2/2 ready")
+	a.says("Warning", "BackOff", "crashing-n1 app")
+	a.says("Pod", "Completed", "report-n1", "0/1 ready")
+	a.end()
+	a.says("Detached from")
+}
+
+// Told to end while it waits for a runtime that is not there, the agent does.
+func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o, err := parse([]string{"-root", dir, "-pod-logs", dir, "-manifests", dir, "-runtime", "unix:///nowhere/cri.sock"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if err := run(ctx, o, os.Stdout); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDialFails(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "dial-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	lis, err := net.Listen("unix", filepath.Join(dir, "other.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := grpc.NewServer() // speaks gRPC, and nothing of CRI
+	defer other.Stop()
+	go func() { _ = other.Serve(lis) }()
+	for _, tt := range []struct {
+		endpoint string
+		code     int
+		says     []string
+	}{
+		{"unix://" + dir + "/absent.sock", exitNoRuntime, []string{"no runtime answers at unix://" + dir + "/absent.sock", "no such file", "Is it started"}},
+		{"unix://" + dir + "/other.sock", exitWrongRuntime, []string{"does not serve CRI v1", "containerd speaks it from 1.6 on"}},
+		{"tcp://127.0.0.1:1", exitUsage, []string{`the scheme "tcp" is not supported`, seeHelp}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // of patience
+		_, err := dial(ctx, tt.endpoint)
+		cancel()
+		if err == nil || !hasAll(err.Error(), tt.says) || exitCode(err) != tt.code {
+			t.Errorf("%s: exit code %d, %v", tt.endpoint, exitCode(err), err)
+		}
+	}
+	if got := exitCode(errors.New("anything")); got != exitOther {
+		t.Errorf("any other error is %d", got)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// observer shows how an agent and its pods do, on a screen.
+type observer struct {
+	agent  *loop.Loop
+	screen *screen
+	told   map[types.UID]row // what was last said of each pod
+	wrong  []string          // what was last complained of
+}
+
+// follow shows an agent's pods whenever they change, until ctx ends.
+func follow(ctx context.Context, agent *loop.Loop, s *screen) {
+	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		o.look()
+		select {
+		case <-ctx.Done():
+			o.look()
+			return
+		case <-s.changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// look shows how the pods do, and what else is wrong with the agent.
+func (o *observer) look() {
+	pods := podsOf(o.agent)
+	if o.screen.format == table {
+		o.screen.show(rowsOf(pods))
+	} else {
+		o.tell(pods)
+	}
+	o.complain(o.agent.Health())
+}
+
+// podsOf returns the pods of an agent as an API server would have them.
+func podsOf(agent *loop.Loop) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, p := range agent.Pods() {
+		pod := *p.Pod
+		pod.Status = p.Status
+		if p.Removed && pod.DeletionTimestamp == nil {
+			pod.DeletionTimestamp = &metav1.Time{}
+		}
+		pods = append(pods, &pod)
+	}
+	return pods
+}
+
+// tell prints what has changed with pods since they were told of last.
+func (o *observer) tell(pods []*v1.Pod) {
+	gone := maps.Clone(o.told)
+	for i, r := range rowsOf(pods) {
+		pod := pods[i]
+		delete(gone, pod.UID)
+		if was, ok := o.told[pod.UID]; ok && was == r {
+			continue
+		}
+		o.told[pod.UID] = r
+		o.screen.print(record{
+			Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			Reason: r.Status, Ready: r.readiness(), Restarts: &r.Restarts, Status: &pod.Status,
+		})
+	}
+	for _, uid := range slices.Sorted(maps.Keys(gone)) {
+		delete(o.told, uid)
+		o.screen.print(record{Kind: "Gone", Namespace: gone[uid].Namespace, Name: gone[uid].Name, UID: uid})
+	}
+}
+
+// complain says once what keeps the agent as a whole from its work.
+func (o *observer) complain(h loop.Health) {
+	wrong := troubles(h)
+	for _, text := range wrong {
+		if !slices.Contains(o.wrong, text) {
+			o.screen.say("%s", text)
+		}
+	}
+	if len(wrong) == 0 && len(o.wrong) > 0 {
+		o.screen.say("All is well again.")
+	}
+	o.wrong = wrong
+}
+
+// troubles are what is wrong besides what pods' own events and statuses tell.
+func troubles(h loop.Health) []string {
+	var wrong []string
+	if h.Runtime.Err != nil && !errors.Is(h.Runtime.Err, pleg.ErrNotListed) {
+		wrong = append(wrong, "The runtime is away: "+h.Runtime.Err.Error())
+	}
+	errs := append(slices.Clone(h.Conflicts), h.Store)
+	for _, source := range h.Sources {
+		errs = append(slices.Concat(errs, source.Errors, source.Warnings), source.Failed)
+	}
+	for _, err := range errs {
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	return wrong
+}

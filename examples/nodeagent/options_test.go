@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseRefuses(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"pods", `"pods" is no flag`},
+		{"-bogus", "not defined: -bogus"},
+		{"-o yaml", "-o yaml: only json is known"},
+		{"-runtime unix:///run/x.sock", "-manifests is missing"},
+		{"-runtime memori -manifests m", "-runtime memori: want memory, or an endpoint"},
+		{"-drain=perhaps", "-drain"},
+	} {
+		_, err := parse(strings.Fields(tt.args), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasSuffix(err.Error(), seeHelp) || exitCode(err) != exitUsage {
+			t.Errorf("%s: exit code %d, %v", tt.args, exitCode(err), err)
+		}
+	}
+}
+
+func TestParseHelp(t *testing.T) {
+	var help bytes.Buffer
+	if _, err := parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("got %v", err)
+	}
+	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-o "} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("help does not tell of %s:\n%s", want, &help)
+		}
+	}
+}
+
+// Without any argument there are samples, in a folder that goes with the agent.
+func TestParseNothing(t *testing.T) {
+	o, err := parse(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.discard()
+	files, _ := filepath.Glob(filepath.Join(o.manifests, "*.yaml"))
+	if len(files) != 4 || !strings.HasPrefix(o.manifests, o.scratch) || !strings.HasPrefix(o.podLogs, o.scratch) || o.node == "" || o.node != strings.ToLower(o.node) {
+		t.Errorf("options are %+v, with the files %v", o, files)
+	}
+	o.discard()
+	if _, err := os.Stat(o.root); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder stays: %v", err)
+	}
+}
+
+func TestParsePaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse(strings.Fields("-runtime unix:///run/x.sock -manifests m -root r -pod-logs l -node edge-7 -o json -drain"), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options{
+		manifests: filepath.Join(here, "m"), root: filepath.Join(here, "r"), podLogs: filepath.Join(here, "l"),
+		runtime: "unix:///run/x.sock", node: "edge-7", output: "json", drain: true,
+	}
+	if o != want {
+		t.Errorf("options are %+v", o)
+	}
+	for _, dir := range []string{o.manifests, o.root, o.podLogs} {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	o.discard()
+	if _, err := os.Stat(o.root); err != nil {
+		t.Errorf("a folder that was given is removed: %v", err)
+	}
+}
+
+// A folder that cannot be made is no reason to leave another.
+func TestParseLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parse([]string{"-manifests", filepath.Join(file, "m")}, io.Discard); err == nil || exitCode(err) != exitOther {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+func TestFarewell(t *testing.T) {
+	inMemory, real := options{runtime: memory}, options{runtime: "unix:///run/x.sock", drain: true}
+	for got, want := range map[string]string{
+		inMemory.farewell(0): "No pod runs",
+		inMemory.farewell(1): "Detached from 1 running pod. The runtime in memory ends",
+		real.farewell(2):     "Detached from 2 running pods. The next start takes over",
+		inMemory.atEnd():     "leaves the pods",
+		real.atEnd():         "stops the pods",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

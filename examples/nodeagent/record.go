@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A record is something that has happened: a line for a person by its String, an
+// object for a program by its fields.
+type record struct {
+	Time time.Time `json:"time"`
+	// Kind is Event, Pod for a pod that has changed, Gone for one that is no more, or
+	// Message for what is about no pod.
+	Kind string `json:"kind"`
+
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	UID       types.UID `json:"uid,omitempty"`
+	// Container is what an event is about, if that is not all of the pod.
+	Container string `json:"container,omitempty"`
+
+	// Type is Normal or Warning, of an event.
+	Type string `json:"type,omitempty"`
+	// Reason is that of an event, or how a pod is, in one word of kubectl's.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// Ready and Restarts are kubectl's, of a pod.
+	Ready    string `json:"ready,omitempty"`
+	Restarts *int32 `json:"restarts,omitempty"`
+	// Status is all that is known of a pod.
+	Status *v1.PodStatus `json:"status,omitempty"`
+}
+
+func (r record) String() string {
+	switch clock := r.Time.Format(time.TimeOnly); r.Kind {
+	case "Event":
+		return r.line(clock, r.Type, r.Reason, r.Message)
+	case "Pod":
+		return r.line(clock, "Pod", r.Reason, r.Ready+" ready, "+plural(int(*r.Restarts), "restart"))
+	case "Gone":
+		return r.line(clock, "Pod", "Gone", "")
+	default:
+		return clock + "  " + r.Message
+	}
+}
+
+// line has what it is about in columns.
+func (r record) line(clock, kind, reason, message string) string {
+	about := r.Name
+	if r.Namespace != "default" {
+		about = r.Namespace + "/" + about
+	}
+	if r.Container != "" {
+		about += " " + r.Container
+	}
+	return strings.TrimRight(fmt.Sprintf("%s  %-7s  %-17s  %-22s  %s", clock, kind, reason, about, message), " ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// row is what kubectl get pods tells of a pod.
+type row struct {
+	Namespace, Name, Status string
+	Ready, Containers       int
+	Restarts                int32
+	// LastEnd is the last end of a container that was started again.
+	LastEnd time.Time
+	// Began is when the pod came to the node.
+	Began time.Time
+}
+
+func rowsOf(pods []*v1.Pod) []row {
+	rows := make([]row, 0, len(pods))
+	for _, pod := range pods {
+		rows = append(rows, rowOf(pod))
+	}
+	return rows
+}
+
+// rowOf counts as kubectl does: sidecars with the containers, init containers that
+// are to end only as long as they are what the pod is about.
+func rowOf(pod *v1.Pod) row {
+	r := row{Namespace: pod.Namespace, Name: pod.Name, Containers: len(pod.Spec.Containers), Began: began(pod)}
+	sidecars := sidecarsOf(pod)
+	r.Containers += len(sidecars)
+	over := initializing(pod, sidecars) == "" || isTrue(pod, v1.PodInitialized)
+	for _, s := range pod.Status.InitContainerStatuses {
+		if !over || sidecars[s.Name] {
+			r.countRestarts(s)
+		}
+		if sidecars[s.Name] && isStarted(s) && s.Ready {
+			r.Ready++
+		}
+	}
+	if over {
+		for _, s := range pod.Status.ContainerStatuses {
+			r.countRestarts(s)
+			if s.State.Running != nil && s.Ready {
+				r.Ready++
+			}
+		}
+	}
+	r.Status = statusOf(pod, sidecars, over)
+	return r
+}
+
+func (r *row) countRestarts(s v1.ContainerStatus) {
+	r.Restarts += s.RestartCount
+	if end := s.LastTerminationState.Terminated; end != nil && end.FinishedAt.After(r.LastEnd) {
+		r.LastEnd = end.FinishedAt.Time
+	}
+}
+
+// statusOf is one word on a pod: what the first init container does that is not
+// done, or what the first container has to tell that has not just started to run.
+func statusOf(pod *v1.Pod, sidecars map[string]bool, initialized bool) string {
+	if pod.DeletionTimestamp != nil && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
+		return "Terminating"
+	}
+	word := initializing(pod, sidecars)
+	if initialized {
+		word = containersWord(pod, orElse(word, phaseWord(pod)))
+	}
+	return word
+}
+
+// phaseWord is a pod's phase, or the reason for it. A pod of which nothing has been
+// told yet is one that an API server says is pending.
+func phaseWord(pod *v1.Pod) string {
+	return orElse(pod.Status.Reason, orElse(string(pod.Status.Phase), string(v1.PodPending)))
+}
+
+func containersWord(pod *v1.Pod, word string) string {
+	running := false
+	for _, s := range slices.Backward(pod.Status.ContainerStatuses) {
+		switch {
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+			word = s.State.Waiting.Reason
+		case s.State.Terminated != nil:
+			word = endWord(s.State.Terminated)
+		case s.State.Running != nil && s.Ready:
+			running = true
+		}
+	}
+	if word != "Completed" || !running {
+		return word
+	}
+	if isTrue(pod, v1.PodReady) {
+		return "Running"
+	}
+	return "NotReady"
+}
+
+// initializing is one word on the first init container that is not done with its
+// work, empty if all are.
+func initializing(pod *v1.Pod, sidecars map[string]bool) string {
+	for i, s := range pod.Status.InitContainerStatuses {
+		end, wait := s.State.Terminated, s.State.Waiting
+		switch {
+		case end != nil && end.ExitCode == 0:
+		case sidecars[s.Name] && isStarted(s):
+		case end != nil:
+			return "Init:" + endWord(end)
+		case wait != nil && wait.Reason != "" && wait.Reason != "PodInitializing":
+			return "Init:" + wait.Reason
+		default:
+			return fmt.Sprintf("Init:%d/%d", i, len(pod.Spec.InitContainers))
+		}
+	}
+	return ""
+}
+
+func endWord(end *v1.ContainerStateTerminated) string {
+	switch {
+	case end.Reason != "":
+		return end.Reason
+	case end.Signal != 0:
+		return fmt.Sprintf("Signal:%d", end.Signal)
+	}
+	return fmt.Sprintf("ExitCode:%d", end.ExitCode)
+}
+
+func sidecarsOf(pod *v1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			names[c.Name] = true
+		}
+	}
+	return names
+}
+
+func isStarted(s v1.ContainerStatus) bool { return s.Started != nil && *s.Started }
+
+func isTrue(pod *v1.Pod, condition v1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == condition && c.Status == v1.ConditionTrue
+	})
+}
+
+// began is when a pod was created. One of a folder was not: for it counts when it was
+// taken on, by this agent or one before.
+func began(pod *v1.Pod) time.Time {
+	if !pod.CreationTimestamp.IsZero() {
+		return pod.CreationTimestamp.Time
+	}
+	if pod.Status.StartTime != nil {
+		return pod.Status.StartTime.Time
+	}
+	seen, _ := time.Parse(time.RFC3339Nano, pod.Annotations[runtime.AnnotationConfigSeen])
+	return seen
+}

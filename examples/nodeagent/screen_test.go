@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+func screenOn(out io.Writer, f format, width, height int) *screen {
+	return &screen{format: f, out: out, changed: make(chan struct{}, 1), size: func() (int, int) { return width, height }}
+}
+
+// withoutTime takes the clock off the beginning of lines.
+func withoutTime(text string) string {
+	return regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d  `).ReplaceAllString(text, "")
+}
+
+func tellAll(s *screen) {
+	about := &v1.ObjectReference{Namespace: "default", Name: "web-a", UID: "u", FieldPath: "spec.containers{app}"}
+	s.Eventf(about, "Normal", "Started", "Started container %s\n", "app")
+	s.Eventf(&v1.ObjectReference{Namespace: "kube-system", Name: "dns"}, "Warning", "FailedMount", "no such volume")
+	s.Eventf(&v1.Pod{}, "Normal", "Ignored", "an event is about a reference")
+	o := observer{screen: s, told: map[types.UID]row{}}
+	pod := aPod(v1.PodRunning, nil, restarted(container("app", isRunning()), 1, 0), container("log", isRunning()))
+	pod.UID = "u"
+	o.tell([]*v1.Pod{pod})
+	o.tell([]*v1.Pod{pod}) // nothing new
+	o.tell(nil)
+	s.say("All is %s.", "well")
+}
+
+func TestLines(t *testing.T) {
+	var out bytes.Buffer
+	tellAll(screenOn(&out, lines, 80, 24))
+	want := `Normal   Started            web-a app               Started container app
+Warning  FailedMount        kube-system/dns         no such volume
+Pod      Running            web                     2/2 ready, 1 restart
+Pod      Gone               web
+All is well.
+`
+	if got := withoutTime(out.String()); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	tellAll(screenOn(&out, jsonLines, 80, 24))
+	var got []record
+	for line := range strings.Lines(out.String()) {
+		var r record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if r.Time.IsZero() {
+			t.Errorf("without a time: %s", line)
+		}
+		got = append(got, r)
+	}
+	if len(got) != 5 {
+		t.Fatalf("%d objects:\n%s", len(got), &out)
+	}
+	if e := got[0]; e.Kind != "Event" || e.Name != "web-a" || e.UID != "u" || e.Container != "app" || e.Type != "Normal" || e.Reason != "Started" || e.Message != "Started container app" {
+		t.Errorf("the event is %+v", e)
+	}
+	if p := got[2]; p.Kind != "Pod" || p.Reason != "Running" || p.Ready != "2/2" || *p.Restarts != 1 || len(p.Status.ContainerStatuses) != 2 {
+		t.Errorf("the pod is %+v", p)
+	}
+	if p := got[3]; p.Kind != "Gone" || p.UID != "u" || p.Name != "web" || p.Status != nil {
+		t.Errorf("the pod that is gone is %+v", p)
+	}
+	if m := got[4]; m.Kind != "Message" || m.Message != "All is well." {
+		t.Errorf("the message is %+v", m)
+	}
+}
+
+// What is wrong is said once, and that it is not any more as well.
+func TestComplaints(t *testing.T) {
+	var out bytes.Buffer
+	o := observer{screen: screenOn(&out, lines, 80, 24)}
+	bad := healthWith(fmt.Errorf("web.yaml: Pod default/web: no containers"))
+	o.complain(bad)
+	o.complain(bad)
+	o.complain(healthWith())
+	o.complain(healthWith())
+	o.complain(bad)
+	want := "web.yaml: Pod default/web: no containers\nAll is well again.\nweb.yaml: Pod default/web: no containers\n"
+	if got := withoutTime(out.String()); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// terminal is what somebody sees: lines that scroll, of which those on the screen can
+// be gone back to.
+type terminal struct {
+	width, height int
+	lines         []string // the last is the one with the cursor
+}
+
+func (t *terminal) Write(p []byte) (int, error) {
+	for rest := string(p); rest != ""; {
+		var up int
+		if n, _ := fmt.Sscanf(rest, "\x1b[%dA\x1b[J", &up); n == 1 {
+			up = min(up, t.height-1, len(t.lines)-1)
+			t.lines = append(t.lines[:len(t.lines)-1-up], "")
+			_, rest, _ = strings.Cut(rest, "\x1b[J")
+			continue
+		}
+		text, after, _ := strings.Cut(rest, "\n")
+		for len(text) > t.width {
+			t.lines = append(t.lines[:len(t.lines)-1], text[:t.width], "")
+			text = text[t.width:]
+		}
+		t.lines = append(t.lines[:len(t.lines)-1], text, "")
+		rest = after
+	}
+	return len(p), nil
+}
+
+// On terminals of any size, whatever is said and shown, the terminal has all that was
+// said and, below it, one table.
+func TestTableIsDrawnInPlace(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		term := &terminal{width: 20 + random.IntN(60), height: 3 + random.IntN(10), lines: []string{""}}
+		s := screenOn(term, table, term.width, term.height)
+		said, rows := 0, []row{}
+		for range 30 {
+			if random.IntN(2) == 0 {
+				s.say("message %d %s", said, strings.Repeat("x", random.IntN(100)))
+				said++
+				continue
+			}
+			rows = rows[:0]
+			for i := range random.IntN(12) {
+				rows = append(rows, row{Namespace: "default", Name: fmt.Sprintf("pod%d", i), Status: "CrashLoopBackOff"})
+			}
+			s.show(rows)
+		}
+		all := strings.Join(term.lines, "\n")
+		if got := strings.Count(all, "  message "); got != said {
+			t.Fatalf("%d messages of %d on\n%s", got, said, all)
+		}
+		if got := strings.Count(all, "NAME"); got != min(len(rows), 1) {
+			t.Fatalf("%d tables on\n%s", got, all)
+		}
+		want := fit(tableOf(rows, time.Now()), term.width, term.height)
+		if got := strings.Join(term.lines[len(term.lines)-1-len(want):len(term.lines)-1], "\n"); got != strings.Join(want, "\n") {
+			t.Fatalf("the table is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+		}
+	}
+}
+
+// The last word stands below the table.
+func TestClose(t *testing.T) {
+	term := &terminal{width: 80, height: 24, lines: []string{""}}
+	s := screenOn(term, table, 80, 24)
+	s.show(someRows)
+	s.close("Detached from %d pods.", 2)
+	got := withoutTime(strings.Join(term.lines, "\n"))
+	if !strings.HasPrefix(got, "NAME") || !strings.HasSuffix(got, "\nDetached from 2 pods.\n") {
+		t.Errorf("the terminal shows\n%s", got)
+	}
+}
+
+func TestFileIsNoTerminal(t *testing.T) {
+	for _, name := range []string{filepath.Join(t.TempDir(), "out"), os.DevNull} {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if s := newScreen(f, ""); s.format != lines {
+			t.Errorf("%s is shown format %d", name, s.format)
+		}
+		if s := newScreen(f, "json"); s.format != jsonLines {
+			t.Errorf("%s is shown format %d for -o json", name, s.format)
+		}
+	}
+}
+
+func healthWith(errs ...error) loop.Health {
+	return loop.Health{Sources: []loop.SourceHealth{{Name: "file", Errors: errs}}}
+}

@@ -1,0 +1,41 @@
+package critest
+
+// groups finds what is in one of many groups without a look at the others. What is in
+// none is nowhere.
+type groups[T any] map[string]map[string]T // by group, by ID
+
+func (g groups[T]) add(group, id string, member T) {
+	if g[group] == nil {
+		g[group] = map[string]T{}
+	}
+	g[group][id] = member
+}
+
+func (g groups[T]) remove(group, id string) {
+	if delete(g[group], id); len(g[group]) == 0 {
+		delete(g, group)
+	}
+}
+
+// know and forget must be called with mu held.
+func (r *Runtime) knowContainer(c *container) {
+	r.containers[c.id] = c
+	r.containersIn.add(c.sandbox.id, c.id, c)
+	r.containersOfPod.add(c.podUID, c.id, c)
+}
+
+func (r *Runtime) forgetContainer(c *container) {
+	delete(r.containers, c.id)
+	r.containersIn.remove(c.sandbox.id, c.id)
+	r.containersOfPod.remove(c.podUID, c.id)
+}
+
+func (r *Runtime) knowSandbox(sb *sandbox) {
+	r.sandboxes[sb.id] = sb
+	r.sandboxesOfPod.add(sb.podUID, sb.id, sb)
+}
+
+func (r *Runtime) forgetSandbox(sb *sandbox) {
+	delete(r.sandboxes, sb.id)
+	r.sandboxesOfPod.remove(sb.podUID, sb.id)
+}
