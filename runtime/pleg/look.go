@@ -46,7 +46,7 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	if l.listed != nil {
 		l.began = l.listed.ObservedAt
 	}
-	p.now, p.next, p.retryAt = l, nil, time.Time{}
+	p.now, p.next, p.retryAt, p.held = l, nil, time.Time{}, false
 	return l, p.latest
 }
 
@@ -63,7 +63,7 @@ func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodSt
 func (w *Watcher) drop(p *pod, l *look) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.now = nil
+	p.now, p.hinted = nil, nil
 	l.end(nil, ErrStopped)
 }
 
@@ -77,6 +77,7 @@ func (w *Watcher) finish(p *pod, l *look, status *runtime.PodStatus, err error) 
 	} else {
 		w.succeeded(p, l, status)
 	}
+	w.follow(p)
 	l.end(status, err)
 }
 

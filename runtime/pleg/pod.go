@@ -27,6 +27,11 @@ type pod struct {
 	kick   chan struct{}
 	// untold: latest is to be told.
 	untold bool
+	// hinted is the one event that came while a look was in flight, which may show
+	// already what it is about.
+	hinted *cri.Event
+	// held: an event waits for the end of the work on the pod.
+	held bool
 
 	// err is why the last look failed, and since when all have.
 	err   error

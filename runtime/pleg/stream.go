@@ -77,10 +77,11 @@ func (s *stream) StreamOpened() {
 // HandleEvent has the pod looked at that the event is about, or all of them if the
 // event does not say.
 func (s *stream) HandleEvent(e cri.Event) {
+	working := e.PodUID != "" && s.w.config.Working(e.PodUID)
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if e.PodUID != "" {
-		s.w.ask(s.w.pod(e.PodUID))
+		s.w.hint(s.w.pod(e.PodUID), e, working)
 	} else if p := s.w.owner(e.ContainerID); p != nil {
 		s.w.ask(p)
 	} else {

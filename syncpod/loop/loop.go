@@ -85,6 +85,7 @@ func (l *Loop) assemble() error {
 	watchConfig.Changed = l.changed
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
+	watchConfig.Working = func(uid types.UID) bool { return l.book.read(uid).working > 0 }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}

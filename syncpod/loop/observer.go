@@ -33,10 +33,19 @@ func (o observer) SyncStarted(w podworkers.Work) {
 }
 
 func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
-	o.book.write(w.UID, func(p *page) { p.ended(w, err, time.Now()) })
+	var acted bool
+	o.book.write(w.UID, func(p *page) {
+		p.ended(w, err, time.Now())
+		acted, p.acted = p.acted, false
+	})
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
-		o.watcher.Look(w.UID) // nobody else will ask
 		o.tidy.raise()
+		acted = true // and nobody else will ask
+	}
+	if acted {
+		o.watcher.Look(w.UID) // what was done shows there, events or not (kubernetes #137362)
+	} else {
+		o.watcher.Worked(w.UID)
 	}
 	o.config.Workers.Observer.SyncEnded(w, took, err)
 }

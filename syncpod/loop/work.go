@@ -33,7 +33,7 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 	l.config.Probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
 	if !result.Plan.Quiet() && ctx.Err() == nil {
-		l.watcher.Look(w.UID) // what was done shows there, events or not (kubernetes #137362)
+		l.book.write(w.UID, func(p *page) { p.acted = true })
 	}
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
 }
