@@ -53,12 +53,6 @@ type Config struct {
 	// is. It must not wait for anything. Default: no pod is.
 	Busy func(uid types.UID) bool
 
-	// Working reports whether a pod is being worked on at this moment. Who does so
-	// looks at the pod when the work is done, so events of the pod wait for that: for
-	// a call of Worked, and for 1 s at most. It must not wait for anything. Default:
-	// no pod is.
-	Working func(uid types.UID) bool
-
 	// EventRelist is the time between lists of all pods while events are streamed.
 	// Default 5 min.
 	EventRelist time.Duration
@@ -87,7 +81,7 @@ type Config struct {
 const (
 	// slowLook is how long a look counts among those that run at a time.
 	slowLook = 100 * time.Millisecond
-	// eventHold is how long an event waits for the end of the work on its pod.
+	// eventHold is how long an event may wait for the end of the work on its pod.
 	eventHold = time.Second
 	// settleTime is how long a stream has to be open until it is relied on.
 	settleTime = time.Second
@@ -154,9 +148,6 @@ func (c Config) withoutNils() (Config, error) {
 	}
 	if c.Busy == nil {
 		c.Busy = func(types.UID) bool { return false }
-	}
-	if c.Working == nil {
-		c.Working = func(types.UID) bool { return false }
 	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}

@@ -13,7 +13,7 @@
 //
 // An event costs no look if the newest one shows already what it is about, and
 // those of a pod that is being worked on wait for the end of that, when it is looked
-// at anyway: see Config.Working. So what an agent does itself to a pod costs it one
+// at anyway: see [Watcher.Hold]. So what an agent does itself to a pod costs it one
 // look, and not one for each step that the runtime tells of.
 //
 // Of each pod at most one look is in flight. One that is asked for meanwhile

@@ -9,12 +9,42 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// hint has a pod looked at because of an event, unless a look has shown already
-// what the event is about. It must be called with mu held.
-func (w *Watcher) hint(p *pod, e cri.Event, working bool) {
+// Hold tells that someone works on a pod from now on: events of it, which are mostly
+// of what that work does, have it looked at only when Release is called, or after a
+// second. Lists, Look and Fresh are not held back. Each Hold is followed by one
+// Release.
+func (w *Watcher) Hold(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if uid != "" {
+		w.pod(uid).held++
+	}
+}
+
+// Release ends a Hold. It has the pod looked at if there was an event of it that no
+// look has followed, or if changed says that the work has changed something, which a
+// runtime without events does not tell.
+func (w *Watcher) Release(uid types.UID, changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pods[uid]
+	if p == nil || p.held == 0 {
+		return
+	}
+	p.held--
+	if (changed || p.heard && p.held == 0) && w.gate != gateStopped {
+		w.ask(p)
+	}
+	w.forget(p)
+}
+
+// hear has a pod looked at that there was an event of, now or when it is released,
+// unless a look has shown already what the event is about. It must be called with mu
+// held.
+func (w *Watcher) hear(p *pod, e cri.Event) {
 	switch {
 	case p.next != nil: // it will begin after the event
-	case working:
+	case p.held > 0:
 		w.hold(p)
 	case p.now != nil && p.hinted == nil:
 		p.hinted = &e
@@ -26,33 +56,22 @@ func (w *Watcher) hint(p *pod, e cri.Event, working bool) {
 // hold puts the look at a pod off until the work on it ends. It must be called
 // with mu held.
 func (w *Watcher) hold(p *pod) {
-	if p.held {
+	if p.heard {
 		return
 	}
-	p.held = true
+	p.heard = true
 	if by := time.Now().Add(eventHold); p.retryAt.IsZero() || by.Before(p.retryAt) {
 		p.retryAt = by
 	}
 	w.wake(p)
 }
 
-// follow has a pod looked at once more if the look that has ended does not show
+// reconsider has a pod looked at once more if the look that has ended does not show
 // what the event is about that came meanwhile. It must be called with mu held.
-func (w *Watcher) follow(p *pod) {
-	e := p.hinted
-	p.hinted = nil
-	if e != nil && p.next == nil && !shows(p.latest, *e) {
-		w.ask(p)
-	}
-}
-
-// Worked tells that the work on a pod has ended: what events have said of it
-// meanwhile is looked at now.
-func (w *Watcher) Worked(uid types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p := w.pods[uid]; p != nil && p.held && w.gate != gateStopped {
-		w.ask(p)
+func (w *Watcher) reconsider(p *pod) {
+	if e := p.hinted; e != nil {
+		p.hinted = nil
+		w.hear(p, *e)
 	}
 }
 

@@ -2,12 +2,9 @@ package pleg
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -81,11 +78,10 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNode(t, critest.Config{})
 				id := n.pod("u")
-				var working atomic.Bool
-				w := n.run(func(c *Config) { c.Working = func(types.UID) bool { return working.Load() } })
+				w := n.run()
 				time.Sleep(2 * time.Second)
 				w.heard()
-				working.Store(true)
+				w.Hold("u")
 				calls := n.calls(func() {
 					n.exit(id, 1)
 					n.start("u", "app", 1, "sleep infinity")
@@ -94,8 +90,7 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 						t.Errorf("told %v while the pod is worked on", got)
 					}
 					if tt.worked {
-						working.Store(false)
-						w.Worked("u")
+						w.Release("u", false)
 					}
 					time.Sleep(tt.within)
 				})

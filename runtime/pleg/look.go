@@ -45,8 +45,10 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	l.began = time.Now()
 	if l.listed != nil {
 		l.began = l.listed.ObservedAt
+	} else {
+		p.heard = false
 	}
-	p.now, p.next, p.retryAt, p.held = l, nil, time.Time{}, false
+	p.now, p.next, p.retryAt, p.heard = l, nil, time.Time{}, false
 	return l, p.latest
 }
 
@@ -77,7 +79,7 @@ func (w *Watcher) finish(p *pod, l *look, status *runtime.PodStatus, err error) 
 	} else {
 		w.succeeded(p, l, status)
 	}
-	w.follow(p)
+	w.reconsider(p)
 	l.end(status, err)
 }
 

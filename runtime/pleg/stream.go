@@ -77,13 +77,12 @@ func (s *stream) StreamOpened() {
 // HandleEvent has the pod looked at that the event is about, or all of them if the
 // event does not say.
 func (s *stream) HandleEvent(e cri.Event) {
-	working := e.PodUID != "" && s.w.config.Working(e.PodUID)
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if e.PodUID != "" {
-		s.w.hint(s.w.pod(e.PodUID), e, working)
+		s.w.hear(s.w.pod(e.PodUID), e)
 	} else if p := s.w.owner(e.ContainerID); p != nil {
-		s.w.ask(p)
+		s.w.hear(p, e)
 	} else {
 		s.w.wantList()
 	}

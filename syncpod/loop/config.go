@@ -46,8 +46,8 @@ type Config struct {
 	// Collectors remove from the node what pods have left. Default: none.
 	Collectors []Collector
 
-	// Watch says how the runtime is watched. Its Changed, AvailableChanged, Busy and
-	// Working must be nil; its Owner is that of Sync.
+	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
+	// must be nil; its Owner is that of Sync.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
 	// Observer must not call the Loop.
@@ -119,7 +119,6 @@ func (c *Config) checkParts() error {
 		{"Watch.Changed", c.Watch.Changed != nil},
 		{"Watch.AvailableChanged", c.Watch.AvailableChanged != nil},
 		{"Watch.Busy", c.Watch.Busy != nil},
-		{"Watch.Working", c.Watch.Working != nil},
 		{"Workers.Syncer", c.Workers.Syncer != nil},
 		{"Workers.Status", c.Workers.Status != nil},
 	} {

@@ -68,7 +68,10 @@ func New(c Config) (*Loop, error) {
 	for _, s := range c.Sources {
 		l.feeds = append(l.feeds, &feed{Source: s})
 	}
-	return l, l.assemble()
+	if err := l.assemble(); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // assemble makes the parts and connects them.
@@ -85,7 +88,6 @@ func (l *Loop) assemble() error {
 	watchConfig.Changed = l.changed
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
-	watchConfig.Working = func(uid types.UID) bool { return l.book.read(uid).working > 0 }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}

@@ -29,6 +29,7 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 
 func (o observer) SyncStarted(w podworkers.Work) {
 	o.book.write(w.UID, func(p *page) { p.working++ })
+	o.watcher.Hold(w.UID)
 	o.config.Workers.Observer.SyncStarted(w)
 }
 
@@ -42,11 +43,9 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 		o.tidy.raise()
 		acted = true // and nobody else will ask
 	}
-	if acted {
-		o.watcher.Look(w.UID) // what was done shows there, events or not (kubernetes #137362)
-	} else {
-		o.watcher.Worked(w.UID)
-	}
+	// What was done is looked at now, events or not (kubernetes #137362). A call that
+	// follows uses that look, which therefore begins after the end of this one.
+	o.watcher.Release(w.UID, acted)
 	o.config.Workers.Observer.SyncEnded(w, took, err)
 }
 

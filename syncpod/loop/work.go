@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
-
-	v1 "k8s.io/api/core/v1"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // syncer is what a Loop needs of a *syncpod.Syncer.
@@ -41,9 +42,11 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	pod := l.ofSource(w.Pod)
 	l.config.Probes.Observe(pod, status, true)
-	return l.syncer.SyncTerminatingPod(ctx, syncpod.Termination{
-		Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline,
-	})
+	t := syncpod.Termination{Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline}
+	if w.Report != nil {
+		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
+	}
+	return l.syncer.SyncTerminatingPod(ctx, t)
 }
 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
