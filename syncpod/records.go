@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,13 +29,19 @@ import (
 //     (kubernetes #51142);
 //   - containers whose resources changed meanwhile keep those they have.
 type Records interface {
-	// LoadRecord returns the record of a pod, the zero Record if there is none.
+	// LoadRecord returns the record of a pod, the zero Record if there is none. An
+	// ErrRecordLost says that what there is of it is of no use and can be replaced; until
+	// any other error has passed, nothing is saved over it.
 	LoadRecord(ctx context.Context, pod types.UID) (Record, error)
 	// SaveRecord replaces the record of a pod, all of it or nothing.
 	SaveRecord(ctx context.Context, pod types.UID, r Record) error
 	// DeleteRecord forgets a pod. One that is not there is forgotten.
 	DeleteRecord(ctx context.Context, pod types.UID) error
 }
+
+// ErrRecordLost is what Records.LoadRecord returns of a record that cannot be read
+// and never will be.
+var ErrRecordLost = errors.New("the record is lost")
 
 // Record is what should outlive the agent of one pod. It can be written as JSON.
 type Record struct {
@@ -69,9 +76,13 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 	r, err := s.config.Records.LoadRecord(ctx, uid)
 	if err != nil {
 		s.config.Log.Error(err, "no record of a pod", "podUID", uid)
-		return m
 	}
-	m.restore(r)
+	switch {
+	case errors.Is(err, ErrRecordLost):
+		m.restore(Record{})
+	case err == nil:
+		m.restore(r)
+	}
 	return m
 }
 

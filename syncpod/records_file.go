@@ -14,6 +14,11 @@ import (
 
 // FileRecords are [Records] in a directory: a file <UID>.json for each pod, which
 // is replaced as a whole.
+//
+// Whenever the agent is killed, the last record or the one before is there. Nobody
+// waits for the disk, as each start of a container would have to: after a loss of
+// power a record may be an older one or lost. Nothing runs any more then, and what had
+// been run the runtime tells.
 type FileRecords struct {
 	// Dir is the directory. It is made when the first record is saved.
 	Dir string
@@ -25,12 +30,12 @@ func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) (Record, error
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, nil
 	}
-	var r Record
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
 	if err != nil {
 		return Record{}, fmt.Errorf("record of a pod in %s: %w", f.Dir, err)
+	}
+	var r Record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Record{}, fmt.Errorf("record of pod %s in %s: %w: %w", pod, f.Dir, ErrRecordLost, err)
 	}
 	return r, nil
 }
@@ -39,7 +44,7 @@ func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) (Record, error
 func (f FileRecords) SaveRecord(_ context.Context, pod types.UID, r Record) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = podfile.Dir(f.Dir).Replace(pod, text, true)
+		err = podfile.Dir(f.Dir).Replace(pod, text, false)
 	}
 	if err != nil {
 		return fmt.Errorf("record of a pod: %w", err)

@@ -316,6 +316,21 @@ func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 	}
 }
 
+// E4: what a loss of power has left of a record is replaced.
+func TestE4_LostRecordIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		records := syncpod.FileRecords{Dir: t.TempDir()}
+		pod := testPod(containers(ctr("app")))
+		path := filepath.Join(records.Dir, string(pod.UID)+".json")
+		must(t, os.WriteFile(path, nil, 0o600))
+		n.restart(func(c *syncpod.Config) { c.Records = records })
+		n.settle(pod, time.Minute)
+		if r, err := records.LoadRecord(t.Context(), pod.UID); err != nil || !slices.Equal(r.Ran, []string{"app"}) {
+			t.Errorf("record %+v, %v, want one that says that app has run", r, err)
+		}
+	})
+}
+
 func TestFileRecords(t *testing.T) {
 	records := syncpod.FileRecords{Dir: filepath.Join(t.TempDir(), "records")}
 	want := syncpod.Record{
@@ -336,8 +351,8 @@ func TestFileRecords(t *testing.T) {
 		t.Errorf("the directory has %v, %v", entries, err)
 	}
 	must(t, os.WriteFile(filepath.Join(records.Dir, "b.json"), []byte("{"), 0o600))
-	if _, err := records.LoadRecord(t.Context(), "b"); err == nil {
-		t.Error("half a file is no error")
+	if _, err := records.LoadRecord(t.Context(), "b"); !errors.Is(err, syncpod.ErrRecordLost) {
+		t.Errorf("half a file: %v, want that the record is lost", err)
 	}
 	for range 2 {
 		must(t, records.DeleteRecord(t.Context(), "a"))

@@ -81,6 +81,8 @@ type Config struct {
 const (
 	// slowLook is how long a look counts among those that run at a time.
 	slowLook = 100 * time.Millisecond
+	// eventHold is how long an event may wait for the end of the work on its pod.
+	eventHold = time.Second
 	// settleTime is how long a stream has to be open until it is relied on.
 	settleTime = time.Second
 	// maxReopen bounds the pause before a lost stream is opened again, while the

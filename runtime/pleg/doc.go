@@ -23,6 +23,11 @@
 // burst of events for one pod costs one or two looks, and an event that is late,
 // doubled or wrong costs a look that finds nothing (KEP-3386, kubernetes #121003).
 //
+// An event costs no look if the newest one shows already what it is about, and
+// those of a pod that is being worked on wait for the end of that, when it is looked
+// at anyway: see [Watcher.Hold]. So what an agent does itself to a pod costs it one
+// look, and not one for each step that the runtime tells of.
+//
 // Of each pod at most one look is in flight. One that is asked for meanwhile
 // begins after it.
 //

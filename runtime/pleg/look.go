@@ -48,7 +48,7 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	} else {
 		p.heard = false
 	}
-	p.now, p.next, p.retryAt = l, nil, time.Time{}
+	p.now, p.next, p.retryAt, p.heard = l, nil, time.Time{}, false
 	return l, p.latest
 }
 
@@ -65,7 +65,7 @@ func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodSt
 func (w *Watcher) drop(p *pod, l *look) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.now = nil
+	p.now, p.hinted = nil, nil
 	l.end(nil, ErrStopped)
 }
 
@@ -79,6 +79,7 @@ func (w *Watcher) finish(p *pod, l *look, status *runtime.PodStatus, err error) 
 	} else {
 		w.succeeded(p, l, status)
 	}
+	w.reconsider(p)
 	l.end(status, err)
 }
 

@@ -39,6 +39,8 @@ type page struct {
 	phase podworkers.Phase
 	// working counts the calls in flight.
 	working int
+	// acted: the call in flight has changed something.
+	acted bool
 	// err is what the last work came to, and since when all have failed.
 	err   error
 	since time.Time

@@ -29,15 +29,23 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 
 func (o observer) SyncStarted(w podworkers.Work) {
 	o.book.write(w.UID, func(p *page) { p.working++ })
+	o.watcher.Hold(w.UID)
 	o.config.Workers.Observer.SyncStarted(w)
 }
 
 func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
-	o.book.write(w.UID, func(p *page) { p.ended(w, err, time.Now()) })
+	var acted bool
+	o.book.write(w.UID, func(p *page) {
+		p.ended(w, err, time.Now())
+		acted, p.acted = p.acted, false
+	})
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
-		o.watcher.Look(w.UID) // nobody else will ask
 		o.tidy.raise()
+		acted = true // and nobody else will ask
 	}
+	// What was done is looked at now, events or not (kubernetes #137362). A call that
+	// follows uses that look, which therefore begins after the end of this one.
+	o.watcher.Release(w.UID, acted)
 	o.config.Workers.Observer.SyncEnded(w, took, err)
 }
 

@@ -32,18 +32,16 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 		l.config.Log.Error(err, "status not delivered", "pod", fullName(w.Pod), "podUID", w.UID)
 	}
 	l.config.Probes.Observe(w.Pod, status, false)
-	l.watcher.Hold(w.UID)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
-	// What was done is looked at now, events or not (kubernetes #137362).
-	l.watcher.Release(w.UID, !result.Plan.Quiet() && ctx.Err() == nil)
+	if !result.Plan.Quiet() && ctx.Err() == nil {
+		l.book.write(w.UID, func(p *page) { p.acted = true })
+	}
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
 }
 
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	pod := l.ofSource(w.Pod)
 	l.config.Probes.Observe(pod, status, true)
-	l.watcher.Hold(w.UID)
-	defer l.watcher.Release(w.UID, false)
 	t := syncpod.Termination{Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline}
 	if w.Report != nil {
 		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// agent is a node agent that watches a folder.
+type agent struct {
+	settings
+	client *cri.Client
+	cmd    *exec.Cmd
+	dir    string
+}
+
+const patience = 3 * time.Minute
+
+// startAgent starts an agent without pods, and waits until it has settled.
+func startAgent(s settings, client *cri.Client) (*agent, error) {
+	dir, err := os.MkdirTemp("", "measure-agent-")
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{settings: s, client: client, dir: dir}
+	if err := os.Mkdir(a.manifests(), 0o755); err != nil {
+		return nil, err
+	}
+	a.cmd = exec.Command(s.agent, "-manifests", a.manifests(), "-runtime", s.endpoint, "-node", "n1",
+		"-root", filepath.Join(dir, "root"), "-pod-logs", filepath.Join(dir, "logs"))
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close()
+	a.cmd.Stdout, a.cmd.Stderr = output, output
+	if err := a.cmd.Start(); err != nil {
+		return nil, err
+	}
+	time.Sleep(3 * time.Second)
+	return a, nil
+}
+
+func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
+
+// end ends the agent, and leaves its pods.
+func (a *agent) end() {
+	_ = a.cmd.Process.Signal(os.Interrupt)
+	_ = a.cmd.Wait()
+	os.RemoveAll(a.dir)
+}
+
+// run writes manifests, and returns how long in seconds the median pod took until its
+// container ran, by the runtime's own clock.
+func (a *agent) run(ctx context.Context, prefix string, sh shape) (float64, error) {
+	began := time.Now()
+	for i := range sh.pods {
+		if err := a.write(fmt.Sprint(prefix, i), sh.inits); err != nil {
+			return 0, err
+		}
+	}
+	took := map[string]float64{}
+	for len(took) < sh.pods {
+		if time.Since(began) > patience {
+			return 0, fmt.Errorf("%d pods run after %v; see %s", len(took), patience, a.dir)
+		}
+		if err := a.started(ctx, prefix, began, took); err != nil {
+			return 0, err
+		}
+		if err := pause(ctx, 25*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	var all []float64
+	for _, t := range took {
+		all = append(all, t)
+	}
+	return median(all), nil
+}
+
+// write puts a manifest into the folder as a whole.
+func (a *agent) write(name string, inits int) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: measure}\nspec:\n  terminationGracePeriodSeconds: 1\n", name)
+	if inits > 0 {
+		text.WriteString("  initContainers:\n")
+	}
+	for k := range inits {
+		fmt.Fprintf(&text, "  - {name: init%d, image: %q, imagePullPolicy: IfNotPresent, command: [/bin/true]}\n", k, a.image)
+	}
+	fmt.Fprintf(&text, "  containers:\n  - {name: main, image: %q, imagePullPolicy: IfNotPresent, command: [/bin/sleep, \"3600\"]}\n", a.image)
+	temporary := filepath.Join(a.manifests(), "."+name)
+	if err := os.WriteFile(temporary, []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, filepath.Join(a.manifests(), name+".yaml"))
+}
+
+// started adds the pods whose container runs by now.
+func (a *agent) started(ctx context.Context, prefix string, began time.Time, took map[string]float64) error {
+	list, err := a.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}})
+	if err != nil {
+		return err
+	}
+	for _, c := range list.GetContainers() {
+		pod := c.GetLabels()[runtime.LabelPodName]
+		if _, known := took[pod]; known || c.GetMetadata().GetName() != "main" || !strings.HasPrefix(pod, prefix) {
+			continue
+		}
+		status, err := a.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+		if err != nil {
+			return err
+		}
+		took[pod] = time.Unix(0, status.GetStatus().GetStartedAt()).Sub(began).Seconds()
+	}
+	return nil
+}
+
+// stop removes the manifests, and returns how long in seconds it took until the last
+// pod had stopped.
+func (a *agent) stop(ctx context.Context, prefix string, sh shape) (float64, error) {
+	began := time.Now()
+	var errs []error
+	for i := range sh.pods {
+		errs = append(errs, os.Remove(filepath.Join(a.manifests(), fmt.Sprint(prefix, i, ".yaml"))))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
+	}
+	for time.Since(began) < patience {
+		list, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+			State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
+		}})
+		if err != nil {
+			return 0, err
+		}
+		left := false
+		for _, s := range list.GetItems() {
+			left = left || strings.HasPrefix(s.GetMetadata().GetName(), prefix)
+		}
+		if !left {
+			return time.Since(began).Seconds(), pause(ctx, time.Second)
+		}
+		if err := pause(ctx, 25*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("pods run %v after they were removed; see %s", patience, a.dir)
+}

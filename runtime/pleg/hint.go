@@ -1,0 +1,107 @@
+package pleg
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Hold tells that someone works on a pod from now on: events of it, which are mostly
+// of what that work does, have it looked at only when Release is called, or after a
+// second. Lists, Look and Fresh are not held back. Each Hold is followed by one
+// Release.
+func (w *Watcher) Hold(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if uid != "" {
+		w.pod(uid).held++
+	}
+}
+
+// Release ends a Hold. It has the pod looked at if there was an event of it that no
+// look has followed, or if changed says that the work has changed something, which a
+// runtime without events does not tell.
+func (w *Watcher) Release(uid types.UID, changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pods[uid]
+	if p == nil || p.held == 0 {
+		return
+	}
+	p.held--
+	if (changed || p.heard && p.held == 0) && w.gate != gateStopped {
+		w.ask(p)
+	}
+	w.forget(p)
+}
+
+// hear has a pod looked at that there was an event of, now or when it is released,
+// unless a look has shown already what the event is about. It must be called with mu
+// held.
+func (w *Watcher) hear(p *pod, e cri.Event) {
+	switch {
+	case p.next != nil: // it will begin after the event
+	case p.held > 0:
+		w.hold(p)
+	case p.now != nil && p.hinted == nil:
+		p.hinted = &e
+	case p.now != nil, !shows(p.latest, e):
+		w.ask(p)
+	}
+}
+
+// hold puts the look at a pod off until the work on it ends. It must be called
+// with mu held.
+func (w *Watcher) hold(p *pod) {
+	if p.heard {
+		return
+	}
+	p.heard = true
+	if by := time.Now().Add(eventHold); p.retryAt.IsZero() || by.Before(p.retryAt) {
+		p.retryAt = by
+	}
+	w.wake(p)
+}
+
+// reconsider has a pod looked at once more if the look that has ended does not show
+// what the event is about that came meanwhile. It must be called with mu held.
+func (w *Watcher) reconsider(p *pod) {
+	if e := p.hinted; e != nil {
+		p.hinted = nil
+		w.hear(p, *e)
+	}
+}
+
+// shows reports whether a status shows what an event is about, or something that
+// comes after it: containers and sandboxes never go back to an earlier state.
+func shows(s *runtime.PodStatus, e cri.Event) bool {
+	if s == nil || s.ObservedAt.IsZero() {
+		return false
+	}
+	for i := range s.Containers {
+		if c := &s.Containers[i]; c.ID.ID == e.ContainerID {
+			return containerShows(c.State, e.Type)
+		}
+	}
+	for i := range s.Sandboxes {
+		if sb := &s.Sandboxes[i]; sb.ID == e.ContainerID {
+			return e.Type != cri.EventDeleted && (sb.State == runtime.SandboxNotReady || e.Type != cri.EventStopped)
+		}
+	}
+	return false
+}
+
+func containerShows(state runtime.ContainerState, t cri.EventType) bool {
+	switch t {
+	case cri.EventCreated:
+		return true
+	case cri.EventStarted:
+		return state == runtime.ContainerRunning || state == runtime.ContainerExited
+	case cri.EventStopped:
+		return state == runtime.ContainerExited
+	}
+	return false
+}
