@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+func deletionOfTheDeaf(n *node, a *agent) {
+	const grace = 4 * time.Second
+	p := a.pod(n, "deaf", `
+terminationGracePeriodSeconds: 4
+containers:
+- {name: app, image: localhost/busybox:e2e, command: [sleep, infinity]}
+- {name: other, image: localhost/busybox:e2e, command: [sleep, infinity]}
+`)
+	app, other := p.running("app", 0), p.running("other", 0)
+	deleted := time.Now()
+	p.delete()
+	p.stopped(app)
+	p.stopped(other)
+	p.within(time.Since(deleted), grace, grace+2*time.Second)
+}
+
+// A process that ends when it is told to is waited for, and no longer. Nothing of
+// its pod is left then.
+func deletionOfTheWilling(n *node, a *agent) {
+	s := n.story()
+	p := a.pod(n, "willing", `
+terminationGracePeriodSeconds: 600
+volumes: [`+s.volume()+`, {name: scratch, emptyDir: {}}]
+containers:
+- {name: app, `+ending("app")+`}
+`)
+	uid := p.running("app", 0).GetLabels()[runtime.LabelPodUID]
+	p.delete()
+	s.has("app")
+	p.gone()
+	p.eventually(func() error {
+		_, err := os.Stat(filepath.Join(p.root, "pods", uid))
+		if err == nil {
+			return errors.New("its directory is still there")
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// A manifest that is changed is another pod, of the same name: the old one ends
+// before the new one starts.
+func changedInPlace(n *node, a *agent) {
+	s := n.story()
+	p := a.pod(n, "changed", `
+terminationGracePeriodSeconds: 60
+volumes: [`+s.volume()+`]
+containers:
+- {name: app, `+ending("old")+`}
+`)
+	old := p.running("app", 0)
+	p.change(`
+volumes: [` + s.volume() + `]
+containers:
+- {name: app, image: localhost/busybox:e2e, volumeMounts: [{name: story, mountPath: /story}], command: [sh, -c, echo new >> /story/story; sleep infinity]}
+`)
+	s.has("old", "new")
+	p.eventually(func() error {
+		if runs := p.runs("app"); len(runs) != 1 || runs[0].GetId() == old.GetId() || runs[0].GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			return errors.New("not just the new one is there")
+		}
+		return nil
+	})
+	if uid := p.runs("app")[0].GetLabels()[runtime.LabelPodUID]; uid == old.GetLabels()[runtime.LabelPodUID] {
+		n.Errorf("the new pod has the UID of the old one, %s", uid)
+	}
+	if n := len(slices.Collect(slices.Values(p.sandboxes()))); n != 1 {
+		p.Errorf("%d sandboxes", n)
+	}
+}
