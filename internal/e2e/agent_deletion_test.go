@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -38,7 +37,7 @@ volumes: [`+s.volume()+`, {name: scratch, emptyDir: {}}]
 containers:
 - {name: app, `+ending("app")+`}
 `)
-	uid := p.running("app", 0).GetLabels()[runtime.LabelPodUID]
+	uid := p.listening("app").GetLabels()[runtime.LabelPodUID]
 	p.delete()
 	s.has("app")
 	p.gone()
@@ -64,7 +63,7 @@ volumes: [`+s.volume()+`]
 containers:
 - {name: app, `+ending("old")+`}
 `)
-	old := p.running("app", 0)
+	old := p.listening("app")
 	p.change(`
 volumes: [` + s.volume() + `]
 containers:
@@ -80,7 +79,7 @@ containers:
 	if uid := p.runs("app")[0].GetLabels()[runtime.LabelPodUID]; uid == old.GetLabels()[runtime.LabelPodUID] {
 		n.Errorf("the new pod has the UID of the old one, %s", uid)
 	}
-	if n := len(slices.Collect(slices.Values(p.sandboxes()))); n != 1 {
-		p.Errorf("%d sandboxes", n)
+	if s := p.sandboxes(); len(s) != 1 {
+		n.Errorf("%d sandboxes", len(s))
 	}
 }

@@ -15,12 +15,12 @@ containers:
 - name: app
   image: localhost/busybox:e2e
   volumeMounts: [{name: story, mountPath: /story}]
-  command: [sh, -c, "trap 'echo TERM >> /story/story; exit 0' TERM; while :; do sleep 0.05; done"]
+  command: [sh, -c, "trap 'echo TERM >> /story/story; exit 0' TERM; echo up; while :; do sleep 0.05; done"]
   lifecycle:
     postStart: {exec: {command: [sh, -c, echo postStart >> /story/story]}}
     preStop: {exec: {command: [sh, -c, echo preStop >> /story/story; sleep 1; echo preStopped >> /story/story]}}
 `)
-	p.running("app", 0)
+	p.listening("app")
 	s.has("postStart")
 	p.said("ready", func(s *v1.PodStatus) bool { return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].Ready })
 	p.delete()

@@ -65,7 +65,9 @@ initContainers:
 containers:
 - {name: app, `+ending("app")+`}
 `)
-	p.running("app", 0)
+	for _, name := range []string{"outer", "inner", "app"} {
+		p.listening(name)
+	}
 	p.delete()
 	s.has("app", "inner", "outer")
 }
@@ -79,7 +81,7 @@ volumes: [`+s.volume()+`]
 initContainers:
 - {name: proxy, restartPolicy: Always, `+ending("proxy")+`}
 containers:
-- {name: app, image: localhost/busybox:e2e, volumeMounts: [{name: story, mountPath: /story}], command: [sh, -c, sleep 0.5; echo app >> /story/story]}
+- {name: app, image: localhost/busybox:e2e, volumeMounts: [{name: story, mountPath: /story}], command: [sh, -c, "until [ -e /story/proxy ]; do sleep 0.05; done; echo app >> /story/story"]}
 `)
 	s.has("app", "proxy")
 	p.saidPhase(v1.PodSucceeded)

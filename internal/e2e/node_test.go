@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 	if binaries, err = os.MkdirTemp("", "podsync-e2e-"); err != nil {
 		panic(err)
 	}
+	if err := os.Chmod(binaries, 0o755); err != nil { // some run as another user
+		panic(err)
+	}
 	code := m.Run()
 	_ = os.RemoveAll(binaries)
 	os.Exit(code)

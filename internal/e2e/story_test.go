@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // A story is a file in which containers write down what happens, one line each.
@@ -41,9 +43,18 @@ func (s *story) has(want ...string) {
 	})
 }
 
-// ending makes a container that writes a word into the story when it is told to
-// end, and then ends.
+// ending is a container that ends when it is told to, after it has written a word
+// into the story. It can be told to from when it has written into its log, and made
+// a file of that name beside the story.
 func ending(word string) string {
 	return fmt.Sprintf(`image: localhost/busybox:e2e, volumeMounts: [{name: story, mountPath: /story}],
-  command: [sh, -c, "trap 'sleep 0.5; echo %s >> /story/story; exit 0' TERM; while :; do sleep 0.05; done"]`, word)
+  command: [sh, -c, "trap 'sleep 0.5; echo %[1]s >> /story/story; exit 0' TERM; echo up; touch /story/%[1]s; while :; do sleep 0.05; done"]`, word)
+}
+
+// listening waits until a container can be told to end.
+func (p *pod) listening(container string) *runtimeapi.ContainerStatus {
+	p.Helper()
+	c := p.running(container, 0)
+	p.awaitLog(c, 1)
+	return c
 }
