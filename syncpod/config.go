@@ -164,7 +164,7 @@ func New(c Config) (*Syncer, error) {
 		return nil, err
 	}
 	c.setDefaults()
-	if _, err := newMemory(&c); err != nil {
+	if _, err := c.newBackoff(false); err != nil {
 		return nil, fmt.Errorf("syncpod: Config.FirstBackOff and MaxBackOff: %w", err)
 	}
 	s := &Syncer{config: c}

@@ -1,13 +1,9 @@
 package syncpod
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
@@ -54,22 +50,9 @@ func (c *Config) makeParts() (err error) {
 		}
 	}
 	if c.Hooks == nil {
-		handlers, err := hook.New(hook.Config{Exec: c.Client})
-		if err != nil {
+		if c.Hooks, err = hook.New(hook.Config{Exec: c.Client}); err != nil {
 			return fmt.Errorf("syncpod: Config.Hooks: %w", err)
 		}
-		c.Hooks = hooks{handlers}
 	}
 	return nil
-}
-
-// hooks are the handlers of package hook.
-type hooks struct{ *hook.Runner }
-
-// RunHook runs a handler. Its result may hold secrets, and is dropped.
-func (h hooks) RunHook(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, handler *v1.LifecycleHandler) error {
-	_, err := h.Run(ctx, hook.Request{
-		Handler: handler, Container: c.Name, ContainerID: id.ID, Ports: c.Ports, PodIP: pod.Status.PodIP,
-	})
-	return err
 }

@@ -39,7 +39,7 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 				if !ok {
 					t.Fatalf("%v is no RetryError", err)
 				}
-				if at := retry.RetryAt(); tc.retryIn == 0 != at.IsZero() || !at.IsZero() && at.Sub(time.Now()) != tc.retryIn {
+				if at := retry.RetryAt(); tc.retryIn == 0 != at.IsZero() || !at.IsZero() && time.Until(at) != tc.retryIn {
 					t.Errorf("retry at %v, want in %v", at, tc.retryIn)
 				}
 				if !r.NextTry.Equal(retry.RetryAt()) {

@@ -152,7 +152,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if c.Live() {
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,
-			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r), ips: w.podIPs(),
+			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r), podIP: primary(w.podIPs()),
 		})
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // kill is the end of one container.
@@ -19,9 +20,9 @@ type kill struct {
 	ref    actions.ContainerRef // the zero value if it is not in the spec
 	spec   *v1.Container        // nil if it is not in the spec
 	// noted is the handler that a container without a spec was created with.
-	noted handler
-	// ips are the pod's addresses.
-	ips    []string
+	noted hook.Request
+	// podIP is the pod's first address, empty if it has none.
+	podIP  string
 	status *runtime.ContainerStatus
 	// deadline is when its time is over, preStop and waiting for others included.
 	deadline time.Time
@@ -83,7 +84,7 @@ func (k kill) podName() string {
 // preStop runs the handler, once for each instance, until the deadline. Its
 // failure is told and otherwise ignored.
 func (s *Syncer) preStop(ctx context.Context, k kill) {
-	h, ok := k.preStopOf()
+	req, ok := k.preStopRequest()
 	if !ok || k.status.State != runtime.ContainerRunning {
 		return
 	}
@@ -92,7 +93,7 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	}
 	hooking, cancel := context.WithDeadline(ctx, k.deadline)
 	defer cancel()
-	err := s.config.Hooks.RunHook(hooking, withIPs(h.pod, k.ips), h.spec, k.status.ID, h.spec.Lifecycle.PreStop)
+	_, err := s.config.Hooks.Run(hooking, req)
 	if err != nil && ctx.Err() == nil {
 		s.eventf(k.pod, fieldPath(k.ref), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
@@ -101,7 +102,7 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	}
 	k.memory.mark(k.memory.preStopEnded, k.status.ID.ID)
 	if time.Until(k.deadline) > recordTimeout { // with less, no agent would run it again
-		s.record(ctx, h.pod.UID, k.memory)
+		s.record(ctx, k.memory)
 	}
 }
 

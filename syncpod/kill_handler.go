@@ -6,29 +6,33 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/hook"
 )
 
-// handler is the preStop handler of a container, and what it is run with.
-type handler struct {
-	pod  *v1.Pod
-	spec *v1.Container
+// preStopRequest returns the preStop handler that the spec asks for, or for a
+// container that is not in a spec the one that it was created with.
+func (k kill) preStopRequest() (req hook.Request, ok bool) {
+	req = k.noted
+	if k.spec != nil {
+		req = hook.Request{Ports: k.spec.Ports}
+		if k.spec.Lifecycle != nil {
+			req.Handler = k.spec.Lifecycle.PreStop
+		}
+	}
+	req.Container, req.ContainerID, req.PodIP = k.status.Name, k.status.ID.ID, podIP(k.pod, k.podIP)
+	return req, req.Handler != nil
 }
 
-// preStopOf returns the handler that the spec asks for, or for a container that
-// is not in a spec the one that it was created with.
-func (k kill) preStopOf() (handler, bool) {
-	h := handler{k.pod, k.spec}
-	if k.spec == nil {
-		h = k.noted
+// podIP returns the address that a handler is sent to: the one that the runtime
+// reports, or where it reports none that of the pod's status.
+func podIP(pod *v1.Pod, observed string) string {
+	if observed == "" && pod != nil {
+		return pod.Status.PodIP
 	}
-	ok := h.spec != nil && h.spec.Lifecycle != nil && h.spec.Lifecycle.PreStop != nil
-	return h, ok
+	return observed
 }
 
 // findHandlers adds to containers that run and are in no spec the handlers that
@@ -61,35 +65,12 @@ func (s *Syncer) findHandlers(ctx context.Context, p podKill, kills []kill) {
 }
 
 // handlerOf reads the handler that a container was created with.
-func (s *Syncer) handlerOf(c *runtimeapi.Container) handler {
-	labels := c.GetLabels()
+func (s *Syncer) handlerOf(c *runtimeapi.Container) hook.Request {
 	req, err := hook.PreStop(c.GetAnnotations())
 	if err != nil {
+		labels := c.GetLabels()
 		s.config.Log.Error(err, "a preStop handler is skipped", "podUID", labels[runtime.LabelPodUID], "container", labels[runtime.LabelContainerName])
-		return handler{}
+		return hook.Request{}
 	}
-	return handler{
-		pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: labels[runtime.LabelPodName], Namespace: labels[runtime.LabelPodNamespace], UID: types.UID(labels[runtime.LabelPodUID]),
-		}},
-		spec: &v1.Container{
-			Name: labels[runtime.LabelContainerName], Ports: req.Ports,
-			Lifecycle: &v1.Lifecycle{PreStop: req.Handler},
-		},
-	}
-}
-
-// withIPs returns a pod as a handler needs it: with the addresses that the
-// runtime reports, where no status has been filled in.
-func withIPs(pod *v1.Pod, ips []string) *v1.Pod {
-	if pod == nil || pod.Status.PodIP != "" || len(ips) == 0 {
-		return pod
-	}
-	full := *pod
-	full.Status.PodIP = ips[0]
-	full.Status.PodIPs = nil
-	for _, ip := range ips {
-		full.Status.PodIPs = append(full.Status.PodIPs, v1.PodIP{IP: ip})
-	}
-	return &full
+	return req
 }

@@ -7,9 +7,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // A pod of which only the runtime knows runs the preStop handlers that its
@@ -79,9 +79,9 @@ func TestHandlersAreToldThePodsAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		var hosts []string
 		n.restart(func(c *syncpod.Config) {
-			c.Hooks = syncpod.HookRunnerFunc(func(_ context.Context, pod *v1.Pod, _ *v1.Container, _ runtime.ContainerID, _ *v1.LifecycleHandler) error {
-				hosts = append(hosts, pod.Status.PodIP)
-				return nil
+			c.Hooks = syncpod.HookRunnerFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
+				hosts = append(hosts, req.PodIP)
+				return hook.Result{}, nil
 			})
 		})
 		pod := testPod()

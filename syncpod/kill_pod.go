@@ -72,7 +72,7 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) (spared map[stri
 func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 	k := kill{
 		pod: p.pod, memory: p.memory, status: c, deadline: p.deadline,
-		message: "Stopping container " + c.Name, sandbox: c.SandboxID, ips: p.status.IPs(),
+		message: "Stopping container " + c.Name, sandbox: c.SandboxID, podIP: primary(p.status.IPs()),
 	}
 	if p.pod == nil {
 		return k

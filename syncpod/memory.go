@@ -29,9 +29,9 @@ func (m *memories) of(uid types.UID) *memory {
 	if m.pods == nil {
 		m.pods = map[types.UID]*memory{}
 	}
-	p, err := newMemory(m.config)
+	p, err := newMemory(uid, m.config)
 	if err != nil {
-		p = &memory{status: newStatusBox()} // New has refused such a Config
+		p = &memory{uid: uid, status: newStatusBox()} // New has refused such a Config
 	}
 	m.pods[uid] = p
 	return p
@@ -47,6 +47,13 @@ func (m *memories) forget(uid types.UID) {
 // container may start sooner than its back-off says, and a hook may run twice.
 // What is not to be lost is in its Record.
 type memory struct {
+	uid types.UID
+	// firstSeen is when the Syncer was first told of the pod.
+	firstSeen time.Time
+	// status is what was last reported. It has a lock of its own.
+	status *statusBox
+
+	// mu guards all that follows, but for saving.
 	mu sync.Mutex
 	// crashes holds up containers that end, setups those that cannot be made.
 	crashes, setups *backoff.Backoff[backoffKey]
@@ -65,8 +72,8 @@ type memory struct {
 	// unhooked are instances that were started and whose postStart handler has not
 	// been seen to end.
 	unhooked map[string]bool
-	// stopping are instances that were sent their stop signal, or whose preStop
-	// handler was run, which is not done twice.
+	// signalled are instances that were sent their stop signal, and preStopped those
+	// whose preStop handler was run: neither is done twice.
 	signalled, preStopped map[string]bool
 	// preStopEnded are those whose preStop handler has ended by itself.
 	preStopEnded map[string]bool
@@ -82,10 +89,6 @@ type memory struct {
 	restartAll bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
-	// firstSeen is when the Syncer was first told of the pod.
-	firstSeen time.Time
-	// status is what was last reported.
-	status *statusBox
 	// evicted is why the pod was put off the node, nil if it was not.
 	evicted *apistatus.Problem
 	// messages are what containers that have ended left to say, by instance.
@@ -129,7 +132,7 @@ type backoffKey struct {
 	container, image, resources string
 }
 
-func newMemory(c *Config) (*memory, error) {
+func newMemory(uid types.UID, c *Config) (*memory, error) {
 	crashes, err := c.newBackoff(false)
 	if err != nil {
 		return nil, err
@@ -139,6 +142,7 @@ func newMemory(c *Config) (*memory, error) {
 		return nil, err
 	}
 	return &memory{
+		uid:     uid,
 		crashes: crashes, setups: setups,
 		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
 		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
@@ -234,4 +238,19 @@ func (m *memory) endKill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.killBy = time.Time{}
+}
+
+// restartsAll reports whether all containers are to restart: it is requested, or
+// was and has not ended yet.
+func (m *memory) restartsAll(requested bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.restartAll = m.restartAll || requested
+	return m.restartAll
+}
+
+func (m *memory) endRestartAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.restartAll = false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
@@ -40,18 +41,19 @@ type Images interface {
 	Forget(pod types.UID)
 }
 
-// HookRunner runs the postStart or preStop handler of a container. It must
-// return when ctx ends, and its error must not hold what a command printed.
+// HookRunner runs the postStart and preStop handlers of containers. A *hook.Runner
+// does. It must return when ctx ends, and its error must not hold what a command
+// printed; its result is not used.
 type HookRunner interface {
-	RunHook(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, h *v1.LifecycleHandler) error
+	Run(ctx context.Context, req hook.Request) (hook.Result, error)
 }
 
 // HookRunnerFunc is a function that is a [HookRunner].
-type HookRunnerFunc func(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, h *v1.LifecycleHandler) error
+type HookRunnerFunc func(ctx context.Context, req hook.Request) (hook.Result, error)
 
-// RunHook calls f.
-func (f HookRunnerFunc) RunHook(ctx context.Context, pod *v1.Pod, c *v1.Container, id runtime.ContainerID, h *v1.LifecycleHandler) error {
-	return f(ctx, pod, c, id, h)
+// Run calls f.
+func (f HookRunnerFunc) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
+	return f(ctx, req)
 }
 
 // Probes knows the last results of a pod's probes, by container. A container

@@ -77,7 +77,7 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 
 // record keeps what has changed of a pod. As long as its old record could not
 // be loaded, that is not overwritten.
-func (s *Syncer) record(ctx context.Context, uid types.UID, m *memory) {
+func (s *Syncer) record(ctx context.Context, m *memory) {
 	if s.config.Records == nil {
 		return
 	}
@@ -90,8 +90,8 @@ func (s *Syncer) record(ctx context.Context, uid types.UID, m *memory) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := s.config.Records.SaveRecord(ctx, uid, r); err != nil {
-		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", uid)
+	if err := s.config.Records.SaveRecord(ctx, m.uid, r); err != nil {
+		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
 		return
 	}
 	m.recorded(r)

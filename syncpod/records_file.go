@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/internal/podfile"
 )
 
 // FileRecords are [Records] in a directory: a file <UID>.json for each pod, which
@@ -22,51 +19,37 @@ type FileRecords struct {
 	Dir string
 }
 
-const recordSuffix = ".json"
-
 // LoadRecord reads a file.
 func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) (Record, error) {
-	path, err := f.path(pod)
-	if err != nil {
-		return Record{}, err
-	}
-	text, err := os.ReadFile(path)
+	text, err := podfile.Dir(f.Dir).Read(pod)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, nil
 	}
-	if err != nil {
-		return Record{}, fmt.Errorf("record of a pod: %w", err)
-	}
 	var r Record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Record{}, fmt.Errorf("record of a pod: %s: %w", path, err)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("record of a pod in %s: %w", f.Dir, err)
 	}
 	return r, nil
 }
 
-// SaveRecord writes a file beside the old one and puts it in its place.
+// SaveRecord replaces a file.
 func (f FileRecords) SaveRecord(_ context.Context, pod types.UID, r Record) error {
-	path, err := f.path(pod)
-	if err != nil {
-		return err
-	}
 	text, err := json.Marshal(r)
+	if err == nil {
+		err = podfile.Dir(f.Dir).Replace(pod, text, true)
+	}
 	if err != nil {
 		return fmt.Errorf("record of a pod: %w", err)
 	}
-	if err := os.MkdirAll(f.Dir, 0o750); err != nil {
-		return fmt.Errorf("record of a pod: %w", err)
-	}
-	return replaceFile(path, text)
+	return nil
 }
 
 // DeleteRecord removes a file.
 func (f FileRecords) DeleteRecord(_ context.Context, pod types.UID) error {
-	path, err := f.path(pod)
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := podfile.Dir(f.Dir).Remove(pod); err != nil {
 		return fmt.Errorf("record of a pod: %w", err)
 	}
 	return nil
@@ -75,45 +58,9 @@ func (f FileRecords) DeleteRecord(_ context.Context, pod types.UID) error {
 // List returns the pods that have a record, sorted: for whoever tidies up after
 // pods that went while the agent was away.
 func (f FileRecords) List() ([]types.UID, error) {
-	entries, err := os.ReadDir(f.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	pods, err := podfile.Dir(f.Dir).List()
+	if err != nil {
 		return nil, fmt.Errorf("records of pods: %w", err)
 	}
-	var all []types.UID
-	for _, e := range entries {
-		if uid, ok := strings.CutSuffix(e.Name(), recordSuffix); ok && !strings.HasPrefix(uid, ".") {
-			all = append(all, types.UID(uid))
-		}
-	}
-	return all, nil
-}
-
-func (f FileRecords) path(pod types.UID) (string, error) {
-	if f.Dir == "" {
-		return "", errors.New("syncpod: FileRecords.Dir is missing")
-	}
-	if err := safepath.Element("metadata.uid", string(pod)); err != nil {
-		return "", err
-	}
-	if strings.HasPrefix(string(pod), ".") {
-		return "", fmt.Errorf("metadata.uid %q begins with a dot", pod)
-	}
-	return filepath.Join(f.Dir, string(pod)+recordSuffix), nil
-}
-
-// replaceFile puts text where path is, all of it or nothing.
-func replaceFile(path string, text []byte) error {
-	beside, err := os.CreateTemp(filepath.Dir(path), ".record-*")
-	if err != nil {
-		return fmt.Errorf("record of a pod: %w", err)
-	}
-	_, err = beside.Write(text)
-	err = errors.Join(err, beside.Sync(), beside.Close())
-	if err == nil {
-		err = os.Rename(beside.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("record of a pod: %w", err), os.Remove(beside.Name()))
-	}
-	return nil
+	return pods, nil
 }

@@ -42,7 +42,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 	if err == nil {
 		w.memory.setupSucceeded(resizeKey(spec))
 		w.memory.resized(step.ID.ID, resourcesOf(spec))
-		w.record(ctx, w.pod.UID, w.memory)
+		w.record(ctx, w.memory)
 		w.eventf(w.pod, fieldPath(step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.config.Log.Info("container resized", "pod", podName(w.pod), "podUID", w.pod.UID, "container", spec.Name)
 		return

@@ -200,6 +200,14 @@ func (m *memory) setSandbox(id string) {
 	m.sandbox = id
 }
 
+// primary returns the first of a pod's addresses, empty if it has none.
+func primary(ips []string) string {
+	if len(ips) == 0 {
+		return ""
+	}
+	return ips[0]
+}
+
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.
 func (w *work) podIPs() []string {
 	if w.pod.Spec.HostNetwork {

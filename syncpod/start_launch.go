@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // launch starts the created container and runs its postStart handler.
@@ -19,13 +20,13 @@ func (st *start) launch(ctx context.Context) *StepError {
 	if err := st.config.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
 		return &StepError{Step: StepPreStart, Reason: ErrPreStartHook, Err: err}
 	}
-	hook := st.postStart()
-	if hook != nil {
+	handler := st.postStart()
+	if handler != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
 		st.memory.mark(st.memory.unhooked, st.id.ID)
 	}
 	first := st.memory.mark(st.memory.ran, st.spec.Name)
-	st.record(ctx, st.pod.UID, st.memory)
+	st.record(ctx, st.memory)
 	if err := st.askToStart(ctx); err != nil {
 		if first && !cri.Ambiguous(err) {
 			st.memory.unmark(st.memory.ran, st.spec.Name)
@@ -34,10 +35,10 @@ func (st *start) launch(ctx context.Context) *StepError {
 	}
 	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
 	st.linkLog()
-	if hook == nil {
+	if handler == nil {
 		return nil
 	}
-	return st.runPostStart(ctx, hook)
+	return st.runPostStart(ctx, handler)
 }
 
 func (st *start) postStart() *v1.LifecycleHandler {
@@ -80,16 +81,18 @@ func (st *start) runs(ctx context.Context) bool {
 // runPostStart runs the handler. If it fails or takes too long the container is
 // killed; if ctx ends first it is left as it is, to be run again or stopped by
 // whoever comes next.
-func (st *start) runPostStart(ctx context.Context, hook *v1.LifecycleHandler) *StepError {
+func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
 	hooking, cancel := context.WithTimeout(ctx, st.config.PostStartTimeout)
-	err := st.config.Hooks.RunHook(hooking, withIPs(st.pod, st.in.ips), st.spec, st.id, hook)
+	_, err := st.config.Hooks.Run(hooking, hook.Request{
+		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: podIP(st.pod, primary(st.in.ips)),
+	})
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
 	cancel()
 	switch {
 	case err == nil:
 		st.memory.unmark(st.memory.unhooked, st.id.ID)
-		st.record(ctx, st.pod.UID, st.memory)
+		st.record(ctx, st.memory)
 		return nil
 	case ctx.Err() != nil:
 		return &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
@@ -108,7 +111,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 	err := st.killContainer(ctx, kill{
 		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
 		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
-		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", ips: st.in.ips,
+		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.in.ips),
 	})
 	if err == nil {
 		st.memory.unmark(st.memory.unhooked, st.id.ID)
@@ -135,11 +138,11 @@ func (w *work) finishHooks(ctx context.Context) {
 			continue
 		}
 		st := &start{work: w, startStep: startStep{Container: ref, Attempt: c.Attempt}, spec: specOf(w.pod, ref), id: c.ID}
-		hook := st.postStart()
-		if hook == nil {
+		handler := st.postStart()
+		if handler == nil {
 			continue
 		}
-		if failed := st.runPostStart(ctx, hook); failed != nil {
+		if failed := st.runPostStart(ctx, handler); failed != nil {
 			failed.Container = ref
 			w.fail(failed)
 		}
@@ -178,6 +181,6 @@ func refOf(pod *v1.Pod, name string) (actions.ContainerRef, bool) {
 // noHooks stands for a missing [HookRunner].
 type noHooks struct{}
 
-func (noHooks) RunHook(context.Context, *v1.Pod, *v1.Container, runtime.ContainerID, *v1.LifecycleHandler) error {
-	return errors.New("there is nothing to run handlers with")
+func (noHooks) Run(context.Context, hook.Request) (hook.Result, error) {
+	return hook.Result{}, errors.New("there is nothing to run handlers with")
 }

@@ -125,7 +125,7 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	status = w.withMessages(w.pod, w.memory, status)
 	w.memory.see(status)
-	w.record(ctx, w.pod.UID, w.memory)
+	w.record(ctx, w.memory)
 	w.status = w.complete(status)
 	return nil
 }
@@ -151,13 +151,12 @@ func (w *work) decide(ctx context.Context) actions.Plan {
 // compute asks for the plan. That all containers are to restart is remembered
 // until all of them have been removed (KEP-5532).
 func (w *work) compute(status *runtime.PodStatus) actions.Plan {
-	in := actions.Input{Pod: w.pod, Status: status, Probes: w.actionProbes()}
 	_, requested := actions.RestartAllRequested(w.pod, status)
-	w.memory.restartAll = w.memory.restartAll || requested
-	in.RestartAll = w.memory.restartAll
+	in := actions.Input{Pod: w.pod, Status: status, Probes: w.actionProbes(), RestartAll: w.memory.restartsAll(requested)}
 	plan := actions.Compute(in)
 	if in.RestartAll && len(plan.Reset) == 0 {
-		w.memory.restartAll, in.RestartAll = false, false
+		w.memory.endRestartAll()
+		in.RestartAll = false
 		plan = actions.Compute(in)
 	}
 	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 const podUID = "3f0c2c1e-1111-4222-8333-444455556666"
@@ -209,18 +210,15 @@ type hooks struct {
 	calls  int
 }
 
-func (h *hooks) RunHook(ctx context.Context, _ *v1.Pod, _ *v1.Container, id runtime.ContainerID, l *v1.LifecycleHandler) error {
+func (h *hooks) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
 	h.mu.Lock()
 	h.calls++
 	h.mu.Unlock()
-	resp, err := h.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id.ID, Cmd: l.Exec.Command})
-	if err != nil {
-		return err
+	resp, err := h.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: req.ContainerID, Cmd: req.Handler.Exec.Command})
+	if err == nil && resp.GetExitCode() != 0 {
+		err = fmt.Errorf("exit code %d", resp.GetExitCode())
 	}
-	if resp.GetExitCode() != 0 {
-		return fmt.Errorf("exit code %d", resp.GetExitCode())
-	}
-	return nil
+	return hook.Result{}, err
 }
 
 // logs are the logs on disk, which outlive agents and runtimes.

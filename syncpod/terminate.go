@@ -67,7 +67,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	}
 	m := s.remember(ctx, t.Pod.UID)
 	m.evict(t.Evicted)
-	e := ending{Syncer: s, uid: t.Pod.UID, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
+	e := ending{Syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
 	}
@@ -82,7 +82,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
 	m := s.remember(ctx, p.UID)
-	e := ending{Syncer: s, uid: p.UID, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
+	e := ending{Syncer: s, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
@@ -123,7 +123,6 @@ func (s *Syncer) forget(ctx context.Context, uid types.UID) {
 // ending is one run of SyncTerminatingPod.
 type ending struct {
 	*Syncer
-	uid  types.UID
 	kill podKill
 }
 
@@ -136,7 +135,7 @@ func (e *ending) run(ctx context.Context) error {
 	report, recorded := e.reportBeside(ctx), e.recordBeside(ctx)
 	err := e.rounds(ctx)
 	recorded()
-	e.record(ctx, e.uid, e.kill.memory)
+	e.record(ctx, e.kill.memory)
 	return errors.Join(err, e.reportEnd(ctx, report))
 }
 
@@ -158,7 +157,7 @@ func (e *ending) rounds(ctx context.Context) error {
 }
 
 func (e *ending) look(ctx context.Context) error {
-	status, err := e.config.Statuses.PodStatus(ctx, e.uid, e.kill.status)
+	status, err := e.config.Statuses.PodStatus(ctx, e.kill.memory.uid, e.kill.status)
 	if err != nil {
 		return err
 	}
@@ -171,7 +170,7 @@ func (e *ending) look(ctx context.Context) error {
 // recordBeside records by when the pod has to end, while it is stopped.
 func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 	var recording sync.WaitGroup
-	recording.Go(func() { e.record(ctx, e.uid, e.kill.memory) })
+	recording.Go(func() { e.record(ctx, e.kill.memory) })
 	return recording.Wait
 }
 

@@ -141,3 +141,45 @@ func (w *Watcher) Look(uid types.UID) {
 		w.ask(w.pod(uid))
 	}
 }
+
+// Hold tells that someone works on a pod from now on: events of it, which are mostly
+// of what that work does, do not have it looked at before Release. Lists, Look and
+// Fresh do. Each Hold is followed by one Release.
+func (w *Watcher) Hold(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if uid != "" {
+		w.pod(uid).held++
+	}
+}
+
+// Release ends a Hold. It has the pod looked at if there was an event of it that no
+// look has followed, or if changed says that the work has changed something, which a
+// runtime without events does not tell.
+func (w *Watcher) Release(uid types.UID, changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pods[uid]
+	if p == nil || p.held == 0 {
+		return
+	}
+	p.heard = p.heard || changed
+	if p.held--; p.held > 0 {
+		return
+	}
+	if p.heard && w.gate != gateStopped {
+		w.ask(p)
+	}
+	p.heard = false
+	w.forget(p)
+}
+
+// hear has a pod looked at that there was an event of, now or when it is released.
+// It must be called with mu held.
+func (w *Watcher) hear(p *pod) {
+	if p.held > 0 {
+		p.heard = true
+		return
+	}
+	w.ask(p)
+}

@@ -45,6 +45,8 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	l.began = time.Now()
 	if l.listed != nil {
 		l.began = l.listed.ObservedAt
+	} else {
+		p.heard = false
 	}
 	p.now, p.next, p.retryAt = l, nil, time.Time{}
 	return l, p.latest

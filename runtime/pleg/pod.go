@@ -27,6 +27,10 @@ type pod struct {
 	kick   chan struct{}
 	// untold: latest is to be told.
 	untold bool
+	// held counts those who work on the pod and will have it looked at when they are
+	// done; heard: there was an event meanwhile.
+	held  int
+	heard bool
 
 	// err is why the last look failed, and since when all have.
 	err   error
@@ -85,7 +89,7 @@ func (w *Watcher) pod(uid types.UID) *pod {
 
 // forget drops a pod of which the runtime has nothing and nobody wants anything.
 func (w *Watcher) forget(p *pod) {
-	if !p.active && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
+	if !p.active && p.held == 0 && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
 		delete(w.pods, p.uid)
 	}
 }

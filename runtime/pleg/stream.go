@@ -80,9 +80,9 @@ func (s *stream) HandleEvent(e cri.Event) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if e.PodUID != "" {
-		s.w.ask(s.w.pod(e.PodUID))
+		s.w.hear(s.w.pod(e.PodUID))
 	} else if p := s.w.owner(e.ContainerID); p != nil {
-		s.w.ask(p)
+		s.w.hear(p)
 	} else {
 		s.w.wantList()
 	}

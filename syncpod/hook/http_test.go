@@ -235,7 +235,9 @@ func TestHTTPGetRedirects(t *testing.T) {
 // A redirect from https to http must not carry the credentials along.
 func TestRedirectToPlainHTTPDropsCredentials(t *testing.T) {
 	plain := serve(t, false, nil)
-	secure := serve(t, true, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, 307) })
+	secure := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.URL, http.StatusTemporaryRedirect)
+	})
 	_, err := newRunner(t, hook.Config{}).Run(t.Context(), secure.get(https, func(g *v1.HTTPGetAction) {
 		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
 	}))

@@ -31,7 +31,7 @@ type node struct {
 
 func newNode(t *testing.T, c critest.Config) *node {
 	rt, _ := critest.Start(t, c)
-	return &node{t: t, rt: rt, store: &memoryStore{records: map[types.UID]loop.Record{}}}
+	return &node{t: t, rt: rt, store: &memoryStore{records: map[types.UID]loop.StoredStatus{}}}
 }
 
 // inBubble runs a test in virtual time.
@@ -131,13 +131,13 @@ func (s *statuses) phases() map[v1.PodPhase]int {
 // memoryStore is a store that outlives agents.
 type memoryStore struct {
 	mu      sync.Mutex
-	records map[types.UID]loop.Record
+	records map[types.UID]loop.StoredStatus
 }
 
-func (s *memoryStore) Load(context.Context) ([]loop.Record, error) {
+func (s *memoryStore) Load(context.Context) ([]loop.StoredStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.records), func(a, b loop.Record) int {
+	return slices.SortedFunc(maps.Values(s.records), func(a, b loop.StoredStatus) int {
 		if a.UID < b.UID {
 			return -1
 		}
@@ -148,11 +148,9 @@ func (s *memoryStore) Load(context.Context) ([]loop.Record, error) {
 func (s *memoryStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records[pod.UID] = loop.Record{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
+	s.records[pod.UID] = loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
 	return nil
 }
-
-func (s *memoryStore) SetTermination(context.Context, *v1.Pod, loop.Termination) error { return nil }
 
 func (s *memoryStore) Delete(_ context.Context, uid types.UID) error {
 	s.mu.Lock()

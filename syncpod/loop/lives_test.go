@@ -201,7 +201,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 		{"when it had finished", "exit 0", time.Minute, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second}}, func(t *testing.T, n *node) {
+			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second, critest.RemovePodSandbox: 3 * time.Second}}, func(t *testing.T, n *node) {
 				src := loop.NewPush("file")
 				count := newCounter()
 				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
@@ -281,10 +281,14 @@ func TestKillPod(t *testing.T) {
 		if err := a.KillPod(t.Context(), "none", podworkers.StopRequest{}); err == nil {
 			t.Error("a pod that is not known is stopped")
 		}
-		if err := a.KillPod(t.Context(), "u", podworkers.StopRequest{}); err != nil {
+		report := &podworkers.StopReport{Reason: "Evicted", Message: "the node is low on memory"}
+		if err := a.KillPod(t.Context(), "u", podworkers.StopRequest{Evict: true, Report: report}); err != nil {
 			t.Fatal(err)
 		}
 		n.wantRunning(0, "u")
+		if got := a.Pods()[0].Status; got.Phase != v1.PodFailed || got.Reason != report.Reason || got.Message != report.Message {
+			t.Errorf("reported as %s for %q, %q", got.Phase, got.Reason, got.Message)
+		}
 		synctest.Wait()
 		a.kill()
 		src = loop.NewPush("")

@@ -68,7 +68,10 @@ func New(c Config) (*Loop, error) {
 	for _, s := range c.Sources {
 		l.feeds = append(l.feeds, &feed{Source: s})
 	}
-	return l, l.assemble()
+	if err := l.assemble(); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // assemble makes the parts and connects them.

@@ -2,45 +2,43 @@ package loop
 
 import (
 	"context"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod"
 )
 
-// A StatusStore remembers across restarts of the agent what became of pods that
-// no API server remembers: that a pod has finished, and since when it is
-// stopping. Its methods may be called concurrently, for one pod one at a time.
+// A StatusStore remembers the statuses of pods across restarts of the agent, so
+// that a pod that has finished is not run again though no API server remembers it.
+// Its methods may be called concurrently for different pods.
+//
+// It holds what was reported of a pod. What the work on a pod has to remember
+// besides is in syncpod.Records.
 type StatusStore interface {
+	// StatusSink's SetPodStatus remembers the status of a pod.
+	syncpod.StatusSink
 	// Load returns all that is remembered, sorted by UID. What cannot be read is
-	// left out, and the error joins what was wrong with it: the records are good
+	// left out, and the error joins what was wrong with it: what is returned is good
 	// even so.
-	Load(ctx context.Context) ([]Record, error)
-	// SetPodStatus remembers the status of a pod. It has the signature of a sink
-	// of package syncpod.
-	SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error
-	// SetTermination remembers how a pod is being stopped, so that its time to
-	// stop does not begin anew with the agent.
-	SetTermination(ctx context.Context, pod *v1.Pod, termination Termination) error
+	Load(ctx context.Context) ([]StoredStatus, error)
 	// Delete forgets a pod. It is no error if there is nothing to forget.
 	Delete(ctx context.Context, uid types.UID) error
 }
 
-// A Record is what a StatusStore remembers of a pod.
-type Record struct {
+// A StoredStatus is what a StatusStore remembers of a pod. It can be written as
+// JSON.
+type StoredStatus struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	// Status is that last reported. Its phase is empty if none was.
+	// Status is the one last reported.
 	Status v1.PodStatus `json:"status"`
-	// Termination tells how the pod is being stopped, nil if it is not.
-	Termination *Termination `json:"termination,omitempty"`
 }
 
-// Termination is how a pod is being stopped.
-type Termination struct {
-	// Began is when the pod was told to stop.
-	Began time.Time `json:"began"`
-	// GracePeriodSeconds is the time it has from then on.
-	GracePeriodSeconds int64 `json:"gracePeriodSeconds"`
-}
+// noStore stands for a missing [StatusStore].
+type noStore struct{}
+
+func (noStore) Load(context.Context) ([]StoredStatus, error)              { return nil, nil }
+func (noStore) SetPodStatus(context.Context, *v1.Pod, v1.PodStatus) error { return nil }
+func (noStore) Delete(context.Context, types.UID) error                   { return nil }

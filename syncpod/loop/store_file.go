@@ -6,29 +6,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podsync/podsync/internal/podfile"
 )
 
 // FileStore is a [StatusStore] of one JSON file a pod, <UID>.json, in a directory
 // of its own.
 //
 // A file is replaced as a whole and only when what it says has changed, so
-// whenever the agent is killed, the last record or the one before is there. After a loss of
-// power it may be an older one, none, or one that cannot be read, but for pods
-// that have finished: that they have is on the disk when SetPodStatus returns,
+// whenever the agent is killed, the last status or the one before is there. After a
+// loss of power it may be an older one, none, or one that cannot be read, but for
+// pods that have finished: that they have is on the disk when SetPodStatus returns,
 // since a Job that is done must not be done again. All other pods are started
 // anew after a loss of power anyway.
 type FileStore struct {
-	dir string
+	dir podfile.Dir
 
 	mu   sync.Mutex
 	pods map[types.UID]*storedPod
@@ -36,99 +33,96 @@ type FileStore struct {
 
 var _ StatusStore = (*FileStore)(nil)
 
-// storedPod is what of a file is kept in memory.
+// storedPod is what is kept in memory of a pod's file. Its lock is held while the
+// file is read, written or removed.
 type storedPod struct {
 	mu sync.Mutex
-	// read tells that the rest is known.
-	read        bool
-	sum         [sha256.Size]byte // of the text
-	termination *Termination
+	// read: sum is that of the file's text, or zero if there is no file of use.
+	read bool
+	sum  [sha256.Size]byte
 }
-
-const (
-	recordSuffix = ".json"
-	maxRecord    = 4 << 20
-)
 
 // NewFileStore returns a store in a directory, which is made when it is needed.
 func NewFileStore(dir string) (*FileStore, error) {
 	if dir == "" {
 		return nil, errors.New("the directory of the store is empty: it must be the path of one")
 	}
-	return &FileStore{dir: dir, pods: map[types.UID]*storedPod{}}, nil
+	return &FileStore{dir: podfile.Dir(dir), pods: map[types.UID]*storedPod{}}, nil
 }
 
-// Load returns all records that can be read. It is no error if the directory
+// Load returns all statuses that can be read. It is no error if the directory
 // does not exist.
-func (s *FileStore) Load(ctx context.Context) ([]Record, error) {
-	entries, err := os.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
+	uids, err := s.dir.List()
 	if err != nil {
-		return nil, fmt.Errorf("records of pods: %w", err)
+		return nil, fmt.Errorf("statuses of pods: %w", err)
 	}
-	var records []Record
+	var all []StoredStatus
 	var errs []error
-	for _, e := range entries { // sorted by name
-		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
-		if !ok || !e.Type().IsRegular() || checkUID(types.UID(uid)) != nil {
-			continue
-		}
+	for _, uid := range uids {
 		if err := ctx.Err(); err != nil {
-			return records, errors.Join(append(errs, err)...)
+			return all, errors.Join(append(errs, err)...)
 		}
-		switch record, err := s.load(types.UID(uid)); {
+		switch stored, err := s.load(uid); {
 		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
 		case err != nil:
 			errs = append(errs, err)
 		default:
-			records = append(records, record)
+			all = append(all, stored)
 		}
 	}
-	return records, errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
-func (s *FileStore) load(uid types.UID) (Record, error) {
-	p := s.pod(uid)
-	p.mu.Lock()
+func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
+	p := s.lock(uid)
 	defer p.mu.Unlock()
-	record, err := s.read(uid, p)
+	stored, err := s.read(uid, p)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.forget(uid)
 	}
-	return record, err
+	return stored, err
 }
 
 // SetPodStatus replaces the status of a pod.
 func (s *FileStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	return s.update(pod, func(p *storedPod) Record {
-		if !p.read {
-			_, _ = s.read(pod.UID, p) // what cannot be read is replaced
-		}
-		return Record{Status: status, Termination: p.termination}
-	})
+	if pod == nil {
+		return errors.New("status of a pod: the pod is nil")
+	}
+	text, err := json.Marshal(StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
+	if err != nil {
+		return fmt.Errorf("status of pod %s: %w", pod.UID, err)
+	}
+	p := s.lock(pod.UID)
+	defer p.mu.Unlock()
+	if !p.read {
+		_, _ = s.read(pod.UID, p) // what cannot be read is replaced
+	}
+	sum := sha256.Sum256(text)
+	if p.sum == sum {
+		return nil
+	}
+	if err := s.write(pod.UID, text, isOver(status.Phase)); err != nil {
+		return fmt.Errorf("status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	p.read, p.sum = true, sum
+	return nil
 }
 
-// SetTermination replaces the pod's termination.
-func (s *FileStore) SetTermination(_ context.Context, pod *v1.Pod, termination Termination) error {
-	return s.update(pod, func(p *storedPod) Record {
-		record, _ := s.read(pod.UID, p)
-		record.Termination = &termination
-		return record
-	})
+// write replaces a file. If it is to last, it is on the disk in the end.
+func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
+	if err := s.dir.Replace(uid, text, lasting); err != nil || !lasting {
+		return err
+	}
+	return s.dir.Sync()
 }
 
 // Delete removes the file of a pod.
 func (s *FileStore) Delete(_ context.Context, uid types.UID) error {
-	if err := checkUID(uid); err != nil {
-		return err
-	}
-	p := s.pod(uid)
-	p.mu.Lock()
+	p := s.lock(uid)
 	defer p.mu.Unlock()
-	if err := os.Remove(s.path(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("record of pod %s: %w", uid, err)
+	if err := s.dir.Remove(uid); err != nil {
+		return fmt.Errorf("status of a pod: %w", err)
 	}
 	s.forget(uid)
 	return nil
@@ -140,124 +134,33 @@ func (s *FileStore) forget(uid types.UID) {
 	delete(s.pods, uid)
 }
 
-// pod returns what is known of a file.
-func (s *FileStore) pod(uid types.UID) *storedPod {
+// lock returns what is known of a pod's file, locked.
+func (s *FileStore) lock(uid types.UID) *storedPod {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	p := s.pods[uid]
 	if p == nil {
 		p = &storedPod{}
 		s.pods[uid] = p
 	}
+	s.mu.Unlock()
+	p.mu.Lock()
 	return p
 }
 
-// update writes what a pod's record should be.
-func (s *FileStore) update(pod *v1.Pod, next func(*storedPod) Record) error {
-	if pod == nil {
-		return errors.New("record of a pod: the pod is nil")
-	}
-	if err := checkUID(pod.UID); err != nil {
-		return fmt.Errorf("record of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	p := s.pod(pod.UID)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	record := next(p)
-	record.Namespace, record.Name, record.UID = pod.Namespace, pod.Name, pod.UID
-	text, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("record of pod %s: %w", pod.UID, err)
-	}
-	sum := sha256.Sum256(text)
-	if p.sum == sum {
-		return nil
-	}
-	if err := s.write(pod.UID, text, record.finished()); err != nil {
-		return fmt.Errorf("record of pod %s: %w", pod.UID, err)
-	}
-	p.read, p.sum, p.termination = true, sum, record.Termination
-	return nil
-}
-
-func (s *FileStore) path(uid types.UID) string {
-	return filepath.Join(s.dir, string(uid)+recordSuffix)
-}
-
-// read returns what is in the file of a pod and keeps in p what is kept of it:
-// nothing if there is no file, or none of use.
-func (s *FileStore) read(uid types.UID, p *storedPod) (Record, error) {
-	p.read, p.sum, p.termination = true, [sha256.Size]byte{}, nil
-	text, err := readBounded(s.path(uid))
-	var record Record
+// read returns what the file of a pod says and notes its sum in p.
+func (s *FileStore) read(uid types.UID, p *storedPod) (StoredStatus, error) {
+	p.read, p.sum = true, [sha256.Size]byte{}
+	text, err := s.dir.Read(uid)
+	var stored StoredStatus
 	if err == nil {
-		err = json.Unmarshal(text, &record)
+		err = json.Unmarshal(text, &stored)
 	}
-	if err == nil && record.UID != uid {
-		err = fmt.Errorf("it is that of %q", record.UID)
+	if err == nil && stored.UID != uid {
+		err = fmt.Errorf("it is that of %q", stored.UID)
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("record of pod %s in %s, which is passed over: %w", uid, s.dir, err)
+		return StoredStatus{}, fmt.Errorf("status of pod %s in %s, which is passed over: %w", uid, s.dir, err)
 	}
-	p.sum, p.termination = sha256.Sum256(text), record.Termination
-	return record, nil
-}
-
-func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxRecord+1))
-	if err == nil && len(text) > maxRecord {
-		err = fmt.Errorf("it has more than %d bytes", maxRecord)
-	}
-	return text, err
-}
-
-// write replaces a file. If it is to last, it is on the disk in the end.
-func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	temporary := filepath.Join(s.dir, "."+string(uid)+".tmp") // what is left of one is overwritten
-	if err := writeFile(temporary, text, lasting); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	if err := os.Rename(temporary, s.path(uid)); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	if lasting {
-		return syncDir(s.dir)
-	}
-	return nil
-}
-
-func writeFile(path string, text []byte, lasting bool) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil && lasting {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
-
-// checkUID reports what is wrong with a UID that becomes the name of a file.
-func checkUID(uid types.UID) error {
-	if uid == "" {
-		return errors.New("metadata.uid is empty")
-	}
-	if problems := validation.IsValidLabelValue(string(uid)); len(problems) > 0 {
-		return fmt.Errorf("metadata.uid %q: %s", uid, strings.Join(problems, ", "))
-	}
-	return nil
-}
-
-// finished reports whether the pod has ended for good.
-func (r *Record) finished() bool {
-	return r.Status.Phase == v1.PodSucceeded || r.Status.Phase == v1.PodFailed
+	p.sum = sha256.Sum256(text)
+	return stored, nil
 }

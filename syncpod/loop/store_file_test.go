@@ -40,13 +40,10 @@ func TestFileStoreRemembers(t *testing.T) {
 	if records, err := s.Load(ctx); err != nil || len(records) != 0 {
 		t.Errorf("of no directory: %v, %v", records, err)
 	}
-	stop := Termination{Began: time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC), GracePeriodSeconds: 30}
 	for _, err := range []error{
 		s.SetPodStatus(ctx, podOf("b"), statusOf(v1.PodRunning)),
-		s.SetTermination(ctx, podOf("b"), stop),
 		s.SetPodStatus(ctx, podOf("b"), statusOf(v1.PodFailed)),
 		s.SetPodStatus(ctx, podOf("a"), statusOf(v1.PodPending)),
-		s.SetTermination(ctx, podOf("c"), stop),
 		s.SetPodStatus(ctx, podOf("d"), statusOf(v1.PodRunning)),
 		s.Delete(ctx, "d"), s.Delete(ctx, "d"), s.Delete(ctx, "never"),
 	} {
@@ -54,10 +51,9 @@ func TestFileStoreRemembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []Record{
+	want := []StoredStatus{
 		{Namespace: "ns", Name: "pod-a", UID: "a", Status: statusOf(v1.PodPending)},
-		{Namespace: "ns", Name: "pod-b", UID: "b", Status: statusOf(v1.PodFailed), Termination: &stop},
-		{Namespace: "ns", Name: "pod-c", UID: "c", Termination: &stop},
+		{Namespace: "ns", Name: "pod-b", UID: "b", Status: statusOf(v1.PodFailed)},
 	}
 	// The next agent's store.
 	s = storeIn(t, dir)
@@ -72,14 +68,6 @@ func TestFileStoreRemembers(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-	// A store that was not asked what it remembers does not forget it.
-	s = storeIn(t, dir)
-	if err := s.SetPodStatus(ctx, podOf("b"), statusOf(v1.PodSucceeded)); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := s.Load(ctx); err != nil || got[1].Termination == nil {
-		t.Errorf("the termination is lost: %+v, %v", got, err)
 	}
 }
 
@@ -162,7 +150,7 @@ func TestFileStoreStaysInItsDirectory(t *testing.T) {
 	root := t.TempDir()
 	s := storeIn(t, filepath.Join(root, "a", "b"))
 	for _, uid := range []types.UID{"", ".", "..", "../x", "/x", "a/../../x", `..\x`, "a\x00", ".a", "a.tmp/"} {
-		if s.SetPodStatus(t.Context(), podOf(uid), v1.PodStatus{}) == nil || s.SetTermination(t.Context(), podOf(uid), Termination{}) == nil || s.Delete(t.Context(), uid) == nil {
+		if s.SetPodStatus(t.Context(), podOf(uid), v1.PodStatus{}) == nil || s.Delete(t.Context(), uid) == nil {
 			t.Errorf("UID %q is taken", uid)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	goruntime "runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // A thousand pods start, settle, are updated, crash, and stop, with no goroutine
 // for a pod that is at rest, and nothing left of them in the end.
 func TestThousandPods(t *testing.T) {
-	const count = 1000
+	count := manyPods
 	inBubble(t, critest.Config{JournalLimit: 1}, func(t *testing.T, n *node) {
 		src := loop.NewPush("file")
 		a := n.start([]loop.Source{src}, nil)
@@ -29,8 +30,8 @@ func TestThousandPods(t *testing.T) {
 		set(t, src, pods...)
 		settle(t, a, count, v1.PodRunning)
 		// The runtime in memory has some goroutines for each container itself.
-		perPod := float64(goruntime.NumGoroutine()-idle) / count
-		t.Logf("settled after %.1f goroutines and %.1f kB a pod, runtime in memory included", perPod, float64(heapBytes()-heap)/count/1024)
+		perPod := float64(goruntime.NumGoroutine()-idle) / float64(count)
+		t.Logf("settled after %.1f goroutines and %.1f kB a pod, runtime in memory included", perPod, float64(heapBytes()-heap)/float64(count)/1024)
 		if perPod > 12 {
 			t.Errorf("%.1f goroutines a pod", perPod)
 		}
@@ -86,9 +87,9 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 	life := func(t *testing.T, n *node, crashAt int) {
 		src := loop.NewPush("file")
 		a := n.start([]loop.Source{src}, nil)
-		crashed := false
+		var crashed atomic.Bool
 		if crashAt > 0 {
-			n.rt.CrashAfter(crashAt, func() { crashed = true; a.conn.Close(); a.cancel() })
+			n.rt.CrashAfter(crashAt, func() { crashed.Store(true); a.conn.Close(); a.cancel() })
 		}
 		stages := [][]*v1.Pod{
 			{pod("file", "web", "w1", forever), job(), withInit(pod("file", "init", "i1", forever))},
@@ -96,7 +97,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 			{pod("file", "web", "w2", forever), job(), pod("file", "crash", "c1", "sleep 1; exit 1")},
 		}
 		for _, stage := range stages {
-			if crashed {
+			if crashed.Load() {
 				break
 			}
 			set(t, src, stage...)
@@ -121,7 +122,9 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 			t.Errorf("the job was started %d times", len(got))
 		}
 		for _, c := range n.rt.Journal().Pod("w2").Of(critest.StopContainer) {
-			t.Errorf("the pod that is wanted was stopped: %v", c)
+			if n.rt.Journal().ID(c.ContainerID).Count(critest.StartContainer) > 0 { // one that was only created is replaced
+				t.Errorf("the pod that is wanted was stopped: %v", c)
+			}
 		}
 		if got := b.sink.of("c1").ContainerStatuses; len(got) != 1 || got[0].RestartCount < 4 {
 			t.Errorf("the crashing pod is at %+v", got)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
-
-	v1 "k8s.io/api/core/v1"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // syncer is what a Loop needs of a *syncpod.Syncer.
@@ -31,19 +32,23 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 		l.config.Log.Error(err, "status not delivered", "pod", fullName(w.Pod), "podUID", w.UID)
 	}
 	l.config.Probes.Observe(w.Pod, status, false)
+	l.watcher.Hold(w.UID)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
-	if !result.Plan.Quiet() && ctx.Err() == nil {
-		l.watcher.Look(w.UID) // what was done shows there, events or not (kubernetes #137362)
-	}
+	// What was done is looked at now, events or not (kubernetes #137362).
+	l.watcher.Release(w.UID, !result.Plan.Quiet() && ctx.Err() == nil)
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
 }
 
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	pod := l.ofSource(w.Pod)
 	l.config.Probes.Observe(pod, status, true)
-	return l.syncer.SyncTerminatingPod(ctx, syncpod.Termination{
-		Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline,
-	})
+	l.watcher.Hold(w.UID)
+	defer l.watcher.Release(w.UID, false)
+	t := syncpod.Termination{Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline}
+	if w.Report != nil {
+		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
+	}
+	return l.syncer.SyncTerminatingPod(ctx, t)
 }
 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {

@@ -92,14 +92,14 @@ func (p *picked) isOptional() bool { return p.optional != nil && *p.optional }
 
 func (c *content) configMap(ctx context.Context, name string, p picked) error {
 	if c.config.ConfigMaps == nil {
-		return fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps", name)
+		return fmt.Errorf("configMap %q: there is no source of ConfigMaps", name)
 	}
 	object, err := c.config.ConfigMaps.ConfigMap(ctx, c.pod.Namespace, name)
 	if env.NotFound(err) && p.isOptional() {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("ConfigMap %q: %w", name, err)
+		return fmt.Errorf("configMap %q: %w", name, err)
 	}
 	data := make(map[string][]byte, len(object.Data)+len(object.BinaryData))
 	for key, value := range object.Data {
@@ -107,7 +107,7 @@ func (c *content) configMap(ctx context.Context, name string, p picked) error {
 	}
 	maps.Copy(data, object.BinaryData)
 	if err := c.pick(data, p); err != nil {
-		return fmt.Errorf("ConfigMap %q: %w", name, err)
+		return fmt.Errorf("configMap %q: %w", name, err)
 	}
 	return nil
 }
@@ -115,17 +115,17 @@ func (c *content) configMap(ctx context.Context, name string, p picked) error {
 func (c *content) secretOf(ctx context.Context, name string, p picked) error {
 	c.secret = true
 	if c.config.Secrets == nil {
-		return fmt.Errorf("Secret %q: there is no source of Secrets", name)
+		return fmt.Errorf("secret %q: there is no source of Secrets", name)
 	}
 	object, err := c.config.Secrets.Secret(ctx, c.pod.Namespace, name)
 	if env.NotFound(err) && p.isOptional() {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("Secret %q: %w", name, err)
+		return fmt.Errorf("secret %q: %w", name, err)
 	}
 	if err := c.pick(object.Data, p); err != nil {
-		return fmt.Errorf("Secret %q: %w", name, err)
+		return fmt.Errorf("secret %q: %w", name, err)
 	}
 	return nil
 }

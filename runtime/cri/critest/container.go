@@ -17,7 +17,8 @@ type container struct {
 	seq      int
 	sandbox  *sandbox
 	config   *runtimeapi.ContainerConfig
-	image    Image // as it was when the container was created
+	podUID   string // as its label says
+	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
 	process  *sh.Process

@@ -82,6 +82,7 @@ func (s service) create(ctx context.Context, c *container) error {
 		return status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", c.sandbox.id)
 	}
 	c.image = image
+	c.podUID = c.config.GetLabels()[labelUID]
 	c.files = newFiles(s.host, c.config.GetMounts())
 	c.log = &containerLog{host: s.host, path: c.logPath()}
 	c.state = runtimeapi.ContainerState_CONTAINER_CREATED

@@ -14,13 +14,15 @@ func (s service) ListContainers(_ context.Context, req *runtimeapi.ListContainer
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ListContainersResponse{}
 	f := req.GetFilter()
-	for _, c := range s.containersOf(f.GetPodSandboxId()) {
-		if c.unclaimed || s.hidden[c.id]&InList != 0 ||
-			f.GetId() != "" && f.GetId() != c.id ||
-			f.GetState() != nil && f.GetState().GetState() != c.state ||
-			!selects(f.GetLabelSelector(), c.config.GetLabels()) {
-			continue
-		}
+	uid, ofPod := f.GetLabelSelector()[labelUID] // of many pods this is the quick way to one
+	listed := func(c *container) bool {
+		return (!ofPod || c.podUID == uid) && !c.unclaimed && s.hidden[c.id]&InList == 0 &&
+			(f.GetId() == "" || f.GetId() == c.id) &&
+			(f.GetPodSandboxId() == "" || f.GetPodSandboxId() == c.sandbox.id) &&
+			(f.GetState() == nil || f.GetState().GetState() == c.state) &&
+			selects(f.GetLabelSelector(), c.config.GetLabels())
+	}
+	for _, c := range s.containersThat(listed) {
 		resp.Containers = append(resp.Containers, c.listed())
 	}
 	return resp, nil

@@ -147,9 +147,15 @@ func (r *Runtime) allContainers() []*container {
 // containersOf returns the containers of a sandbox, or of all for "", oldest
 // first. It must be called with mu held.
 func (r *Runtime) containersOf(sandboxID string) []*container {
+	return r.containersThat(func(c *container) bool { return sandboxID == "" || c.sandbox.id == sandboxID })
+}
+
+// containersThat returns the containers to keep, oldest first. It must be called
+// with mu held.
+func (r *Runtime) containersThat(keep func(*container) bool) []*container {
 	var cs []*container
 	for _, c := range r.containers {
-		if sandboxID == "" || c.sandbox.id == sandboxID {
+		if keep(c) {
 			cs = append(cs, c)
 		}
 	}
@@ -159,9 +165,17 @@ func (r *Runtime) containersOf(sandboxID string) []*container {
 
 // allSandboxes returns the sandboxes, oldest first. It must be called with mu held.
 func (r *Runtime) allSandboxes() []*sandbox {
+	return r.sandboxesThat(func(*sandbox) bool { return true })
+}
+
+// sandboxesThat returns the sandboxes to keep, oldest first. It must be called with
+// mu held.
+func (r *Runtime) sandboxesThat(keep func(*sandbox) bool) []*sandbox {
 	var ss []*sandbox
 	for _, s := range r.sandboxes {
-		ss = append(ss, s)
+		if keep(s) {
+			ss = append(ss, s)
+		}
 	}
 	slices.SortFunc(ss, func(a, b *sandbox) int { return cmp.Compare(a.seq, b.seq) })
 	return ss

@@ -17,6 +17,7 @@ type sandbox struct {
 	id, name string
 	seq      int
 	config   *runtimeapi.PodSandboxConfig
+	podUID   string // as its label says
 	handler  string
 
 	state     runtimeapi.PodSandboxState

@@ -14,13 +14,14 @@ func (s service) ListPodSandbox(_ context.Context, req *runtimeapi.ListPodSandbo
 	defer s.mu.Unlock()
 	resp := &runtimeapi.ListPodSandboxResponse{}
 	f := req.GetFilter()
-	for _, sb := range s.allSandboxes() {
-		if sb.unclaimed || s.hidden[sb.id]&InList != 0 ||
-			f.GetId() != "" && f.GetId() != sb.id ||
-			f.GetState() != nil && f.GetState().GetState() != sb.state ||
-			!selects(f.GetLabelSelector(), sb.config.GetLabels()) {
-			continue
-		}
+	uid, ofPod := f.GetLabelSelector()[labelUID]
+	listed := func(sb *sandbox) bool {
+		return (!ofPod || sb.podUID == uid) && !sb.unclaimed && s.hidden[sb.id]&InList == 0 &&
+			(f.GetId() == "" || f.GetId() == sb.id) &&
+			(f.GetState() == nil || f.GetState().GetState() == sb.state) &&
+			selects(f.GetLabelSelector(), sb.config.GetLabels())
+	}
+	for _, sb := range s.sandboxesThat(listed) {
 		resp.Items = append(resp.Items, &runtimeapi.PodSandbox{
 			Id:             sb.id,
 			Metadata:       proto.CloneOf(sb.config.GetMetadata()),

@@ -19,6 +19,7 @@ func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandbo
 	sb := &sandbox{
 		name:    sandboxName(req.GetConfig().GetMetadata()),
 		config:  proto.CloneOf(req.GetConfig()),
+		podUID:  req.GetConfig().GetLabels()[labelUID],
 		handler: req.GetRuntimeHandler(),
 		state:   runtimeapi.PodSandboxState_SANDBOX_READY,
 	}

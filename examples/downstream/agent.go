@@ -1,0 +1,57 @@
+// Package downstream is a node agent as somebody who embeds podsync might write it,
+// here to show how such an agent is tested: see agent_test.go. Its tests need no root,
+// no container runtime and no time: they run a runtime in memory, in virtual time, and
+// can break it in every way that a runtime is known to break.
+package downstream
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// An Agent runs the pods it is told to, and knows how they do.
+type Agent struct {
+	*loop.Loop
+	// Pods is told which pods should run.
+	Pods *loop.Push
+
+	mu       sync.Mutex
+	statuses map[types.UID]v1.PodStatus
+}
+
+// New returns an agent on a connection to a runtime, which is where a test comes in.
+// It starts nothing until Run is called.
+func New(conn *grpc.ClientConn) (*Agent, error) {
+	a := &Agent{Pods: loop.NewPush("downstream"), statuses: map[types.UID]v1.PodStatus{}}
+	var err error
+	a.Loop, err = loop.New(loop.Config{
+		Client:  cri.NewClient(conn),
+		Sources: []loop.Source{a.Pods},
+		Sync:    syncpod.Config{RuntimeName: "containerd", Sink: a},
+	})
+	return a, err
+}
+
+// SetPodStatus makes the agent the sink of its own statuses. A real one would send
+// them somewhere.
+func (a *Agent) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.statuses[pod.UID] = status
+	return nil
+}
+
+// Status returns the newest status of a pod.
+func (a *Agent) Status(uid types.UID) v1.PodStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.statuses[uid]
+}

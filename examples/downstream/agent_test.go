@@ -1,0 +1,150 @@
+package downstream
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// onNode runs a test with an agent on a node of its own, in virtual time: time passes
+// when everything waits for it to pass, and then at once. What the agent leaves behind
+// when it ends, a goroutine or a call, fails the test.
+func onNode(t *testing.T, test func(t *testing.T, node *critest.Runtime, agent *Agent)) {
+	synctest.Test(t, func(t *testing.T) {
+		node, conn := critest.Start(t, critest.Config{})
+		agent, err := New(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if err := agent.Run(t.Context()); err != nil { // ends with the test
+				t.Error(err)
+			}
+		}()
+		test(t, node, agent)
+	})
+}
+
+// pod returns a pod of one container that runs a script.
+func pod(script string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web-1"},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script},
+		}}},
+	}
+}
+
+const serve = "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
+
+func TestPodRuns(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		if err := agent.Pods.Set(pod(serve)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // until there is nothing left to do: that took no time
+		if got := agent.Status("web-1"); got.Phase != v1.PodRunning || got.PodIP == "" {
+			t.Errorf("the pod is %+v", got)
+		}
+	})
+}
+
+// A container that crashes is started again at once, then after 10 s, then 20 s.
+func TestCrashLoop(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		if err := agent.Pods.Set(pod("exit 3")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(35 * time.Second)
+		app := agent.Status("web-1").ContainerStatuses[0]
+		if app.RestartCount != 3 || app.State.Waiting == nil || app.State.Waiting.Reason != "CrashLoopBackOff" {
+			t.Errorf("after 35 s the container is %+v", app)
+		}
+		starts := node.Journal().Of(critest.StartContainer)
+		for i, want := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+			if got := starts[i+1].Start.Sub(starts[i].End); got != want {
+				t.Errorf("start %d came after %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
+
+// The registry is away for a while: the pod waits, says why, and then runs.
+func TestImagePullFails(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		outage, err := node.Inject(critest.Fault{
+			Match: critest.Match{Method: critest.PullImage}, Times: critest.Always,
+			Err: status.Error(codes.Unavailable, "registry.test: no route to host"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Pods.Set(pod(serve)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		wait := agent.Status("web-1").ContainerStatuses[0].State.Waiting
+		if wait == nil || !strings.Contains(wait.Message, "registry.test/app:1") {
+			t.Errorf("the container waits for %+v, want its image", wait)
+		}
+		if got := node.Journal().Count(critest.PullImage); got != 3 { // after 0, 10 and 30 s
+			t.Errorf("the registry was asked %d times in a minute", got)
+		}
+		outage.Remove()
+		time.Sleep(5 * time.Minute) // the longest time between two tries
+		if got := agent.Status("web-1").Phase; got != v1.PodRunning {
+			t.Errorf("with the image the pod is %s", got)
+		}
+	})
+}
+
+// The runtime is restarted under running pods, which nobody may notice.
+func TestRuntimeRestarts(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		if err := agent.Pods.Set(pod(serve)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		before := len(node.Journal())
+		node.Restart(critest.Restart{Down: 20 * time.Second, Disconnect: true})
+		time.Sleep(10 * time.Second)
+		if agent.Health().Runtime.Err == nil {
+			t.Error("the agent did not see that the runtime is away")
+		}
+		time.Sleep(time.Minute)
+		if health := agent.Health(); !health.OK() {
+			t.Errorf("the runtime is back, and the agent says: %v", health)
+		}
+		if changes := node.Journal().After(before).Changes(); len(changes) > 0 {
+			t.Errorf("the agent did something to a pod that ran:\n%v", changes)
+		}
+	})
+}
+
+// Before the node is switched off its pods are stopped, with the time they need.
+func TestDrain(t *testing.T) {
+	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
+		if err := agent.Pods.Set(pod(serve)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		if err := agent.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("a pod that ends 3 s after SIGTERM was drained in %v", took)
+		}
+		if stop := node.Journal().Of(critest.StopContainer)[0]; stop.Err != nil || stop.Container != "app" {
+			t.Errorf("the container was stopped by %v", stop)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// The pod runs, as the agent remembers it, and goes on when the agent is gone.
+func TestRun(t *testing.T) {
+	root, err := os.MkdirTemp("", "minimal-") // shorter than t.TempDir, for the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(root)
+	rt, _ := critest.Start(t, critest.Config{Dir: root})
+	endpoint, err := rt.Listen(filepath.Join(root, "cri.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil && !remembersRunning(root) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	if err := run(ctx, endpoint, root); err != nil {
+		t.Error(err)
+	}
+	if !remembersRunning(root) {
+		t.Error("the pod did not become Running")
+	}
+	if stops := rt.Journal().Of(critest.StopContainer, critest.StopPodSandbox); len(stops) > 0 {
+		t.Errorf("the end of the agent stopped the pod:\n%v", stops)
+	}
+}
+
+func remembersRunning(root string) bool {
+	record, _ := os.ReadFile(filepath.Join(root, "statuses", "hello-1.json"))
+	return strings.Contains(string(record), `"phase":"Running"`)
+}

@@ -1,0 +1,48 @@
+package loop_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// What is missing or wrong in a Config is told by the name of its field.
+func TestConfigNamesWhatIsWrong(t *testing.T) {
+	_, conn := critest.Start(t, critest.Config{})
+	for _, tt := range []struct {
+		want   string
+		change func(*loop.Config)
+	}{
+		{"Config.Sources is empty", func(c *loop.Config) { c.Sources = nil }},
+		{"Config.Sources[1] is nil", func(c *loop.Config) { c.Sources = append(c.Sources, nil) }},
+		{`Config.Sources[1] has the name "a" of Sources[0]`, func(c *loop.Config) { c.Sources = append(c.Sources, loop.NewPush("a")) }},
+		{"Config.Sources[0] has no name", func(c *loop.Config) { c.Sources = []loop.Source{&scripted{}} }},
+		{"Config.Client is missing", func(c *loop.Config) { c.Client = nil }},
+		{"Config.Root \"here\" is not an absolute path", func(c *loop.Config) { c.Root = "here" }},
+		{"Config.Collectors[0] is nil", func(c *loop.Config) { c.Collectors = []loop.Collector{nil} }},
+		{"Config.HousekeepingInterval is negative", func(c *loop.Config) { c.HousekeepingInterval = -1 }},
+		{"Config.CollectInterval is negative", func(c *loop.Config) { c.CollectInterval = -1 }},
+		{"Config.Watch.Busy is set", func(c *loop.Config) { c.Watch.Busy = func(types.UID) bool { return false } }},
+		{"Config.Watch.Owner", func(c *loop.Config) { c.Watch.Owner = cri.Owner{Name: "other"} }},
+		{"Config.Watch: ", func(c *loop.Config) { c.Watch.MinRetry = -time.Second }},
+		{"Config.Workers: ", func(c *loop.Config) { c.Workers.RetryMax = -time.Second }},
+		{"Config.Sync: ", func(c *loop.Config) { c.Sync.StopPatience = -time.Second }},
+		{"RuntimeName", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
+	} {
+		c := loop.Config{Client: cri.NewClient(conn), Sources: []loop.Source{loop.NewPush("a")}}
+		c.Sync.RuntimeName = "critest"
+		if _, err := loop.New(c); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(&c)
+		if l, err := loop.New(c); err == nil || !strings.Contains(err.Error(), tt.want) || l != nil {
+			t.Errorf("want %q, got %v, %v", tt.want, l, err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+// Package loop keeps pods running on a node: it puts the parts of podsync together to
+// an agent.
+//
+// A [Loop] is told by its sources which pods should run, and by the runtime what does.
+// It hands both to package podworkers, which has package syncpod do the work:
+//
+//	Source ─┐                                  ┌─> StatusStore
+//	Source ─┼─> Loop ──> podworkers ──> syncpod ─┴─> Sink
+//	        │    ^           │ Fresh      │
+//	        │    └── pleg <──┴────────────┴──> runtime
+//
+// # Sources
+//
+// A [Source] delivers all that it wants each time something of it changes. Each is
+// ready, updated and cleaned up after on its own: what it does not want any more is
+// stopped, and what the runtime has of a pod that nobody wants once the source that
+// the pod was from has spoken, whatever becomes of other sources (kubernetes #105547,
+// #140257). A [Folder] reads manifests; a [Push] is for a program that knows the pods.
+//
+// # A pod
+//
+// A pod is known by its UID. One that is new is adopted if it runs already, and
+// otherwise asked for with [Admission], in the order of creation. One with the UID of a
+// pod that is still stopping waits for the end of it, and so does a static pod for
+// another of its name. When a pod is not wanted any more it is stopped within its grace
+// period, cleaned up after, and what the runtime has of it is removed.
+//
+// # Restarts
+//
+// When the context of [Loop.Run] ends the agent detaches: pods go on. The next one
+// learns from the runtime what runs, and from the [StatusStore] what was reported:
+// running pods are adopted as they are, finished ones stay finished. Nothing is
+// stopped before the source has spoken that could want it. [Loop.Drain] stops the
+// pods first.
+//
+// # While the runtime is away
+//
+// Nothing is asked of it but whether it is back, at growing intervals of up to 5 s,
+// however many pods there are. Then it is listed, and all goes on at once.
+//
+// # Nothing waits for a poll
+//
+// News of a source is work for a pod the moment it is delivered, and so are an event of
+// the runtime and the end of a pod. What fails comes back by itself.
+package loop
