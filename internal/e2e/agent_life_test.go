@@ -2,12 +2,17 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 const (
@@ -29,6 +34,7 @@ containers:
 // them over.
 func TestAgentRestarts(t *testing.T) {
 	onNodes(t, func(n *node) {
+		strangers := n.strangers()
 		first := n.start()
 		stays, leaves, dies := first.pod(n, "stays", runs), first.pod(n, "leaves", runs), first.pod(n, "dies", runs)
 		done, lost := first.pod(n, "done", job), first.pod(n, "done-and-lost", job)
@@ -79,7 +85,38 @@ func TestAgentRestarts(t *testing.T) {
 
 		second.end()
 		n.drained()
+		for _, id := range strangers {
+			resp, err := n.runtime.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+			n.must(err)
+			if resp.GetStatus().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
+				n.Errorf("a pod of somebody else is stopped: %v", resp)
+			}
+		}
 	})
+}
+
+// strangers makes pods of other agents: one of a kubelet, and one of an agent like
+// ours that has a name.
+func (n *node) strangers() (ids []string) {
+	n.Helper()
+	labels := map[string]string{runtime.LabelPodName: "stranger", runtime.LabelPodNamespace: "e2e", runtime.LabelPodUID: "stranger"}
+	for i, labels := range []map[string]string{labels, cri.Owner{Name: "somebody"}.Mark(labels)} {
+		resp, err := n.runtime.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+			Metadata:    &runtimeapi.PodSandboxMetadata{Name: "stranger", Namespace: "e2e", Uid: fmt.Sprint("stranger-", i, time.Now().UnixNano())},
+			Labels:      labels,
+			Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceFile},
+			Linux:       &runtimeapi.LinuxPodSandboxConfig{},
+		}})
+		n.must(err)
+		id := resp.GetPodSandboxId()
+		n.Cleanup(func() {
+			if _, err := n.runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
+				n.Error(err)
+			}
+		})
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // drained checks that nothing runs any more.
