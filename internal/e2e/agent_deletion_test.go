@@ -83,3 +83,51 @@ containers:
 		n.Errorf("%d sandboxes", len(s))
 	}
 }
+
+// A manifest that is back before its pod has ended is the same pod, and has the
+// same UID: it ends, and then starts anew.
+func deletedAndBack(n *node, a *agent) {
+	s := n.story()
+	spec := `
+terminationGracePeriodSeconds: 60
+volumes: [` + s.volume() + `]
+containers:
+- {name: app, ` + ending("ended") + `}
+`
+	p := a.pod(n, "back", spec)
+	old := p.listening("app")
+	p.delete()
+	p.event("Killing", "")
+	p.change(spec)
+	s.has("ended")
+	var again *runtimeapi.ContainerStatus
+	p.eventually(func() error {
+		for _, c := range p.runs("app") {
+			if c.GetId() != old.GetId() && c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+				again = c
+				return nil
+			}
+		}
+		return errors.New("it does not start anew")
+	})
+	if was, is := old.GetLabels()[runtime.LabelPodUID], again.GetLabels()[runtime.LabelPodUID]; was != is {
+		n.Errorf("the UID was %s and is %s", was, is)
+	}
+	p.awaitLog(again, 1) // it can be told to end
+}
+
+func deletedWhileInitializing(n *node, a *agent) {
+	p := a.pod(n, "initializing", `
+initContainers:
+- {name: init, image: localhost/busybox:e2e, command: [sleep, infinity]}
+containers:
+- {name: app, image: localhost/busybox:e2e, command: [sleep, infinity]}
+`)
+	init := p.running("init", 0)
+	p.delete()
+	p.stopped(init)
+	p.gone()
+	if runs := p.runs("app"); len(runs) > 0 {
+		n.Errorf("the app was made: %v", runs)
+	}
+}

@@ -43,6 +43,8 @@ func TestAgent(t *testing.T) {
 			{"PodNetwork", podNetwork},
 			{"DeletionOfTheDeaf", deletionOfTheDeaf},
 			{"DeletionOfTheWilling", deletionOfTheWilling},
+			{"DeletedWhileInitializing", deletedWhileInitializing},
+			{"DeletedAndBack", deletedAndBack},
 			{"ChangedInPlace", changedInPlace},
 			{"NoSuchImage", noSuchImage},
 			{"ImageNeverPulled", imageNeverPulled},
