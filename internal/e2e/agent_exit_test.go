@@ -32,7 +32,7 @@ func TestAgentExits(t *testing.T) {
 		{"NoManifests", runtime, []string{"-manifests", ""}, 0, 2, "-manifests"},
 		{"NoSuchFlag", runtime, []string{"-no-such-flag"}, 0, 2, "-no-such-flag"},
 		{"NoPermission", runtime, nil, nobody, 3, "as root"},
-		{"NoRuntime", "unix:///nowhere/containerd.sock", nil, 0, 4, "Is the runtime started"},
+		{"NoRuntime", "unix:///nowhere/containerd.sock", nil, 0, 4, "/run/containerd/containerd.sock"},
 		{"NotARuntime", serverOfNothing(t), nil, 0, 5, "CRI"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
