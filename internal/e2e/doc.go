@@ -7,6 +7,10 @@
 //	PODSYNC_E2E=$endpoint go test ./internal/e2e/...
 //	internal/e2e/containerd.sh down 2.4 /tmp/e2e-24
 //
+// TestAgent and its like run examples/nodeagent, built as it is, with a pod for each
+// thing that pods do, on all endpoints at once. An agent takes pods of its kind that
+// others have made there for left behind, and stops them.
+//
 // PODSYNC_E2E is one endpoint or several, with commas between them. The
 // directory should have a short path: a unix socket's is limited to 107 bytes.
 package e2e

@@ -1,0 +1,73 @@
+//go:build unix
+
+package e2e
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc"
+)
+
+const nobody = 65534
+
+// TestAgentExits: an agent that cannot do its work says so with its exit code, and
+// what to do about it.
+func TestAgentExits(t *testing.T) {
+	runtime := endpoints(t)[0]
+	for _, test := range []struct {
+		name    string
+		runtime string
+		args    []string
+		uid     uint32
+		code    int
+		words   string
+	}{
+		{"NoManifests", runtime, []string{"-manifests", ""}, 0, 2, "-manifests"},
+		{"NoSuchFlag", runtime, []string{"-no-such-flag"}, 0, 2, "-no-such-flag"},
+		{"NoPermission", runtime, nil, nobody, 3, "as root"},
+		{"NoRuntime", "unix:///nowhere/containerd.sock", nil, 0, 4, "/run/containerd/containerd.sock"},
+		{"NotARuntime", serverOfNothing(t), nil, 0, 5, "CRI"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			binary, err := nodeAgent()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			if err := errors.Join(os.Chown(dir, int(test.uid), -1), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"-runtime", test.runtime, "-manifests", dir, "-root", dir, "-pod-logs", dir, "-node", nodeName}
+			cmd := exec.CommandContext(t.Context(), binary, append(args, test.args...)...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: test.uid, Gid: test.uid}}
+			out, err := cmd.CombinedOutput()
+			if err != nil && !errors.As(err, new(*exec.ExitError)) {
+				t.Fatal(err)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(string(out), test.words) {
+				t.Errorf("exit code %d, not %d:\n%s", code, test.code, out)
+			}
+		})
+	}
+}
+
+// serverOfNothing is the endpoint of a gRPC server that has no service.
+func serverOfNothing(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "grpc.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return "unix://" + path
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// history collects the runs of a container until there are so many. The runtime
+// need not have all of them at one time.
+func (p *pod) history(container string, count int) []*runtimeapi.ContainerStatus {
+	p.Helper()
+	history := make([]*runtimeapi.ContainerStatus, count)
+	p.eventually(func() error {
+		have := 0
+		for _, c := range p.runs(container) {
+			attempt := int(c.GetMetadata().GetAttempt())
+			if attempt >= count {
+				return fmt.Errorf("attempt %d", attempt)
+			}
+			if seen := history[attempt]; seen != nil && seen.GetId() != c.GetId() {
+				p.Fatalf("two containers of attempt %d: %s, %s", attempt, seen.GetId(), c.GetId())
+			}
+			if c.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
+				history[attempt] = c
+			}
+		}
+		for _, c := range history {
+			if c != nil {
+				have++
+			}
+		}
+		if have < count {
+			return fmt.Errorf("%d runs of %d", have, count)
+		}
+		return nil
+	})
+	for i := range history[1:] {
+		inOrder(p, fmt.Sprintf("attempt %d ends", i), over(history[i]), fmt.Sprintf("attempt %d starts", i+1), began(history[i+1]))
+	}
+	return history
+}
+
+// The waits are those of a kubelet: none, 10 s, 20 s.
+func crashLoop(n *node, a *agent) {
+	p := a.pod(n, "crash-loop", `
+containers:
+- {name: app, image: localhost/busybox:e2e, command: [sh, -c, exit 3]}
+`)
+	runs := p.history("app", 4)
+	for i, least := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+		p.within(began(runs[i+1]).Sub(over(runs[i])), least, least+10*time.Second)
+	}
+	p.saidWaiting("CrashLoopBackOff")
+	p.event("BackOff", "Back-off restarting failed container app in pod")
+}
+
+func onFailure(n *node, a *agent) {
+	p := a.pod(n, "on-failure", `
+restartPolicy: OnFailure
+volumes: [{name: scratch, emptyDir: {}}]
+containers:
+- name: app
+  image: localhost/busybox:e2e
+  volumeMounts: [{name: scratch, mountPath: /scratch}]
+  command: [sh, -c, "[ -e /scratch/x ] && exit 0; touch /scratch/x; exit 1"]
+`)
+	runs := p.history("app", 2)
+	p.saidPhase(v1.PodSucceeded)
+	p.ended()
+	if last := p.runs("app"); len(last) == 0 || last[len(last)-1].GetId() != runs[1].GetId() || last[len(last)-1].GetExitCode() != 0 {
+		n.Errorf("runs %v", last)
+	}
+	if runs[0].GetExitCode() != 1 {
+		n.Errorf("the first run: exit code %d", runs[0].GetExitCode())
+	}
+}
+
+func never(n *node, a *agent) {
+	p := a.pod(n, "never", `
+restartPolicy: Never
+containers:
+- {name: app, image: localhost/busybox:e2e, command: [sh, -c, exit 3]}
+- {name: other, image: localhost/busybox:e2e, command: [sh, -c, sleep 1]}
+`)
+	p.saidPhase(v1.PodFailed)
+	p.ended()
+	for name, code := range map[string]int32{"app": 3, "other": 0} {
+		if runs := p.runs(name); len(runs) != 1 || runs[0].GetExitCode() != code {
+			n.Errorf("%s: %v", name, runs)
+		}
+	}
+}
+
+// One that has ended well runs again, too.
+func always(n *node, a *agent) {
+	p := a.pod(n, "always", `
+containers:
+- {name: app, image: localhost/busybox:e2e, command: ["true"]}
+`)
+	runs := p.history("app", 2)
+	if runs[0].GetExitCode() != 0 {
+		n.Errorf("the first run has ended with %d", runs[0].GetExitCode())
+	}
+	if s := p.sandboxes(); len(s) != 1 {
+		n.Errorf("%d sandboxes", len(s))
+	}
+}

@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+const (
+	namespace = "nodeagent"
+	nodeName  = "node"
+	// patience is how long something that is to happen at once may take on a busy
+	// machine.
+	patience = time.Minute
+	// slack is how much later than it should something may be seen to end there.
+	slack = 5 * time.Second
+)
+
+// binaries is where programs are built, once for all tests.
+var binaries string
+
+// TestMain lets many pods live side by side: their tests wait for the runtime, and
+// not for a processor.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	var err error
+	if !asked {
+		err = flag.Set("test.parallel", "24")
+	}
+	if err == nil {
+		binaries, err = os.MkdirTemp("", "podsync-e2e-")
+	}
+	if err == nil {
+		err = os.Chmod(binaries, 0o755) // some are run as another user
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binaries)
+	os.Exit(code)
+}
+
+// nodeAgent is the path of examples/nodeagent.
+var nodeAgent = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaries, "nodeagent")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/podsync/podsync/examples/nodeagent").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// A node is a runtime, and the folders that are left when an agent ends.
+type node struct {
+	*testing.T
+	endpoint              string
+	runtime               runtimeapi.RuntimeServiceClient
+	manifests, root, logs string
+}
+
+// onNodes runs a test on each endpoint, on all of them at once.
+func onNodes(t *testing.T, f func(n *node)) {
+	for _, endpoint := range endpoints(t) {
+		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {
+			t.Parallel()
+			f(newNode(t, endpoint))
+		})
+	}
+}
+
+func newNode(t *testing.T, endpoint string) *node {
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	dir := t.TempDir()
+	n := &node{
+		T: t, endpoint: endpoint, runtime: runtimeapi.NewRuntimeServiceClient(conn),
+		manifests: filepath.Join(dir, "manifests"), root: filepath.Join(dir, "root"), logs: filepath.Join(dir, "logs"),
+	}
+	n.must(os.Mkdir(n.manifests, 0o755))
+	t.Cleanup(n.clear)
+	return n
+}
+
+// clear takes away the pods that agents have left. None of them runs any more.
+func (n *node) clear() {
+	for _, s := range n.all() {
+		if _, err := n.runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
+			n.Error(err)
+		}
+		if _, err := n.runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
+			n.Error(err)
+		}
+	}
+}
+
+// all are the sandboxes of all pods.
+func (n *node) all() []*runtimeapi.PodSandbox {
+	n.Helper()
+	list, err := n.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: map[string]string{runtime.LabelPodNamespace: namespace},
+	}})
+	n.must(err)
+	return list.GetItems()
+}
+
+func (n *node) must(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// in is the node as a subtest sees it.
+func (n *node) in(t *testing.T) *node {
+	in := *n
+	in.T = t
+	return &in
+}
+
+// write puts a manifest into the folder that agents watch.
+func (n *node) write(file, text string) {
+	n.Helper()
+	// Files whose names begin with a dot do not count.
+	n.must(os.WriteFile(filepath.Join(n.manifests, "."+file), []byte(text), 0o644))
+	n.must(os.Rename(filepath.Join(n.manifests, "."+file), filepath.Join(n.manifests, file)))
+}
+
+func (n *node) remove(file string) {
+	n.Helper()
+	if err := os.Remove(filepath.Join(n.manifests, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		n.Fatal(err)
+	}
+}
+
+// eventually waits until something is so. What is not so yet is an error.
+func (n *node) eventually(what func() error) {
+	n.Helper()
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = what(); err == nil {
+			return
+		}
+	}
+	n.Fatalf("after %v: %v", patience, err)
+}

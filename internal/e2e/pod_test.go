@@ -1,0 +1,247 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// A pod is one whose manifest is in the folder of a node's agent.
+type pod struct {
+	*node
+	agent *agent
+	file  string
+	name  string // as the agent has it
+}
+
+// pod writes the manifest of a pod. At the end of the test the manifest goes, and
+// nothing of the pod may be left.
+func (a *agent) pod(n *node, name, spec string) *pod {
+	n.Helper()
+	p := &pod{node: n, agent: a, file: name + ".yaml", name: name + "-" + nodeName}
+	n.Cleanup(func() {
+		if n.Failed() {
+			n.Log(p.agent.story(p.name))
+		}
+		p.delete()
+		if p.agent.cmd.ProcessState == nil { // and the agent is there to see it
+			p.gone()
+		}
+	})
+	p.change(spec)
+	return p
+}
+
+// change writes the manifest anew.
+func (p *pod) change(spec string) {
+	p.Helper()
+	p.write(p.file, manifest(p.name, spec))
+}
+
+// manifest is that of a pod whose name the agent ends with that of the node. It
+// has little time to stop if its spec says nothing else.
+func manifest(name, spec string) string {
+	name = strings.TrimSuffix(name, "-"+nodeName)
+	if !strings.Contains(spec, "terminationGracePeriodSeconds") {
+		spec = "terminationGracePeriodSeconds: 1\n" + strings.TrimSpace(spec)
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n  %s\n",
+		name, namespace, strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  "))
+}
+
+func (p *pod) delete() { p.remove(p.file) }
+
+// sandboxes are those that the runtime has of the pod, the newest last.
+func (p *pod) sandboxes() []*runtimeapi.PodSandbox {
+	p.Helper()
+	resp, err := p.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: map[string]string{runtime.LabelPodName: p.name, runtime.LabelPodNamespace: namespace},
+	}})
+	p.must(err)
+	return slices.SortedFunc(slices.Values(resp.GetItems()), func(a, b *runtimeapi.PodSandbox) int {
+		return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt())
+	})
+}
+
+// runs are the containers that the runtime has of one in the spec, the newest last.
+func (p *pod) runs(container string) []*runtimeapi.ContainerStatus {
+	p.Helper()
+	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{
+			runtime.LabelPodName: p.name, runtime.LabelPodNamespace: namespace, runtime.LabelContainerName: container,
+		},
+	}})
+	p.must(err)
+	var runs []*runtimeapi.ContainerStatus
+	for _, c := range list.GetContainers() {
+		resp, err := p.runtime.ContainerStatus(context.Background(), &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+		if status.Code(err) == codes.NotFound {
+			continue
+		}
+		p.must(err)
+		runs = append(runs, resp.GetStatus())
+	}
+	slices.SortFunc(runs, func(a, b *runtimeapi.ContainerStatus) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
+	return runs
+}
+
+// running waits until a container runs, and exited until it has ended, in an
+// attempt or a later one.
+func (p *pod) running(container string, attempt uint32) *runtimeapi.ContainerStatus {
+	p.Helper()
+	return p.await(container, attempt, runtimeapi.ContainerState_CONTAINER_RUNNING)
+}
+
+func (p *pod) exited(container string, attempt uint32) *runtimeapi.ContainerStatus {
+	p.Helper()
+	return p.await(container, attempt, runtimeapi.ContainerState_CONTAINER_EXITED)
+}
+
+func (p *pod) await(container string, attempt uint32, state runtimeapi.ContainerState) (found *runtimeapi.ContainerStatus) {
+	p.Helper()
+	p.eventually(func() error {
+		runs := p.runs(container)
+		for _, c := range runs {
+			if c.GetMetadata().GetAttempt() >= attempt && c.GetState() == state {
+				found = c
+				return nil
+			}
+		}
+		return fmt.Errorf("no container %s of attempt %d is %v, but %v", container, attempt, state, runs)
+	})
+	return found
+}
+
+// gone waits until the runtime has nothing of the pod.
+func (p *pod) gone() {
+	p.Helper()
+	p.eventually(func() error {
+		if left := p.sandboxes(); len(left) > 0 {
+			return fmt.Errorf("still there: %v", left)
+		}
+		return nil
+	})
+}
+
+// stopped waits until a container runs no more.
+func (p *pod) stopped(c *runtimeapi.ContainerStatus) {
+	p.Helper()
+	p.eventually(func() error {
+		resp, err := p.runtime.ContainerStatus(context.Background(), &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+		switch {
+		case status.Code(err) == codes.NotFound:
+			return nil
+		case err == nil && resp.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING:
+			return fmt.Errorf("container %s still runs", c.GetMetadata().GetName())
+		}
+		return err
+	})
+}
+
+// exec runs a command in a container, and returns what it prints.
+func (p *pod) exec(c *runtimeapi.ContainerStatus, command ...string) string {
+	p.Helper()
+	resp, err := p.runtime.ExecSync(context.Background(), &runtimeapi.ExecSyncRequest{ContainerId: c.GetId(), Cmd: command, Timeout: 30})
+	p.must(err)
+	if resp.GetExitCode() != 0 {
+		p.Fatalf("%q: exit code %d: %s", command, resp.GetExitCode(), resp.GetStderr())
+	}
+	return string(resp.GetStdout())
+}
+
+// said waits until the agent says of the pod what is asked for.
+func (p *pod) said(about string, ok func(s *v1.PodStatus) bool) (found *v1.PodStatus) {
+	p.Helper()
+	p.eventually(func() error {
+		for _, l := range p.agent.said("Pod", p.name) {
+			if ok(&l.Status) {
+				found = &l.Status
+				return nil
+			}
+		}
+		return fmt.Errorf("the agent has not said: %s", about)
+	})
+	return found
+}
+
+func (p *pod) saidPhase(phase v1.PodPhase) *v1.PodStatus {
+	p.Helper()
+	return p.said("phase "+string(phase), func(s *v1.PodStatus) bool { return s.Phase == phase })
+}
+
+// saidWaiting waits until the agent says of the first container that it waits for a
+// reason.
+func (p *pod) saidWaiting(reason string) *v1.PodStatus {
+	p.Helper()
+	return p.said("waiting: "+reason, func(s *v1.PodStatus) bool {
+		return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Waiting != nil && s.ContainerStatuses[0].State.Waiting.Reason == reason
+	})
+}
+
+// event waits for an event of the pod.
+func (p *pod) event(reason, words string) {
+	p.Helper()
+	p.eventually(func() error {
+		if slices.ContainsFunc(p.agent.said("Event", p.name), func(l line) bool {
+			return l.Reason == reason && strings.Contains(l.Message, words)
+		}) {
+			return nil
+		}
+		return fmt.Errorf("no event %s with %q", reason, words)
+	})
+}
+
+// log reads what a container has written, which CRI has a format for.
+func (p *pod) log(c *runtimeapi.ContainerStatus) []string {
+	p.Helper()
+	log, err := os.ReadFile(p.logPath(c))
+	p.must(err)
+	var texts []string
+	for l := range strings.Lines(string(log)) {
+		fields := strings.SplitN(strings.TrimSuffix(l, "\n"), " ", 4)
+		if len(fields) != 4 {
+			p.Fatalf("the log has the line %q", l)
+		}
+		if _, err := time.Parse(time.RFC3339Nano, fields[0]); err != nil {
+			p.Fatal(err)
+		}
+		texts = append(texts, fields[3])
+	}
+	return texts
+}
+
+// logPath is where log shippers look for the log.
+func (p *pod) logPath(c *runtimeapi.ContainerStatus) string {
+	uid := c.GetLabels()[runtime.LabelPodUID]
+	return filepath.Join(p.logs, namespace+"_"+p.name+"_"+uid, c.GetMetadata().GetName(), fmt.Sprint(c.GetMetadata().GetAttempt())+".log")
+}
+
+// began and over are when a container did, as the runtime has it.
+func began(c *runtimeapi.ContainerStatus) time.Time { return time.Unix(0, c.GetStartedAt()) }
+
+func over(c *runtimeapi.ContainerStatus) time.Time { return time.Unix(0, c.GetFinishedAt()) }
+
+// ended waits until the pod has ended for good: its one sandbox is stopped, and
+// so none of its containers can start again in it.
+func (p *pod) ended() {
+	p.Helper()
+	p.eventually(func() error {
+		s := p.sandboxes()
+		if len(s) != 1 || s[0].GetState() != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+			return fmt.Errorf("the pod has not ended: %v", s)
+		}
+		return nil
+	})
+}
