@@ -171,7 +171,7 @@ func (c *Collector) logFiles(live []*runtime.PodStatus) map[string]bool {
 	return files
 }
 
-// target returns where below LogsRoot a link leads, "" if it leads elsewhere.
+// target returns where a link leads, relative to LogsRoot, "" if that cannot be told.
 func (c *Collector) target(links *os.Root, e fs.DirEntry) string {
 	if e.Type() != fs.ModeSymlink {
 		return ""
@@ -181,12 +181,14 @@ func (c *Collector) target(links *os.Root, e fs.DirEntry) string {
 		return ""
 	}
 	target, err := filepath.Rel(c.config.LogsRoot, to)
-	if err != nil || !filepath.IsLocal(target) {
+	if err != nil {
 		return ""
 	}
 	return target
 }
 
+// isGone reports whether a file below root is not there. Of what is elsewhere that
+// cannot be told.
 func isGone(root *os.Root, file string) bool {
 	_, err := root.Stat(file)
 	return errors.Is(err, fs.ErrNotExist)
