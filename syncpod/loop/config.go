@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -43,7 +46,10 @@ type Config struct {
 	Admission Admission
 	// Probes runs the probes of pods. Default: nobody does.
 	Probes Probes
-	// Collectors remove from the node what pods have left. Default: none.
+	// Collectors remove from the node what pods have left. Default: with a Client, that
+	// of package gc, which removes dead containers and their logs, but the newest ones;
+	// logs only where Sync.Logs is missing, too. It makes no call on a node where
+	// nothing ends. An empty slice is none.
 	Collectors []Collector
 
 	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
@@ -175,6 +181,9 @@ func (c Config) connected() (Config, error) {
 	if err := c.readPods(); err != nil {
 		return c, err
 	}
+	if err := c.collectGarbage(); err != nil {
+		return c, err
+	}
 	return c, c.openStore()
 }
 
@@ -203,6 +212,23 @@ func (c *Config) readPods() error {
 	if c.Watch.Events == nil {
 		c.Watch.Events = c.Client
 	}
+	return nil
+}
+
+// collectGarbage makes the default Collector, of what the Watcher knows.
+func (c *Config) collectGarbage() error {
+	if c.Collectors != nil || c.Client == nil {
+		return nil
+	}
+	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
+	if c.Sync.Logs == nil { // they are files
+		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.LogLinks
+	}
+	collector, err := gc.New(config)
+	if err != nil {
+		return fmt.Errorf("loop: Config.Collectors: %w", err)
+	}
+	c.Collectors = []Collector{collector}
 	return nil
 }
 

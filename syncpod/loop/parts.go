@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -66,11 +67,4 @@ type Collector interface {
 
 // Lives tells a [Collector] what it may remove. A pod that is not known is taken to
 // be gone only once all sources have said which pods should run.
-type Lives interface {
-	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of
-	// a pod may be removed.
-	RuntimeShouldBeRemoved(pod types.UID) bool
-	// ContentShouldBeRemoved reports whether what a pod wrote on the node, its volumes
-	// and logs, may be removed.
-	ContentShouldBeRemoved(pod types.UID) bool
-}
+type Lives = gc.Lives

@@ -1,0 +1,195 @@
+package gc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/runtime"
+)
+
+// see notes where the logs of a pod are, for when it is gone. A pod whose names lead
+// elsewhere has none.
+func (c *Collector) see(status *runtime.PodStatus) {
+	if c.directories[status.UID] != "" {
+		return
+	}
+	dir := status.Namespace + "_" + status.Name + "_" + string(status.UID)
+	if safepath.Element("log directory", dir) == nil {
+		c.directories[status.UID] = dir
+	}
+}
+
+// pruneLogs removes the logs that need not stay, and the links to them.
+func (c *Collector) pruneLogs(live []*runtime.PodStatus, lives Lives) error {
+	if c.config.LogsRoot == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(c.config.LogsRoot)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("gc: Config.LogsRoot: %w", err)
+	}
+	defer root.Close()
+	var errs []error
+	for _, status := range live {
+		errs = append(errs, c.pruneOf(root, status))
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.directories)) {
+		errs = append(errs, c.removeDirectory(root, uid, lives))
+	}
+	return errors.Join(append(errs, c.pruneLinks(root, live))...)
+}
+
+// removeDirectory removes the logs of a pod of which nothing is left.
+func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives Lives) error {
+	if status, err := c.config.Pods.Get(uid); err != nil || !status.Empty() || !lives.ContentShouldBeRemoved(uid) {
+		return nil
+	}
+	if err := root.RemoveAll(c.directories[uid]); err != nil {
+		return fmt.Errorf("gc: logs of pod %s: %w", uid, err)
+	}
+	delete(c.directories, uid)
+	return nil
+}
+
+// pruneOf removes the logs of a pod's containers that need not stay. Those of a
+// container that the runtime has nothing of are all that is known of it.
+func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
+	there := map[string]map[uint32]bool{}
+	for i := range status.Containers {
+		instance := &status.Containers[i]
+		if there[instance.Name] == nil {
+			there[instance.Name] = map[uint32]bool{}
+		}
+		there[instance.Name][instance.Attempt] = true
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		dir := c.directories[status.UID]
+		if dir == "" || safepath.Element("container name", name) != nil {
+			continue
+		}
+		newest := status.Latest(name).Attempt
+		err := c.pruneDirectory(root, path.Join(dir, name), func(attempt uint32) bool {
+			return attempt > newest || there[name][attempt]
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("gc: logs of container %q of pod %s/%s: %w", name, status.Namespace, status.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pruneDirectory removes the logs of a container but those of the newest attempts
+// and of those to be kept.
+func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt uint32) bool) error {
+	entries, err := fs.ReadDir(root.FS(), dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	logs := map[uint32][]string{}
+	for _, e := range entries {
+		if attempt, ok := attemptOf(e.Name()); ok && !e.IsDir() {
+			logs[attempt] = append(logs[attempt], e.Name())
+		}
+	}
+	attempts := slices.Sorted(maps.Keys(logs))
+	var errs []error
+	for _, attempt := range attempts[:max(0, len(attempts)-c.config.Policy.perContainer()-1)] {
+		if keep(attempt) {
+			continue
+		}
+		for _, name := range logs[attempt] {
+			errs = append(errs, root.Remove(path.Join(dir, name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// attemptOf returns whose log a file is, the one that is written to, <attempt>.log,
+// or one that was rotated, which has more after that.
+func attemptOf(file string) (attempt uint32, ok bool) {
+	number, rest, _ := strings.Cut(file, ".")
+	n, err := strconv.ParseUint(number, 10, 32)
+	return uint32(n), err == nil && (rest == "log" || strings.HasPrefix(rest, "log."))
+}
+
+// pruneLinks removes the links to logs below root that are not there. That of an
+// instance that the runtime has may be about to be made again by a rotation.
+func (c *Collector) pruneLinks(root *os.Root, live []*runtime.PodStatus) error {
+	if c.config.LogLinks == "" {
+		return nil
+	}
+	links, err := os.OpenRoot(c.config.LogLinks)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("gc: Config.LogLinks: %w", err)
+	}
+	defer links.Close()
+	entries, err := fs.ReadDir(links.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("gc: Config.LogLinks: %w", err)
+	}
+	current := c.logFiles(live)
+	var errs []error
+	for _, e := range entries {
+		if target := c.target(links, e); target != "" && !current[target] && isGone(root, target) {
+			errs = append(errs, links.Remove(e.Name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// logFiles are the logs of all instances that the runtime has, relative to LogsRoot.
+func (c *Collector) logFiles(live []*runtime.PodStatus) map[string]bool {
+	files := map[string]bool{}
+	for _, status := range live {
+		for i := range status.Containers {
+			instance := &status.Containers[i]
+			file := strconv.FormatUint(uint64(instance.Attempt), 10) + ".log"
+			files[filepath.Join(c.directories[status.UID], instance.Name, file)] = true
+		}
+	}
+	return files
+}
+
+// target returns where a link leads, relative to LogsRoot, "" if that cannot be told.
+func (c *Collector) target(links *os.Root, e fs.DirEntry) string {
+	if e.Type() != fs.ModeSymlink {
+		return ""
+	}
+	to, err := links.Readlink(e.Name())
+	if err != nil {
+		return ""
+	}
+	target, err := filepath.Rel(c.config.LogsRoot, to)
+	if err != nil {
+		return ""
+	}
+	return target
+}
+
+// isGone reports whether a file below root is not there. Of what is elsewhere that
+// cannot be told.
+func isGone(root *os.Root, file string) bool {
+	_, err := root.Stat(file)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,152 @@
+package loop_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// instances returns what the runtime has of a pod.
+func (n *node) instances(uid string) *runtime.PodStatus {
+	n.t.Helper()
+	conn, err := n.rt.Dial()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer conn.Close()
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	status, err := reader.PodStatus(n.t.Context(), types.UID(uid), nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return status
+}
+
+func countFiles(t *testing.T, pattern string) int {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// A container crashes for a day, as fast as its back-off lets it: what is left of it
+// does not grow, the number of its restarts does, and goes on in the next agent.
+func TestC3_CrashLoopOfADay(t *testing.T) {
+	dir := t.TempDir()
+	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
+		logs, links := filepath.Join(dir, "logs"), filepath.Join(dir, "links")
+		if err := os.Mkdir(links, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		onDisk := func(c *loop.Config) { c.Sync.LogsRoot, c.Sync.Logs, c.Sync.LogLinks = logs, nil, links }
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, onDisk)
+		p := pod("file", "web", "u", "echo I; exit 3")
+		p.Spec.InitContainers = []v1.Container{{Name: "init", Image: "registry.test/app:1", Command: []string{"sh", "-c", "exit 0"}}}
+		set(t, src, p)
+		time.Sleep(12 * time.Hour)
+		restarts := wantBounded(t, n, a, logs, links, 0)
+		if restarts < 120 {
+			t.Errorf("%d restarts in 12 h, want one every 5 min", restarts)
+		}
+
+		a.kill()
+		src = loop.NewPush("file")
+		a = n.start([]loop.Source{src}, onDisk)
+		set(t, src, p)
+		time.Sleep(12 * time.Hour)
+		if again := wantBounded(t, n, a, logs, links, restarts); again < 2*restarts-10 {
+			t.Errorf("%d restarts in a day, %d in the first half of it", again, restarts)
+		}
+		if got := n.rt.Journal().Container("init").Count(critest.StartContainer); got != 1 {
+			t.Errorf("the init container ran %d times, want once", got)
+		}
+
+		set(t, src)
+		time.Sleep(2 * time.Minute)
+		if logs, links := countFiles(t, filepath.Join(logs, "*")), countFiles(t, filepath.Join(links, "*")); logs+links > 0 {
+			t.Errorf("of a pod that is gone %d log directories and %d links are left", logs, links)
+		}
+	})
+}
+
+// wantBounded checks what is left of a pod whose container crashes, and returns how
+// many restarts there were, which must be more than before.
+func wantBounded(t *testing.T, n *node, a *agent, logs, links string, before int32) int32 {
+	t.Helper()
+	status := n.instances("u")
+	of := map[string]int{}
+	for _, c := range status.Containers {
+		of[c.Name]++
+	}
+	if of["app"] < 1 || of["app"] > 2 || of["init"] != 1 {
+		t.Errorf("the runtime has %v instances, want at most 2", of)
+	}
+	if got := countFiles(t, filepath.Join(logs, "*_u", "app", "*")); got < 1 || got > 2 {
+		t.Errorf("there are %d logs, want at most 2", got)
+	}
+	if got := countFiles(t, filepath.Join(links, "*")); got < 2 || got > 3 {
+		t.Errorf("there are %d links, want at most 2, and that of init", got)
+	}
+	reported := a.sink.of("u").ContainerStatuses
+	if len(reported) != 1 {
+		t.Fatalf("%d containers are reported", len(reported))
+	}
+	got := reported[0]
+	started := n.rt.Journal().Container("app").Count(critest.StartContainer)
+	if int(got.RestartCount) != started-1 || got.RestartCount <= before {
+		t.Errorf("%d restarts are reported of %d starts, before it were %d", got.RestartCount, started, before)
+	}
+	if got.LastTerminationState.Terminated == nil || got.LastTerminationState.Terminated.ExitCode != 3 {
+		t.Errorf("the last end is %v", got.LastTerminationState)
+	}
+	return got.RestartCount
+}
+
+// Where nothing ends nothing is removed, nor asked for: a Collector cannot list.
+func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		var pods []*v1.Pod
+		for i := range 30 {
+			id := fmt.Sprintf("web-%d", i)
+			pods = append(pods, pod("file", id, id, forever))
+		}
+		set(t, src, pods...)
+		time.Sleep(10 * time.Minute)
+		before := len(n.rt.Journal())
+		time.Sleep(time.Hour)
+		if calls := n.rt.Journal().After(before).Changes(); len(calls) > 0 {
+			t.Errorf("after 30 pods have settled there was\n%v", calls)
+		}
+	})
+}
+
+// Without Collectors all stays, as the Config says.
+func TestNoCollectors(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		n.start([]loop.Source{src}, func(c *loop.Config) { c.Collectors = []loop.Collector{} })
+		set(t, src, pod("file", "web", "u", "exit 3"))
+		time.Sleep(time.Hour)
+		if got := len(n.instances("u").Containers); got < 10 {
+			t.Errorf("there are %d instances after an hour, want all", got)
+		}
+	})
+}
