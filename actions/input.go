@@ -32,9 +32,10 @@ type Input struct {
 	RestartAll bool
 }
 
-// ProbeResults are the last results of one container's probes.
+// ProbeResults are the last results of one container's probes. Readiness is for
+// whoever reports; no step of a plan follows from it.
 type ProbeResults struct {
-	Liveness, Startup ProbeResult
+	Startup, Liveness, Readiness ProbeResult
 }
 
 // ProbeResult is the last result of one probe. The zero value is ProbePending.

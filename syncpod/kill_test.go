@@ -141,10 +141,10 @@ func TestK1_Grace(t *testing.T) {
 func TestK1_GraceOfAProbe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		probe func(*v1.Container, *v1.Probe)
-		is    syncpod.ProbeResults
+		is    actions.ProbeResults
 	}{
-		"liveness": {func(c *v1.Container, p *v1.Probe) { c.LivenessProbe = p }, syncpod.ProbeResults{Liveness: actions.ProbeFailure}},
-		"startup":  {func(c *v1.Container, p *v1.Probe) { c.StartupProbe = p }, syncpod.ProbeResults{Startup: actions.ProbeFailure}},
+		"liveness": {func(c *v1.Container, p *v1.Probe) { c.LivenessProbe = p }, actions.ProbeResults{Liveness: actions.ProbeFailure}},
+		"startup":  {func(c *v1.Container, p *v1.Probe) { c.StartupProbe = p }, actions.ProbeResults{Startup: actions.ProbeFailure}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -168,9 +168,9 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 }
 
 // probes are results by container.
-type probes map[runtime.ContainerID]syncpod.ProbeResults
+type probes map[runtime.ContainerID]actions.ProbeResults
 
-func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]syncpod.ProbeResults { return p }
+func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return p }
 
 func TestK1_DeadlineCountsFromTheRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

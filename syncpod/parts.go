@@ -73,12 +73,7 @@ func (f HookRunnerFunc) Run(ctx context.Context, req hook.Request) (hook.Result,
 type Probes interface {
 	// ProbeResults returns those of a pod, by container. A container without an
 	// entry has not been probed yet.
-	ProbeResults(pod types.UID) map[runtime.ContainerID]ProbeResults
-}
-
-// ProbeResults are the last results of one container's probes.
-type ProbeResults struct {
-	Startup, Liveness, Readiness actions.ProbeResult
+	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
 }
 
 // Admitter is a check that a pod has to pass before it runs, and as long as it

@@ -96,19 +96,8 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 	return apistatus.Compute(apistatus.Input{
 		Pod: r.pod, Previous: previous, Status: r.memory.withSeen(status),
 		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.statusProbes(), HostIPs: r.config.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), HostIPs: r.config.HostIPs, Now: time.Now(),
 	})
-}
-
-func (r *report) statusProbes() map[runtime.ContainerID]apistatus.ProbeResults {
-	if r.config.Probes == nil {
-		return nil
-	}
-	results := map[runtime.ContainerID]apistatus.ProbeResults{}
-	for id, p := range r.config.Probes.ProbeResults(r.pod.UID) {
-		results[id] = apistatus.ProbeResults{Startup: p.Startup, Readiness: p.Readiness}
-	}
-	return results
 }
 
 // startErrors are the failures to start containers, by name.

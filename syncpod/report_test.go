@@ -177,10 +177,10 @@ func TestEvictedPodIsReportedAsFailed(t *testing.T) {
 // ready says that every container passes its readiness probe.
 type ready struct{ n *node }
 
-func (r ready) ProbeResults(types.UID) map[runtime.ContainerID]syncpod.ProbeResults {
-	all := map[runtime.ContainerID]syncpod.ProbeResults{}
+func (r ready) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults {
+	all := map[runtime.ContainerID]actions.ProbeResults{}
 	for _, c := range r.n.status().Containers {
-		all[c.ID] = syncpod.ProbeResults{Startup: actions.ProbeSuccess, Liveness: actions.ProbeSuccess, Readiness: actions.ProbeSuccess}
+		all[c.ID] = actions.ProbeResults{Startup: actions.ProbeSuccess, Liveness: actions.ProbeSuccess, Readiness: actions.ProbeSuccess}
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
@@ -152,7 +153,7 @@ func (w *work) decide(ctx context.Context) actions.Plan {
 // until all of them have been removed (KEP-5532).
 func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 	_, requested := actions.RestartAllRequested(w.pod, status)
-	in := actions.Input{Pod: w.pod, Status: status, Probes: w.actionProbes(), RestartAll: w.memory.restartsAll(requested)}
+	in := actions.Input{Pod: w.pod, Status: status, Probes: w.config.probeResults(w.pod.UID), RestartAll: w.memory.restartsAll(requested)}
 	plan := actions.Compute(in)
 	if in.RestartAll && len(plan.Reset) == 0 {
 		w.memory.endRestartAll()
@@ -163,15 +164,11 @@ func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 	return plan
 }
 
-func (w *work) actionProbes() map[runtime.ContainerID]actions.ProbeResults {
-	if w.config.Probes == nil {
+func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
+	if c.Probes == nil {
 		return nil
 	}
-	results := map[runtime.ContainerID]actions.ProbeResults{}
-	for id, p := range w.config.Probes.ProbeResults(w.pod.UID) {
-		results[id] = actions.ProbeResults{Liveness: p.Liveness, Startup: p.Startup}
-	}
-	return results
+	return c.Probes.ProbeResults(uid)
 }
 
 // isOver reports whether the pod has had its run, or is deleted.

@@ -35,7 +35,7 @@ var rooms = []room{
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
-	{"syncpod/probe", []string{"runtime", "runtime/cri"}, "a probe reports a result; what follows from it is decided in actions"},
+	{"syncpod/probe", []string{"actions", "runtime", "runtime/cri", "syncpod/hook"}, "a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
 	{"syncpod/volume", []string{"internal/mounts", "internal/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
 	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{

@@ -80,7 +80,7 @@ func TestTheSameInstanceIsCountedOnce(t *testing.T) {
 func TestOnlyDeclaredProbesCount(t *testing.T) {
 	in := apistatus.Input{
 		Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0)),
-		Probes: map[runtime.ContainerID]apistatus.ProbeResults{containerID("a0"): {Startup: actions.ProbeFailure, Readiness: actions.ProbeFailure}},
+		Probes: map[runtime.ContainerID]actions.ProbeResults{containerID("a0"): {Startup: actions.ProbeFailure, Readiness: actions.ProbeFailure}},
 	}
 	if got := apistatus.Compute(in).ContainerStatuses[0]; !*got.Started || !got.Ready {
 		t.Errorf("started %v, ready %v without declared probes", *got.Started, got.Ready)

@@ -63,7 +63,7 @@ func drawPod(d *draws) *v1.Pod {
 
 // drawStep makes what is observed next.
 func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
-	in := apistatus.Input{Pod: p, Now: noon.Add(time.Duration(at) * time.Second), Probes: map[runtime.ContainerID]apistatus.ProbeResults{}}
+	in := apistatus.Input{Pod: p, Now: noon.Add(time.Duration(at) * time.Second), Probes: map[runtime.ContainerID]actions.ProbeResults{}}
 	if d.chance(6) {
 		p.DeletionTimestamp = &metav1.Time{Time: noon}
 	}
@@ -94,7 +94,7 @@ func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
 
 // drawStatus makes a runtime status. A runtime may forget anything and give any
 // answer, a different exit code for the same container as well.
-func drawStatus(d *draws, probes map[runtime.ContainerID]apistatus.ProbeResults) *runtime.PodStatus {
+func drawStatus(d *draws, probes map[runtime.ContainerID]actions.ProbeResults) *runtime.PodStatus {
 	s := &runtime.PodStatus{}
 	for i := range d.pick(3) {
 		sb := runtime.SandboxStatus{ID: fmt.Sprint("s", i), Attempt: uint32(i), State: runtime.SandboxState(d.pick(2))}
@@ -112,7 +112,7 @@ func drawStatus(d *draws, probes map[runtime.ContainerID]apistatus.ProbeResults)
 			}
 			s.Containers = append(s.Containers, c)
 			if d.chance(2) {
-				probes[c.ID] = apistatus.ProbeResults{Startup: actions.ProbeResult(d.pick(4)), Readiness: actions.ProbeResult(d.pick(4))}
+				probes[c.ID] = actions.ProbeResults{Startup: actions.ProbeResult(d.pick(4)), Readiness: actions.ProbeResult(d.pick(4))}
 			}
 		}
 	}

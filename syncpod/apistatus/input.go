@@ -33,7 +33,7 @@ type Input struct {
 	Ended bool
 	// Probes holds the last results of the probes that are declared, by container
 	// ID. A container without an entry has not been probed yet.
-	Probes map[runtime.ContainerID]ProbeResults
+	Probes map[runtime.ContainerID]actions.ProbeResults
 	// StartErrors holds what went wrong when a container was last to be started,
 	// by container name. An entry is to go when the container has started; one
 	// that is left over is ignored while nothing is to be started.
@@ -56,11 +56,6 @@ type Input struct {
 	// Now is the time that conditions which change are given, and the start time
 	// of a pod that has none. Zero leaves such times unset.
 	Now time.Time
-}
-
-// ProbeResults are the last results of one container's probes.
-type ProbeResults struct {
-	Startup, Readiness actions.ProbeResult
 }
 
 // Problem is something that keeps a container or a pod from running.

@@ -247,8 +247,8 @@ func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
 func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 	p := pod(v1.RestartPolicyAlways, "app")
 	p.Spec.Containers[0].StartupProbe, p.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}
-	probes := func(startup, readiness actions.ProbeResult) map[runtime.ContainerID]apistatus.ProbeResults {
-		return map[runtime.ContainerID]apistatus.ProbeResults{containerID("a0"): {Startup: startup, Readiness: readiness}}
+	probes := func(startup, readiness actions.ProbeResult) map[runtime.ContainerID]actions.ProbeResults {
+		return map[runtime.ContainerID]actions.ProbeResults{containerID("a0"): {Startup: startup, Readiness: readiness}}
 	}
 	reported := func(in apistatus.Input) [2]bool {
 		s := apistatus.Compute(in).ContainerStatuses[0]
@@ -264,7 +264,7 @@ func TestT5_ReadyAndStartedAreThoseOfTheSameInstance(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		id     string
-		probes map[runtime.ContainerID]apistatus.ProbeResults
+		probes map[runtime.ContainerID]actions.ProbeResults
 		want   [2]bool
 	}{
 		"the same, not probed yet":       {"a0", nil, [2]bool{true, true}},

@@ -50,7 +50,7 @@ func (k *subject) isReady() bool {
 }
 
 // probes are the results of the probes that the spec declares.
-func (k *subject) probes() ProbeResults {
+func (k *subject) probes() actions.ProbeResults {
 	results := k.Probes[k.current.ID]
 	if k.spec.StartupProbe == nil {
 		results.Startup = actions.ProbePending

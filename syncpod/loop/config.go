@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -16,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/probe"
 )
 
 // Config is what a Loop is made of. The least is a Client, a Root and a Source.
@@ -44,7 +46,8 @@ type Config struct {
 	Store StatusStore
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Probes runs the probes of pods. Default: nobody does.
+	// Probes runs the probes of pods. Default: those of package probe, with the
+	// Client; without one nobody does, and what declares a probe is never ready.
 	Probes Probes
 	// Collectors remove from the node what pods have left. Default: with a Client, that
 	// of package gc, which removes dead containers and their logs, but the newest ones;
@@ -172,12 +175,10 @@ func (c Config) connected() (Config, error) {
 	if c.Admission == nil {
 		c.Admission = AdmissionFunc(admitAll)
 	}
-	if c.Probes == nil {
-		c.Probes = noProbes{}
-	} else {
-		c.Sync.Probes = c.Probes
-	}
 	c.shareLog()
+	if err := c.makeProbes(); err != nil {
+		return c, err
+	}
 	if err := c.readPods(); err != nil {
 		return c, err
 	}
@@ -185,6 +186,40 @@ func (c Config) connected() (Config, error) {
 		return c, err
 	}
 	return c, c.openStore()
+}
+
+// makeProbes makes the prober of the Client, if no other is given.
+func (c *Config) makeProbes() error {
+	switch {
+	case c.Probes == nil && c.Client == nil:
+		c.Probes = noProbes{}
+		return nil
+	case c.Probes == nil:
+		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy()}
+		if len(c.Sync.HostIPs) > 0 {
+			config.HostIP = c.Sync.HostIPs[0]
+		}
+		prober, err := probe.New(config)
+		if err != nil {
+			return fmt.Errorf("loop: Config.Client: %w", err)
+		}
+		c.Probes = prober
+	}
+	c.Sync.Probes = c.Probes
+	return nil
+}
+
+// unhealthy makes an event of each probe that fails, as a kubelet does.
+func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
+	events := c.Sync.Events
+	if events == nil {
+		return nil
+	}
+	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
+		about := reference(pod)
+		about.FieldPath = fmt.Sprintf("spec.containers{%s}", container)
+		events.Eventf(about, v1.EventTypeWarning, "Unhealthy", "%s", message)
+	}
 }
 
 func (c *Config) shareLog() {

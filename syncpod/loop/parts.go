@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/syncpod"
@@ -54,7 +55,7 @@ type Probes interface {
 // noProbes stands for missing [Probes].
 type noProbes struct{}
 
-func (noProbes) ProbeResults(types.UID) map[runtime.ContainerID]syncpod.ProbeResults { return nil }
+func (noProbes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return nil }
 func (noProbes) Run(context.Context, func(types.UID)) error                          { return nil }
 func (noProbes) Observe(*v1.Pod, *runtime.PodStatus, bool)                           {}
 func (noProbes) Forget(types.UID)                                                    {}

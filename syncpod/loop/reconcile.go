@@ -142,8 +142,7 @@ func (l *Loop) event(pod *v1.Pod, r *syncpod.Refusal) {
 	if l.config.Sync.Events == nil {
 		return
 	}
-	about := &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	l.config.Sync.Events.Eventf(about, v1.EventTypeWarning, r.Reason, "%s", r.Message)
+	l.config.Sync.Events.Eventf(reference(pod), v1.EventTypeWarning, r.Reason, "%s", r.Message)
 }
 
 // lastStatus returns what the runtime last reported of a pod, nil if that is not
@@ -154,4 +153,9 @@ func (l *Loop) lastStatus(uid types.UID) *runtime.PodStatus {
 		return nil
 	}
 	return status
+}
+
+// reference is how events name a pod.
+func reference(pod *v1.Pod) *v1.ObjectReference {
+	return &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }

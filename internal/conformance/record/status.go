@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
@@ -103,8 +104,8 @@ func unix(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-func (c *Status) probes() (map[runtime.ContainerID]apistatus.ProbeResults, error) {
-	results := map[runtime.ContainerID]apistatus.ProbeResults{}
+func (c *Status) probes() (map[runtime.ContainerID]actions.ProbeResults, error) {
+	results := map[runtime.ContainerID]actions.ProbeResults{}
 	for id, word := range c.Startup {
 		r := results[containerID(id)]
 		if err := word.setProbe(&r.Startup); err != nil {

@@ -1,0 +1,125 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podsync/podsync/syncpod/hook"
+)
+
+// target is what a check is made of.
+type target struct {
+	container *v1.Container
+	id        string // of the container, as the runtime has it
+	ip        string
+	probe     *v1.Probe
+	timeout   time.Duration
+}
+
+// outcome is what a check has come to. The zero outcome is success.
+type outcome struct {
+	failure string // what failed, for people
+	unknown bool   // nothing can be said
+}
+
+func failed(format string, args ...any) outcome {
+	return outcome{failure: fmt.Sprintf(format, args...)}
+}
+
+// outcome checks a target once.
+func (p *Prober) outcome(ctx context.Context, t target) outcome {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	o := p.ask(ctx, t)
+	if o.failure != "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failed("no answer within %v", t.timeout)
+	}
+	return o
+}
+
+func (p *Prober) ask(ctx context.Context, t target) outcome {
+	switch h := t.probe.ProbeHandler; {
+	case h.Exec != nil:
+		return p.exec(ctx, t)
+	case h.HTTPGet != nil:
+		return p.httpGet(ctx, t)
+	case h.TCPSocket != nil:
+		return p.tcpSocket(ctx, t)
+	case h.GRPC != nil:
+		return p.grpc(ctx, t)
+	}
+	return failed("it has none of exec, httpGet, tcpSocket and grpc")
+}
+
+func (p *Prober) exec(ctx context.Context, t target) outcome {
+	_, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{Exec: t.probe.Exec}))
+	var hookErr *hook.Error
+	switch {
+	case err == nil:
+		return outcome{}
+	case errors.Is(err, hook.ErrExitCode) && errors.As(err, &hookErr):
+		return failed("the command ended with exit code %d", hookErr.ExitCode)
+	case ctx.Err() != nil, errors.Is(err, hook.ErrInvalid):
+		return failed("%v", errors.Unwrap(err))
+	}
+	return outcome{unknown: true}
+}
+
+func (p *Prober) httpGet(ctx context.Context, t target) outcome {
+	result, err := p.hooks.Run(ctx, t.hook(&v1.LifecycleHandler{HTTPGet: t.probe.HTTPGet}))
+	if err != nil {
+		return failed("%v", errors.Unwrap(err))
+	}
+	if result.StatusCode < http.StatusOK || result.StatusCode >= http.StatusBadRequest {
+		return failed("the answer was HTTP %d", result.StatusCode)
+	}
+	return outcome{}
+}
+
+// hook is the probe as a handler, which runs in the same way.
+func (t target) hook(h *v1.LifecycleHandler) hook.Request {
+	return hook.Request{Handler: h, Container: t.container.Name, ContainerID: t.id, Ports: t.container.Ports, PodIP: t.ip}
+}
+
+func (p *Prober) tcpSocket(ctx context.Context, t target) outcome {
+	host := t.probe.TCPSocket.Host
+	if host == "" {
+		host = t.ip
+	}
+	port, err := portOf(t.probe.TCPSocket.Port, t.container.Ports)
+	if err != nil {
+		return failed("tcpSocket.port: %v", err)
+	}
+	if host == "" {
+		return failed("%v", hook.ErrNoAddress)
+	}
+	conn, err := p.config.Dial(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return failed("%v", err)
+	}
+	_ = conn.Close() // it could be opened, and that is all there is to know
+	return outcome{}
+}
+
+// portOf resolves a port that is a number, the name of one of the container's ports,
+// or a number written as a name.
+func portOf(port intstr.IntOrString, ports []v1.ContainerPort) (string, error) {
+	number := port.IntValue()
+	for i := range ports {
+		if port.Type == intstr.String && ports[i].Name == port.StrVal {
+			number = int(ports[i].ContainerPort)
+		}
+	}
+	if number < 1 || number > 65535 {
+		return "", fmt.Errorf("%s is neither a port of the container nor a number from 1 to 65535", port.String())
+	}
+	return strconv.Itoa(number), nil
+}

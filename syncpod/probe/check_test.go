@@ -1,0 +1,150 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+type noExec struct{}
+
+func (noExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+	return nil, status.Error(codes.Unavailable, "no exec here")
+}
+
+func proberOf(t *testing.T) *Prober {
+	t.Helper()
+	p, err := New(Config{Exec: noExec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ask checks a handler at an address.
+func ask(t *testing.T, h v1.ProbeHandler, ports ...v1.ContainerPort) string {
+	t.Helper()
+	o := proberOf(t).outcome(t.Context(), target{
+		container: &v1.Container{Name: "app", Ports: ports}, id: "a", ip: "127.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute,
+	})
+	if o.unknown {
+		return "unknown"
+	}
+	return o.failure
+}
+
+func wantOutcome(t *testing.T, what, got, want string) {
+	t.Helper()
+	if want == "" && got != "" || want != "" && !strings.Contains(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func portOfListener(t *testing.T, l net.Listener) int {
+	t.Helper()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestHTTPGet(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.URL.Path[1:])
+		if code == 302 {
+			http.Redirect(w, r, "/500", code)
+			return
+		}
+		if code == 307 {
+			http.Redirect(w, r, "http://other.invalid/", code)
+			return
+		}
+		w.WriteHeader(code)
+		fmt.Fprint(w, r.UserAgent())
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	port := portOfListener(t, server.Listener)
+	for path, want := range map[string]string{
+		"/200": "", "/204": "", "/399": "", "/307": "",
+		"/400": "the answer was HTTP 400", "/503": "HTTP 503", "/302": "HTTP 500",
+	} {
+		wantOutcome(t, path, ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web")}}, v1.ContainerPort{Name: "web", ContainerPort: int32(port)}), want)
+	}
+	wantOutcome(t, "a port that is not there", ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("db")}}), `httpGet.port "db"`)
+}
+
+func TestTCPSocket(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := portOfListener(t, l)
+	tcp := func(port intstr.IntOrString) v1.ProbeHandler {
+		return v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: port}}
+	}
+	wantOutcome(t, "open", ask(t, tcp(intstr.FromInt32(int32(port)))), "")
+	wantOutcome(t, "open, by its name", ask(t, tcp(intstr.FromString("db")), v1.ContainerPort{Name: "db", ContainerPort: int32(port)}), "")
+	wantOutcome(t, "open, by a number in words", ask(t, tcp(intstr.FromString(strconv.Itoa(port)))), "")
+	wantOutcome(t, "no port", ask(t, tcp(intstr.FromString("db"))), "tcpSocket.port: db is neither")
+	_ = l.Close()
+	wantOutcome(t, "closed", ask(t, tcp(intstr.FromInt32(int32(port)))), "refused")
+}
+
+func TestGRPC(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, states := grpc.NewServer(), health.NewServer()
+	healthpb.RegisterHealthServer(server, states)
+	go server.Serve(l)
+	defer server.Stop()
+	states.SetServingStatus("up", healthpb.HealthCheckResponse_SERVING)
+	states.SetServingStatus("down", healthpb.HealthCheckResponse_NOT_SERVING)
+	at := func(service *string) v1.ProbeHandler {
+		return v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(portOfListener(t, l)), Service: service}}
+	}
+	for service, want := range map[string]string{"": "", "up": "", "down": "answered with status 2", "other": "NotFound"} {
+		wantOutcome(t, service, ask(t, at(&service)), want)
+	}
+	wantOutcome(t, "no service", ask(t, at(nil)), "")
+	server.Stop()
+	wantOutcome(t, "stopped", ask(t, at(nil)), "Unavailable")
+}
+
+func TestChecksThatCannotBe(t *testing.T) {
+	wantOutcome(t, "no handler", ask(t, v1.ProbeHandler{}), "it has none of exec")
+	wantOutcome(t, "no command", ask(t, v1.ProbeHandler{Exec: &v1.ExecAction{}}), "exec.command is empty")
+	wantOutcome(t, "a runtime that is away", ask(t, v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}), "unknown")
+	for _, h := range []v1.ProbeHandler{
+		{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(80)}}, {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}, {GRPC: &v1.GRPCAction{Port: 80}},
+	} {
+		o := proberOf(t).outcome(t.Context(), target{container: &v1.Container{}, probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
+		wantOutcome(t, "no address", o.failure, "the pod has no address")
+	}
+}
+
+func TestHealthCodecTakesAnything(t *testing.T) {
+	for _, data := range [][]byte{{}, {0xff}, {8}, {8, 1, 0xff}, {16, 3, 8, 1}, []byte("nonsense")} {
+		var answer healthAnswer
+		_ = healthCodec{}.Unmarshal(data, &answer) // must not panic
+	}
+	if err := (healthCodec{}).Unmarshal(nil, errors.New("")); err == nil {
+		t.Error("another message is taken")
+	}
+}

@@ -1,0 +1,225 @@
+package probe
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// old is how long a container has run to be taken for one that ran before the agent
+// was started.
+const old = time.Minute
+
+// pod is what is known of a pod with probes. All of it is guarded by Prober.mu.
+type pod struct {
+	spec   *v1.Pod
+	ip     string
+	probes map[key]*probe
+}
+
+// key tells the probes of a pod apart: another instance has others.
+type key struct {
+	id   runtime.ContainerID
+	kind Kind
+}
+
+// probe is one probe of one instance. All but what is set when it is made is
+// guarded by Prober.mu.
+type probe struct {
+	pod       *pod
+	key       key
+	container *v1.Container
+	spec      *v1.Probe
+	startedAt time.Time
+
+	result actions.ProbeResult
+	// row is how many outcomes in a row were successes, if positive, or failures.
+	row   int32
+	timer *time.Timer
+	// cancel ends a check that is under way, nil if none is.
+	cancel  context.CancelFunc
+	dropped bool
+}
+
+// wantedProbes returns the probes that a pod's running containers declare.
+func wantedProbes(p *pod, status *runtime.PodStatus, ending bool) map[key]*probe {
+	wanted := map[key]*probe{}
+	add := func(c *v1.Container, s *runtime.ContainerStatus, kind Kind, spec *v1.Probe) {
+		if spec != nil && (!ending || kind == Readiness) {
+			k := key{s.ID, kind}
+			wanted[k] = &probe{pod: p, key: k, container: c, spec: spec, startedAt: s.StartedAt}
+		}
+	}
+	for _, containers := range [][]v1.Container{p.spec.Spec.InitContainers, p.spec.Spec.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			if s := status.Latest(c.Name); s != nil && s.State == runtime.ContainerRunning {
+				add(c, s, Startup, c.StartupProbe)
+				add(c, s, Liveness, c.LivenessProbe)
+				add(c, s, Readiness, c.ReadinessProbe)
+			}
+		}
+	}
+	return wanted
+}
+
+// first returns how long the first check waits.
+func (p *probe) first() time.Duration {
+	if wait := time.Until(p.due()); wait > 0 {
+		return wait
+	}
+	if time.Since(p.startedAt) > old {
+		return rand.N(p.period())
+	}
+	return 0
+}
+
+// due is when the first check may be.
+func (p *probe) due() time.Time {
+	return p.startedAt.Add(time.Duration(p.spec.InitialDelaySeconds) * time.Second)
+}
+
+func (p *probe) period() time.Duration { return seconds(p.spec.PeriodSeconds, 10) }
+
+func (p *probe) timeout() time.Duration { return seconds(p.spec.TimeoutSeconds, 1) }
+
+func seconds(n, def int32) time.Duration {
+	if n <= 0 {
+		n = def
+	}
+	return time.Duration(n) * time.Second
+}
+
+// ready reports whether it is the probe's turn: a startup probe comes first, and one
+// that has had its say is not asked again.
+func (p *probe) ready() bool {
+	switch p.key.kind {
+	case Startup:
+		return p.result == actions.ProbePending
+	case Liveness:
+		if p.result == actions.ProbeFailure {
+			return false
+		}
+	}
+	startup := p.pod.probes[key{p.key.id, Startup}]
+	return startup == nil || startup.result == actions.ProbeSuccess
+}
+
+// rest ends the timer and a check under way.
+func (p *probe) rest() {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	if p.cancel != nil {
+		p.cancel()
+	}
+}
+
+// drop ends the probe for good.
+func (p *probe) drop() {
+	p.dropped = true
+	p.rest()
+}
+
+// count takes the outcome of a check and reports whether the result has changed.
+func (p *probe) count(o outcome) bool {
+	was := p.result
+	switch {
+	case o.unknown:
+	case o.failure == "":
+		p.row = max(p.row, 0) + 1
+		if p.row >= max(p.spec.SuccessThreshold, 1) {
+			p.result = actions.ProbeSuccess
+		}
+	default:
+		p.row = min(p.row, 0) - 1
+		if -p.row >= failureThreshold(p.spec) {
+			p.result = actions.ProbeFailure
+		}
+	}
+	return p.result != was
+}
+
+func failureThreshold(spec *v1.Probe) int32 {
+	if spec.FailureThreshold <= 0 {
+		return 3
+	}
+	return spec.FailureThreshold
+}
+
+// schedule has a probe checked after a while, if it is its turn. It must be called
+// with mu held.
+func (p *Prober) schedule(probe *probe, wait time.Duration) {
+	if p.ctx != nil && probe.cancel == nil && probe.timer == nil && probe.ready() {
+		probe.timer = time.AfterFunc(wait, func() { p.check(probe) })
+	}
+}
+
+// check is one turn of a probe.
+func (p *Prober) check(probe *probe) {
+	ctx, spec, target := p.start(probe)
+	if ctx == nil {
+		return
+	}
+	defer p.running.Done()
+	o := p.outcome(ctx, target)
+	counts, changed := p.finish(probe, ctx, o)
+	if changed != nil {
+		changed(spec.UID)
+	}
+	if counts && o.failure != "" {
+		p.config.Unhealthy(spec, probe.container.Name, probe.key.kind, string(probe.key.kind)+" probe failed: "+o.failure)
+	}
+}
+
+// start returns what to check, and a nil context if it is not to be checked.
+func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if probe.dropped || p.ctx == nil || probe.timer == nil {
+		return nil, nil, target{}
+	}
+	probe.timer = nil
+	p.running.Add(1)
+	var ctx context.Context
+	ctx, probe.cancel = context.WithCancel(p.ctx)
+	return ctx, probe.pod.spec, target{container: probe.container, id: probe.key.id.ID, ip: probe.pod.ip, probe: probe.spec, timeout: probe.timeout()}
+}
+
+// finish takes the outcome. It does not count if the check was ended from outside;
+// if it has changed the result, changed is whom to tell.
+func (p *Prober) finish(probe *probe, ctx context.Context, o outcome) (counts bool, changed func(uid types.UID)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ended := ctx.Err() != nil
+	probe.cancel()
+	probe.cancel = nil
+	if ended || probe.dropped {
+		return false, nil
+	}
+	if probe.count(o) {
+		changed = p.changed
+	}
+	p.schedule(probe, probe.period())
+	if changed != nil && probe.key.kind == Startup {
+		p.scheduleOthers(probe)
+	}
+	return true, changed
+}
+
+// scheduleOthers has the probes begin that waited for a startup probe. It must be
+// called with mu held.
+func (p *Prober) scheduleOthers(startup *probe) {
+	for _, kind := range []Kind{Liveness, Readiness} {
+		if other := startup.pod.probes[key{startup.key.id, kind}]; other != nil {
+			p.schedule(other, max(0, time.Until(other.due())))
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/hook"
+)
+
+// userAgent is how a kubelet of v1.36 introduces itself to what it probes.
+const userAgent = "kube-probe/1.36"
+
+// Kind is one of the three probes that a container can have.
+type Kind string
+
+// The kinds, as events name them.
+const (
+	Startup   Kind = "Startup"
+	Liveness  Kind = "Liveness"
+	Readiness Kind = "Readiness"
+)
+
+// Config is what a Prober is made of.
+type Config struct {
+	// Exec runs the commands of exec probes. Required.
+	Exec cri.Execer
+	// Dial connects to what is probed, for agents that reach their pods another way
+	// than through the node's network. It must return when its context ends.
+	// Default: a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// HostIP is where pods in the node's network are probed. Default: 127.0.0.1.
+	HostIP string
+	// Unhealthy is told of each failure of a probe, with a message for people. It
+	// must not wait for anything. Default: nobody is.
+	Unhealthy func(pod *v1.Pod, container string, kind Kind, message string)
+}
+
+// A Prober runs probes.
+type Prober struct {
+	config Config
+	hooks  *hook.Runner
+
+	mu   sync.Mutex
+	pods map[types.UID]*pod
+	// ctx and changed are those of Run, nil when it is not running.
+	ctx     context.Context
+	changed func(types.UID)
+	running sync.WaitGroup
+}
+
+// New returns a Prober that probes nothing until Run is called.
+func New(c Config) (*Prober, error) {
+	if c.Exec == nil {
+		return nil, errors.New("probe: Config.Exec is missing")
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{FallbackDelay: -1}).DialContext
+	}
+	if c.HostIP == "" {
+		c.HostIP = "127.0.0.1"
+	}
+	if c.Unhealthy == nil {
+		c.Unhealthy = func(*v1.Pod, string, Kind, string) {}
+	}
+	hooks, err := hook.New(hook.Config{Exec: c.Exec, Dial: c.Dial, UserAgent: userAgent})
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{config: c, hooks: hooks, pods: map[types.UID]*pod{}}, nil
+}
+
+// Run probes until ctx ends, and returns nil when nothing is probed any more. It
+// calls changed for each pod one of whose results has changed; changed must not
+// wait for anything. It can be called again then.
+func (p *Prober) Run(ctx context.Context, changed func(pod types.UID)) error {
+	if !p.begin(ctx, changed) {
+		return errors.New("probe: Run is running already")
+	}
+	<-ctx.Done()
+	p.mu.Lock()
+	p.ctx = nil
+	for _, pod := range p.pods {
+		for _, probe := range pod.probes {
+			probe.rest()
+		}
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+	return nil
+}
+
+func (p *Prober) begin(ctx context.Context, changed func(types.UID)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx != nil {
+		return false
+	}
+	p.ctx, p.changed = ctx, changed
+	for _, pod := range p.pods {
+		for _, probe := range pod.probes {
+			p.schedule(probe, probe.first())
+		}
+	}
+	return true
+}
+
+// Observe tells what a pod should be and is. While it is ending, only the readiness
+// of its containers is probed. Neither is written to.
+func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[spec.UID]
+	if known == nil {
+		known = &pod{probes: map[key]*probe{}}
+		p.pods[spec.UID] = known
+	}
+	known.spec, known.ip = spec, p.addressOf(spec, status)
+	wanted := wantedProbes(known, status, ending)
+	for k, probe := range known.probes {
+		if wanted[k] == nil {
+			probe.drop()
+			delete(known.probes, k)
+		}
+	}
+	maps.DeleteFunc(wanted, func(k key, _ *probe) bool { return known.probes[k] != nil })
+	maps.Copy(known.probes, wanted) // all of them, before one waits for another
+	for _, probe := range wanted {
+		p.schedule(probe, probe.first())
+	}
+	if len(known.probes) == 0 {
+		delete(p.pods, spec.UID)
+	}
+}
+
+// Forget ends all probes of a pod.
+func (p *Prober) Forget(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[uid]
+	if known == nil {
+		return
+	}
+	for _, probe := range known.probes {
+		probe.drop()
+	}
+	delete(p.pods, uid)
+}
+
+// ProbeResults returns the newest results of a pod's probes, by container.
+func (p *Prober) ProbeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[uid]
+	if known == nil {
+		return nil
+	}
+	results := map[runtime.ContainerID]actions.ProbeResults{}
+	for k, probe := range known.probes {
+		r := results[k.id]
+		switch k.kind {
+		case Startup:
+			r.Startup = probe.result
+		case Liveness:
+			r.Liveness = probe.result
+		case Readiness:
+			r.Readiness = probe.result
+		}
+		results[k.id] = r
+	}
+	return results
+}
+
+// addressOf returns the pod's first address.
+func (p *Prober) addressOf(spec *v1.Pod, status *runtime.PodStatus) string {
+	if spec.Spec.HostNetwork {
+		return p.config.HostIP
+	}
+	if ips := status.IPs(); len(ips) > 0 {
+		return ips[0]
+	}
+	return ""
+}
