@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -175,6 +176,9 @@ func (c Config) connected() (Config, error) {
 	if err := c.readPods(); err != nil {
 		return c, err
 	}
+	if err := c.stopSandboxes(); err != nil {
+		return c, err
+	}
 	return c, c.openStore()
 }
 
@@ -203,6 +207,20 @@ func (c *Config) readPods() error {
 	if c.Watch.Events == nil {
 		c.Watch.Events = c.Client
 	}
+	return nil
+}
+
+// stopSandboxes makes the way to stop sandboxes of the Client: the one that the Syncer
+// has, because only one stop of a sandbox may be in flight.
+func (c *Config) stopSandboxes() error {
+	if c.Sync.Sandboxes != nil || c.Client == nil {
+		return nil
+	}
+	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log})
+	if err != nil {
+		return fmt.Errorf("loop: Config.Client: %w", err)
+	}
+	c.Sync.Sandboxes = runner
 	return nil
 }
 

@@ -1,0 +1,43 @@
+package loop_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// A pod died while no agent was there, and nobody wants it any more. Its sandbox may
+// still hold a network: it is stopped before it is removed, for as long as that takes
+// (containerd #5768).
+func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
+			t.Fatal(err)
+		}
+		refusal := critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: status.Error(codes.Unknown, "CNI DEL failed")}
+		if _, err := n.rt.Inject(refusal); err != nil {
+			t.Fatal(err)
+		}
+
+		src = loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src)
+		time.Sleep(time.Minute)
+		got := n.rt.Journal().Pod("u").Of(critest.StopPodSandbox, critest.RemovePodSandbox).Sequence()
+		stop := "StopPodSandbox default/web attempt 0"
+		if want := []string{stop, stop, stop, stop, "RemovePodSandbox default/web attempt 0"}; !slices.Equal(got, want) {
+			t.Errorf("the runtime was asked for\n%q, want\n%q", got, want)
+		}
+	})
+}
