@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -72,9 +73,8 @@ func (f FileRecords) DeleteRecord(_ context.Context, pod types.UID) error {
 	return nil
 }
 
-// List returns the pods that have a record, sorted: for whoever tidies up after
-// pods that went while the agent was away.
-func (f FileRecords) List() ([]types.UID, error) {
+// ListRecords reads the directory.
+func (f FileRecords) ListRecords(context.Context) ([]types.UID, error) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("records of pods: %w", err)
@@ -85,6 +85,7 @@ func (f FileRecords) List() ([]types.UID, error) {
 			all = append(all, types.UID(uid))
 		}
 	}
+	slices.Sort(all) // as files, a-1.json came before a.json
 	return all, nil
 }
 

@@ -112,12 +112,12 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	return nil
 }
 
-// forget drops all that is remembered of a pod.
+// forget drops all that is remembered of a pod. A record that stays is deleted
+// when an agent finds that its pod is gone.
 func (s *Syncer) forget(ctx context.Context, uid types.UID) {
-	s.forgetRecord(ctx, uid)
-	s.known.forget(uid)
-	s.config.Sandboxes.Forget(uid)
-	s.config.Images.Forget(uid)
+	if err := s.Forget(ctx, uid); err != nil {
+		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
+	}
 }
 
 // ending is one run of SyncTerminatingPod.

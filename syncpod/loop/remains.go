@@ -54,9 +54,7 @@ func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
 			return
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.leaving, uid)
+	l.left(uid)
 	l.news.raise()
 }
 

@@ -1,6 +1,8 @@
 package loop_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -39,5 +41,52 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 		if want := []string{stop, stop, stop, stop, "RemovePodSandbox default/web attempt 0"}; !slices.Equal(got, want) {
 			t.Errorf("the runtime was asked for\n%q, want\n%q", got, want)
 		}
+	})
+}
+
+// A pod goes while no agent is there, and the runtime has nothing of it any more.
+// What was kept of it on the disk goes as well, and that of pods that are there stays.
+func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
+	root := t.TempDir()
+	kept := func(t *testing.T) (uids []string) {
+		for _, dir := range []string{"records", "statuses"} {
+			entries, err := os.ReadDir(filepath.Join(root, dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				uids = append(uids, dir+"/"+e.Name())
+			}
+		}
+		return uids
+	}
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		below := func(c *loop.Config) {
+			c.Store = nil
+			c.Root, c.Sync.LogsRoot = root, t.TempDir()
+		}
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, below)
+		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		removeAll(t, n)
+		if got := kept(t); len(got) != 4 {
+			t.Fatalf("%q are kept of two pods", got)
+		}
+
+		src = loop.NewPush("file")
+		second := n.start([]loop.Source{src}, below)
+		time.Sleep(time.Minute)
+		if got := kept(t); len(got) != 4 {
+			t.Errorf("only %q are kept before the source has spoken", got)
+		}
+		set(t, src, pod("file", "web2", "v", forever))
+		time.Sleep(time.Minute)
+		if got := kept(t); len(got) != 2 {
+			t.Errorf("%q are kept of one pod", got)
+		}
+		n.wantRunning(1, "v")
+		second.stop()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // syncer is what a Loop needs of a *syncpod.Syncer.
@@ -17,6 +18,8 @@ type syncer interface {
 	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
 	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
+	Recorded(ctx context.Context) ([]types.UID, error)
+	Forget(ctx context.Context, pod types.UID) error
 }
 
 var _ syncer = (*syncpod.Syncer)(nil)
