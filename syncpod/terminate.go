@@ -40,6 +40,9 @@ type RuntimePod struct {
 	Name, Namespace string
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus
+	// Keep is set if the pod is known all the same, and a SyncTerminatedPod follows:
+	// what is remembered of it, such as its exit codes, is kept for that.
+	Keep bool
 }
 
 const (
@@ -76,7 +79,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 }
 
 // SyncTerminatingRuntimePod ends a pod of which no spec is known, within one
-// second, and forgets it.
+// second, and forgets it unless p.Keep is set.
 func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) error {
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
@@ -87,7 +90,9 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	s.forget(ctx, p.UID)
+	if !p.Keep {
+		s.forget(ctx, p.UID)
+	}
 	return nil
 }
 

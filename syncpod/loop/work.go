@@ -52,6 +52,7 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	return l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status,
+		Keep: l.book.read(w.UID).phase == podworkers.Terminated,
 	})
 }
 
