@@ -148,15 +148,18 @@ func (e *ending) run(ctx context.Context) error {
 // rounds stops what is alive, and looks again, until nothing is.
 func (e *ending) rounds(ctx context.Context) error {
 	for range killRounds {
-		err := e.killPod(ctx, e.kill)
+		containers, sandboxes := e.killAll(ctx, e.kill)
 		if ctx.Err() != nil {
-			return err
+			return errors.Join(containers, sandboxes)
 		}
-		if err := errors.Join(err, e.look(ctx)); err != nil {
-			return err
+		if err := e.look(ctx); err != nil || sandboxes != nil {
+			return errors.Join(containers, sandboxes, err)
 		}
 		if !live(e.kill.status) {
-			return nil
+			return nil // what could not be told to stop has stopped with its sandbox
+		}
+		if containers != nil {
+			return containers
 		}
 	}
 	return ErrStillRunning
