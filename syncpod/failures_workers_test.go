@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // The failures below take the whole of it: the Syncer, and the workers that drive it.
@@ -191,13 +192,27 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 				for _, f := range faults {
 					f.Remove()
 				}
-				if took := c.finished(time.Hour); took > 47*time.Second {
+				// At most the pause after the last stop of the sandbox that was tried, the
+				// wait for the next work with half of it added at random, and a stop.
+				limit := 15*time.Second + podworkers.DefaultRetryMax*3/2 + 2*time.Second
+				if took := c.finished(time.Hour); took > limit {
 					t.Errorf("ended %v after the runtime was well again", took)
 				}
 				n.wantEnded()
 			})
 		})
 	}
+}
+
+// W4: a container that the runtime refuses to stop, and that has stopped with its
+// sandbox, does not keep the pod from ending: the last look has shown it.
+func TestW4_StoppedWithTheSandbox(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()}))
+		n.wantEnded()
+	})
 }
 
 // K1: the time of the whole way, from the request to the end.

@@ -97,7 +97,8 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	if err != nil && ctx.Err() == nil {
 		s.eventf(k.pod, fieldPath(k.ref), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
-	if hooking.Err() != nil {
+	// The runtime knows the deadline, too, and may be the first to say that it is over.
+	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
 		return
 	}
 	k.memory.mark(k.memory.preStopEnded, k.status.ID.ID)

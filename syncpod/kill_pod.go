@@ -26,15 +26,28 @@ type podKill struct {
 // container that could not be told to stop, and has time left, is not stopped: the
 // container would be killed with it.
 func (s *Syncer) killPod(ctx context.Context, p podKill) error {
+	containers, sandboxes := s.killAll(ctx, p)
+	return errors.Join(containers, sandboxes)
+}
+
+// killAll tells what became of the containers, and of the sandboxes: one that was
+// not stopped is an error.
+func (s *Syncer) killAll(ctx context.Context, p podKill) (containers, sandboxes error) {
 	if p.status == nil {
-		return nil
+		return nil, nil
 	}
 	spared, err := s.killContainers(ctx, p)
 	if ctx.Err() != nil {
-		return errors.Join(err, ctx.Err())
+		return err, ctx.Err()
 	}
-	return errors.Join(err, s.stopSandboxes(ctx, p.status, spared))
+	sandboxes = s.stopSandboxes(ctx, p.status, spared)
+	if len(spared) > 0 {
+		sandboxes = errors.Join(errSpared, sandboxes)
+	}
+	return err, sandboxes
 }
+
+var errSpared = errors.New("the sandbox is not stopped before its containers")
 
 // killContainers returns the sandboxes of containers that could not be stopped
 // and have time left.

@@ -3,6 +3,7 @@ package syncpod
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -37,6 +38,8 @@ type Records interface {
 	SaveRecord(ctx context.Context, pod types.UID, r Record) error
 	// DeleteRecord forgets a pod. One that is not there is forgotten.
 	DeleteRecord(ctx context.Context, pod types.UID) error
+	// ListRecords returns the pods that have a record, sorted.
+	ListRecords(ctx context.Context) ([]types.UID, error)
 }
 
 // ErrRecordLost is what Records.LoadRecord returns of a record that cannot be read
@@ -108,15 +111,37 @@ func (s *Syncer) record(ctx context.Context, m *memory) {
 	m.recorded(r)
 }
 
-func (s *Syncer) forgetRecord(ctx context.Context, uid types.UID) {
+// Recorded returns the pods that have a record, sorted: after a restart of the
+// agent, some of them may be gone. Those that are should be forgotten.
+func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
 	if s.config.Records == nil {
-		return
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	uids, err := s.config.Records.ListRecords(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("syncpod: %w", err)
+	}
+	return uids, nil
+}
+
+// Forget drops all that is remembered of a pod that is gone, its record included.
+// SyncTerminatedPod and SyncTerminatingRuntimePod do so by themselves. It must not
+// be called during work on the pod.
+func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
+	s.known.forget(uid)
+	s.config.Sandboxes.Forget(uid)
+	s.config.Images.Forget(uid)
+	if s.config.Records == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if err := s.config.Records.DeleteRecord(ctx, uid); err != nil {
-		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
+		return fmt.Errorf("syncpod: forget pod %s: %w", uid, err)
 	}
+	return nil
 }
 
 func (m *memory) isLoaded() bool {

@@ -60,9 +60,8 @@ func (f FileRecords) DeleteRecord(_ context.Context, pod types.UID) error {
 	return nil
 }
 
-// List returns the pods that have a record, sorted: for whoever tidies up after
-// pods that went while the agent was away.
-func (f FileRecords) List() ([]types.UID, error) {
+// ListRecords reads the directory.
+func (f FileRecords) ListRecords(context.Context) ([]types.UID, error) {
 	pods, err := podfile.Dir(f.Dir).List()
 	if err != nil {
 		return nil, fmt.Errorf("records of pods: %w", err)

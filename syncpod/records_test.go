@@ -268,12 +268,12 @@ func TestRecordIsDeletedWithThePod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(records.Dir))
 		n.settle(testPod(), time.Minute)
-		if all, err := records.List(); err != nil || !slices.Equal(all, []types.UID{podUID}) {
+		if all, err := records.ListRecords(t.Context()); err != nil || !slices.Equal(all, []types.UID{podUID}) {
 			t.Errorf("records %v, %v", all, err)
 		}
 		n.end(testPod(), nil)
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
-		if all, err := records.List(); err != nil || len(all) != 0 {
+		if all, err := records.ListRecords(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("records %v, %v, want none", all, err)
 		}
 	})
@@ -299,6 +299,9 @@ func (b brokenRecords) SaveRecord(ctx context.Context, _ types.UID, _ syncpod.Re
 	return b.fail(ctx)
 }
 func (b brokenRecords) DeleteRecord(ctx context.Context, _ types.UID) error { return b.fail(ctx) }
+func (b brokenRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
+	return nil, b.fail(ctx)
+}
 
 // What is wrong with the records is not wrong with the pod.
 func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {

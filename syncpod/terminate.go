@@ -40,6 +40,9 @@ type RuntimePod struct {
 	Name, Namespace string
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus
+	// Keep is set if the pod is known all the same, and a SyncTerminatedPod follows:
+	// what is remembered of it, such as its exit codes, is kept for that.
+	Keep bool
 }
 
 const (
@@ -76,7 +79,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 }
 
 // SyncTerminatingRuntimePod ends a pod of which no spec is known, within one
-// second, and forgets it.
+// second, and forgets it unless p.Keep is set.
 func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) error {
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
@@ -87,7 +90,9 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-	s.forget(ctx, p.UID)
+	if !p.Keep {
+		s.forget(ctx, p.UID)
+	}
 	return nil
 }
 
@@ -112,12 +117,12 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	return nil
 }
 
-// forget drops all that is remembered of a pod.
+// forget drops all that is remembered of a pod. A record that stays is deleted
+// when an agent finds that its pod is gone.
 func (s *Syncer) forget(ctx context.Context, uid types.UID) {
-	s.forgetRecord(ctx, uid)
-	s.known.forget(uid)
-	s.config.Sandboxes.Forget(uid)
-	s.config.Images.Forget(uid)
+	if err := s.Forget(ctx, uid); err != nil {
+		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
+	}
 }
 
 // ending is one run of SyncTerminatingPod.
@@ -142,15 +147,18 @@ func (e *ending) run(ctx context.Context) error {
 // rounds stops what is alive, and looks again, until nothing is.
 func (e *ending) rounds(ctx context.Context) error {
 	for range killRounds {
-		err := e.killPod(ctx, e.kill)
+		containers, sandboxes := e.killAll(ctx, e.kill)
 		if ctx.Err() != nil {
-			return err
+			return errors.Join(containers, sandboxes)
 		}
-		if err := errors.Join(err, e.look(ctx)); err != nil {
-			return err
+		if err := e.look(ctx); err != nil || sandboxes != nil {
+			return errors.Join(containers, sandboxes, err)
 		}
 		if !live(e.kill.status) {
-			return nil
+			return nil // what could not be told to stop has stopped with its sandbox
+		}
+		if containers != nil {
+			return containers
 		}
 	}
 	return ErrStillRunning

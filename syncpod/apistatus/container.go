@@ -162,6 +162,8 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.before == nil:
 	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
+	case k.before.LastTerminationState.Terminated != nil && names(k.before.LastTerminationState.Terminated.ContainerID, k.current.ID):
+		// It is what the container waited after, and the state of the current instance.
 	default:
 		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}

@@ -355,3 +355,17 @@ func TestC8_CreatedCountsAsWaiting(t *testing.T) {
 		}
 	}
 }
+
+// A container has ended, waits to be started again, and the wait is over without a new
+// instance: its end is told once, not as that of an instance before it, too.
+func TestT2_AnEndIsToldOnce(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 42))}
+	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}
+	if s := next(&in).ContainerStatuses[0]; s.State.Waiting == nil || s.LastTerminationState.Terminated == nil {
+		t.Fatalf("%+v does not wait", s)
+	}
+	in.StartErrors = nil
+	if s := next(&in).ContainerStatuses[0]; s.State.Terminated == nil || s.LastTerminationState.Terminated != nil {
+		t.Errorf("%+v, want one end", s)
+	}
+}

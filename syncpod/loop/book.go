@@ -33,7 +33,8 @@ type page struct {
 	// remembered of it.
 	drained bool
 
-	// leftover: the pod is gone, and could not be deleted from the store.
+	// leftover: something may be kept of the pod that is not known here, by an earlier
+	// agent or because it could not be deleted.
 	leftover bool
 
 	phase podworkers.Phase

@@ -182,6 +182,9 @@ func (c Config) connected() (Config, error) {
 	if err := c.readPods(); err != nil {
 		return c, err
 	}
+	if err := c.stopSandboxes(); err != nil {
+		return c, err
+	}
 	if err := c.collectGarbage(); err != nil {
 		return c, err
 	}
@@ -264,6 +267,20 @@ func (c *Config) collectGarbage() error {
 		return fmt.Errorf("loop: Config.Collectors: %w", err)
 	}
 	c.Collectors = []Collector{collector}
+	return nil
+}
+
+// stopSandboxes makes the way to stop sandboxes of the Client: the one that the Syncer
+// has, because only one stop of a sandbox may be in flight.
+func (c *Config) stopSandboxes() error {
+	if c.Sync.Sandboxes != nil || c.Client == nil {
+		return nil
+	}
+	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log})
+	if err != nil {
+		return fmt.Errorf("loop: Config.Client: %w", err)
+	}
+	c.Sync.Sandboxes = runner
 	return nil
 }
 

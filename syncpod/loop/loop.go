@@ -47,7 +47,7 @@ type Loop struct {
 	lives map[types.UID]*life
 	// leaving are pods that the workers have forgotten and that are about to be.
 	leaving map[types.UID]bool
-	// storeErr is why the store could not be read.
+	// storeErr is why the store, or the records of pods, could not be read.
 	storeErr error
 }
 
@@ -153,14 +153,19 @@ func (l *Loop) runProbes(ctx context.Context) error {
 	return nil
 }
 
-// restore reads what an earlier agent has reported.
+// restore reads what an earlier agent has reported, and of which pods it has kept
+// records.
 func (l *Loop) restore(ctx context.Context) {
 	records, err := l.config.Store.Load(ctx)
 	if err != nil {
 		l.config.Log.Error(err, "some statuses of pods are lost")
 	}
+	recorded, recordsErr := l.syncer.Recorded(ctx)
+	if recordsErr != nil {
+		l.config.Log.Error(recordsErr, "records of pods that are gone stay")
+	}
 	l.mu.Lock()
-	l.storeErr = err
+	l.storeErr = errors.Join(err, recordsErr)
 	l.mu.Unlock()
 	for _, r := range records {
 		l.book.write(r.UID, func(p *page) {
@@ -168,6 +173,9 @@ func (l *Loop) restore(ctx context.Context) {
 				p.status, p.untold = &r.Status, true
 			}
 		})
+	}
+	for _, uid := range recorded {
+		l.book.write(uid, func(p *page) { p.leftover = true })
 	}
 }
 

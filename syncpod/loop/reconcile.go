@@ -108,6 +108,9 @@ func (l *Loop) add(w wish, running bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.leaving[uid] {
+		return // there will be news when it has left
+	}
 	life := &life{source: w.source, wanted: w.pod, given: given, over: isOver(given.Status.Phase)}
 	l.lives[uid] = life
 	l.tell(life, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})

@@ -13,8 +13,12 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// parallelRemovals is how many pods' remains are removed at a time.
-const parallelRemovals = 4
+const (
+	// parallelRemovals is how many pods' remains are removed at a time.
+	parallelRemovals = 4
+	// removalTimeout bounds one try, lest others wait for it.
+	removalTimeout = time.Minute
+)
 
 // removeDead removes what the runtime has of dead pods that nobody wants, once their
 // source has said what it does want (kubernetes #107730).
@@ -50,9 +54,7 @@ func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
 			return
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.leaving, uid)
+	l.left(uid)
 	l.news.raise()
 }
 
@@ -66,6 +68,8 @@ func (l *Loop) removeSandboxes(ctx context.Context, uid types.UID) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	defer cancel()
 	status, err := statuses{l}.Fresh(ctx, uid, time.Now())
 	if err != nil || status.Empty() {
 		return err
@@ -80,8 +84,13 @@ func (l *Loop) removeSandboxes(ctx context.Context, uid types.UID) error {
 	return err
 }
 
+// removeSandboxesOf stops sandboxes before it removes them, even such as look stopped:
+// their network may still be there (containerd #5768).
 func (l *Loop) removeSandboxesOf(ctx context.Context, status *runtime.PodStatus) error {
 	for _, sb := range status.Sandboxes {
+		if err := l.config.Sync.Sandboxes.Stop(ctx, sb.ID); err != nil {
+			return fmt.Errorf("pod %s: %w", status.UID, err)
+		}
 		_, err := l.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
 		if err := cri.IgnoreNotFound(err); err != nil {
 			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)

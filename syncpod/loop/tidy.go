@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -90,46 +91,65 @@ func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
 	})
 }
 
-// forgetRecords drops what is noted of pods that are gone, once it is certain that
-// no source wants them.
+// forgetRecords drops what is kept of pods that are gone, once it is certain that
+// no source wants them and nothing of them is left to be stopped.
 func (l *Loop) forgetRecords(ctx context.Context, wants wishes, pods []pleg.Pod) (done bool) {
 	if !wants.complete {
 		return true // there will be news
 	}
 	listed := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
-		listed[p.UID] = true
+		listed[p.UID] = p.Running || l.config.Client != nil // or else it stays there
 	}
 	done = true
-	for _, uid := range l.unclaimed(wants) {
-		known := l.book.read(uid)
-		if known.status != nil || known.leftover {
-			if err := l.config.Store.Delete(ctx, uid); err != nil {
-				done = false
-				continue
-			}
-			l.book.write(uid, func(p *page) { p.status, p.leftover = nil, false })
+	for _, uid := range l.unclaimed(wants, listed) {
+		if err := l.forgetKept(ctx, uid); err != nil {
+			l.config.Log.Error(err, "a pod that is gone is not forgotten", "podUID", uid)
+			done = false
 		}
-		if !listed[uid] && !known.stopping && known.working == 0 {
-			l.book.forget(uid)
+		l.left(uid)
+		if l.wanted().uids()[uid] {
+			l.news.raise() // it was held up
 		}
 	}
 	return done
 }
 
+// forgetKept drops what is kept of a pod that is gone.
+func (l *Loop) forgetKept(ctx context.Context, uid types.UID) error {
+	if known := l.book.read(uid); known.status != nil || known.leftover {
+		if err := errors.Join(l.config.Store.Delete(ctx, uid), l.syncer.Forget(ctx, uid)); err != nil {
+			l.book.write(uid, func(p *page) { p.leftover = true })
+			return err
+		}
+	}
+	l.book.forget(uid)
+	return nil
+}
+
 // unclaimed returns the pods that there is something known of, and that neither the
-// sources nor the workers have.
-func (l *Loop) unclaimed(wants wishes) []types.UID {
+// sources, the workers nor the runtime have. They are leaving until left is called.
+func (l *Loop) unclaimed(wants wishes, listed map[types.UID]bool) []types.UID {
 	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var uids []types.UID
 	for _, uid := range l.book.uids() {
-		if !wanted[uid] && l.lives[uid] == nil {
-			uids = append(uids, uid)
+		known := l.book.read(uid)
+		if wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || listed[uid] || known.stopping || known.working > 0 {
+			continue
 		}
+		l.leaving[uid] = true
+		uids = append(uids, uid)
 	}
 	return uids
+}
+
+// left lets a new pod with the UID of one that is gone come.
+func (l *Loop) left(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leaving, uid)
 }
 
 // collect calls a collector until ctx ends.

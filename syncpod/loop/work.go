@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -18,6 +19,8 @@ type syncer interface {
 	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
 	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
+	Recorded(ctx context.Context) ([]types.UID, error)
+	Forget(ctx context.Context, pod types.UID) error
 }
 
 var _ syncer = (*syncpod.Syncer)(nil)
@@ -52,6 +55,7 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	return l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status,
+		Keep: l.book.read(w.UID).phase == podworkers.Terminated,
 	})
 }
 

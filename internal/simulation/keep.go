@@ -1,0 +1,94 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// disk is what outlives an agent: statuses, and records of pods.
+type disk struct {
+	mu       sync.Mutex
+	statuses map[types.UID]loop.StoredStatus
+	records  map[types.UID][]byte
+}
+
+var (
+	_ loop.StatusStore = (*disk)(nil)
+	_ syncpod.Records  = (*disk)(nil)
+)
+
+func newDisk() *disk {
+	return &disk{statuses: map[types.UID]loop.StoredStatus{}, records: map[types.UID][]byte{}}
+}
+
+func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []loop.StoredStatus
+	for _, uid := range slices.Sorted(maps.Keys(d.statuses)) {
+		all = append(all, d.statuses[uid])
+	}
+	return all, nil
+}
+
+func (d *disk) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.statuses[pod.UID] = loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
+	return nil
+}
+
+func (d *disk) Delete(_ context.Context, uid types.UID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.statuses, uid)
+	return nil
+}
+
+func (d *disk) LoadRecord(_ context.Context, pod types.UID) (r syncpod.Record, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if text := d.records[pod]; text != nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, err
+}
+
+func (d *disk) SaveRecord(_ context.Context, pod types.UID, r syncpod.Record) error {
+	text, err := json.Marshal(r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.records[pod] = text
+	return err
+}
+
+func (d *disk) DeleteRecord(_ context.Context, pod types.UID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.records, pod)
+	return nil
+}
+
+func (d *disk) ListRecords(context.Context) ([]types.UID, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.records)), nil
+}
+
+// remembered returns the pods that something is kept of, in order.
+func (d *disk) remembered() []types.UID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	uids := slices.AppendSeq(slices.Collect(maps.Keys(d.statuses)), maps.Keys(d.records))
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}

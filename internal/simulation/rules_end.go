@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// arrives checks what there is after peace.
+func (tr *trace) arrives() (broken []string) {
+	for _, uid := range tr.uids() {
+		for _, what := range tr.arrived(uid, tr.pods[uid]) {
+			broken = append(broken, fmt.Sprintf("%s: %s", uid, what))
+		}
+	}
+	for _, uid := range tr.remembered {
+		if known := tr.pods[uid]; known != nil && !known.removed.IsZero() {
+			broken = append(broken, fmt.Sprintf("%s: it is remembered", uid))
+		}
+	}
+	if tr.health != "ok" {
+		broken = append(broken, "health: "+tr.health)
+	}
+	return broken
+}
+
+func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
+	ready, any := 0, 0
+	for _, sb := range tr.sandboxes {
+		if sb.GetMetadata().GetUid() == string(uid) {
+			any++
+			if sb.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+				ready++
+			}
+		}
+	}
+	running, left := map[string]int{}, 0
+	for _, c := range tr.containers {
+		if c.Labels[runtime.LabelPodUID] != string(uid) {
+			continue
+		}
+		left++
+		if c.State != runtimeapi.ContainerState_CONTAINER_EXITED {
+			running[c.GetMetadata().GetName()]++
+		}
+	}
+	if !known.removed.IsZero() {
+		if any > 0 || left > 0 {
+			broken = append(broken, fmt.Sprintf("%d sandboxes and %d containers are left", any, left))
+		}
+		return broken
+	}
+	phase := tr.lastPhase(uid)
+	switch known.kind {
+	case "crash":
+		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].started.Before(tr.end.Add(-6*time.Minute)) {
+			broken = append(broken, "it is not restarted any more")
+		}
+	case "job", "pair", "retry":
+		if phaseOrder[phase] != 3 || ready > 0 || len(running) > 0 {
+			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
+		}
+	default:
+		if phase != v1.PodRunning || ready != 1 {
+			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
+		}
+		for _, c := range known.pod.Spec.Containers {
+			if running[c.Name] != 1 {
+				broken = append(broken, fmt.Sprintf("%d containers %s run", running[c.Name], c.Name))
+			}
+		}
+	}
+	return broken
+}
+
+func (tr *trace) lastPhase(uid types.UID) (phase v1.PodPhase) {
+	for _, s := range tr.statuses {
+		if s.uid == uid {
+			phase = s.status.Phase
+		}
+	}
+	return phase
+}

@@ -1,0 +1,118 @@
+package simulation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+
+func call(m critest.Method, second int, change func(*critest.Call)) critest.Call {
+	c := critest.Call{Method: m, PodUID: "u", Container: "c0", ContainerID: "a", SandboxID: "s", Start: at(second), End: at(second)}
+	change(&c)
+	return c
+}
+
+func unchanged(*critest.Call) {}
+
+func terminated(id string, code int32) v1.PodStatus {
+	end := &v1.ContainerStateTerminated{ExitCode: code, ContainerID: id}
+	return v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", State: v1.ContainerState{Terminated: end}}}}
+}
+
+func tell(tr *trace, second int, s v1.PodStatus) {
+	tr.statuses = append(tr.statuses, published{"u", at(second), s})
+}
+
+// Each of these breaks the rule that it is listed under, and is noticed.
+func TestRulesNotice(t *testing.T) {
+	two := func(tr *trace) {
+		tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", started: at(1), finished: at(9)}
+		tr.instances["b"] = &instance{id: "b", uid: "u", name: "c0", started: at(5)}
+	}
+	for _, tt := range []struct {
+		rule, what string
+		breaks     func(*trace)
+	}{
+		{"C1", "two run", two},
+		{"C2", "an attempt comes again", func(tr *trace) {
+			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
+		}},
+		{"C5", "a job runs twice", func(tr *trace) { two(tr); tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyNever }},
+		{"W1: nothing", "a start after the stop", func(tr *trace) {
+			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}}
+			tr.calls = critest.Journal{call(critest.StartContainer, 2, unchanged)}
+		}},
+		{"W1: the work", "a sync after the stop", func(tr *trace) {
+			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}, {0, podworkers.Work{UID: "u"}, at(2)}}
+		}},
+		{"W2", "a sandbox for a pod that is deleted", func(tr *trace) {
+			tr.pods["u"].marked = at(1)
+			tr.calls = critest.Journal{call(critest.RunPodSandbox, 2, unchanged)}
+		}},
+		{"I2", "an init container that ran elsewhere", func(tr *trace) {
+			tr.pods["u"].pod.Spec.InitContainers = []v1.Container{{Name: "i0"}}
+			tr.instances["i"] = &instance{id: "i", uid: "u", name: "i0", sandbox: "old", started: at(1), finished: at(2)}
+			tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", sandbox: "new", started: at(3)}
+		}},
+		{"M3", "a stop before the source has spoken", func(tr *trace) {
+			tr.agents = []*agentSpan{{span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
+			tr.calls = critest.Journal{call(critest.StopPodSandbox, 3, unchanged)}
+		}},
+		{"T1", "running after the end", func(tr *trace) {
+			tell(tr, 1, v1.PodStatus{Phase: v1.PodFailed})
+			tell(tr, 2, v1.PodStatus{Phase: v1.PodRunning})
+		}},
+		{"T2", "another code", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("x://a", 2)) }},
+		{"T2", "a guess", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("", 137)) }},
+		{"T2", "not the truth", func(tr *trace) {
+			tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", started: at(1), finished: at(2), exitCode: 3}
+			tell(tr, 3, terminated("x://a", 1))
+		}},
+		{"C3", "a count that falls", func(tr *trace) {
+			for _, n := range []int32{2, 1} {
+				tell(tr, 1, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: n}}})
+			}
+		}},
+		{"S7", "a sandbox beside what runs", func(tr *trace) {
+			tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", started: at(1)}
+			tr.calls = critest.Journal{call(critest.RunPodSandbox, 2, unchanged)}
+		}},
+		{"S6", "a removal without a stop", func(tr *trace) { tr.calls = critest.Journal{call(critest.RemovePodSandbox, 2, unchanged)} }},
+		{"E1", "many calls in vain", func(tr *trace) {
+			tr.away = []span{{at(0), at(10)}}
+			for range 1000 {
+				tr.calls = append(tr.calls, call(critest.ListContainers, 5, unchanged))
+			}
+		}},
+		{"S1", "nothing runs", func(*trace) {}},
+		{"S1", "a removed pod is left", func(tr *trace) {
+			tr.pods["u"].removed = at(1)
+			tr.containers = []*runtimeapi.Container{{Labels: map[string]string{runtime.LabelPodUID: "u"}}}
+		}},
+	} {
+		tr := newTrace()
+		tr.health = "ok"
+		p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
+		tr.pods = map[types.UID]*podSpan{"u": {kind: "polite", source: "file", pod: p}}
+		tt.breaks(tr)
+		noticed := false
+		for _, what := range tr.broken() {
+			noticed = noticed || strings.HasPrefix(what, tt.rule)
+		}
+		if !noticed {
+			t.Errorf("%s: nobody notices %s: %q", tt.rule, tt.what, tr.broken())
+		}
+	}
+}

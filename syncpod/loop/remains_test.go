@@ -1,0 +1,92 @@
+package loop_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// A pod died while no agent was there, and nobody wants it any more. Its sandbox may
+// still hold a network: it is stopped before it is removed, for as long as that takes
+// (containerd #5768).
+func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
+			t.Fatal(err)
+		}
+		refusal := critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: status.Error(codes.Unknown, "CNI DEL failed")}
+		if _, err := n.rt.Inject(refusal); err != nil {
+			t.Fatal(err)
+		}
+
+		src = loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src)
+		time.Sleep(time.Minute)
+		got := n.rt.Journal().Pod("u").Of(critest.StopPodSandbox, critest.RemovePodSandbox).Sequence()
+		stop := "StopPodSandbox default/web attempt 0"
+		if want := []string{stop, stop, stop, stop, "RemovePodSandbox default/web attempt 0"}; !slices.Equal(got, want) {
+			t.Errorf("the runtime was asked for\n%q, want\n%q", got, want)
+		}
+	})
+}
+
+// A pod goes while no agent is there, and the runtime has nothing of it any more.
+// What was kept of it on the disk goes as well, and that of pods that are there stays.
+func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
+	root := t.TempDir()
+	kept := func(t *testing.T) (uids []string) {
+		for _, dir := range []string{"records", "statuses"} {
+			entries, err := os.ReadDir(filepath.Join(root, dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				uids = append(uids, dir+"/"+e.Name())
+			}
+		}
+		return uids
+	}
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		below := func(c *loop.Config) {
+			c.Store = nil
+			c.Root, c.Sync.LogsRoot = root, t.TempDir()
+		}
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, below)
+		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		removeAll(t, n)
+		if got := kept(t); len(got) != 4 {
+			t.Fatalf("%q are kept of two pods", got)
+		}
+
+		src = loop.NewPush("file")
+		second := n.start([]loop.Source{src}, below)
+		time.Sleep(time.Minute)
+		if got := kept(t); len(got) != 4 {
+			t.Errorf("only %q are kept before the source has spoken", got)
+		}
+		set(t, src, pod("file", "web2", "v", forever))
+		time.Sleep(time.Minute)
+		if got := kept(t); len(got) != 2 {
+			t.Errorf("%q are kept of one pod", got)
+		}
+		n.wantRunning(1, "v")
+		second.stop()
+	})
+}

@@ -1,0 +1,60 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// A pod has ended and cannot be cleaned up after yet, when something of it is found to
+// run and is stopped. How its containers had ended is known all the same, though the
+// runtime has lost it meanwhile.
+func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, busy := loop.NewPush("file"), true
+		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Watch.EventRelist = 10 * time.Second
+			c.Sync.Clean = []syncpod.Cleaner{syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
+				if busy {
+					return errors.New("device or resource busy")
+				}
+				return nil
+			})}
+		})
+		two := once(pod("file", "job", "u", "exit 3"))
+		two.Spec.Containers = append(two.Spec.Containers, *two.Spec.Containers[0].DeepCopy())
+		two.Spec.Containers[1].Name = "other"
+		set(t, src, two)
+		time.Sleep(time.Minute)
+		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
+		err := n.rt.EditContainer(started.Container("other")[0].ContainerID, func(s *runtimeapi.ContainerStatus) {
+			s.State, s.FinishedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 0
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.rt.Remove(started.Container("app")[0].ContainerID); err != nil {
+			t.Fatal(err)
+		}
+		before := len(n.rt.Journal())
+		time.Sleep(time.Minute)
+		if n.rt.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
+			t.Fatal("what runs was not stopped")
+		}
+		busy = false
+		time.Sleep(time.Minute)
+		for _, c := range a.sink.of("u").ContainerStatuses {
+			if end := c.State.Terminated; end == nil || c.Name == "app" && end.ExitCode != 3 {
+				t.Errorf("container %s is told to be %+v", c.Name, c.State)
+			}
+		}
+	})
+}
