@@ -21,6 +21,8 @@ import (
 //
 //   - a pod that was being stopped has its whole grace period again, and its
 //     preStop handlers run again;
+//   - a container whose start the restart has cut short counts as one that has
+//     ended with the runtime's error, so that a pod that may not restart has failed;
 //   - a postStart handler that the restart has cut short does not run again
 //     (kubernetes #122803);
 //   - a container that has had its only run, and whose record the runtime has
@@ -49,6 +51,10 @@ type Record struct {
 	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
 	Unhooked []string `json:"unhooked,omitempty"`
+	// Asked are the IDs of the instances, by container, that were last asked to start,
+	// if that was not refused and is not known to have happened. An ID is entered
+	// before its instance is asked, and may stay for some time.
+	Asked map[string]string `json:"asked,omitempty"`
 	// PreStopped are the IDs of instances whose preStop handler has ended, sorted.
 	PreStopped []string `json:"preStopped,omitempty"`
 	// Resources are those in force, by the ID of the instance.
@@ -135,6 +141,7 @@ func (m *memory) restore(r Record) {
 	for _, id := range r.PreStopped {
 		m.preStopped[id], m.preStopEnded[id] = true, true
 	}
+	maps.Copy(m.asked, r.Asked)
 	maps.Copy(m.resources, r.Resources)
 }
 
@@ -147,12 +154,25 @@ func (m *memory) toRecord() (r Record, news bool) {
 	}
 	r = Record{
 		Deadline: m.deadline,
-		Attempts: cloned(m.attempts), Resources: cloned(m.resources),
+		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: cloned(m.asked),
 		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
 		Exited: slices.Collect(maps.Values(m.seen)),
 	}
 	sortByName(r.Exited)
-	return r, !reflect.DeepEqual(r, m.saved)
+	return r, !r.repeats(m.saved)
+}
+
+// repeats reports whether a record says what an older one does. That a start which
+// was asked for has happened is not worth a write: the container shows it.
+func (r Record) repeats(old Record) bool {
+	if len(r.Asked) < len(old.Asked) {
+		old.Asked = maps.Clone(old.Asked)
+		maps.DeleteFunc(old.Asked, func(name, _ string) bool { return r.Asked[name] == "" })
+		if len(old.Asked) == 0 {
+			old.Asked = nil
+		}
+	}
+	return reflect.DeepEqual(r, old)
 }
 
 func (m *memory) recorded(r Record) {

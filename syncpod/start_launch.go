@@ -25,8 +25,13 @@ func (st *start) launch(ctx context.Context) *StepError {
 		st.memory.mark(st.memory.unhooked, st.id.ID)
 	}
 	first := st.memory.mark(st.memory.ran, st.spec.Name)
+	st.memory.ask(st.spec.Name, st.id.ID)
 	st.record(ctx, st.pod.UID, st.memory)
-	if err := st.askToStart(ctx); err != nil {
+	err := st.askToStart(ctx)
+	if !cri.Ambiguous(err) {
+		st.memory.answered(st.spec.Name)
+	}
+	if err != nil {
 		if first && !cri.Ambiguous(err) {
 			st.memory.unmark(st.memory.ran, st.spec.Name)
 		}
