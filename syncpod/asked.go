@@ -25,25 +25,30 @@ func (m *memory) answered(name string) {
 	delete(m.asked, name)
 }
 
-// withoutCutStarts returns a status in which an instance whose start was cut short
-// is one that was created, and never started.
+// withoutCutStarts returns a status without the instances whose start was cut short:
+// what counts of them is their number. They are not removed at once, for containerd
+// may refuse to until it is restarted, with a task of theirs that it has lost.
 func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	full := status
-	for i := range status.Containers {
-		c := &status.Containers[i]
-		switch {
-		case m.asked[c.Name] != c.ID.ID || c.State == runtime.ContainerCreated:
-		case c.State != runtime.ContainerExited || !c.StartedAt.IsZero():
-			delete(m.asked, c.Name)
-		default:
-			if full == status {
-				full = new(*status)
-				full.Containers = slices.Clone(status.Containers)
-			}
-			full.Containers[i].State = runtime.ContainerCreated
-		}
+	if !slices.ContainsFunc(status.Containers, m.wasCut) {
+		return status
 	}
-	return full
+	rest := *status
+	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), m.wasCut)
+	return &rest
+}
+
+// wasCut reports whether nothing of an instance ever ran, because its start was cut
+// short. It must be called with mu held.
+func (m *memory) wasCut(c runtime.ContainerStatus) bool {
+	if m.asked[c.Name] != c.ID.ID || c.State == runtime.ContainerCreated {
+		return false
+	}
+	if c.State != runtime.ContainerExited || !c.StartedAt.IsZero() {
+		delete(m.asked, c.Name)
+		return false
+	}
+	m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+	return true
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -12,7 +14,8 @@ import (
 )
 
 // F14: the agent is killed while the runtime starts a container, which gives up the
-// start and calls that an exit. The only run of the container is still to come.
+// start and calls that an exit. The only run of the container is still to come, also
+// if what is left of the start cannot be removed.
 func TestF14_CutStartIsNoRun(t *testing.T) {
 	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
 		t.Run(name, func(t *testing.T) {
@@ -21,6 +24,12 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 				n.restart(recorded(dir))
 				pod := testPod(inits(ctr("init", "true")), containers(ctr("app"), ctr("b")), never)
 				must(t, n.cutStart(pod, "app"))
+				refused, err := n.Inject(critest.Fault{
+					Match: critest.Match{Method: critest.RemoveContainer}, Times: critest.Always,
+					Err: status.Error(codes.FailedPrecondition, "cannot delete running task"),
+				})
+				must(t, err)
+				defer refused.Remove()
 				if c := n.current("app"); c.State != runtime.ContainerExited || c.ExitCode == 0 {
 					t.Fatalf("the runtime has it as %+v", c)
 				}
@@ -28,7 +37,7 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 					n.restart(recorded(dir))
 				}
 				n.settle(pod, time.Minute)
-				n.wantStates("app 1 running", "b 0 running", "init 0 exited")
+				n.wantStates("app 0 exited", "app 1 running", "b 0 running", "init 0 exited")
 				for _, s := range n.report.all {
 					if s.Phase == v1.PodFailed {
 						t.Errorf("it was reported as %+v", s)

@@ -60,7 +60,6 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
 		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
 	}
-	maps.DeleteFunc(m.asked, func(_, id string) bool { return !there[id] })
 	maps.DeleteFunc(m.messages, func(id, _ string) bool { return !there[id] })
 	maps.DeleteFunc(m.resources, func(id string, _ runtime.ContainerResources) bool { return !there[id] })
 }
