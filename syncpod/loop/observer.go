@@ -36,7 +36,9 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	o.book.write(w.UID, func(p *page) { p.ended(w, err, time.Now()) })
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
 		o.watcher.Look(w.UID) // nobody else will ask
-		o.tidy.raise()
+	}
+	if w.Type == podworkers.SyncTerminatingRuntimePod && err == nil {
+		o.tidy.raise() // after a failure it would have the workers try again without a pause
 	}
 	o.config.Workers.Observer.SyncEnded(w, took, err)
 }
