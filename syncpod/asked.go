@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/podsync/podsync/runtime"
@@ -11,44 +12,25 @@ import (
 // that it has exited, with an error of its own. It has not: nothing of it ever ran,
 // and it is not to count as the only run of a container that has one.
 
-// ask notes that an instance is about to be asked to start.
-func (m *memory) ask(name, id string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.asked[name] = id
-}
-
-// answered notes that what became of the start is known.
-func (m *memory) answered(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.asked, name)
-}
-
 // withoutCutStarts returns a status without the instances whose start was cut short:
 // what counts of them is their number. They are not removed at once, for containerd
 // may refuse to until it is restarted, with a task of theirs that it has lost.
 func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.ContainsFunc(status.Containers, m.wasCut) {
+	cut := map[string]bool{}
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		if m.asked[c.ID.ID] && (c.State == runtime.ContainerCreated || c.State == runtime.ContainerExited && c.StartedAt.IsZero()) {
+			cut[c.ID.ID] = c.State == runtime.ContainerExited
+			m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+		}
+	}
+	maps.DeleteFunc(m.asked, func(id string, _ bool) bool { _, open := cut[id]; return !open })
+	if len(cut) == 0 {
 		return status
 	}
 	rest := *status
-	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), m.wasCut)
+	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return cut[c.ID.ID] })
 	return &rest
-}
-
-// wasCut reports whether nothing of an instance ever ran, because its start was cut
-// short. It must be called with mu held.
-func (m *memory) wasCut(c runtime.ContainerStatus) bool {
-	if m.asked[c.Name] != c.ID.ID || c.State == runtime.ContainerCreated {
-		return false
-	}
-	if c.State != runtime.ContainerExited || !c.StartedAt.IsZero() {
-		delete(m.asked, c.Name)
-		return false
-	}
-	m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
-	return true
 }

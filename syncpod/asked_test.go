@@ -24,6 +24,7 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 				n.restart(recorded(dir))
 				pod := testPod(inits(ctr("init", "true")), containers(ctr("app"), ctr("b")), never)
 				must(t, n.cutStart(pod, "app"))
+				must(t, n.cutStart(pod, "app"))
 				refused, err := n.Inject(critest.Fault{
 					Match: critest.Match{Method: critest.RemoveContainer}, Times: critest.Always,
 					Err: status.Error(codes.FailedPrecondition, "cannot delete running task"),
@@ -37,7 +38,7 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 					n.restart(recorded(dir))
 				}
 				n.settle(pod, time.Minute)
-				n.wantStates("app 0 exited", "app 1 running", "b 0 running", "init 0 exited")
+				n.wantStates("app 0 exited", "app 1 exited", "app 2 running", "b 0 running", "init 0 exited")
 				for _, s := range n.report.all {
 					if s.Phase == v1.PodFailed {
 						t.Errorf("it was reported as %+v", s)

@@ -65,9 +65,8 @@ type memory struct {
 	// unhooked are instances that were started and whose postStart handler has not
 	// been seen to end.
 	unhooked map[string]bool
-	// asked are the instances, by container, that were last asked to start and did
-	// not refuse to.
-	asked map[string]string
+	// asked are instances that were asked to start, without an answer.
+	asked map[string]bool
 	// stopping are instances that were sent their stop signal, or whose preStop
 	// handler was run, which is not done twice.
 	signalled, preStopped map[string]bool
@@ -145,7 +144,7 @@ func newMemory(c *Config) (*memory, error) {
 		crashes: crashes, setups: setups,
 		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
 		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
-		ran: map[string]bool{}, unhooked: map[string]bool{}, asked: map[string]string{},
+		ran: map[string]bool{}, unhooked: map[string]bool{}, asked: map[string]bool{},
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},

@@ -51,10 +51,9 @@ type Record struct {
 	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
 	Unhooked []string `json:"unhooked,omitempty"`
-	// Asked are the IDs of the instances, by container, that were last asked to start,
-	// if that was not refused and is not known to have happened. An ID is entered
-	// before its instance is asked, and may stay for some time.
-	Asked map[string]string `json:"asked,omitempty"`
+	// Asked are the IDs of instances that were asked to start, sorted. An ID is entered
+	// before its instance is asked, and may stay for some time after the answer.
+	Asked []string `json:"asked,omitempty"`
 	// PreStopped are the IDs of instances whose preStop handler has ended, sorted.
 	PreStopped []string `json:"preStopped,omitempty"`
 	// Resources are those in force, by the ID of the instance.
@@ -141,7 +140,9 @@ func (m *memory) restore(r Record) {
 	for _, id := range r.PreStopped {
 		m.preStopped[id], m.preStopEnded[id] = true, true
 	}
-	maps.Copy(m.asked, r.Asked)
+	for _, id := range r.Asked {
+		m.asked[id] = true
+	}
 	maps.Copy(m.resources, r.Resources)
 }
 
@@ -154,7 +155,7 @@ func (m *memory) toRecord() (r Record, news bool) {
 	}
 	r = Record{
 		Deadline: m.deadline,
-		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: cloned(m.asked),
+		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: sortedKeys(m.asked),
 		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
 		Exited: slices.Collect(maps.Values(m.seen)),
 	}
@@ -165,12 +166,8 @@ func (m *memory) toRecord() (r Record, news bool) {
 // repeats reports whether a record says what an older one does. That a start which
 // was asked for has happened is not worth a write: the container shows it.
 func (r Record) repeats(old Record) bool {
-	if len(r.Asked) < len(old.Asked) {
-		old.Asked = maps.Clone(old.Asked)
-		maps.DeleteFunc(old.Asked, func(name, _ string) bool { return r.Asked[name] == "" })
-		if len(old.Asked) == 0 {
-			old.Asked = nil
-		}
+	if !slices.ContainsFunc(r.Asked, func(id string) bool { return !slices.Contains(old.Asked, id) }) {
+		old.Asked = r.Asked
 	}
 	return reflect.DeepEqual(r, old)
 }

@@ -25,11 +25,11 @@ func (st *start) launch(ctx context.Context) *StepError {
 		st.memory.mark(st.memory.unhooked, st.id.ID)
 	}
 	first := st.memory.mark(st.memory.ran, st.spec.Name)
-	st.memory.ask(st.spec.Name, st.id.ID)
+	st.memory.mark(st.memory.asked, st.id.ID)
 	st.record(ctx, st.pod.UID, st.memory)
 	err := st.askToStart(ctx)
 	if !cri.Ambiguous(err) {
-		st.memory.answered(st.spec.Name)
+		st.memory.unmark(st.memory.asked, st.id.ID)
 	}
 	if err != nil {
 		if first && !cri.Ambiguous(err) {
