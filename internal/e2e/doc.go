@@ -7,6 +7,9 @@
 //	PODSYNC_E2E=$endpoint go test ./internal/e2e/...
 //	internal/e2e/containerd.sh down 2.4 /tmp/e2e-24
 //
+// TestKill9OfTheAgent and TestKill9OfTheRuntime kill containerd or the agent four
+// times; PODSYNC_KILL9_ROUNDS=20 has them do it twenty times.
+//
 // PODSYNC_E2E is one endpoint or several, with commas between them. The
 // directory should have a short path: a unix socket's is limited to 107 bytes.
 package e2e

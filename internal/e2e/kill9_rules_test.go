@@ -117,12 +117,16 @@ func (w *watcher) unfinished(s *subject, status v1.PodStatus) error {
 	return nil
 }
 
+// leftOver returns what there is of a pod that is gone. What is left of a start that
+// was cut short may stay: containerd can lose its task, and then says that it has
+// exited but removes neither it nor its sandbox until it is restarted.
 func (w *watcher) leftOver(generation string) error {
 	if n := w.ready[generation]; n > 0 {
 		return fmt.Errorf("it is gone, and %d sandboxes are ready", n)
 	}
 	for _, c := range w.latest {
-		if c.generation == generation {
+		cut := !c.ran && c.state == runtimeapi.ContainerState_CONTAINER_EXITED
+		if c.generation == generation && !cut {
 			return fmt.Errorf("it is gone, and there is %v", c)
 		}
 	}
@@ -186,15 +190,16 @@ func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 				ended = t
 				ran++
 			} else if ended > 0 && !slices.ContainsFunc(kills, func(k time.Duration) bool { return k >= ended && k < ended+noteTime }) {
-				w.wrong("the preStop handler of pod %s runs again:\n%s", filepath.Base(file), text)
+				w.wrong("the preStop handler of pod %s runs again, with the agent killed at %v:\n%s", filepath.Base(file), kills, text)
 			}
 		}
 	}
 	return ran
 }
 
-// noteTime is what the agent may need to note that a handler has ended.
-const noteTime = 300 * time.Millisecond
+// noteTime is what the runtime may need to say that a handler has ended, and the
+// agent to note it, on a machine with much else to do.
+const noteTime = time.Second
 
 // uptime is the clock that the handlers use.
 func uptime() time.Duration {
