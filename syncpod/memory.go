@@ -69,6 +69,8 @@ type memory struct {
 	// unhooked are instances that were started and whose postStart handler has not
 	// been seen to end.
 	unhooked map[string]bool
+	// asked are instances that were asked to start, without an answer.
+	asked map[string]bool
 	// signalled are instances that were sent their stop signal, and preStopped those
 	// whose preStop handler was run: neither is done twice.
 	signalled, preStopped map[string]bool
@@ -137,7 +139,7 @@ func newMemory(uid types.UID, c *Config) *memory {
 		crashes: crashes, setups: setups,
 		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
 		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
-		ran: map[string]bool{}, unhooked: map[string]bool{},
+		ran: map[string]bool{}, unhooked: map[string]bool{}, asked: map[string]bool{},
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[runtime.ContainerID]runtime.ContainerStatus{},

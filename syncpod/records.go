@@ -23,6 +23,8 @@ import (
 //
 //   - a pod that was being stopped has its whole grace period again, and its
 //     preStop handlers run again;
+//   - a container whose start the restart has cut short counts as one that has
+//     ended with the runtime's error, so that a pod that may not restart has failed;
 //   - a postStart handler that the restart has cut short does not run again
 //     (kubernetes #122803);
 //   - a container that has had its only run, and whose record the runtime has
@@ -59,6 +61,9 @@ type Record struct {
 	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
 	Unhooked []string `json:"unhooked,omitempty"`
+	// Asked are the IDs of instances that were asked to start, sorted. An ID is entered
+	// before its instance is asked, and may stay for some time after the answer.
+	Asked []string `json:"asked,omitempty"`
 	// PreStopped are the IDs of instances whose preStop handler has ended, sorted.
 	PreStopped []string `json:"preStopped,omitempty"`
 	// Resources are those in force, by the ID of the instance.
@@ -171,6 +176,9 @@ func (m *memory) restore(r Record) {
 	for _, id := range r.PreStopped {
 		m.preStopped[id], m.preStopEnded[id] = true, true
 	}
+	for _, id := range r.Asked {
+		m.asked[id] = true
+	}
 	maps.Copy(m.resources, r.Resources)
 }
 
@@ -183,12 +191,21 @@ func (m *memory) toRecord() (r Record, news bool) {
 	}
 	r = Record{
 		Deadline: m.deadline,
-		Attempts: cloned(m.attempts), Resources: cloned(m.resources),
+		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: sortedKeys(m.asked),
 		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
 		Exited: slices.Collect(maps.Values(m.seen)),
 	}
 	sortByName(r.Exited)
-	return r, !reflect.DeepEqual(r, m.saved)
+	return r, !r.repeats(m.saved)
+}
+
+// repeats reports whether a record says what an older one does. That a start which
+// was asked for has happened is not worth a write: the container shows it.
+func (r Record) repeats(old Record) bool {
+	if !slices.ContainsFunc(r.Asked, func(id string) bool { return !slices.Contains(old.Asked, id) }) {
+		old.Asked = r.Asked
+	}
+	return reflect.DeepEqual(r, old)
 }
 
 func (m *memory) recorded(r Record) {

@@ -25,8 +25,13 @@ func (st *start) launch(ctx context.Context) *StepError {
 		st.memory.mark(st.memory.unhooked, st.id.ID)
 	}
 	first := st.memory.mark(st.memory.ran, st.spec.Name)
+	st.memory.mark(st.memory.asked, st.id.ID)
 	st.record(ctx, st.memory)
-	if err := st.askToStart(ctx); err != nil {
+	err := st.askToStart(ctx)
+	if !cri.Ambiguous(err) {
+		st.memory.unmark(st.memory.asked, st.id.ID)
+	}
+	if err != nil {
 		if first && !cri.Ambiguous(err) {
 			st.memory.unmark(st.memory.ran, st.spec.Name)
 		}

@@ -124,7 +124,7 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
-	status = w.withMessages(w.pod, w.memory, status)
+	status = w.withMessages(w.pod, w.memory, w.memory.withoutCutStarts(status))
 	w.memory.see(status)
 	w.record(ctx, w.memory)
 	w.status = w.complete(status)

@@ -2,6 +2,7 @@
 # Brings up and takes down a private containerd for the end-to-end tests.
 #
 #   containerd.sh up VERSION DIR     VERSION is 1.6 (Debian's) or 2.4; prints the endpoint
+#   containerd.sh start VERSION DIR  starts it again where it was up and has died
 #   containerd.sh down VERSION DIR   stops it and what runs in it, and removes DIR
 #
 # up installs the packages that it needs with apt-get. For 2.4 it builds containerd
@@ -16,14 +17,15 @@ readonly CONTAINERD_2=v2.4.2
 die() { echo "containerd.sh: $*" >&2; exit 1; }
 
 main() {
-  [ $# = 3 ] || die "usage: containerd.sh up|down 1.6|2.4 DIR"
+  [ $# = 3 ] || die "usage: containerd.sh up|start|down 1.6|2.4 DIR"
   local verb=$1 version=$2 dir=$3
   case $version in 1.6 | 2.4) ;; *) die "version $version is neither 1.6 nor 2.4" ;; esac
   [ "$(id -u)" = 0 ] || die "needs root"
   case $verb in
     up) up "$version" "$(mkdir -p "$dir" && realpath "$dir")" ;;
+    start) start "$version" "$(realpath "$dir")" ;;
     down) [ ! -d "$dir" ] || down "$(realpath "$dir")" ;;
-    *) die "neither up nor down: $verb" ;;
+    *) die "neither up, start nor down: $verb" ;;
   esac
 }
 
@@ -118,19 +120,29 @@ import_image() {
 }
 
 up() {
-  local version=$1 dir=$2 bin i
+  local version=$1 dir=$2 bin
   [ ! -e "$dir/pid" ] || die "something is up in $dir already"
   install_packages
   bin=$(binaries "$version")
   write_cni "$dir"
   write_config "$version" "$dir"
-  PATH=$bin:$PATH nohup "$bin/containerd" -c "$dir/config.toml" > "$dir/containerd.log" 2>&1 < /dev/null &
+  start "$version" "$dir"
+  import_image "$bin/ctr" "$dir" busybox
+  import_image "$bin/ctr" "$dir" pause sleep 2147483647
+  echo "unix://$dir/containerd.sock"
+}
+
+start() {
+  local version=$1 dir=$2 bin i
+  # It may have died without anybody waiting for it.
+  if [ -e "$dir/pid" ] && grep -q '^State:.[^Z]' "/proc/$(cat "$dir/pid")/status" 2> /dev/null; then
+    die "it is up in $dir already"
+  fi
+  bin=$(binaries "$version")
+  PATH=$bin:$PATH nohup "$bin/containerd" -c "$dir/config.toml" >> "$dir/containerd.log" 2>&1 < /dev/null &
   echo $! > "$dir/pid"
   for ((i = 0; i < 150; i++)); do
     if "$bin/ctr" -a "$dir/containerd.sock" version > /dev/null 2>&1; then
-      import_image "$bin/ctr" "$dir" busybox
-      import_image "$bin/ctr" "$dir" pause sleep 2147483647
-      echo "unix://$dir/containerd.sock"
       return
     fi
     sleep 0.2

@@ -11,6 +11,9 @@
 // thing that pods do, on all endpoints at once. An agent takes pods of its kind that
 // others have made there for left behind, and stops them.
 //
+// TestKill9OfTheAgent and TestKill9OfTheRuntime kill containerd or the agent four
+// times; PODSYNC_KILL9_ROUNDS=20 has them do it twenty times.
+//
 // PODSYNC_E2E is one endpoint or several, with commas between them. The
 // directory should have a short path: a unix socket's is limited to 107 bytes.
 package e2e

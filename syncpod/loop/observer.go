@@ -40,8 +40,10 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 		acted, p.acted = p.acted, false
 	})
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
-		o.tidy.raise()
 		acted = true // and nobody else will ask
+	}
+	if w.Type == podworkers.SyncTerminatingRuntimePod && err == nil {
+		o.tidy.raise() // after a failure it would have the workers try again without a pause
 	}
 	// What was done is looked at now, events or not (kubernetes #137362). A call that
 	// follows uses that look, which therefore begins after the end of this one.

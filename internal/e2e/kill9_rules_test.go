@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// checkNew looks at a container that has come: its attempt is one that was not
+// there, and an init container does not come after its success. The number of an
+// instance that was removed before it was started leaves no trace, and may come
+// again.
+func (w *watcher) checkNew(c *containerSeen) {
+	for _, other := range w.others(c) {
+		if c.attempt < other.attempt && other.created < c.created || c.attempt == other.attempt && other.ran {
+			w.wrong("%v comes after %v", c, other)
+		}
+		if s := w.subjects[c.generation]; s != nil && s.once[c.name] > 0 && other.exit == 0 && (other.sandbox == c.sandbox || s.phase != "Running") {
+			w.wrong("%v comes after %v had ended well", c, other)
+		}
+	}
+}
+
+// checkStarts looks at a container that was started: one that ends by itself is
+// not started too often in its sandbox, or in its pod if that does not go on.
+func (w *watcher) checkStarts(c *containerSeen) {
+	s := w.subjects[c.generation]
+	if s == nil || s.once[c.name] == 0 {
+		return
+	}
+	starts := 1
+	for _, other := range w.others(c) {
+		if other.ran && (other.sandbox == c.sandbox || s.phase != "Running") {
+			starts++
+		}
+	}
+	if starts > s.once[c.name] {
+		w.wrong("%v is start %d of it", c, starts)
+	}
+}
+
+// checkStopped looks at a container that ran, and does not any more.
+func (w *watcher) checkStopped(c *containerSeen, state string) {
+	if s := w.subjects[c.generation]; s != nil && s.wanted && slices.Contains(s.runs, c.name) {
+		w.wrong("%v ran and is wanted, and now is %s", c, state)
+	}
+}
+
+// checkGone looks at the containers that were there and are not any more.
+func (w *watcher) checkGone(before []*containerSeen) {
+	for _, c := range before {
+		if c.state == runtimeapi.ContainerState_CONTAINER_RUNNING && !slices.Contains(w.latest, c) {
+			w.checkStopped(c, "gone")
+		}
+	}
+}
+
+func (w *watcher) checkDoubles() {
+	running := map[string]*containerSeen{}
+	for _, c := range w.latest {
+		if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			continue
+		}
+		if other := running[c.uid+"/"+c.name]; other != nil {
+			w.wrong("%v runs, and so does %v", c, other)
+		}
+		running[c.uid+"/"+c.name] = c
+	}
+}
+
+// unsettled returns what is not as it should be in the end, nil if all is.
+func (w *watcher) unsettled(reported map[string]v1.PodStatus) (errs []string) {
+	uids := w.uids()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for generation, s := range w.subjects {
+		var err error
+		if s.wanted {
+			err = w.unfinished(s, reported[uids[generation]])
+		} else {
+			err = w.leftOver(generation)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Sprintf("pod %s (%s, %s): %v", generation, s.file, s.name, err))
+		}
+	}
+	slices.Sort(errs)
+	return errs
+}
+
+// unfinished returns what a pod that is wanted lacks.
+func (w *watcher) unfinished(s *subject, status v1.PodStatus) error {
+	for _, name := range s.runs {
+		if w.running(s.generation, name) != 1 {
+			return fmt.Errorf("%s does not run", name)
+		}
+	}
+	if string(status.Phase) != s.phase {
+		return fmt.Errorf("it is reported as %q, and should be %s", status.Phase, s.phase)
+	}
+	if len(s.runs) > 0 {
+		return nil
+	}
+	if n := w.ready[s.generation]; n > 0 {
+		return fmt.Errorf("it has ended, and %d sandboxes are ready", n)
+	}
+	end := status.ContainerStatuses[0].State.Terminated
+	if end == nil || int(end.ExitCode) != s.exit {
+		return fmt.Errorf("its end is reported as %+v", status.ContainerStatuses[0].State)
+	}
+	return nil
+}
+
+// leftOver returns what there is of a pod that is gone. What is left of a start that
+// was cut short may stay: containerd can lose its task, and then says that it has
+// exited but removes neither it nor its sandbox until it is restarted.
+func (w *watcher) leftOver(generation string) error {
+	if n := w.ready[generation]; n > 0 {
+		return fmt.Errorf("it is gone, and %d sandboxes are ready", n)
+	}
+	for _, c := range w.latest {
+		cut := !c.ran && c.state == runtimeapi.ContainerState_CONTAINER_EXITED
+		if c.generation == generation && !cut {
+			return fmt.Errorf("it is gone, and there is %v", c)
+		}
+	}
+	return nil
+}
+
+func (w *watcher) running(generation, name string) (n int) {
+	for _, c := range w.latest {
+		if c.generation == generation && c.name == name && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			n++
+		}
+	}
+	return n
+}
+
+// checkTruth looks at what the containers themselves have left: how often each was
+// started, whatever the runtime says.
+func (w *watcher) checkTruth(dir, mark string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ran := map[string]int{}
+	for _, c := range w.seen {
+		ran["/"+c.generation+"/"+c.name]++
+	}
+	for generation, s := range w.subjects {
+		text, _ := os.ReadFile(filepath.Join(dir, generation)) // none was started yet
+		starts := map[string]int{}
+		for _, name := range strings.Fields(string(text)) {
+			starts[name]++
+		}
+		for name, n := range starts {
+			if container := filepath.Base(name); s.phase != "Running" && n > s.once[container] {
+				w.wrong("pod %s: container %s was started %d times", generation, container, n)
+			}
+		}
+	}
+	for name, n := range processes(mark) {
+		if n > 1 {
+			w.wrong("%d processes are %s", n, name)
+		}
+	}
+}
+
+// checkHooks looks at the preStop handlers: one that has ended does not run again,
+// unless the agent was killed before it could note that.
+func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*-hook"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var ended time.Duration
+		for line := range strings.Lines(string(text)) {
+			at, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+			t, err := time.ParseDuration(at + "s")
+			if err != nil {
+				w.t.Fatalf("%s: %q", file, line)
+			}
+			if what == "end" {
+				ended = t
+				ran++
+			} else if ended > 0 && !slices.ContainsFunc(kills, func(k time.Duration) bool { return k >= ended && k < ended+noteTime }) {
+				w.wrong("the preStop handler of pod %s runs again, with the agent killed at %v:\n%s", filepath.Base(file), kills, text)
+			}
+		}
+	}
+	return ran
+}
+
+// noteTime is what the runtime may need to say that a handler has ended, and the
+// agent to note it, on a machine with much else to do.
+const noteTime = time.Second
+
+// uptime is the clock that the handlers use.
+func uptime() time.Duration {
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0
+	}
+	t, _ := time.ParseDuration(strings.Fields(string(text))[0] + "s")
+	return t
+}

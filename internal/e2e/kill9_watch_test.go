@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// watcher looks at the runtime again and again, and at what the agent makes of
+// it: with eyes of its own, not with those of the agent.
+type watcher struct {
+	t      *testing.T
+	client *cri.Client
+	run    string
+
+	mu       sync.Mutex
+	subjects map[string]*subject // by generation
+	// down: the runtime does not need to answer, until it does if it is starting.
+	down, starting bool
+	sandboxes      map[string]sandboxSeen
+	seen           map[string]*containerSeen
+	latest         []*containerSeen // those of the last look
+	ready          map[string]int   // ready sandboxes by generation, of the last look
+	told           map[string]bool
+}
+
+type sandboxSeen struct{ uid, generation string }
+
+// containerSeen is all that was seen of a container.
+type containerSeen struct {
+	id, sandbox, uid, generation, name string
+	attempt                            uint32
+	created                            int64
+	state                              runtimeapi.ContainerState
+	ran                                bool
+	// exit is how it ended, -1 as long as that is not known.
+	exit int
+}
+
+func (c *containerSeen) String() string {
+	return fmt.Sprintf("container %.8s (%s of pod %s, attempt %d, sandbox %.8s)", c.id, c.name, c.generation, c.attempt, c.sandbox)
+}
+
+const lookInterval = 50 * time.Millisecond
+
+func newWatcher(t *testing.T, client *cri.Client, run string) *watcher {
+	w := &watcher{
+		t: t, client: client, run: run, subjects: map[string]*subject{}, sandboxes: map[string]sandboxSeen{},
+		seen: map[string]*containerSeen{}, told: map[string]bool{},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var looking sync.WaitGroup
+	looking.Go(func() { w.watch(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		looking.Wait()
+	})
+	return w
+}
+
+func (w *watcher) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil && !w.mayBeDown() {
+			w.t.Errorf("the runtime does not answer: %v", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookInterval):
+		}
+	}
+}
+
+func (w *watcher) mayBeDown() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down
+}
+
+func (w *watcher) expectDown(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down, w.starting = w.down || down, !down
+}
+
+// change changes what is wanted.
+func (w *watcher) change(f func(map[string]*subject)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(w.subjects)
+}
+
+// look looks once. Containers are listed before sandboxes, so that those of a
+// sandbox that was just made are not taken for somebody else's.
+func (w *watcher) look(ctx context.Context) error {
+	containers, err := w.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return err
+	}
+	sandboxes, err := w.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{labelRun: w.run}},
+	})
+	if err != nil {
+		return err
+	}
+	exits, err := w.exits(ctx, containers.Containers)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.starting {
+		w.down, w.starting = false, false
+	}
+	w.enterSandboxes(sandboxes.Items)
+	w.enterContainers(containers.Containers, exits)
+	return nil
+}
+
+// exits asks how containers have ended.
+func (w *watcher) exits(ctx context.Context, listed []*runtimeapi.Container) (map[string]int, error) {
+	exits := map[string]int{}
+	for _, c := range listed {
+		w.mu.Lock()
+		known := w.seen[c.Id]
+		ours := w.sandboxes[c.PodSandboxId].uid != ""
+		w.mu.Unlock()
+		if !ours || c.State != runtimeapi.ContainerState_CONTAINER_EXITED || known != nil && known.exit >= 0 {
+			continue
+		}
+		r, err := w.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
+		if err := cri.IgnoreNotFound(err); err != nil {
+			return nil, err
+		}
+		if r.GetStatus().GetStartedAt() > 0 {
+			exits[c.Id] = int(r.Status.ExitCode)
+		}
+	}
+	return exits, nil
+}
+
+func (w *watcher) enterSandboxes(listed []*runtimeapi.PodSandbox) {
+	ready := map[string]int{}
+	for _, s := range listed {
+		generation := s.Labels[labelGeneration]
+		w.sandboxes[s.Id] = sandboxSeen{s.Metadata.Uid, generation}
+		if s.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			ready[generation]++
+		}
+	}
+	w.ready = ready
+	for generation, n := range ready {
+		if n > 1 {
+			w.wrong("%d sandboxes of pod %s are ready", n, generation)
+		}
+	}
+}
+
+func (w *watcher) enterContainers(listed []*runtimeapi.Container, exits map[string]int) {
+	before := w.latest
+	w.latest = nil
+	for _, c := range listed {
+		if of, ours := w.sandboxes[c.PodSandboxId]; ours {
+			w.latest = append(w.latest, w.enter(c, of, exits))
+		}
+	}
+	w.checkGone(before)
+	w.checkDoubles()
+}
+
+// enter enters what was seen of one container.
+func (w *watcher) enter(c *runtimeapi.Container, of sandboxSeen, exits map[string]int) *containerSeen {
+	known := w.seen[c.Id]
+	if known == nil {
+		known = &containerSeen{
+			id: c.Id, sandbox: c.PodSandboxId, uid: of.uid, generation: of.generation, name: c.Metadata.Name,
+			attempt: c.Metadata.Attempt, created: c.CreatedAt, exit: -1,
+		}
+		w.seen[c.Id] = known
+		w.checkNew(known)
+	}
+	if known.state == runtimeapi.ContainerState_CONTAINER_RUNNING && c.State != known.state {
+		w.checkStopped(known, c.State.String())
+	}
+	known.state = c.State
+	code, ended := exits[c.Id]
+	if ended {
+		known.exit = code
+	}
+	if first := !known.ran; ended || c.State == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		known.ran = true
+		if first {
+			w.checkStarts(known)
+		}
+	}
+	return known
+}
+
+// wrong tells of something once.
+func (w *watcher) wrong(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !w.told[text] {
+		w.told[text] = true
+		w.t.Errorf("%s %s", time.Now().Format("15:04:05.000"), text)
+	}
+}
+
+// others returns what was seen of the same container of the same pod besides, in
+// the order of creation.
+func (w *watcher) others(c *containerSeen) []*containerSeen {
+	var all []*containerSeen
+	for _, other := range w.seen {
+		if other != c && other.uid == c.uid && other.name == c.name {
+			all = append(all, other)
+		}
+	}
+	slices.SortFunc(all, func(a, b *containerSeen) int { return int(a.attempt) - int(b.attempt) })
+	return all
+}
+
+// uids returns the UIDs that pods have, by generation.
+func (w *watcher) uids() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uids := map[string]string{}
+	for s := range maps.Values(w.sandboxes) {
+		uids[s.generation] = s.uid
+	}
+	return uids
+}

@@ -1,0 +1,36 @@
+package syncpod
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// A start ends with the call that asks for it: a runtime that loses its caller, an
+// agent that is killed for example, gives the start up, and says of the container
+// that it has exited, with an error of its own. It has not: nothing of it ever ran,
+// and it is not to count as the only run of a container that has one.
+
+// withoutCutStarts returns a status without the instances whose start was cut short:
+// what counts of them is their number. They are not removed at once, for containerd
+// may refuse to until it is restarted, with a task of theirs that it has lost.
+func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cut := map[string]bool{}
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		if m.asked[c.ID.ID] && (c.State == runtime.ContainerCreated || c.State == runtime.ContainerExited && c.StartedAt.IsZero()) {
+			cut[c.ID.ID] = c.State == runtime.ContainerExited
+			m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+		}
+	}
+	maps.DeleteFunc(m.asked, func(id string, _ bool) bool { _, open := cut[id]; return !open })
+	if len(cut) == 0 {
+		return status
+	}
+	rest := *status
+	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return cut[c.ID.ID] })
+	return &rest
+}

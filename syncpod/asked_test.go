@@ -1,0 +1,80 @@
+package syncpod_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// F14: the agent is killed while the runtime starts a container, which gives up the
+// start and calls that an exit. The only run of the container is still to come, also
+// if what is left of the start cannot be removed.
+func TestF14_CutStartIsNoRun(t *testing.T) {
+	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(inits(ctr("init", "true")), containers(ctr("app"), ctr("b")), never)
+				must(t, n.cutStart(pod, "app"))
+				must(t, n.cutStart(pod, "app"))
+				refused, err := n.Inject(critest.Fault{
+					Match: critest.Match{Method: critest.RemoveContainer}, Times: critest.Always,
+					Err: status.Error(codes.FailedPrecondition, "cannot delete running task"),
+				})
+				must(t, err)
+				defer refused.Remove()
+				if c := n.current("app"); c.State != runtime.ContainerExited || c.ExitCode == 0 {
+					t.Fatalf("the runtime has it as %+v", c)
+				}
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.settle(pod, time.Minute)
+				n.wantStates("app 0 exited", "app 1 exited", "app 2 running", "b 0 running", "init 0 exited")
+				for _, s := range n.report.all {
+					if s.Phase == v1.PodFailed {
+						t.Errorf("it was reported as %+v", s)
+					}
+				}
+			})
+		})
+	}
+}
+
+// cutStart syncs a pod with an agent that goes while a container starts.
+func (n *node) cutStart(pod *v1.Pod, container string) error {
+	n.t.Helper()
+	_, err := n.Inject(critest.Fault{
+		Match: critest.Match{Method: critest.StartContainer, Container: container}, When: critest.Midway, Delay: time.Hour,
+	})
+	ctx, cancel := context.WithTimeout(n.t.Context(), 10*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		n.SyncPod(ctx, pod, nil)
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+// A start that the runtime refuses is an end, also for the agent that comes after.
+func TestRefusedStartIsAnEnd(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(containers(ctr("app", "no-such-command")), never)
+		n.SyncPod(t.Context(), pod, nil)
+		n.restart(recorded(dir))
+		n.settle(pod, time.Minute)
+		if made := n.Journal().Count(critest.CreateContainer); made != 1 {
+			t.Errorf("it was made %d times\n%v", made, n.Journal())
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// E1: what an earlier agent has left cannot be stopped for a while. It is tried again
+// with pauses, not at once after each failure, and it is stopped in the end.
+func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		_, err := n.rt.Inject(critest.Fault{
+			Match: critest.Match{Method: critest.StopContainer}, Times: 1000, Err: status.Error(codes.Unknown, "no"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(n.rt.Journal())
+		src = loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src)
+		time.Sleep(time.Minute)
+		if tries := n.rt.Journal().After(before).Count(critest.StopContainer); tries < 2 || tries > 120 {
+			t.Errorf("tried %d times in a minute", tries)
+		}
+		time.Sleep(100 * time.Hour)
+		if left := n.rt.Journal().Pod("u").Of(critest.RemovePodSandbox); len(left) == 0 {
+			t.Error("it is not stopped and removed")
+		}
+	})
+}

@@ -1,0 +1,313 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// F8, F14: pods come and go, while calls fail, hang, or succeed and say that they
+// did not, events are lost, the agent is killed and the runtime goes away. What the
+// containers themselves see is right all the time, and so is all that is left.
+func TestF14_RandomLives(t *testing.T) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			model := []critest.Model{critest.Containerd2, critest.Containerd16, critest.CRIO}[seed%3]
+			truth := &truth{t: t, alive: map[string]int{}, starts: map[string]int{}, wanted: map[string]bool{}}
+			inBubble(t, critest.Config{Like: model, Programs: map[string]critest.Program{"serve": truth.serve, "work": truth.work}},
+				func(t *testing.T, n *node) {
+					l := &randomLife{node: n, truth: truth, random: rand.New(rand.NewPCG(seed, 14)), root: t.TempDir()}
+					l.live(seed)
+				})
+		})
+	}
+}
+
+// truth is what the processes of containers see.
+type truth struct {
+	t  *testing.T
+	mu sync.Mutex
+	// alive counts the processes, and starts those there ever were, by container.
+	alive, starts map[string]int
+	// wanted are the pods that must not be stopped.
+	wanted map[string]bool
+}
+
+func (h *truth) begin(c *critest.Command) (pod, container string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	container = c.Args[1]
+	pod, _, _ = strings.Cut(container, "/")
+	h.alive[container]++
+	h.starts[container]++
+	if h.alive[container] > 1 {
+		h.t.Errorf("C1: %s runs %d times at %v", container, h.alive[container], time.Now())
+	}
+	if strings.HasSuffix(container, "/init") && h.alive[pod+"/app"] > 0 {
+		h.t.Errorf("I1: %s runs beside the app", container)
+	}
+	return pod, container
+}
+
+func (h *truth) end(container string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.alive[container]--; h.alive[container] == 0 {
+		delete(h.alive, container)
+	}
+}
+
+// serve runs until it is told to end.
+func (h *truth) serve(ctx context.Context, c *critest.Command) int {
+	pod, container := h.begin(c)
+	defer h.end(container)
+	for {
+		select {
+		case <-ctx.Done():
+			h.stopped(pod, container, "killed")
+			return 137
+		case s := <-c.Signals:
+			if s == int(syscall.SIGTERM) {
+				h.stopped(pod, container, "told to stop")
+				return 0
+			}
+		}
+	}
+}
+
+func (h *truth) stopped(pod, container, how string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.wanted[pod] {
+		h.t.Errorf("%s was %s at %v, and is wanted", container, how, time.Now())
+	}
+}
+
+// work ends by itself, with 3 if it is told to fail.
+func (h *truth) work(ctx context.Context, c *critest.Command) int {
+	_, container := h.begin(c)
+	defer h.end(container)
+	select {
+	case <-ctx.Done():
+		return 137
+	case <-time.After(3 * time.Second):
+	}
+	if len(c.Args) > 2 {
+		return 3
+	}
+	return 0
+}
+
+// want says which pods must not be stopped.
+func (h *truth) want(pods []*v1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wanted = map[string]bool{}
+	for _, p := range pods {
+		h.wanted[string(p.UID)] = true
+	}
+}
+
+// randomLife is a node whose pods come and go.
+type randomLife struct {
+	*node
+	*truth
+	random *rand.Rand
+	root   string
+	src    *loop.Push
+	a      *agent
+	pods   []*v1.Pod
+	made   int
+	slow   *critest.Injected
+}
+
+func (l *randomLife) live(seed uint64) {
+	t := l.node.t
+	l.startAgent()
+	l.afflict(seed)
+	for range 40 {
+		l.disturb()
+		time.Sleep(time.Duration(l.random.IntN(3000)) * time.Millisecond)
+	}
+	l.heal()
+	time.Sleep(10 * time.Minute)
+	l.check()
+	l.set(nil)
+	time.Sleep(2 * time.Minute)
+	l.checkEmpty()
+	if t.Failed() {
+		t.Logf("the calls were:\n%v", l.rt.Journal().Changes())
+	}
+}
+
+// afflict makes calls go wrong, but for starts: one that is refused is the end of a
+// pod that may not restart. Those take time, in which the agent may be killed.
+func (l *randomLife) afflict(seed uint64) {
+	methods := slices.Concat(starts, stops, []critest.Method{
+		critest.RemovePodSandbox, critest.RemoveContainer, critest.ListPodSandbox, critest.ListContainers,
+		critest.PodSandboxStatus, critest.ContainerStatus, critest.ImageStatus, critest.PullImage,
+	})
+	methods = slices.DeleteFunc(methods, func(m critest.Method) bool { return m == critest.StartContainer })
+	err := l.rt.SetRandom(critest.Random{Seed: seed, Rate: 0.08, Methods: methods, EventRate: 0.1, MaxDelay: 4 * time.Second})
+	if err != nil {
+		l.node.t.Fatal(err)
+	}
+	l.slow, err = l.rt.Inject(critest.Fault{
+		Match: critest.Match{Method: critest.StartContainer}, Times: critest.Always, When: critest.Midway, Delay: 500 * time.Millisecond,
+	})
+	if err != nil {
+		l.node.t.Fatal(err)
+	}
+}
+
+func (l *randomLife) heal() {
+	l.slow.Remove()
+	if err := l.rt.SetRandom(critest.Random{}); err != nil {
+		l.node.t.Fatal(err)
+	}
+}
+
+func (l *randomLife) startAgent() {
+	l.src = loop.NewPush("file")
+	l.a = l.start([]loop.Source{l.src}, func(c *loop.Config) {
+		c.Store, c.Root, c.Sync.LogsRoot = nil, l.root, l.root+"/logs"
+		c.Sync.Logs = nil
+	})
+	l.set(l.pods)
+}
+
+func (l *randomLife) set(pods []*v1.Pod) {
+	l.pods = pods
+	l.want(pods)
+	set(l.node.t, l.src, slices.Clone(pods)...)
+}
+
+func (l *randomLife) disturb() {
+	switch dice := l.random.IntN(10); {
+	case dice < 4 || len(l.pods) == 0:
+		l.made++
+		l.set(append(slices.Clone(l.pods), l.newPod()))
+	case dice < 6:
+		at := l.random.IntN(len(l.pods))
+		l.set(slices.Delete(slices.Clone(l.pods), at, at+1))
+	case dice < 8:
+		l.a.kill()
+		time.Sleep(time.Duration(l.random.IntN(2000)) * time.Millisecond)
+		l.startAgent()
+	default:
+		down := time.Duration(l.random.IntN(5000)) * time.Millisecond
+		if err := l.rt.Restart(critest.Restart{Down: down, Disconnect: l.random.IntN(2) == 0}); err != nil {
+			l.node.t.Fatal(err)
+		}
+	}
+}
+
+func (l *randomLife) newPod() *v1.Pod {
+	uid := fmt.Sprintf("u%d", l.made)
+	p := pod("file", uid, uid, "")
+	app := &p.Spec.Containers[0]
+	app.Command = []string{"serve", uid + "/app"}
+	switch l.random.IntN(4) {
+	case 0:
+		p.Spec.RestartPolicy, app.Command = v1.RestartPolicyNever, []string{"work", uid + "/app"}
+	case 1:
+		p.Spec.RestartPolicy, app.Command = v1.RestartPolicyNever, []string{"work", uid + "/app", "fail"}
+	case 2:
+		always := v1.ContainerRestartPolicyAlways
+		p.Spec.InitContainers = []v1.Container{
+			{Name: "init", Image: app.Image, Command: []string{"work", uid + "/init"}},
+			{Name: "side", Image: app.Image, Command: []string{"serve", uid + "/side"}, RestartPolicy: &always},
+		}
+	}
+	return p
+}
+
+// check looks at what there is once all went well for some time.
+func (l *randomLife) check() {
+	synctest.Wait()
+	t := l.node.t
+	l.truth.mu.Lock()
+	defer l.truth.mu.Unlock()
+	want := map[string]int{}
+	for _, p := range l.pods {
+		uid := string(p.UID)
+		phase := l.a.sink.of(p.UID).Phase
+		if p.Spec.RestartPolicy == v1.RestartPolicyNever {
+			end := v1.PodSucceeded
+			if len(p.Spec.Containers[0].Command) > 2 {
+				end = v1.PodFailed
+			}
+			if code := exitCode(l.a.sink.of(p.UID)); phase != end || code != map[v1.PodPhase]int32{v1.PodFailed: 3}[end] {
+				t.Errorf("job %s is %q with %d, want %s", uid, phase, code, end)
+			}
+			if n := l.starts[uid+"/app"]; n != 1 {
+				t.Errorf("job %s was started %d times", uid, n)
+			}
+			continue
+		}
+		if phase != v1.PodRunning {
+			t.Errorf("pod %s is %q", uid, phase)
+		}
+		want[uid+"/app"] = 1
+		if len(p.Spec.InitContainers) > 0 {
+			want[uid+"/side"] = 1
+		}
+	}
+	if !maps.Equal(l.alive, want) {
+		t.Errorf("what runs is %v, and should be %v", l.alive, want)
+	}
+}
+
+func exitCode(s v1.PodStatus) int32 {
+	if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
+		return -1
+	}
+	return s.ContainerStatuses[0].State.Terminated.ExitCode
+}
+
+// checkEmpty looks at what is left of pods that are gone.
+func (l *randomLife) checkEmpty() {
+	t := l.node.t
+	conn, err := l.rt.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := reader.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range left {
+		t.Errorf("the runtime has something of %s", p.UID)
+	}
+	if pods := l.a.Pods(); len(pods) > 0 {
+		t.Errorf("%d pods are left", len(pods))
+	}
+	l.truth.mu.Lock()
+	defer l.truth.mu.Unlock()
+	if len(l.alive) > 0 {
+		t.Errorf("%v still run", l.alive)
+	}
+}
