@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -40,7 +41,7 @@ type settings struct {
 type shape struct{ pods, inits int }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s, err := parse(os.Args[1:])
 	if err == nil {
