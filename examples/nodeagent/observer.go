@@ -26,7 +26,7 @@ type observer struct {
 // follow shows an agent's pods whenever they change, until ctx ends.
 func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(time.Second) // ages, and what ends without a word
 	defer tick.Stop()
 	for {
 		o.look()

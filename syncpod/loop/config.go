@@ -59,7 +59,8 @@ type Config struct {
 	// must be nil; its Owner is that of Sync.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
-	// Observer must not call the Loop.
+	// Observer must not call the Loop. Its ResyncInterval is by default 5 min, because
+	// whatever changes is heard of.
 	Workers podworkers.Config
 
 	// HousekeepingInterval is the time after which what could not be tidied up is
@@ -88,6 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"CollectInterval", &c.CollectInterval, time.Minute},
+		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {
 		if *d.field < 0 {
 			return c, fmt.Errorf("loop: Config.%s is negative: %v", d.name, *d.field)
