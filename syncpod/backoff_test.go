@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
@@ -112,6 +113,29 @@ func TestB1_AChangeOfResourcesEndsTheWait(t *testing.T) {
 
 // B2: what fails before a container runs is tried at growing intervals, and each
 // try pulls once at most.
+// A pull that failed is soon told as waiting, which operators look for.
+func TestB2_FailedPullIsSoonToldAsWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
+		pod := testPod()
+		for range 3 {
+			r, err := n.SyncPod(t.Context(), pod, nil)
+			if !errors.Is(err, image.ErrImagePull) || time.Until(r.NextTry) > 5*time.Second {
+				t.Fatalf("%v, next in %v", err, time.Until(r.NextTry))
+			}
+			time.Sleep(time.Until(r.NextTry))
+			r, err = n.SyncPod(t.Context(), pod, nil)
+			if err != nil || len(r.Failed) != 1 || !errors.Is(r.Failed[0], syncpod.Reason(image.ErrImagePullBackOff)) {
+				t.Fatalf("%v, %v", err, r.Failed)
+			}
+			time.Sleep(time.Until(r.NextTry))
+		}
+		if pulls := n.Journal().Count(critest.PullImage); pulls != 3 {
+			t.Errorf("%d pulls, want 3", pulls)
+		}
+	})
+}
+
 func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault critest.Fault

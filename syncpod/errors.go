@@ -69,6 +69,10 @@ var (
 	ErrHookTimeout = errors.New("the handler took too long")
 )
 
+// failureToldFor is how long a failed pull is told as such. A kubelet looks again
+// about as soon.
+const failureToldFor = 2 * time.Second
+
 // StepError says which step of the work on a pod failed, or is held up.
 type StepError struct {
 	Step   Step
@@ -133,6 +137,17 @@ func (e stepErrors) RetryAt() time.Time {
 // Temporary reports whether all of them are.
 func (e stepErrors) Temporary() bool {
 	return !slices.ContainsFunc(e, func(failed *StepError) bool { return !failed.Temporary() })
+}
+
+// nextLook returns when to come again for e, zero if any time is as good. That is
+// before it may be tried if its pod is to be told as waiting then, and not any more
+// as one that has just failed: with ImagePullBackOff in the place of ErrImagePull.
+func (e *StepError) nextLook() time.Time {
+	soon := time.Now().Add(failureToldFor)
+	if e.Step == StepImage && !e.Waits && e.NotBefore.After(soon) {
+		return soon
+	}
+	return e.NotBefore
 }
 
 // waiting returns e as it is told while nothing is tried.

@@ -24,7 +24,8 @@ type Result struct {
 	// Failed is what keeps containers from running, in the order of the plan: what
 	// failed now, and what waits because it failed before.
 	Failed []*StepError
-	// NextTry is when the first of them may be tried again, zero if none waits.
+	// NextTry is when to come again: when the first of them may be tried again, or is
+	// to be told as waiting. Zero if none waits.
 	NextTry time.Time
 }
 
@@ -179,8 +180,8 @@ func (w *work) isOver() bool {
 func (w *work) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed}
 	for _, f := range w.failed {
-		if !f.NotBefore.IsZero() && (r.NextTry.IsZero() || f.NotBefore.Before(r.NextTry)) {
-			r.NextTry = f.NotBefore
+		if next := f.nextLook(); !next.IsZero() && (r.NextTry.IsZero() || next.Before(r.NextTry)) {
+			r.NextTry = next
 		}
 	}
 	return r
