@@ -12,9 +12,9 @@
 //  1. Pods: v1.Pod values from wherever you have them, or a folder of manifests.
 //  2. A runtime that speaks CRI v1: containerd, CRI-O, or the one in memory.
 //  3. A directory for what the agent makes and remembers.
-//  4. If you want: where statuses and events go, what decides on admission, what
-//     probes, and the other parts of a node that
-//     [github.com/podsync/podsync/syncpod.Config] has a field for.
+//  4. If you want: where statuses and events go, what decides on admission, and the
+//     other parts of a node that [github.com/podsync/podsync/syncpod.Config] has a
+//     field for.
 //
 // # What you get
 //
@@ -65,6 +65,9 @@
 //   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
 //     itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
+//   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
+//     probes.
+//   - [github.com/podsync/podsync/runtime/gc]: what dead containers have left.
 //
 // # How you test it
 //
