@@ -38,7 +38,7 @@ func (w *watcher) checkStarts(c *containerSeen) {
 	}
 	starts := 1
 	for _, other := range w.others(c) {
-		if other.ran && (other.sandbox == c.sandbox || s.phase != "Running") {
+		if other.ran && !other.lost() && (other.sandbox == c.sandbox || s.phase != "Running") {
 			starts++
 		}
 	}
@@ -103,8 +103,11 @@ func (w *watcher) unfinished(s *subject, status v1.PodStatus) error {
 			return fmt.Errorf("%s does not run", name)
 		}
 	}
+	if status.Phase == v1.PodFailed && w.lost(s.generation, "") > 0 {
+		return nil
+	}
 	if string(status.Phase) != s.phase {
-		return fmt.Errorf("it is reported as %q, and should be %s", status.Phase, s.phase)
+		return fmt.Errorf("it is reported as %q, and should be %s; ends %v", status.Phase, s.phase, w.ends(s.generation))
 	}
 	if len(s.runs) > 0 {
 		return nil
@@ -135,6 +138,26 @@ func (w *watcher) leftOver(generation string) error {
 	return nil
 }
 
+// lost counts the containers of a pod that the runtime has lost, of one name or all.
+func (w *watcher) lost(generation, name string) (n int) {
+	for _, c := range w.seen {
+		if c.generation == generation && c.lost() && (name == "" || c.name == name) {
+			n++
+		}
+	}
+	return n
+}
+
+// ends returns how a pod's containers have ended, as the runtime says.
+func (w *watcher) ends(generation string) (ends []string) {
+	for _, c := range w.seen {
+		if c.generation == generation && c.exit >= 0 {
+			ends = append(ends, fmt.Sprintf("%v with %d", c, c.exit))
+		}
+	}
+	return ends
+}
+
 func (w *watcher) running(generation, name string) (n int) {
 	for _, c := range w.latest {
 		if c.generation == generation && c.name == name && c.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
@@ -160,7 +183,7 @@ func (w *watcher) checkTruth(dir, mark string) {
 			starts[name]++
 		}
 		for name, n := range starts {
-			if container := filepath.Base(name); s.phase != "Running" && n > s.once[container] {
+			if container := filepath.Base(name); s.phase != "Running" && n > s.once[container]+w.lost(generation, container) {
 				w.wrong("pod %s: container %s was started %d times", generation, container, n)
 			}
 		}

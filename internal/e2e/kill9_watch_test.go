@@ -47,6 +47,11 @@ type containerSeen struct {
 	exit int
 }
 
+// lost reports whether the runtime has lost a container while it was down itself: it
+// says that it has ended, with the code that it gives what it knows nothing of. Such
+// a run may have to be done again, or its pod has failed.
+func (c *containerSeen) lost() bool { return c.exit == 255 }
+
 func (c *containerSeen) String() string {
 	return fmt.Sprintf("container %.8s (%s of pod %s, attempt %d, sandbox %.8s)", c.id, c.name, c.generation, c.attempt, c.sandbox)
 }
