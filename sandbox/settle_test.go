@@ -118,7 +118,8 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	})
 }
 
-func TestCreateNeverAdoptsALowerAttempt(t *testing.T) {
+// S1 (c): nor is a sandbox adopted that is not wanted any more.
+func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.comesUpUnnoticed()
 		c, err := n.createFrom(1)

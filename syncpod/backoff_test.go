@@ -1,6 +1,7 @@
 package syncpod_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -208,6 +209,24 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 	})
+}
+
+// B2: that the agent gave up says nothing of the step.
+func TestB2_GivingUpCostsNoWait(t *testing.T) {
+	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer} {
+		t.Run(string(m), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := n.SyncPod(ctx, testPod(), nil); err == nil {
+					t.Error("no error")
+				}
+				n.sync(testPod())
+				n.wantStates("app 0 running")
+			})
+		})
+	}
 }
 
 func TestSecretsDoNotReachEventsAndErrors(t *testing.T) {

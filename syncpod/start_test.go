@@ -311,6 +311,17 @@ func TestC2_HolderOfTheNameIsRemoved(t *testing.T) {
 	})
 }
 
+// C2: an answer that was lost does not cost the instance before its record.
+func TestC2_OtherAttemptsAreNotInTheWay(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.exit("app", 1)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
 // C2: also the number of an instance that never ran is not used again.
 func TestC2_RemovedInstancesCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
