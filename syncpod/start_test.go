@@ -406,6 +406,9 @@ func TestC7_DeletionEndsAHungPostStartHook(t *testing.T) {
 			t.Errorf("returned after %v, want 5s", took)
 		}
 		n.wantStates("app 0 running") // whoever cancelled decides what becomes of it
+		if n.events.count("FailedPostStartHook") != 0 {
+			t.Errorf("events %q", n.events.all)
+		}
 	})
 }
 
