@@ -95,7 +95,8 @@ func TestUnknownPods(t *testing.T) {
 	}
 }
 
-func TestOrphanIsInterruptedOnce(t *testing.T) {
+// W2: the loss of the last source ends what is in flight, once.
+func TestW2_OrphanIsInterruptedOnce(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
 	h.next("a", SyncPod)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -40,6 +41,33 @@ func TestW1_SyncAfterKillStaysKill(t *testing.T) {
 	h.update(Update{Type: Sync, Pod: pod("a")})
 	h.set.Done(w, Succeeded)
 	h.next("a", SyncTerminatingPod)
+}
+
+// W1: whatever says that a pod is to stop, nothing that comes later unsays it, and
+// from when it is being stopped on nobody may start anything of it.
+func TestW1_WhatMakesAPodStop(t *testing.T) {
+	deleted, over := pod("a"), pod("a")
+	deleted.DeletionTimestamp, over.Status.Phase = new(metav1.Now()), v1.PodFailed
+	for name, u := range map[string]Update{
+		"deletion": {Type: Changed, Pod: deleted},
+		"end":      {Type: Changed, Pod: over},
+		"kill":     kill(pod("a"), 0, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.update(Update{Type: Create, Pod: pod("a")})
+			h.do("a", SyncPod)
+			h.update(u)
+			h.update(Update{Type: Changed, Pod: pod("a")})
+			if h.set.ContainersShouldBeTerminating("a") {
+				t.Error("said to be stopping before it is")
+			}
+			h.next("a", SyncTerminatingPod)
+			if !h.set.ContainersShouldBeTerminating("a") {
+				t.Error("not said to be stopping while it is")
+			}
+		})
+	}
 }
 
 // W2: a sync that does not heed its cancellation holds the stop up no longer

@@ -326,6 +326,38 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 	})
 }
 
+// S1 (c): what was made is removed although the context has ended before the answer.
+func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		never := &critest.Gate{}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, Deaf: true})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
+			t.Errorf("%+v, want the context's error", c)
+		}
+		if left := n.sandboxes(); len(left) != 0 {
+			t.Errorf("left behind: %v\n%v", left, n.Journal())
+		}
+	})
+}
+
+// S1 (c): a refused creation after which nothing could be listed is in doubt.
+func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "made, and then refused")})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: status.Error(codes.Unavailable, "lost")})
+		if _, err := n.runner.Create(t.Context(), podConfig(), ""); err == nil {
+			t.Fatal("no error")
+		}
+		n.doubtful(true)
+		n.settle("")
+		if left := n.sandboxes(); len(left) != 0 {
+			t.Errorf("left behind: %v\n%v", left, n.Journal())
+		}
+	})
+}
+
 // A sandbox under another runtime handler is not what was asked for.
 func TestS1_LostAnswerOfAnotherHandler(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {

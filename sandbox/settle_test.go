@@ -1,11 +1,14 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -115,7 +118,8 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	})
 }
 
-func TestCreateNeverAdoptsALowerAttempt(t *testing.T) {
+// S1 (c): nor is a sandbox adopted that is not wanted any more.
+func TestS1_LowerAttemptIsNotAdopted(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.comesUpUnnoticed()
 		c, err := n.createFrom(1)
@@ -178,6 +182,48 @@ func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// S1 (a): of two that came up late the higher is adopted, in whatever order they are
+// listed.
+func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
+	for name, turn := range map[string]func([]*runtimeapi.PodSandbox){"oldest first": func([]*runtimeapi.PodSandbox) {}, "newest first": slices.Reverse[[]*runtimeapi.PodSandbox]} {
+		t.Run(name, func(t *testing.T) {
+			whereTheLateAreListed(t, func(t *testing.T, n *node) {
+				var err error
+				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.client, turn}, ReservedTries: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				late0, late1 := n.hang(0), n.hang(1)
+				for range 3 {
+					if c, err := n.createFrom(0); err == nil {
+						t.Fatalf("%+v\n%v", c, n.Journal())
+					}
+				}
+				late0.Open()
+				late1.Open()
+				time.Sleep(time.Hour)
+				c := n.create(1)
+				if c.Attempt != 1 || !c.Adopted {
+					t.Errorf("%+v, want attempt 1 adopted\n%v", c, n.Journal())
+				}
+				n.onlyReady(c)
+			})
+		})
+	}
+}
+
+// listOrder is a runtime that lists sandboxes in an order of its own.
+type listOrder struct {
+	cri.SandboxRunner
+	turn func([]*runtimeapi.PodSandbox)
+}
+
+func (l listOrder) ListPodSandbox(ctx context.Context, req *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	resp, err := l.SandboxRunner.ListPodSandbox(ctx, req, opts...)
+	l.turn(resp.GetItems())
+	return resp, err
 }
 
 // Adopting a lower attempt does not lead back to a name that stays taken.

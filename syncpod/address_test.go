@@ -108,7 +108,12 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 			}
 		}
 		n.wantStates("app 0 running")
-		mine := n.status().LatestSandbox().ID
+		mine := n.status().LatestSandbox()
+		for _, c := range n.Journal().Of(critest.CreateContainer) {
+			if got := c.Request().(*runtimeapi.CreateContainerRequest).GetSandboxConfig().GetMetadata().GetAttempt(); got != mine.Attempt {
+				t.Errorf("a container was made for sandbox %d, the pod has %d", got, mine.Attempt)
+			}
+		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if ready := n.readySandboxes(); ready != 2 {
@@ -118,8 +123,35 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 			t.Errorf("result %+v, %v", r, err)
 		}
 		n.wantStates("app 0 running")
-		if s := n.status(); n.readySandboxes() != 1 || s.ActiveSandbox() == nil && mine != "" {
+		if s := n.status(); n.readySandboxes() != 1 || s.ActiveSandbox() == nil || s.ActiveSandbox().ID != mine.ID {
 			t.Errorf("sandboxes %+v", s.Sandboxes)
 		}
+	}, func(c *critest.Config) { c.Like = critest.Containerd2 })
+}
+
+// S1: also if the late one has the higher attempt, and would pass for the latest.
+func TestS1_SandboxInUseIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		first, second := &critest.Gate{}, &critest.Gate{}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: first, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
+			if c.Attempt == 1 {
+				first.Open()
+			}
+			return c.Attempt == 1
+		}}, When: critest.Midway, Hang: second, Deaf: true})
+		n.settle(testPod(), time.Hour)
+		n.wantStates("app 0 running")
+		mine := n.status().LatestSandbox()
+		if mine.Attempt != 0 {
+			t.Fatalf("the pod uses sandbox %d, want the one that came late", mine.Attempt)
+		}
+		second.Open()
+		synctest.Wait()
+		r, err := n.SyncPod(t.Context(), testPod(), n.status())
+		if s := n.status().ActiveSandbox(); err != nil || !r.Plan.Quiet() || s == nil || s.ID != mine.ID {
+			t.Errorf("uses %+v, want %+v; result %+v, %v", s, mine, r, err)
+		}
+		n.wantStates("app 0 running")
 	}, func(c *critest.Config) { c.Like = critest.Containerd2 })
 }

@@ -1,6 +1,7 @@
 package syncpod_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -208,6 +209,48 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 	})
+}
+
+// B2: what has succeeded begins with the shortest wait again.
+func TestB2_SuccessEndsTheBackOff(t *testing.T) {
+	for m, lose := range map[critest.Method]func(n *node){
+		critest.CreateContainer: func(n *node) { must(n.t, n.Remove(n.current("app").ID.ID)) },
+		critest.RunPodSandbox: func(n *node) {
+			must(n.t, n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		},
+	} {
+		t.Run(string(m), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: 3, Err: errBroken})
+				n.settle(testPod(), 5*time.Minute)
+				lose(n)
+				n.inject(critest.Fault{Match: critest.Match{Method: m}, Err: errBroken})
+				r, err := n.SyncPod(t.Context(), testPod(), nil)
+				failed, ok := errors.AsType[*syncpod.StepError](err)
+				if !ok || time.Until(failed.NotBefore) != 10*time.Second {
+					t.Errorf("error %v, result %+v; want a wait of 10s", err, r)
+				}
+			})
+		})
+	}
+}
+
+// B2: that the agent gave up says nothing of the step.
+func TestB2_GivingUpCostsNoWait(t *testing.T) {
+	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer} {
+		t.Run(string(m), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := n.SyncPod(ctx, testPod(), nil); err == nil {
+					t.Error("no error")
+				}
+				n.sync(testPod())
+				n.wantStates("app 0 running")
+			})
+		})
+	}
 }
 
 func TestSecretsDoNotReachEventsAndErrors(t *testing.T) {

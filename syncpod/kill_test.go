@@ -375,6 +375,28 @@ func TestK3_ExitCodesAreReportedThoughTheSandboxDoesNotStop(t *testing.T) {
 	})
 }
 
+// K3: a sandbox that cannot be stopped does not keep the others from being stopped.
+func TestK3_OtherSandboxesAreStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.settle(testPod(), time.Minute)
+		for i, sb := range n.status().Sandboxes {
+			before := len(n.Journal())
+			fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox, ID: sb.ID}, Times: critest.Always, Err: errBroken})
+			if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
+				t.Errorf("no error although sandbox %d was not stopped", sb.Attempt)
+			}
+			fault.Remove()
+			other := n.status().Sandboxes[1-i]
+			stops := n.Journal().After(before).Of(critest.StopPodSandbox)
+			if !slices.ContainsFunc(stops, func(c critest.Call) bool { return c.SandboxID == other.ID && c.Err == nil }) {
+				t.Errorf("sandbox %d was not stopped while %d could not be\n%v", other.Attempt, sb.Attempt, stops)
+			}
+		}
+	})
+}
+
 func TestK5_UnknownIsStoppedBeforeItIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -441,7 +463,8 @@ func TestK6_TheLastLookFindsWhatTheFirstDidNot(t *testing.T) {
 	})
 }
 
-func TestK6_NothingAliveIsCalledEnded(t *testing.T) {
+// K4: whatever the runtime answers, what still runs is not said to have ended.
+func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		// The runtime says that it has stopped the container, and has not.

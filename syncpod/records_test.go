@@ -140,6 +140,32 @@ func TestC5_SecondRunIsTold(t *testing.T) {
 	})
 }
 
+// C5: so it is if only the agent's record tells of the run, and not of a run that
+// the runtime has refused.
+func TestC5_OnlyWhatRanIsToldToRunAgain(t *testing.T) {
+	for name, refused := range map[string]bool{"ran": false, "was refused": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod, want := testPod(containers(ctr("app"), ctr("b")), never), 1
+				if refused {
+					want = 0
+					n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
+				}
+				n.SyncPod(t.Context(), pod, nil)
+				must(t, n.Remove(n.current("app").ID.ID))
+				n.restart(recorded(dir))
+				n.settle(pod, time.Minute)
+				n.wantStates("app 1 running", "b 0 running")
+				if told := n.events.count("ContainerRecordLost spec.containers{app}"); told != want {
+					t.Errorf("told %d times, want %d; events %q", told, want, n.events.all)
+				}
+			})
+		})
+	}
+}
+
 // C6: a postStart handler that a crash has cut short, or kept from running, runs.
 func TestC6_HookAfterACrash(t *testing.T) {
 	for _, m := range []critest.Method{critest.StartContainer, critest.CreateContainer, critest.ExecSync} {

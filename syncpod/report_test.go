@@ -133,7 +133,7 @@ func TestS2_OverBeforeANewSandbox(t *testing.T) {
 	})
 }
 
-func TestDeletedPodIsOver(t *testing.T) {
+func TestW1_DeletedPodIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
 		pod.DeletionTimestamp = new(metav1.Now())

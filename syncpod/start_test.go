@@ -223,6 +223,54 @@ func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 	})
 }
 
+// C1: a container that has the name but is not what was asked for is not started in
+// its place: it was made from another spec, or in another sandbox.
+func TestC1_OnlyWhatWasAskedForIsAdopted(t *testing.T) {
+	for name, change := range map[string]func(n *node, pod *v1.Pod){
+		"spec": func(_ *node, pod *v1.Pod) { pod.Spec.Containers[0].Image += "2" },
+		"sandbox": func(n *node, _ *v1.Pod) {
+			must(n.t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod()
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+				n.SyncPod(t.Context(), pod, nil)
+				before := n.current("app").ID
+				change(n, pod)
+				// The runtime hides the container when the plan is made, and shows it later.
+				stale := n.status()
+				stale.Containers = nil
+				n.restart()
+				_, err := n.SyncPod(t.Context(), pod, stale)
+				must(t, err)
+				n.wantStates("app 0 running")
+				if app := n.current("app"); app.ID == before || app.SandboxID != n.status().ActiveSandbox().ID {
+					t.Errorf("what was there is taken for what was asked for\n%v", n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// C1: what holds the name and runs gets its stop signal before it is removed.
+func TestC1_HolderThatRunsIsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.watch()
+		stale := n.status()
+		stale.Containers = nil
+		n.restart()
+		_, err := n.SyncPod(t.Context(), testPod(), stale)
+		must(t, err)
+		n.wantStates("app 0 running")
+		if stopped := n.Journal().Of(critest.StopContainer); len(stopped) != 1 || stopped[0].Err != nil {
+			t.Errorf("stops of what held the name:\n%v", stopped)
+		}
+	})
+}
+
 func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -263,6 +311,17 @@ func TestC2_HolderOfTheNameIsRemoved(t *testing.T) {
 	})
 }
 
+// C2: an answer that was lost does not cost the instance before its record.
+func TestC2_OtherAttemptsAreNotInTheWay(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.exit("app", 1)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
 // C2: also the number of an instance that never ran is not used again.
 func TestC2_RemovedInstancesCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -270,6 +329,16 @@ func TestC2_RemovedInstancesCount(t *testing.T) {
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.sync(testPod()) // clears it, and waits
 		n.wantStates()
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+// C2: so does one that was gone before anybody saw it.
+func TestC2_InstancesNeverSeenCount(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.sync(testPod())
+		must(t, n.Remove(n.current("app").ID.ID))
 		n.settle(testPod(), time.Minute)
 		n.wantStates("app 1 running")
 	})
@@ -337,6 +406,9 @@ func TestC7_DeletionEndsAHungPostStartHook(t *testing.T) {
 			t.Errorf("returned after %v, want 5s", took)
 		}
 		n.wantStates("app 0 running") // whoever cancelled decides what becomes of it
+		if n.events.count("FailedPostStartHook") != 0 {
+			t.Errorf("events %q", n.events.all)
+		}
 	})
 }
 
