@@ -97,7 +97,8 @@ func TestComplaints(t *testing.T) {
 	o.complain(healthWith())
 	o.complain(healthWith())
 	o.complain(bad)
-	want := "web.yaml: Pod default/web: no containers\nAll is well again.\nweb.yaml: Pod default/web: no containers\n"
+	want := "web.yaml: Pod default/web: no containers. What runs of it goes on.\n"
+	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
