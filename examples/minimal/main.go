@@ -71,6 +71,11 @@ func hello() *v1.Pod {
 
 func show(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	fmt.Printf("pod %s is %s, its address is %q\n", pod.Name, status.Phase, status.PodIP)
+	for _, c := range status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			fmt.Printf("    container %s waits: %s %s\n", c.Name, w.Reason, w.Message)
+		}
+	}
 	return nil
 }
 

@@ -104,8 +104,8 @@ func (o *observer) complain(h loop.Health) {
 // troubles are what is wrong besides what pods' own events and statuses tell.
 func troubles(h loop.Health) []string {
 	var wrong []string
-	if h.Runtime.Err != nil && !errors.Is(h.Runtime.Err, pleg.ErrNotListed) {
-		wrong = append(wrong, "The runtime is away: "+h.Runtime.Err.Error())
+	if err := h.Runtime.Err; err != nil && !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped) {
+		wrong = append(wrong, "The runtime is away: "+err.Error())
 	}
 	wrong = sentences(wrong, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {
