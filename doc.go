@@ -67,7 +67,8 @@
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.
-//   - [github.com/podsync/podsync/runtime/gc]: what dead containers have left.
+//   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs
+//     that nothing depends on are removed.
 //
 // # How you test it
 //
@@ -75,6 +76,7 @@
 // of all this and of your agent: without root, in virtual time, with every fault a
 // runtime is known for. examples/downstream shows such tests.
 //
-// docs/PARITY.md lists every decision that is not the kubelet's, with the
+// docs/FAILURES.md explains the names of failures, such as S1 or W3, that comments
+// and tests speak of. docs/PARITY.md lists every decision that is not the kubelet's, with the
 // upstream issue.
 package podsync

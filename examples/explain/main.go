@@ -29,6 +29,10 @@ func main() {
 	file := flag.String("f", "", "pod manifest to read, YAML or JSON (default a sample pod)")
 	only := flag.String("state", "", "the only state to show, one of "+strings.Join(stateNames(), ", ")+" (default all)")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "explain: %q is no flag; a manifest is given with -f\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *file, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "explain:", err)
 		os.Exit(1)

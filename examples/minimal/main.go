@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,11 @@ func hello() *v1.Pod {
 
 func show(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	fmt.Printf("pod %s is %s, its address is %q\n", pod.Name, status.Phase, status.PodIP)
+	for _, c := range status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			fmt.Printf("    container %s waits: %s %s\n", c.Name, w.Reason, w.Message)
+		}
+	}
 	return nil
 }
 
@@ -77,7 +83,7 @@ func main() {
 	endpoint := flag.String("runtime", "", "`endpoint` of containerd or CRI-O (default a runtime in memory)")
 	root := flag.String("root", "/var/lib/podsync-minimal", "`folder` that the agent may write below")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	if *endpoint == "" {

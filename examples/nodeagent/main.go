@@ -8,9 +8,12 @@
 // Change, add and remove manifests while it runs. Ctrl-C detaches: the pods keep
 // running, and the next start takes them over. With -drain it stops them first.
 //
+// Agents that share a runtime need an -owner and a -root each: what belongs to an
+// owner is one agent's, and what it does not know of that it stops.
+//
 // It exits with 0 when it was told to stop, 2 if it was started wrongly, 3 if it
-// may not use the runtime's socket, 4 if there is no runtime, 5 if that does not
-// speak CRI v1, and 1 for all else.
+// may not use the runtime's socket or one of its folders, 4 if there is no runtime,
+// 5 if that does not speak CRI v1, and 1 for all else.
 package main
 
 import (
@@ -24,6 +27,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -73,6 +77,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Events:   s,
 			Sink:     s,
 			LogsRoot: o.podLogs,
+			Owner:    cri.Owner{Name: o.owner},
 			Env:      env.Sources{ConfigMaps: manifests, Secrets: manifests},
 		},
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -103,17 +104,24 @@ func (o *observer) complain(h loop.Health) {
 // troubles are what is wrong besides what pods' own events and statuses tell.
 func troubles(h loop.Health) []string {
 	var wrong []string
-	if h.Runtime.Err != nil && !errors.Is(h.Runtime.Err, pleg.ErrNotListed) {
-		wrong = append(wrong, "The runtime is away: "+h.Runtime.Err.Error())
+	if err := h.Runtime.Err; err != nil && !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped) {
+		wrong = append(wrong, "The runtime is away: "+err.Error())
 	}
-	errs := append(slices.Clone(h.Conflicts), h.Store)
+	wrong = sentences(wrong, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {
-		errs = append(slices.Concat(errs, source.Errors, source.Warnings), source.Failed)
-	}
-	for _, err := range errs {
-		if err != nil {
-			wrong = append(wrong, err.Error())
-		}
+		wrong = sentences(wrong, "%v. What runs of it goes on.", source.Errors...)
+		wrong = sentences(wrong, "Warning: %v", source.Warnings...)
+		wrong = sentences(wrong, "%v", source.Failed)
 	}
 	return wrong
+}
+
+// sentences appends to texts a sentence for each of errs that is one.
+func sentences(texts []string, format string, errs ...error) []string {
+	for _, err := range errs {
+		if err != nil {
+			texts = append(texts, fmt.Sprintf(format, err))
+		}
+	}
+	return texts
 }

@@ -5,9 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/podsync/podsync/runtime/cri"
 )
 
 const seeHelp = "See nodeagent -h."
@@ -19,8 +22,8 @@ const (
 
 // options are what the agent is started with.
 type options struct {
-	manifests, runtime, root, podLogs, node, output string
-	drain                                           bool
+	manifests, runtime, root, podLogs, node, owner, output string
+	drain                                                  bool
 	// scratch is a folder that goes when the agent ends, empty if there is none.
 	scratch string
 }
@@ -35,6 +38,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.root, "root", "", "`folder` for what the agent keeps (default "+defaultRoot+", or one for the time being with the runtime in memory)")
 	flags.StringVar(&o.podLogs, "pod-logs", "", "`folder` for the logs of containers (default "+defaultPodLogs+", or below -root with the runtime in memory)")
 	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods (default that of the host)")
+	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` of the agent, which marks what it makes; agents on one runtime need different ones, and different -root, or they stop each other's pods")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
 	err := flags.Parse(args)
@@ -74,6 +78,9 @@ func (o options) check(rest []string) error {
 	case o.runtime != memory && o.manifests == "":
 		return errors.New("-manifests is missing: which pods are to run?")
 	}
+	if err := (cri.Owner{Name: o.owner}).Validate(); err != nil {
+		return fmt.Errorf("-owner: %w", err)
+	}
 	return nil
 }
 
@@ -85,18 +92,22 @@ func (o *options) complete() (err error) {
 		}
 		o.node = strings.ToLower(o.node)
 	}
+	sampled := o.manifests == ""
 	if o.runtime == memory {
 		err = o.completeInMemory()
 	} else {
 		o.root, o.podLogs = orElse(o.root, defaultRoot), orElse(o.podLogs, defaultPodLogs)
 	}
-	for _, dir := range []*string{&o.root, &o.podLogs, &o.manifests} {
+	for _, folder := range []struct {
+		flag string
+		path *string
+	}{{"-root", &o.root}, {"-pod-logs", &o.podLogs}, {"-manifests", &o.manifests}} {
 		if err == nil {
-			*dir, err = filepath.Abs(*dir)
+			*folder.path, err = makeFolder(folder.flag, *folder.path)
 		}
-		if err == nil {
-			err = os.MkdirAll(*dir, 0o755)
-		}
+	}
+	if err == nil && sampled {
+		err = writeSamples(o.manifests)
 	}
 	return err
 }
@@ -109,11 +120,24 @@ func (o *options) completeInMemory() (err error) {
 		o.root = o.scratch
 	}
 	o.podLogs = orElse(o.podLogs, filepath.Join(o.root, "logs"))
-	if o.manifests != "" {
-		return nil
+	o.manifests = orElse(o.manifests, filepath.Join(o.root, "manifests"))
+	return nil
+}
+
+// makeFolder makes the folder that a flag stands for, and returns its absolute path.
+func makeFolder(flag, path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = os.MkdirAll(path, 0o755)
 	}
-	o.manifests = filepath.Join(o.root, "manifests")
-	return writeSamples(o.manifests)
+	if err == nil {
+		return path, nil
+	}
+	err = fmt.Errorf("%s: %w", flag, err)
+	if errors.Is(err, fs.ErrPermission) {
+		return "", &failure{exitNoPermission, "Run the agent as root, or give folders of yours with -root, -pod-logs and -manifests.", err}
+	}
+	return "", err
 }
 
 func orElse(s, def string) string {

@@ -19,6 +19,7 @@ func TestParseRefuses(t *testing.T) {
 		{"-runtime unix:///run/x.sock", "-manifests is missing"},
 		{"-runtime memori -manifests m", "-runtime memori: want memory, or an endpoint"},
 		{"-drain=perhaps", "-drain"},
+		{"-owner a/b", "-owner: cri: Owner.Name \"a/b\""},
 	} {
 		_, err := parse(strings.Fields(tt.args), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasSuffix(err.Error(), seeHelp) || exitCode(err) != exitUsage {
@@ -32,7 +33,7 @@ func TestParseHelp(t *testing.T) {
 	if _, err := parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-o "} {
+	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-o "} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("help does not tell of %s:\n%s", want, &help)
 		}
@@ -62,13 +63,13 @@ func TestParsePaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := parse(strings.Fields("-runtime unix:///run/x.sock -manifests m -root r -pod-logs l -node edge-7 -o json -drain"), io.Discard)
+	o, err := parse(strings.Fields("-runtime unix:///run/x.sock -manifests m -root r -pod-logs l -node edge-7 -owner second -o json -drain"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := options{
 		manifests: filepath.Join(here, "m"), root: filepath.Join(here, "r"), podLogs: filepath.Join(here, "l"),
-		runtime: "unix:///run/x.sock", node: "edge-7", output: "json", drain: true,
+		runtime: "unix:///run/x.sock", node: "edge-7", owner: "second", output: "json", drain: true,
 	}
 	if o != want {
 		t.Errorf("options are %+v", o)
@@ -91,7 +92,7 @@ func TestParseLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parse([]string{"-manifests", filepath.Join(file, "m")}, io.Discard); err == nil || exitCode(err) != exitOther {
+	if _, err := parse([]string{"-manifests", filepath.Join(file, "m")}, io.Discard); exitCode(err) != exitOther || !strings.Contains(err.Error(), "-manifests: mkdir "+file) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,18 +25,39 @@ func TestDialWithoutPermission(t *testing.T) {
 	if err := os.Chmod(dir, 0); err != nil {
 		t.Fatal(err)
 	}
+	asNobody(t, func() { _, err = dial(t.Context(), "unix://"+dir+"/cri.sock") })
+	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"permission denied", "Run the agent as root"}) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+}
+
+// What an ordinary user who has given no folders is told.
+func TestFolderWithoutPermission(t *testing.T) {
+	dir, err := os.MkdirTemp("", "folder-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() { _, err = parse([]string{"-root", dir + "/root"}, io.Discard) })
+	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"-root: mkdir", "permission denied", "Run the agent as root, or give folders"}) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+}
+
+// asNobody calls do with the rights that nobody has to files, or with one's own if
+// those are not root's.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		runtime.LockOSThread() // the thread is nobody for files, and ends with the test
 		if err := syscall.Setfsuid(nobody); err != nil {
 			t.Fatal(err)
 		}
+		defer func() { _ = syscall.Setfsuid(0) }()
 	}
-	_, err = dial(t.Context(), "unix://"+dir+"/cri.sock")
-	if os.Geteuid() == 0 {
-		_ = syscall.Setfsuid(0)
-	}
-	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"permission denied", "Run the agent as root"}) {
-		t.Errorf("exit code %d, %v", exitCode(err), err)
-	}
+	do()
 }

@@ -10,13 +10,10 @@ import (
 //go:embed samples/*.yaml
 var samples embed.FS
 
-// writeSamples makes a folder of sample manifests, for whoever has none at hand.
+// writeSamples puts sample manifests into a folder, for whoever has none at hand.
 func writeSamples(dir string) error {
 	files, err := fs.Glob(samples, "samples/*.yaml")
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, name := range files {

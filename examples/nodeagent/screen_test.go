@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -96,8 +97,12 @@ func TestComplaints(t *testing.T) {
 	o.complain(bad)
 	o.complain(healthWith())
 	o.complain(healthWith())
+	for _, err := range []error{pleg.ErrNotListed, pleg.ErrStopped} { // it begins, or ends
+		o.complain(loop.Health{Runtime: pleg.Health{Err: err}})
+	}
 	o.complain(bad)
-	want := "web.yaml: Pod default/web: no containers\nAll is well again.\nweb.yaml: Pod default/web: no containers\n"
+	want := "web.yaml: Pod default/web: no containers. What runs of it goes on.\n"
+	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

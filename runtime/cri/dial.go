@@ -75,7 +75,7 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	}
 	client := NewClient(conn)
 	if client.version, err = askVersion(ctx, client, timeouts.Connect); err != nil {
-		return nil, errors.Join(fmt.Errorf("cri: %s: %w", name, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("cri: connect to %s: %w", name, err), conn.Close())
 	}
 	return client, nil
 }
