@@ -19,7 +19,7 @@ func statusAt(uid types.UID, seconds int) *PodStatus {
 	return &PodStatus{UID: uid, ObservedAt: at(seconds), Sandboxes: []SandboxStatus{{ID: "s"}}}
 }
 
-func TestCacheKeepsTheReadThatBeganLast(t *testing.T) {
+func TestP4_CacheKeepsTheReadThatBeganLast(t *testing.T) {
 	var c Cache
 	newer, older := statusAt("u", 2), statusAt("u", 1)
 	if !c.Set("u", newer, nil, at(2)) || c.Set("u", older, nil, at(1)) {
