@@ -272,6 +272,22 @@ func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
 	})
 }
 
+// T2: so does one that was seen first when the pod was stopped.
+func TestT2_ExitCodeOfTheStopOutlivesTheAgent(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		n.settle(testPod(), time.Minute)
+		n.end(testPod(), nil)
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.restart(recorded(dir))
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), n.status()))
+		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 143 {
+			t.Errorf("reported %+v, want exit code 143", c)
+		}
+	})
+}
+
 // C2: the number of an instance that was removed before it ever ran leaves no
 // trace but the record.
 func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {

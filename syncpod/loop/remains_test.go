@@ -44,6 +44,32 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	})
 }
 
+// M3: nor is anything of a dead pod removed before its source has spoken.
+func TestM3_RemainsWaitForTheirSource(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
+			t.Fatal(err)
+		}
+		before := len(n.rt.Journal())
+		src = loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		time.Sleep(10 * time.Minute)
+		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
+			t.Errorf("before the source has spoken:\n%v", done)
+		}
+		set(t, src)
+		time.Sleep(time.Minute)
+		if removed := n.rt.Journal().After(before).Count(critest.RemovePodSandbox); removed != 1 {
+			t.Errorf("%d sandboxes removed, want that of the pod that is wanted no more", removed)
+		}
+	})
+}
+
 // A pod goes while no agent is there, and the runtime has nothing of it any more.
 // What was kept of it on the disk goes as well, and that of pods that are there stays.
 func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
