@@ -150,6 +150,18 @@ func TestRuntimePodIsOnlyKilled(t *testing.T) {
 	}
 }
 
+// W9: what was answered when the pod had stopped is not answered again at its end.
+func TestW9_AnsweredOnceOverTheWholeEnd(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	h.update(kill(pod("a"), 5, nil))
+	answers := append(h.do("a", SyncTerminatingPod).Stopped, h.do("a", SyncTerminatedPod).Stopped...)
+	if !slices.Equal(answers, []StopID{5}) {
+		t.Errorf("answered %v, want 5 once", answers)
+	}
+}
+
 // W9: every request is answered exactly once, and no later than when nothing is
 // left to stop.
 func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {

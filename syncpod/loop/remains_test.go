@@ -70,6 +70,29 @@ func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 	})
 }
 
+// M3: a pod of a source that there is not any more waits for all there are.
+func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("old")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("old", "web", "u", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		before := len(n.rt.Journal())
+		src = loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		time.Sleep(10 * time.Minute)
+		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
+			t.Errorf("before the source has spoken:\n%v", done)
+		}
+		set(t, src)
+		time.Sleep(time.Minute)
+		if n.rt.Journal().After(before).Count(critest.StopContainer) == 0 {
+			t.Error("the pod is wanted by nobody and was not stopped")
+		}
+	})
+}
+
 // A pod goes while no agent is there, and the runtime has nothing of it any more.
 // What was kept of it on the disk goes as well, and that of pods that are there stays.
 func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
