@@ -95,14 +95,10 @@ func TestS1_TimedOutSandboxConverges(t *testing.T) {
 func TestS3_CreatedNeverStartedAndSandboxLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
-		ctx, crash := context.WithCancel(t.Context())
-		n.OnCall(func(_ int, c critest.Call) {
-			if c.Method == critest.CreateContainer {
-				crash()
-			}
-		})
-		n.SyncPod(ctx, pod, nil)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), pod, nil)
 		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		n.wantStates("app 0 created")
 		n.restart()
 		n.settle(pod, time.Minute)
 		if c := n.current("app"); c.State != runtime.ContainerRunning {
