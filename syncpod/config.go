@@ -184,7 +184,7 @@ func (c *Config) require() error {
 		{"Images", c.Images == nil},
 	} {
 		if field.missing {
-			return fmt.Errorf("syncpod: Config.%s is missing", field.name)
+			return fmt.Errorf("syncpod: Config.%s is missing, and there is no Client to make it of", field.name)
 		}
 	}
 	if c.Node.MemoryBytes < 0 {

@@ -244,6 +244,9 @@ func (c *Config) readPods() error {
 	if name == "" {
 		name = c.Client.RuntimeName()
 	}
+	if name == "" {
+		return errors.New("loop: Config.Sync.RuntimeName is missing: a Client that was not dialled does not know it")
+	}
 	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
 	if err != nil {
 		return fmt.Errorf("loop: Config.Client: %w", err)

@@ -75,13 +75,16 @@ const defaultRescan = 20 * time.Second
 // NewFolder returns a Folder. It reads nothing and starts nothing.
 func NewFolder(c FolderConfig) (*Folder, error) {
 	if c.Path == "" {
-		return nil, errors.New("FolderConfig.Path is empty: it must be the folder of manifests")
+		return nil, errors.New("loop: FolderConfig.Path is empty: it must be the folder of manifests")
+	}
+	if c.Node == "" {
+		return nil, errors.New("loop: FolderConfig.Node is empty: it must be the name of the node, which ends the names of pods")
 	}
 	if problems := validation.IsDNS1123Subdomain(c.Node); len(problems) > 0 {
-		return nil, fmt.Errorf("FolderConfig.Node %q: %s", c.Node, strings.Join(problems, ", "))
+		return nil, fmt.Errorf("loop: FolderConfig.Node %q: %s", c.Node, strings.Join(problems, ", "))
 	}
 	if c.Rescan < 0 {
-		return nil, fmt.Errorf("FolderConfig.Rescan %v is negative", c.Rescan)
+		return nil, fmt.Errorf("loop: FolderConfig.Rescan %v is negative", c.Rescan)
 	}
 	if c.Rescan == 0 {
 		c.Rescan = defaultRescan
@@ -92,7 +95,7 @@ func NewFolder(c FolderConfig) (*Folder, error) {
 	// The path is part of the pods' identity, which must not hang on how it is written.
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
-		return nil, fmt.Errorf("FolderConfig.Path %q: %w", c.Path, err)
+		return nil, fmt.Errorf("loop: FolderConfig.Path %q: %w", c.Path, err)
 	}
 	return &Folder{path: path, node: c.Node, name: c.Name, rescan: c.Rescan, watch: newWatch}, nil
 }

@@ -321,6 +321,7 @@ func TestNewFolder(t *testing.T) {
 	for want, c := range map[string]FolderConfig{
 		"FolderConfig.Path":   {Node: "n"},
 		"FolderConfig.Node":   {Path: "p", Node: "Node_1"},
+		"Node is empty":       {Path: "p"},
 		"FolderConfig.Rescan": {Path: "p", Node: "n", Rescan: -1},
 	} {
 		if _, err := NewFolder(c); err == nil || !strings.Contains(err.Error(), want) {

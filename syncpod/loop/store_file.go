@@ -45,7 +45,7 @@ type storedPod struct {
 // NewFileStore returns a store in a directory, which is made when it is needed.
 func NewFileStore(dir string) (*FileStore, error) {
 	if dir == "" {
-		return nil, errors.New("the directory of the store is empty: it must be the path of one")
+		return nil, errors.New("loop: the directory of the FileStore is empty: it must be the path of one")
 	}
 	return &FileStore{dir: podfile.Dir(dir), pods: map[types.UID]*storedPod{}}, nil
 }
