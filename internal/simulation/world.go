@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,7 +67,7 @@ func live(t testing.TB, seed uint64, log bool) *trace {
 	for _, s := range sources {
 		w.wanted[s] = map[types.UID]*v1.Pod{}
 	}
-	defer rt.OnCall(func(_ int, c critest.Call) { w.trace.observe(rt) })()
+	deafen := rt.OnCall(func(int, critest.Call) { w.trace.observe(rt) })
 	w.chaos = critest.Random{
 		Seed: seed, Rate: []float64{0, 0.02, 0.1, 0.3}[rng.IntN(4)], EventRate: []float64{0, 0.1, 0.5}[rng.IntN(3)],
 		MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second,
@@ -79,6 +80,8 @@ func live(t testing.TB, seed uint64, log bool) *trace {
 		w.sleep(time.Duration(rng.Int64N(int64(8 * time.Second))))
 	}
 	w.settle()
+	deafen()
+	synctest.Wait() // for calls that are ending and still looked at
 	return w.trace
 }
 
