@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,11 +20,12 @@ import (
 // runtime has lost it meanwhile.
 func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, busy := loop.NewPush("file"), true
+		src := loop.NewPush("file")
+		var idle atomic.Bool
 		a := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Watch.EventRelist = 10 * time.Second
 			c.Sync.Clean = []syncpod.Cleaner{syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
-				if busy {
+				if !idle.Load() {
 					return errors.New("device or resource busy")
 				}
 				return nil
@@ -49,7 +51,7 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 		if n.rt.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
 			t.Fatal("what runs was not stopped")
 		}
-		busy = false
+		idle.Store(true)
 		time.Sleep(time.Minute)
 		for _, c := range a.sink.of("u").ContainerStatuses {
 			if end := c.State.Terminated; end == nil || c.Name == "app" && end.ExitCode != 3 {
