@@ -131,8 +131,8 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 	return looks
 }
 
-// resume says that the runtime is there, if that is news, once the looks have
-// ended or have taken too long.
+// resume says that the runtime is there, if that is news, once what the looks have
+// brought was told, or they have taken too long.
 func (w *Watcher) resume(ctx context.Context, looks []*look) {
 	w.mu.Lock()
 	news := !w.announced
@@ -144,7 +144,7 @@ func (w *Watcher) resume(ctx context.Context, looks []*look) {
 	defer patience.Stop()
 	for waiting := true; waiting && len(looks) > 0; {
 		select {
-		case <-looks[0].done:
+		case <-looks[0].told:
 			looks = looks[1:]
 		case <-patience.C:
 			waiting = false

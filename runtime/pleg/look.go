@@ -9,26 +9,27 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// look reads a pod once.
-func (w *Watcher) look(ctx context.Context, p *pod) {
+// look reads a pod once. It returns the look, nil if there was none.
+func (w *Watcher) look(ctx context.Context, p *pod) *look {
 	release, err := w.slots.take(ctx)
 	if err != nil {
-		return
+		return nil
 	}
 	l, prev := w.begin(p)
 	if l == nil {
 		release()
-		return
+		return nil
 	}
 	began := time.Now()
 	status, err := w.read(ctx, p, l, prev)
 	release()
 	if ctx.Err() != nil {
 		w.drop(p, l)
-		return
+		return l
 	}
 	w.config.Observer.Looked(p.uid, time.Since(began), err)
 	w.finish(p, l, status, err)
+	return l
 }
 
 // begin takes the look that was asked for, or nil if looks must not happen now.
@@ -40,7 +41,7 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	}
 	l := p.next
 	if l == nil {
-		l = &look{asked: time.Now(), done: make(chan struct{})}
+		l = &look{asked: time.Now(), done: make(chan struct{}), told: make(chan struct{})}
 	}
 	l.began = time.Now()
 	if l.listed != nil {

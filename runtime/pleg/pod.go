@@ -57,6 +57,7 @@ type look struct {
 	taken   bool
 
 	done   chan struct{} // closed at the end; status and err are set before
+	told   chan struct{} // closed when Changed was told, if there was news
 	status *runtime.PodStatus
 	err    error
 }
@@ -100,7 +101,7 @@ func (w *Watcher) forget(p *pod) {
 // ask makes sure that a look at the pod begins from now on.
 func (w *Watcher) ask(p *pod) *look {
 	if p.next == nil {
-		p.next = &look{done: make(chan struct{})}
+		p.next = &look{done: make(chan struct{}), told: make(chan struct{})}
 	}
 	p.next.asked, p.next.listed = time.Now(), nil
 	w.wake(p)
@@ -112,7 +113,7 @@ func (w *Watcher) ask(p *pod) *look {
 func (w *Watcher) offer(p *pod, listed *cri.ListedPod) *look {
 	switch {
 	case p.next == nil:
-		p.next = &look{asked: listed.ObservedAt, done: make(chan struct{}), listed: listed}
+		p.next = &look{asked: listed.ObservedAt, done: make(chan struct{}), told: make(chan struct{}), listed: listed}
 	case p.next.asked.Before(listed.ObservedAt):
 		p.next.listed = listed
 	}
@@ -148,12 +149,18 @@ const (
 
 // work does what there is to do for a pod until there is nothing.
 func (w *Watcher) work(ctx context.Context, p *pod) {
+	var last *look
 	for {
-		switch step, wait := w.step(ctx, p); step {
+		step, wait := w.step(ctx, p)
+		if step != stepTell && last != nil {
+			close(last.told)
+			last = nil
+		}
+		switch step {
 		case stepTell:
 			w.tell(p)
 		case stepLook:
-			w.look(ctx, p)
+			last = w.look(ctx, p)
 		case stepWait:
 			p.wait(ctx, wait)
 		case stepEnd:

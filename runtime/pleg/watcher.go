@@ -112,7 +112,7 @@ func (w *Watcher) shut(g gate, err error) (streamed bool) {
 	for _, p := range w.pods {
 		if p.next != nil {
 			p.next.end(nil, err)
-			p.next = &look{asked: p.next.asked, done: make(chan struct{})}
+			p.next = &look{asked: p.next.asked, done: make(chan struct{}), told: make(chan struct{})}
 		}
 	}
 	return streamed
