@@ -16,6 +16,40 @@
 //   - An image just found is not removed before a container uses it
 //     (kubernetes #123631); see Leases.
 //
+// # Garbage
+//
+// [DecideGarbage] says which images may go, because the disk gets full or they were not
+// used for long, by the thresholds and ages of a kubelet's configuration. A [Collector]
+// removes them, in a pass that its owner calls every so often. An image is in use if
+// any container has it, whosever it is, running or not, or if it is about to be used,
+// which the [Leases] show that a Collector shares with the Manager. The image that
+// sandboxes are made of stays, and so does what is pinned.
+//
+// While there is room a pass is one call, and lists nothing; when images were used last
+// is known from leases, and from what a runtime.Cache knows. From GarbagePolicy's
+// LowPercent on they are listed, to be known for long enough when the time comes.
+//
+// # Where each rule lives
+//
+//	manager.go           Config, New; observer.go what it tells, errors.go why containers wait
+//	ensure.go            EnsureImage: present or pulled, and leased
+//	policy.go            the pull policy
+//	reference.go         names of images, and which are the same
+//	keyring.go           which credentials go with a name; redact.go keeps them out of errors
+//	access.go            whether a pod may use an image that is there
+//	retry.go             the back-off of pulls
+//	flight.go            one pull for all who want the same
+//	pull.go              the pull itself, in its turn
+//	lease.go             an image just found is not removed
+//
+//	garbage.go           which images may go: a pure decision
+//	collector.go         Collector, and a pass; disk_linux.go how full the disk is
+//	collector_look.go    what is there and in use
+//	collector_remove.go  one image after another, and what if that fails
+//	uses.go              when images were used last
+//
+// # Access and cost
+//
 // An image that a pod's secret has opened stays closed to pods without it, although
 // it is there (KEP-2535); see Config.ShareImages. This is remembered in memory.
 //

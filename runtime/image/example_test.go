@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
 )
@@ -44,4 +47,42 @@ func Example() {
 	// Output:
 	// pulled: true
 	// ErrImageNeverPull
+}
+
+func ExampleCollector() {
+	runtime, err := critest.New(critest.Config{Images: []critest.Image{{Name: "app:v1", ID: "sha256:4f1c", Size: 2 << 20}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer runtime.Close()
+	conn, err := runtime.Dial()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	client := cri.NewClient(conn)
+	images, err := image.New(image.Config{Runtime: client})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	collector, err := image.NewCollector(image.CollectorConfig{
+		Runtime: client,
+		Leases:  images.Leases(), // of what is about to be used
+		Policy:  image.GarbagePolicy{MinAge: time.Nanosecond},
+		Statfs: func(string) (image.Disk, error) { // by default the node is asked
+			return image.Disk{Capacity: 20 << 20, Available: 3 << 20}, nil
+		},
+		Log: funcr.New(func(_, line string) { fmt.Println(line) }, funcr.Options{}),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 { // every few minutes; in the first pass the image is new
+		if err := collector.Collect(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// "level"=0 "msg"="image removed" "image"="docker.io/library/app:v1" "id"="sha256:4f1c" "bytes"=2097152 "reason"="disk full"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -20,6 +21,7 @@ type Leases struct {
 	held     map[string]int                    // names and identifiers, with the number of leases
 	removing map[string]chan struct{}          // names and identifiers, closed when it is over
 	removed  []func(id string, names []string) // told of each removal, before a lease is given out
+	used     uses
 }
 
 // Lease keeps one image from being removed until it is released.
@@ -93,6 +95,7 @@ func (l *Lease) Release() {
 	}
 	l.leases.mu.Lock()
 	defer l.leases.mu.Unlock()
+	l.leases.used.note(l.names, time.Now())
 	for _, name := range l.names {
 		if l.leases.held[name]--; l.leases.held[name] == 0 {
 			delete(l.leases.held, name)

@@ -92,3 +92,6 @@ func (m *Manager) Forget(pod types.UID) { m.retries.forgetPod(pod) }
 //
 // It may be called at any time, also while EnsureImage is.
 func (m *Manager) Wait() { m.flights.wait() }
+
+// Leases are those that hold the images it hands out: for whoever removes images.
+func (m *Manager) Leases() *Leases { return m.config.Leases }

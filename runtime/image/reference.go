@@ -65,6 +65,19 @@ func normal(name string) string {
 	return ref.String()
 }
 
+// completed is a name in normal form; one without tag and digest gets the tag that it
+// stands for.
+func completed(name string) string {
+	ref, err := reference.ParseAnyReference(name)
+	if err != nil {
+		return name
+	}
+	if named, ok := ref.(reference.Named); ok {
+		name = reference.TagNameOnly(named).String()
+	}
+	return normal(name)
+}
+
 // tagged returns a name that has both tag and digest without the digest, and
 // false for any other.
 func tagged(name string) (string, bool) {

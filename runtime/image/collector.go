@@ -1,0 +1,197 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// CollectorRuntime has the images and the containers that use them. A *cri.Client does.
+type CollectorRuntime interface {
+	ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
+	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
+	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
+	RemoveImage(context.Context, *runtimeapi.RemoveImageRequest, ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error)
+	// Status says which image sandboxes are made of, where the runtime tells.
+	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
+}
+
+// CollectorPods knows which containers there are without asking the runtime. A
+// *runtime.Cache does.
+type CollectorPods interface {
+	UIDs() []types.UID
+	Get(pod types.UID) (*runtime.PodStatus, error)
+}
+
+// CollectorConfig is what a Collector works with.
+type CollectorConfig struct {
+	// Runtime has the images. Required.
+	Runtime CollectorRuntime
+	// Leases are those of the Manager that hands images out, see Manager.Leases.
+	// Required: an image that it has just found must not be removed.
+	Leases *Leases
+	// Policy says when images are removed.
+	Policy GarbagePolicy
+	// Keep are names or identifiers of images that are never removed. The one that
+	// sandboxes are made of need not be named where the runtime tells: containerd 1 and
+	// CRI-O name it, containerd 2 pins it.
+	Keep []string
+	// Pods tell in each pass which images are in use, so that their last use is known
+	// while they are not listed. Default: only what is listed, or was leased, counts.
+	Pods CollectorPods
+	// Statfs says how full the file system is that a path is on; fs.ErrNotExist and
+	// errors.ErrUnsupported mean that it cannot be seen from here. Default: the call
+	// of that name on Linux; elsewhere nothing is known, and images go by MaxAge alone.
+	Statfs func(path string) (Disk, error)
+	// Log gets a line for each image that is removed. Default silent.
+	Log logr.Logger
+}
+
+// ErrDiskFull is the error of a pass that could not make as much room as the policy
+// wants: what a kubelet tells with the event FreeDiskSpaceFailed.
+var ErrDiskFull = errors.New("images cannot make enough room on the disk")
+
+const (
+	// callTimeout bounds each call: a runtime that does not answer must not keep an
+	// image closed to those who wait for it.
+	callTimeout = 2 * time.Minute
+	// After a removal that failed the image is left alone for firstPause, and then
+	// for twice as long each time, up to maxPause.
+	firstPause = 5 * time.Minute
+	maxPause   = 2 * time.Hour
+)
+
+// Collector removes images that no container uses, whosever it is, when the disk gets
+// full or they are old. Its methods may be called concurrently.
+type Collector struct {
+	config CollectorConfig
+	keep   map[string]bool // in normal form
+
+	// turn is held by a pass, with what is below.
+	turn    chan struct{}
+	records map[string]record // by ID, of the images of the last list
+	blind   bool              // the log has been told that the disk cannot be seen
+}
+
+// record is what is remembered of an image that is there.
+type record struct {
+	seen  time.Time     // when it was first seen
+	due   time.Time     // when its removal may be tried again
+	pause time.Duration // how long that is put off
+}
+
+// NewCollector returns a Collector. It does nothing until Collect is called.
+func NewCollector(c CollectorConfig) (*Collector, error) {
+	switch {
+	case c.Runtime == nil:
+		return nil, errors.New("image: CollectorConfig.Runtime is missing")
+	case c.Leases == nil:
+		return nil, errors.New("image: CollectorConfig.Leases is missing: images about to be used would not be known")
+	}
+	if err := c.Policy.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Statfs == nil {
+		c.Statfs = statfs
+	}
+	keep := map[string]bool{}
+	for i, name := range c.Keep {
+		if name == "" {
+			return nil, fmt.Errorf("image: CollectorConfig.Keep[%d] is empty", i)
+		}
+		keep[completed(name)] = true
+	}
+	c.Policy = c.Policy.withDefaults()
+	return &Collector{config: c, keep: keep, turn: make(chan struct{}, 1), records: map[string]record{}}, nil
+}
+
+// Collect makes one pass. While there is enough room, and no MaxAge, that is one call of
+// the runtime, which lists nothing; from LowPercent on images and containers are listed,
+// too. When an image cannot be removed it goes on with the next; the removal is tried
+// again in later passes, at growing intervals. The error joins all that went wrong, with
+// ErrDiskFull if there still is not enough room. Collect returns soon after ctx has ended.
+func (c *Collector) Collect(ctx context.Context) error {
+	if c.config.Policy.off() {
+		return nil
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now := time.Now()
+	c.notePods(now)
+	disk, err := c.disk(ctx)
+	if err != nil || !c.config.Policy.mustLook(disk) {
+		return err
+	}
+	images, err := c.look(ctx, now)
+	if err != nil {
+		return err
+	}
+	return c.removeAll(ctx, images, DecideGarbage(images.stored(), disk, c.config.Policy, now))
+}
+
+// notePods notes which images the pods that are known use.
+func (c *Collector) notePods(now time.Time) {
+	if c.config.Pods == nil {
+		return
+	}
+	for _, uid := range c.config.Pods.UIDs() {
+		status, err := c.config.Pods.Get(uid)
+		if err != nil || status == nil {
+			continue
+		}
+		for i := range status.Containers {
+			container := &status.Containers[i]
+			c.config.Leases.noteUse(now, completed(cmp.Or(container.ImageID, container.ImageRef, container.Image)))
+		}
+	}
+}
+
+// disk returns the fullest file system that has images, the zero Disk if none can be
+// seen.
+func (c *Collector) disk(ctx context.Context) (Disk, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err = cri.Classify(err); err != nil && !errors.Is(err, cri.ErrUnimplemented) {
+		return Disk{}, fmt.Errorf("image: where images are: %w", err)
+	}
+	var fullest Disk
+	for _, f := range resp.GetImageFilesystems() {
+		disk, err := c.config.Statfs(f.GetFsId().GetMountpoint())
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errors.ErrUnsupported):
+			continue
+		case err != nil:
+			return Disk{}, fmt.Errorf("image: how full the disk is: %w", err)
+		}
+		fullest = fuller(fullest, disk)
+	}
+	if blind := fullest.Capacity == 0; blind != c.blind {
+		c.blind = blind
+		c.config.Log.Info("how full the images' disk is", "known", !blind)
+	}
+	return fullest, nil
+}
+
+// fuller returns the one of which a greater part is used.
+func fuller(a, b Disk) Disk {
+	if b.Capacity == 0 || a.Capacity > 0 && float64(a.used())/float64(a.Capacity) >= float64(b.used())/float64(b.Capacity) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,137 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// listed are the images that a runtime has, by ID.
+type listed map[string]*listedImage
+
+// listedImage is one of them, under all its names.
+type listedImage struct {
+	Stored
+	names []string // in normal form
+	cri   *runtimeapi.Image
+}
+
+func (l listed) stored() []Stored {
+	var all []Stored
+	for _, img := range l {
+		all = append(all, img.Stored)
+	}
+	return all
+}
+
+// look lists the images with what is known of them, and forgets all others.
+func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
+	images, err := c.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used, err := c.usedNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sandboxes, err := c.sandboxImage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, there := map[string]record{}, map[string]bool{}
+	for id, img := range images {
+		r := c.records[id]
+		if r.seen.IsZero() {
+			r.seen = now
+		}
+		records[id] = r
+		img.FirstSeen, img.NotBefore = r.seen, r.due
+		img.Pinned = img.Pinned || anyOf(img.names, c.keep) || anyOf(img.names, sandboxes)
+		img.InUse = anyOf(img.names, used) || c.config.Leases.Held(img.cri)
+		if img.InUse {
+			c.config.Leases.noteUse(now, img.names...)
+		}
+		img.LastUsed = c.config.Leases.lastUse(img.names)
+		for _, name := range img.names {
+			there[name] = true
+		}
+	}
+	c.records = records
+	c.config.Leases.forgetUses(there, now)
+	return images, nil
+}
+
+func anyOf(names []string, set map[string]bool) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return set[name] })
+}
+
+// list joins what is listed more than once: for each of its names, or for each handler
+// that it was pulled for.
+func (c *Collector) list(ctx context.Context) (listed, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("image: list images: %w", cri.Classify(err))
+	}
+	images := listed{}
+	for _, i := range resp.GetImages() {
+		if i.GetId() == "" {
+			continue // nothing to remove it by
+		}
+		img := images[i.GetId()]
+		if img == nil {
+			img = &listedImage{Stored: Stored{ID: i.GetId()}, cri: &runtimeapi.Image{Id: i.GetId()}}
+			images[i.GetId()] = img
+		}
+		img.cri.RepoTags = append(img.cri.RepoTags, i.GetRepoTags()...)
+		img.cri.RepoDigests = append(img.cri.RepoDigests, i.GetRepoDigests()...)
+		img.Size, img.Pinned = max(img.Size, i.GetSize()), img.Pinned || i.GetPinned()
+		img.names = imageNames(img.cri)
+		img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
+	}
+	return images, nil
+}
+
+// usedNames are all by which containers name their images, whosever they are, running
+// or not.
+func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("image: list containers: %w", cri.Classify(err))
+	}
+	used := map[string]bool{}
+	for _, container := range resp.GetContainers() {
+		for _, name := range []string{container.GetImageId(), container.GetImageRef(), container.GetImage().GetImage()} {
+			used[completed(name)] = true
+		}
+	}
+	return used, nil
+}
+
+// sandboxImage is the image of which the runtime makes sandboxes, none if it does not
+// tell. Runtimes that tell have it in their configuration, where kubeadm looks for it,
+// too.
+func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.config.Runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+	if err != nil {
+		return nil, fmt.Errorf("image: which image sandboxes are made of: %w", cri.Classify(err))
+	}
+	var config struct {
+		SandboxImage string `json:"sandboxImage"`
+	}
+	if err := json.Unmarshal([]byte(resp.GetInfo()["config"]), &config); err != nil || config.SandboxImage == "" {
+		return nil, nil // this runtime's configuration has other fields
+	}
+	return map[string]bool{completed(config.SandboxImage): true}, nil
+}

@@ -1,0 +1,195 @@
+package image
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// GarbagePolicy says when images that nobody uses are removed. A zero field has the
+// default of a kubelet's configuration.
+type GarbagePolicy struct {
+	// HighPercent is how full the images' file system may get before images are
+	// removed (imageGCHighThresholdPercent). Default 85; with 100 none are removed for
+	// lack of room.
+	HighPercent int
+	// LowPercent is how full it may still be afterwards, less than HighPercent
+	// (imageGCLowThresholdPercent). Default 80.
+	LowPercent int
+	// MinAge is how long an image stays since it was first seen, and since it was used
+	// (imageMinimumGCAge). Default 2 min. It is what protects the images that another
+	// agent on the same runtime has just pulled.
+	MinAge time.Duration
+	// MaxAge is how long an image that is not used stays at most, however empty the
+	// disk is (imageMaximumGCAge). Default 0, for as long as there is room. The time
+	// before the first pass of a Collector does not count: it knows nothing of it.
+	MaxAge time.Duration
+}
+
+func (p GarbagePolicy) withDefaults() GarbagePolicy {
+	p.HighPercent = cmp.Or(p.HighPercent, 85)
+	p.LowPercent = cmp.Or(p.LowPercent, 80)
+	p.MinAge = cmp.Or(p.MinAge, 2*time.Minute)
+	return p
+}
+
+// Validate names the field that is out of range.
+func (p GarbagePolicy) Validate() error {
+	given := p
+	p = p.withDefaults()
+	switch {
+	case p.HighPercent < 1 || p.HighPercent > 100:
+		return fmt.Errorf("image: GarbagePolicy.HighPercent is %d, want 1 to 100", given.HighPercent)
+	case p.LowPercent < 1 || p.LowPercent >= p.HighPercent:
+		return fmt.Errorf("image: GarbagePolicy.LowPercent is %d, want 1 or more, and less than HighPercent, %d", p.LowPercent, p.HighPercent)
+	case p.MinAge < 0:
+		return fmt.Errorf("image: GarbagePolicy.MinAge is negative: %v", p.MinAge)
+	case p.MaxAge < 0:
+		return fmt.Errorf("image: GarbagePolicy.MaxAge is negative: %v", p.MaxAge)
+	}
+	return nil
+}
+
+// off reports whether no image is ever removed.
+func (p GarbagePolicy) off() bool { return p.HighPercent == 100 && p.MaxAge == 0 }
+
+// Disk is how full a file system is. The zero Disk is one of which nothing is known:
+// it is never full.
+type Disk struct {
+	// Capacity and Available are in bytes. What is kept for the superuser is not
+	// available.
+	Capacity, Available uint64
+}
+
+func (d Disk) used() uint64 { return d.Capacity - min(d.Available, d.Capacity) }
+
+// beyond returns how many bytes more than so many percent are used, and whether so
+// many percent are reached at all.
+func (d Disk) beyond(percent int) (bytes uint64, reached bool) {
+	mark := d.Capacity / 100 * uint64(percent)
+	if d.Capacity == 0 || d.used() < mark {
+		return 0, false
+	}
+	return d.used() - mark, true
+}
+
+// Stored is an image on the node.
+type Stored struct {
+	// ID is the runtime's identifier of it, Name one by which people know it.
+	ID, Name string
+	// Size is in bytes, as the runtime counts. What images share is counted in each.
+	Size uint64
+	// Pinned says that it stays whether it is used or not: the runtime or the
+	// configuration says so, or sandboxes are made of it.
+	Pinned bool
+	// InUse says that a container has it, running or not, or is about to.
+	InUse bool
+	// FirstSeen is when it was first seen to be there.
+	FirstSeen time.Time
+	// LastUsed is when it was last seen to be in use, zero if it never was.
+	LastUsed time.Time
+	// NotBefore is when its removal may be tried again after one that failed.
+	NotBefore time.Time
+}
+
+// idleSince is since when it is certain that nobody used the image.
+func (s *Stored) idleSince() time.Time {
+	if s.LastUsed.After(s.FirstSeen) {
+		return s.LastUsed
+	}
+	return s.FirstSeen
+}
+
+// RemovalReason is why an image is removed.
+type RemovalReason uint8
+
+// The reasons.
+const (
+	// DiskFull: HighPercent is reached.
+	DiskFull RemovalReason = iota
+	// Expired: it was not used for longer than MaxAge.
+	Expired
+)
+
+// String returns the reason in words.
+func (r RemovalReason) String() string {
+	if r == Expired {
+		return "not used for long"
+	}
+	return "disk full"
+}
+
+// Removal is one image that may go.
+type Removal struct {
+	Stored
+	Reason RemovalReason
+}
+
+// String says what goes, and why.
+func (r Removal) String() string { return fmt.Sprintf("remove %s: %v", r.Name, r.Reason) }
+
+// Garbage is what may be removed of a node's images.
+type Garbage struct {
+	// Images are to be removed in this order.
+	Images []Removal
+	// Free is how many bytes are to become free.
+	Free uint64
+	// Short is how many of these neither Images free nor those would that are too young
+	// yet.
+	Short uint64
+}
+
+// DecideGarbage says which images may go: those that were not used for longer than
+// MaxAge, and if the disk is too full as many more as it takes, by what the runtime says
+// of their sizes, beginning with what was used the longest time ago. It is a pure
+// function, and does not depend on the order of the images.
+func DecideGarbage(images []Stored, disk Disk, p GarbagePolicy, now time.Time) Garbage {
+	p = p.withDefaults()
+	g := Garbage{Free: p.excess(disk)}
+	var left []Stored
+	var freed, young uint64
+	for _, s := range oldestFirst(images) {
+		switch idle := now.Sub(s.idleSince()); {
+		case s.Pinned || s.InUse || now.Before(s.NotBefore):
+		case idle < p.MinAge:
+			young += s.Size
+		case p.MaxAge > 0 && idle > p.MaxAge:
+			g.Images = append(g.Images, Removal{s, Expired})
+			freed += s.Size
+		default:
+			left = append(left, s)
+		}
+	}
+	for _, s := range left {
+		if freed >= g.Free {
+			break
+		}
+		g.Images = append(g.Images, Removal{s, DiskFull})
+		freed += s.Size
+	}
+	g.Short = g.Free - min(g.Free, freed+young)
+	return g
+}
+
+// excess is how many bytes have to become free.
+func (p GarbagePolicy) excess(disk Disk) uint64 {
+	if _, full := disk.beyond(p.HighPercent); !full || p.HighPercent == 100 {
+		return 0
+	}
+	bytes, _ := disk.beyond(p.LowPercent)
+	return bytes
+}
+
+// mustLook reports whether images have to be looked at: something may have to go, or
+// may soon, and then it is good to know what was used since.
+func (p GarbagePolicy) mustLook(disk Disk) bool {
+	_, near := disk.beyond(p.LowPercent)
+	return p.MaxAge > 0 || near
+}
+
+func oldestFirst(images []Stored) []Stored {
+	return slices.SortedFunc(slices.Values(images), func(a, b Stored) int {
+		return cmp.Or(a.LastUsed.Compare(b.LastUsed), a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.ID, b.ID))
+	})
+}
