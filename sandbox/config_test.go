@@ -156,7 +156,7 @@ func TestPorts(t *testing.T) {
 	pod := named("p", v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "i", Ports: []v1.ContainerPort{tcp}}},
 		Containers: []v1.Container{
-			{Name: "a", Ports: []v1.ContainerPort{tcp, tcp, udp, web, again, {ContainerPort: 1}}},
+			{Name: "a", Ports: []v1.ContainerPort{tcp, tcp, udp, web, again, {ContainerPort: 1}, {ContainerPort: 2, Protocol: v1.ProtocolSCTP}}},
 			{Name: "b", Ports: []v1.ContainerPort{web}},
 		},
 	})
@@ -165,7 +165,7 @@ func TestPorts(t *testing.T) {
 		got = append(got, p.Protocol.String()+" "+strings.Repeat("h", int(p.HostPort/8080)))
 	}
 	// Repetitions in one container are left out; other containers are on their own.
-	if want := []string{"TCP h", "UDP h", "TCP h", "TCP ", "TCP h"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"TCP h", "UDP h", "TCP h", "TCP ", "SCTP ", "TCP h"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("ports %q, want %q", got, want)
 	}
 }
@@ -190,8 +190,15 @@ func TestPrivilegedIfAnyContainerIs(t *testing.T) {
 			t.Errorf("%s: not privileged", name)
 		}
 	}
-	if mustConfig(t, sandbox.Input{Pod: named("p", v1.PodSpec{Containers: []v1.Container{{}}})}).Linux.SecurityContext.Privileged {
-		t.Error("privileged without a privileged container")
+	for _, no := range []*v1.SecurityContext{nil, {}, {Privileged: ptr(false)}} {
+		c := v1.Container{SecurityContext: no}
+		spec := v1.PodSpec{
+			InitContainers: []v1.Container{c}, Containers: []v1.Container{c},
+			EphemeralContainers: []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(c)}},
+		}
+		if mustConfig(t, sandbox.Input{Pod: named("p", spec)}).Linux.SecurityContext.Privileged {
+			t.Errorf("privileged by %+v", no)
+		}
 	}
 }
 

@@ -115,6 +115,11 @@ func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	config = proto.CloneOf(config)
 	config.Metadata.Attempt = c.attempt
 	config.Labels = c.config.Owner.Mark(config.Labels)
+	if c.inDoubt {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.config.DoubtTimeout)
+		defer cancel()
+	}
 	resp, err := c.config.Runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: c.handler})
 	if err != nil {
 		return "", cri.Classify(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,7 +207,8 @@ func TestCreateValidates(t *testing.T) {
 }
 
 // S1 (a)-(d): the runtime goes on after the client's time is up. Retries find the
-// name taken until the sandbox is there, and then adopt it.
+// name taken until the sandbox is there, and then adopt it. CRI-O lets each wait for
+// as long as it will, half a minute here.
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
@@ -216,7 +219,7 @@ func TestS1_LateSuccess(t *testing.T) {
 		if c.Attempt != 0 {
 			t.Errorf("attempt %d, want the one that came late", c.Attempt)
 		}
-		if took := time.Since(began); took > 4*time.Minute+25*time.Second {
+		if took := time.Since(began); took > 4*time.Minute+55*time.Second {
 			t.Errorf("took %v, want at most a pause more than the runtime", took)
 		}
 		n.onlyReady(c)
@@ -273,6 +276,42 @@ func TestS1_ReservedForEver(t *testing.T) {
 		}
 		n.onlyReady(c)
 		n.looksFirst()
+	})
+}
+
+// S1 (e): so it is with one that was reserved before the agent started, after three
+// refusals.
+func TestS1_ReservedFromTheStart(t *testing.T) {
+	for name, refused := range map[string]error{
+		"by text": status.Error(codes.Unknown, `failed to reserve sandbox name "p": name "p" is reserved for "x"`),
+		"by code": status.Error(codes.AlreadyExists, "exists"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothStyles(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{
+					Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool { return c.Attempt == 0 }},
+					Times: critest.Always, Err: refused,
+				})
+				if c := n.create(4); c.Attempt != 1 {
+					t.Errorf("attempt %d, want the next after three refusals\n%v", c.Attempt, n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// The directory of the logs is made where nobody says how.
+func TestCreateMakesTheLogDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pods", "ns_p_u")
+	bothStyles(t, func(t *testing.T, n *node) {
+		config := podConfig()
+		config.LogDirectory = dir
+		if _, err := n.runner.Create(t.Context(), config, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

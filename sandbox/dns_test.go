@@ -172,7 +172,7 @@ func TestDNSSharesNothingWithItsInput(t *testing.T) {
 func roomy(list ...string) []string { return append(make([]string, 0, 20), list...) }
 
 func TestParseResolvConf(t *testing.T) {
-	const text = "# comment\n; comment\nnameserver 192.0.2.1\nnameserver\tfd00::1 # rest\r\n\nsearch a. b\n" +
+	const text = "# comment\n; comment\n#nameserver 192.0.2.9\n;search x\nnameserver 192.0.2.1\nnameserver\tfd00::1 # rest\r\n\nsearch a. b\n" +
 		"domain d\nsearch example.org. . c\nsearch\noptions timeout:2 rotate\noptions timeout:3\nsortlist 1\nnameserver\nnameserver 192.0.2.2"
 	want := sandbox.NodeDNS{
 		Servers:  []string{"192.0.2.1", "fd00::1", "192.0.2.2"},

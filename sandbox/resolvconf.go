@@ -28,7 +28,7 @@ func ParseResolvConf(text string) NodeDNS {
 // resolvConfLine returns no keyword for a comment and a line without a value.
 func resolvConfLine(line string) (keyword string, values []string) {
 	fields := strings.Fields(line)
-	if len(fields) < 2 || strings.HasPrefix(fields[0], "#") || strings.HasPrefix(fields[0], ";") {
+	if len(fields) < 2 {
 		return "", nil
 	}
 	return fields[0], fields[1:]

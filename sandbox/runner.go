@@ -34,9 +34,13 @@ type RunnerConfig struct {
 	// gives the call.
 	StopTimeout time.Duration
 	// ReservedTries is how often an attempt is asked for in vain, while nothing
-	// listed has its name, before Create moves on to the next. Default 3, which leaves a runtime that
-	// keeps what timed out the time to hand it over (cri-o #4221).
+	// listed has its name, before Create moves on to the next. Default 3, which leaves
+	// a runtime that keeps what timed out the time to hand it over (cri-o #4221).
 	ReservedTries int
+	// DoubtTimeout bounds a call for an attempt that is in doubt. CRI-O does not answer
+	// such a call before its time is over, whatever has become of the attempt; the call
+	// after it gets the sandbox. Default 30 s.
+	DoubtTimeout time.Duration
 	// FirstRetry is the pause after the first failed stop or remove, which doubles
 	// up to MaxRetry. Default 1 s and 30 s.
 	FirstRetry, MaxRetry time.Duration
@@ -73,6 +77,7 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	c.CleanupTimeout = cmp.Or(c.CleanupTimeout, time.Minute)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 4*time.Minute)
 	c.ReservedTries = cmp.Or(c.ReservedTries, 3)
+	c.DoubtTimeout = cmp.Or(c.DoubtTimeout, 30*time.Second)
 	c.FirstRetry = cmp.Or(c.FirstRetry, time.Second)
 	c.MaxRetry = cmp.Or(c.MaxRetry, 30*time.Second)
 	switch {
@@ -82,6 +87,8 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		return nil, errors.New("sandbox: RunnerConfig.StopTimeout is negative")
 	case c.ReservedTries < 0:
 		return nil, errors.New("sandbox: RunnerConfig.ReservedTries is negative")
+	case c.DoubtTimeout < 0:
+		return nil, errors.New("sandbox: RunnerConfig.DoubtTimeout is negative")
 	case c.FirstRetry < 0 || c.MaxRetry < c.FirstRetry:
 		return nil, errors.New("sandbox: RunnerConfig.FirstRetry is negative or more than MaxRetry")
 	}

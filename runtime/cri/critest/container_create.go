@@ -24,7 +24,7 @@ func (s service) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 	if err != nil {
 		return nil, err
 	}
-	existing, err := s.await(ctx, "container", c.name, taken)
+	existing, err := taken.await(ctx, "container", c.name)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	defer s.mu.Unlock()
 	image, ok := s.images.resolve(c.config.GetImage().GetImage())
 	if !ok {
-		return status.Errorf(codes.NotFound, "failed to resolve image %q: not found", c.config.GetImage().GetImage())
+		return status.Errorf(s.cfg.Like.imageMissing(), "failed to resolve image %q: not found", c.config.GetImage().GetImage())
 	}
 	if s.sandboxes[c.sandbox.id] == nil {
 		return status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", c.sandbox.id)
@@ -86,6 +86,11 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.podUID = c.config.GetLabels()[labelUID]
 	c.files = newFiles(s.host, c.config.GetMounts())
 	c.log = &containerLog{host: s.host, path: c.logPath()}
+	if s.cfg.Like == CRIO {
+		if _, err := s.newProcess(c); err != nil {
+			return err
+		}
+	}
 	c.state = runtimeapi.ContainerState_CONTAINER_CREATED
 	c.createdAt = time.Now().UnixNano()
 	c.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)

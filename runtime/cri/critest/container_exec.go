@@ -20,6 +20,7 @@ func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) 
 		return nil, errNoContainer(req.GetContainerId())
 	}
 	var out, errs output
+	caller := ctx
 	p, err := s.newExec(c, req.GetCmd(), &out, &errs)
 	if err != nil {
 		return nil, err
@@ -30,6 +31,9 @@ func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) 
 		defer cancel()
 	}
 	code, err := runExec(ctx, c, p)
+	if err != nil && s.cfg.Like == CRIO && caller.Err() == nil {
+		return &runtimeapi.ExecSyncResponse{Stderr: []byte("command timed out"), ExitCode: -1}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +44,7 @@ func (s service) newExec(c *container, cmd []string, out, errs *output) (*sh.Pro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || !c.running {
-		return nil, status.Errorf(codes.Unknown, "failed to exec in container: container is in %s state", c.state)
+		return nil, status.Errorf(s.cfg.Like.execNotRunning(), "failed to exec in container: container is in %s state", c.state)
 	}
 	if len(cmd) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "failed to exec in container: no command")

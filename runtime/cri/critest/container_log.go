@@ -116,7 +116,7 @@ func (s *logStream) line(tag runtimeapi.LogTag, text []byte) {
 func (s service) ReopenContainerLog(_ context.Context, req *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
 	c := s.container(req.GetContainerId())
 	if c == nil {
-		return nil, errNoContainer(req.GetContainerId())
+		return nil, s.cfg.Like.errNoContainer(req.GetContainerId())
 	}
 	s.mu.Lock()
 	running := c.state == runtimeapi.ContainerState_CONTAINER_RUNNING

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RemoveContainer kills the container if it runs and removes it. An unknown
+// RemoveContainer ends the container if it runs and removes it. An unknown
 // one is a success. The log stays: it is the agent's.
 func (s service) RemoveContainer(ctx context.Context, req *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
 	if c := s.container(req.GetContainerId()); c != nil {
@@ -20,7 +20,7 @@ func (s service) RemoveContainer(ctx context.Context, req *runtimeapi.RemoveCont
 }
 
 func (s service) removeContainer(ctx context.Context, c *container) error {
-	if err := s.stopContainer(ctx, c, 0); err != nil {
+	if err := s.stopContainer(ctx, c, s.cfg.Like.grace(ctx)); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -17,6 +17,10 @@ const (
 	unknownExitReason = "Unknown"
 )
 
+// notStartedCode is what CRI-O tells of a container that was stopped before it was
+// started.
+const notStartedCode = 2
+
 // StopContainer sends the stop signal, waits for the timeout and kills. A
 // container that was not started or has exited is a success, and one that is not
 // there mostly, too.
@@ -27,6 +31,9 @@ func (s service) StopContainer(ctx context.Context, req *runtimeapi.StopContaine
 		return nil, errNoContainer(req.GetContainerId())
 	case c == nil:
 		return &runtimeapi.StopContainerResponse{}, nil
+	}
+	if s.cfg.Like == CRIO {
+		s.endAgain(c)
 	}
 	if err := s.stopContainer(ctx, c, seconds(req.GetTimeout())); err != nil {
 		return nil, err
@@ -45,6 +52,9 @@ func (s service) stopContainer(ctx context.Context, c *container, timeout time.D
 	if stoppable && !c.running {
 		c.lose()
 		stoppable = false
+	}
+	if s.cfg.Like == CRIO {
+		c.endIdle()
 	}
 	first := stoppable && timeout > 0 && !c.signalled
 	joins := c.stubborn.FirstStopOnly && c.signalled
@@ -65,6 +75,24 @@ func (s service) stopContainer(ctx context.Context, c *container, timeout time.D
 	s.killContainer(c)
 	_, err := waitExit(ctx, c, 0, true)
 	return err
+}
+
+// endIdle is how CRI-O stops a container that was never started. It must be called
+// with mu held.
+func (c *container) endIdle() {
+	if c.state == runtimeapi.ContainerState_CONTAINER_CREATED && !c.starting {
+		c.state, c.exitCode, c.reason = runtimeapi.ContainerState_CONTAINER_EXITED, notStartedCode, "Error"
+		c.finishedAt = time.Now().UnixNano()
+	}
+}
+
+// endAgain is how CRI-O stops a container that has exited.
+func (r *Runtime) endAgain(c *container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
+		c.finishedAt = time.Now().UnixNano()
+	}
 }
 
 // lose is how a container of unknown state ends when there is no process to

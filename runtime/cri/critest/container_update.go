@@ -17,7 +17,7 @@ func (s service) UpdateContainerResources(_ context.Context, req *runtimeapi.Upd
 	defer s.mu.Unlock()
 	c := s.containers[req.GetContainerId()]
 	if c == nil {
-		return nil, errNoContainer(req.GetContainerId())
+		return nil, s.cfg.Like.errNoContainer(req.GetContainerId())
 	}
 	if c.removing {
 		return nil, status.Errorf(codes.Unknown, "failed to update resources: container %q is in removing state", c.id)

@@ -54,14 +54,18 @@ func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
 	}
 	r.mu.Lock()
-	if r.isUnclaimed(id) {
+	sb := r.sandboxes[sandboxID]
+	if r.isUnclaimed(id) || sb != nil && sb.silent {
 		r.mu.Unlock()
 		return
 	}
-	if sb := r.sandboxes[sandboxID]; sb != nil {
+	if sb != nil {
 		msg.PodSandboxStatus = sb.status()
 	}
 	for _, c := range r.containersOf(sandboxID) {
+		if r.cfg.Like == CRIO && c.podUID != c.sandbox.config.GetMetadata().GetUid() {
+			continue // CRI-O finds them by that label
+		}
 		msg.ContainersStatuses = append(msg.ContainersStatuses, c.status())
 	}
 	who := r.subjects[id]

@@ -115,10 +115,22 @@ func newBench(t testing.TB, r rule, kit Kit, conn *grpc.ClientConn) *bench {
 	return b
 }
 
-// sweep removes what the rule has made.
+// sweep removes what the rule has made. It stops the containers first: some runtimes
+// let them run until nearly the end of the call that stops their sandbox.
 func (b *bench) sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	containers, err := b.rt.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+		Filter: &runtimeapi.ContainerFilter{LabelSelector: map[string]string{labelUID: b.uid}},
+	})
+	if err != nil {
+		b.Errorf("cleaning up: %v", err)
+	}
+	for _, c := range containers.GetContainers() {
+		if _, err := b.rt.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: c.GetId()}); err != nil {
+			b.Errorf("cleaning up: %v", err)
+		}
+	}
 	list, err := b.rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
 		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{labelUID: b.uid}},
 	})

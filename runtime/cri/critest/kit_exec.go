@@ -11,7 +11,7 @@ import (
 var execRules = []rule{
 	{"exec-result", "ExecSync answers with both outputs and the exit code; a code other than 0 is no error.", checkExecResult},
 	{"exec-files", "ExecSync sees the files and the environment of the container: what a readiness probe asks for.", checkExecFiles},
-	{"exec-timeout", "ExecSync fails with DeadlineExceeded when its timeout is over, and the container goes on.", checkExecTimeout},
+	{"exec-timeout", "When its timeout is over ExecSync fails with DeadlineExceeded or answers with code -1, and the container goes on.", checkExecTimeout},
 	{"exec-missing", "ExecSync of a command that is not there fails, or answers with a code other than 0.", checkExecMissing},
 	{"exec-exited", "ExecSync in a container that does not run fails, and with NotFound in one that is not there.", checkExecExited},
 }
@@ -48,8 +48,9 @@ func checkExecFiles(b *bench) {
 func checkExecTimeout(b *bench) {
 	id := b.runSandbox(0).run(script("sleep 1000"))
 	start := time.Now()
-	_, err := b.exec(id, 1, "sleep", "100")
-	b.wantCode(err, codes.DeadlineExceeded)
+	if resp, err := b.exec(id, 1, "sleep", "100"); err != nil || resp.GetExitCode() != -1 {
+		b.wantCode(err, codes.DeadlineExceeded)
+	}
 	if took := time.Since(start); took < 900*time.Millisecond || took > 12*time.Second {
 		b.broken("it took %v of 1 s", took)
 	}

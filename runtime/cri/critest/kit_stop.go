@@ -20,12 +20,12 @@ const (
 var stopRules = []rule{
 	{"stop-polite", "StopContainer sends SIGTERM and returns as soon as the process has ended by it; the exit code is the process's.", checkStopPolite},
 	{"stop-deaf", "StopContainer kills a process that ignores SIGTERM when the timeout is over, not before; the exit code is 137.", checkStopDeaf},
-	{"stop-now", "StopContainer with timeout 0 kills at once; the exit code is 137.", checkStopNow},
+	{"stop-now", "StopContainer with timeout 0 kills at once, be there a SIGTERM before or not; the exit code is 137.", checkStopNow},
 	{"stop-init", "Process 1 of a PID namespace that has no handler for SIGTERM does not notice it: the stop takes its whole timeout.", checkStopInit},
 	{"stop-shared", "In a PID namespace that the pod shares, SIGTERM ends a process without a handler; the exit code is 143.", checkStopShared},
 	{"stop-known", "When StopContainer has returned, ContainerStatus tells the exit.", checkStopKnown},
-	{"stop-exited", "StopContainer of a container that has exited succeeds and changes nothing.", checkStopExited},
-	{"stop-created", "StopContainer of a container that was never started succeeds and leaves it CREATED.", checkStopCreated},
+	{"stop-exited", "StopContainer of a container that has exited succeeds and leaves the exit code.", checkStopExited},
+	{"stop-created", "StopContainer of a container that was never started succeeds; it is CREATED still, or EXITED with a code that is not 0.", checkStopCreated},
 	{"stop-unknown", "StopContainer of a container that is not there succeeds, or fails with NotFound.", checkStopUnknown},
 	{"stop-given-up", "A StopContainer whose caller gives up can be followed by one with timeout 0, which kills.", checkStopGivenUp},
 	{"stop-signal", "The stop signal of the container's config is sent instead of SIGTERM, where the runtime knows the field.", checkStopSignal},
@@ -68,7 +68,7 @@ func checkStopDeaf(b *bench) {
 }
 
 func checkStopNow(b *bench) {
-	if took := b.stopped(b.runSandbox(0), polite, 0, 137); took > 10*time.Second {
+	if took := b.stopped(b.runSandbox(0), deaf, 0, 137); took > 10*time.Second {
 		b.broken("it took %v", took)
 	}
 }
@@ -95,18 +95,18 @@ func checkStopKnown(b *bench) {
 
 func checkStopExited(b *bench) {
 	id := b.runSandbox(0).run(script("exit 5"))
-	before := b.waitExited(id)
+	b.waitExited(id)
 	b.must(b.stopIt(id, 5))
-	if after := b.statusOf(id); after.GetExitCode() != 5 || after.GetFinishedAt() != before.GetFinishedAt() {
-		b.broken("code %d, finished %d instead of %d", after.GetExitCode(), after.GetFinishedAt(), before.GetFinishedAt())
-	}
+	b.wantExit(id, 5)
 }
 
 func checkStopCreated(b *bench) {
 	id := b.runSandbox(0).create(script("exit 0"))
 	b.must(b.stopIt(id, 5))
-	if st := b.statusOf(id); st.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
-		b.broken("it is %v", st.GetState())
+	switch st := b.statusOf(id); {
+	case st.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
+	case st.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || st.GetExitCode() == 0:
+		b.broken("it is %v with code %d", st.GetState(), st.GetExitCode())
 	}
 }
 

@@ -1,19 +1,31 @@
 package critest
 
-import "google.golang.org/grpc/codes"
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
 
 // Model is a runtime to be like, where runtimes differ and agents notice.
 //
 //	                                      Containerd2         Containerd16  CRIO
 //	a name that is taken                  FailedPrecondition  Unknown       the ID that has it
 //	GetContainerEvents                    yes                 no            yes
+//	events of a sandbox's begin and end   both                none          none
 //	stop of a container that is not there success             NotFound      success
 //	create in a stopped sandbox           Unknown             NotFound      Unknown
 //	containers in PodSandboxStatus        no                  no            yes
+//	no such command: what fails           the start           the start     the creation
+//	an ExecSync takes too long            DeadlineExceeded    the same      exit code -1
+//	remove and stop of the sandbox kill   at once             at once       before the deadline
+//	stop of a container never started     it is CREATED still the same      it is EXITED
+//	stop of one that has exited           no change           no change     finishedAt is now
+//	address of a stopped sandbox          none                none          the one it had
 //
-// What is said of containerd is compared with 2.4 and 1.6 by the project's
-// end-to-end tests; what is said of CRI-O is taken from its issues (cri-o
-// #4221, #4266, #4444).
+// What is said is compared with containerd 2.4 and 1.6 and with CRI-O 1.34 by the
+// project's end-to-end tests.
 type Model uint8
 
 const (
@@ -23,9 +35,10 @@ const (
 	Containerd2 Model = iota
 	// Containerd16 has no events and tells less apart.
 	Containerd16
-	// CRIO answers a request for a name that is taken with the ID that has it.
-	// While that one is still being made, the request waits for it. What was made
-	// for a caller who had given up is not shown to anyone before it is asked for
+	// CRIO answers a request for a name that is taken with the ID that has it. While
+	// that one is still being made, the request waits as long as its caller does, even
+	// when it has been made or has failed meanwhile, and the next one gets it. What was
+	// made for a caller who had given up is not shown to anyone before it is asked for
 	// again. (CRI-O removes it if nobody does for a minute or two; critest does not.)
 	CRIO
 )
@@ -36,6 +49,43 @@ func (m Model) nameTaken() codes.Code {
 		return codes.FailedPrecondition
 	}
 	return codes.Unknown
+}
+
+// imageMissing is the code of a creation without its image.
+func (m Model) imageMissing() codes.Code {
+	if m == CRIO {
+		return codes.Unknown
+	}
+	return codes.NotFound
+}
+
+// execNotRunning is the code of an ExecSync in a container that does not run.
+func (m Model) execNotRunning() codes.Code {
+	if m == CRIO {
+		return codes.NotFound
+	}
+	return codes.Unknown
+}
+
+// errNoContainer is the answer to some calls that need the container to be there.
+func (m Model) errNoContainer(id string) error {
+	if m == CRIO {
+		return status.Errorf(codes.Unknown, "could not find container %q: container with ID starting with %s not found: ID does not exist", id, id)
+	}
+	return errNoContainer(id)
+}
+
+// grace is the time that a container has to end when it is removed, or stopped with
+// its sandbox.
+func (m Model) grace(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	switch {
+	case m != CRIO:
+		return 0
+	case !ok:
+		return 10 * time.Second
+	}
+	return time.Until(deadline).Truncate(time.Second)
 }
 
 // sandboxStopped is the code of a creation in a sandbox that does not run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -21,8 +22,8 @@ func containerName(c *runtimeapi.ContainerMetadata, m *runtimeapi.PodSandboxMeta
 // A claim is the outcome of asking for a name: it is the caller's now, or
 // another one's who has it or is about to.
 type claim struct {
-	existing string        // the ID to answer with instead
-	pending  chan struct{} // closed when the other one is made, or has failed
+	existing string // the ID to answer with instead
+	pending  bool   // the other one is being made, or lost
 }
 
 // reserve takes a name for an ID. It must be called with mu held.
@@ -31,21 +32,15 @@ func (r *Runtime) reserve(kind, name, id string) (claim, error) {
 	switch {
 	case !taken:
 		r.names[name] = id
-		r.pending[name] = make(chan struct{})
+		r.pending[name] = true
 		return claim{}, nil
 	case r.cfg.Like != CRIO:
 		return claim{}, status.Errorf(r.cfg.Like.nameTaken(), "failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, holder)
-	case r.pending[name] != nil:
-		return claim{pending: r.pending[name]}, nil
+	case r.pending[name]:
+		return claim{pending: true}, nil
 	}
-	if existing := r.claimed(holder); existing != "" {
-		return claim{existing: existing}, nil
-	}
-	return claim{}, errNameReserved(kind, name)
-}
-
-func errNameReserved(kind, name string) error {
-	return status.Errorf(codes.Unknown, "error reserving %s name %s: name is reserved", kind, name)
+	existing := r.claimed(holder)
+	return claim{existing: existing, pending: existing == ""}, nil
 }
 
 // claimed shows what was made for a caller who had gone, now that it is asked
@@ -68,26 +63,26 @@ func (r *Runtime) isUnclaimed(id string) bool {
 	return sb != nil && sb.unclaimed || c != nil && c.unclaimed
 }
 
+// stall is how long CRI-O lets a caller wait who sets no deadline.
+const stall = 4 * time.Minute
+
 // await returns the ID to answer with if a name is another one's, and none if it is
-// the caller's. A request for what is being made waits for it, as long as its caller
-// does: that is how CRI-O treats it.
-func (r *Runtime) await(ctx context.Context, kind, name string, c claim) (existing string, _ error) {
-	if c.pending == nil {
+// the caller's. A request for what is being made is not answered before its caller
+// gives up, whatever becomes of what it waits for: so CRI-O slows its callers down.
+// They get the ID when they ask again.
+func (c claim) await(ctx context.Context, kind, name string) (existing string, _ error) {
+	if !c.pending {
 		return c.existing, nil
 	}
+	timer := time.NewTimer(stall)
+	defer timer.Stop()
 	select {
-	case <-c.pending:
 	case <-ctx.Done():
+		return "", status.FromContextError(ctx.Err()).Err()
+	case <-timer.C:
+		return "", status.Errorf(codes.Unknown, "kubelet may be retrying requests that are timing out in CRI-O due to system load: "+
+			"waited too long for request to timeout or %s %s to be created: name is reserved", kind, name)
 	}
-	if err := ctx.Err(); err != nil {
-		return "", err // it is shown to no caller who has gone
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if existing := r.claimed(r.names[name]); existing != "" {
-		return existing, nil
-	}
-	return "", errNameReserved(kind, name)
 }
 
 // settle ends what reserve began: the name stays with the ID if it was made.
@@ -100,7 +95,6 @@ func (r *Runtime) settle(name, id string, err error) {
 	if err != nil {
 		delete(r.names, name)
 	}
-	close(r.pending[name])
 	delete(r.pending, name)
 }
 

@@ -109,7 +109,7 @@ func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
 // forgetNames leaves the names of what is there. It must be called with mu held.
 func (r *Runtime) forgetNames() {
 	clear(r.names)
-	clear(r.pending) // those who wait are told by the end of the epoch
+	clear(r.pending)
 	for _, sb := range r.sandboxes {
 		r.names[sb.name] = sb.id
 	}

@@ -46,8 +46,8 @@ type Runtime struct {
 	containersOfPod groups[*container] // by the pod's UID
 	sandboxesOfPod  groups[*sandbox]
 
-	names      map[string]string        // to the ID it is reserved for
-	pending    map[string]chan struct{} // of names whose holder is being made
+	names      map[string]string // to the ID it is reserved for
+	pending    map[string]bool   // names whose holder is being made
 	hidden     map[string]View
 	subjects   map[string]subject // by ID, also of what was removed
 	images     imageStore
@@ -76,7 +76,7 @@ func New(cfg Config) (*Runtime, error) {
 		sandboxesOfPod:  groups[*sandbox]{},
 
 		names:      map[string]string{},
-		pending:    map[string]chan struct{}{},
+		pending:    map[string]bool{},
 		hidden:     map[string]View{},
 		subjects:   map[string]subject{},
 		images:     images,

@@ -3,6 +3,7 @@ package critest
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,8 +24,10 @@ type sandbox struct {
 	state     runtimeapi.PodSandboxState
 	createdAt int64
 	ips       []string  // none for the node's network and once torn down
+	lastIPs   []string  // what CRI-O goes on to tell then
 	ipsFrom   time.Time // when they start to be told
 	unclaimed bool      // made for a caller who had gone: CRI-O does not show it
+	silent    bool      // CRI-O tells nothing of its removal, nor of what it takes along
 	overhead  *runtimeapi.LinuxContainerResources
 	resources *runtimeapi.LinuxContainerResources
 }
@@ -42,9 +45,9 @@ func (s *sandbox) ready() bool { return s.state == runtimeapi.PodSandboxState_SA
 // status must be called with mu held.
 func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 	network := &runtimeapi.PodSandboxNetworkStatus{}
-	if len(s.ips) > 0 && !time.Now().Before(s.ipsFrom) {
-		network.Ip = s.ips[0]
-		for _, ip := range s.ips[1:] {
+	if ips := slices.Concat(s.ips, s.lastIPs); len(ips) > 0 && !time.Now().Before(s.ipsFrom) {
+		network.Ip = ips[0]
+		for _, ip := range ips[1:] {
 			network.AdditionalIps = append(network.AdditionalIps, &runtimeapi.PodIP{Ip: ip})
 		}
 	}

@@ -17,6 +17,7 @@ func (s service) RemovePodSandbox(ctx context.Context, req *runtimeapi.RemovePod
 		return nil, err
 	}
 	s.mu.Lock()
+	sb.silent = s.cfg.Like == CRIO
 	inside := s.containersOf(sb.id)
 	s.mu.Unlock()
 	for _, c := range inside {

@@ -30,7 +30,7 @@ func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandbo
 	if err != nil {
 		return nil, err
 	}
-	existing, err := s.await(ctx, "sandbox", sb.name, taken)
+	existing, err := taken.await(ctx, "sandbox", sb.name)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,9 @@ func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandbo
 	if err != nil {
 		return nil, err
 	}
-	s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	if s.cfg.Like != CRIO {
+		s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	}
 	s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: sb.id}, nil
 }

@@ -6,8 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// StopPodSandbox kills what runs in the sandbox and takes its network away.
-// Created containers stay created. Unknown and stopped sandboxes are a success.
+// StopPodSandbox ends what runs in the sandbox and takes its network away. Unknown
+// and stopped sandboxes are a success.
 func (s service) StopPodSandbox(ctx context.Context, req *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	if sb := s.sandbox(req.GetPodSandboxId()); sb != nil {
 		if err := s.stopSandbox(ctx, sb); err != nil {
@@ -22,13 +22,16 @@ func (s service) stopSandbox(ctx context.Context, sb *sandbox) error {
 	inside := s.containersOf(sb.id)
 	s.mu.Unlock()
 	for _, c := range inside {
-		if err := s.stopContainer(ctx, c, 0); err != nil {
+		if err := s.stopContainer(ctx, c, s.cfg.Like.grace(ctx)); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
 	was := sb.ready()
 	sb.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	if s.cfg.Like == CRIO {
+		sb.lastIPs = sb.ips
+	}
 	sb.ips = nil
 	s.mu.Unlock()
 	if was {

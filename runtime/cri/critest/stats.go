@@ -22,7 +22,7 @@ func (s service) ContainerStats(_ context.Context, req *runtimeapi.ContainerStat
 	defer s.mu.Unlock()
 	c := s.containers[req.GetContainerId()]
 	if c == nil {
-		return nil, errNoContainer(req.GetContainerId())
+		return nil, s.cfg.Like.errNoContainer(req.GetContainerId())
 	}
 	return &runtimeapi.ContainerStatsResponse{Stats: c.stats()}, nil
 }
