@@ -37,6 +37,10 @@
 //     (compute.go).
 //  7. Which instances may come alive although their place is taken? (clear.go)
 //
+// What the rules take and give is in input.go, container.go, plan.go and reason.go,
+// and what they ask about the status again and again in observe.go. print.go puts a
+// plan into words; explain.go and why.go say what became of one container.
+//
 // # What a pod looks like
 //
 // The current instance of a container is the one with the highest attempt. Init

@@ -24,6 +24,12 @@ func container(in *actions.Input, name string) *runtime.ContainerStatus {
 	return in.Status.Latest(name)
 }
 
+// debug adds an ephemeral container to a pod.
+func debug(in *actions.Input, state runtime.ContainerState) {
+	in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "debug", SandboxID: "s0", State: state})
+}
+
 // The plan for a settled pod with one thing changed, by the lines that follow.
 func TestOneThingAtATime(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -42,10 +48,7 @@ func TestOneThingAtATime(t *testing.T) {
 			container(in, "web").Attempt = 1
 			in.Status.Containers = append(in.Status.Containers, old)
 		}, `clear container "web" containerd://old: a newer instance has taken its place`},
-		"an ephemeral container was only created": {func(in *actions.Input) {
-			in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
-			in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "debug", SandboxID: "s0", State: runtime.ContainerCreated})
-		}, "nothing to do"},
+		"an ephemeral container was only created": {func(in *actions.Input) { debug(in, runtime.ContainerCreated) }, "nothing to do"},
 		"a state that does not exist": {func(in *actions.Input) { container(in, "web").State = 7 },
 			`kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
 start container "web", attempt 1: the runtime cannot tell whether it is alive`},
@@ -190,6 +193,38 @@ func TestWhy(t *testing.T) {
 			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
 			container(in, "web").State = runtime.ContainerExited
 		}, "web", actions.DoneSucceeded},
+		"an end that is not the last": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.Containers[0].RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			container(in, "web").State = runtime.ContainerExited
+		}, "web", actions.EndsWithPod},
+		"debugged until the pod ended": {func(in *actions.Input) {
+			debug(in, runtime.ContainerExited)
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+		}, "debug", actions.EndsWithPod},
+		"to be debugged when the rest is gone": {func(in *actions.Input) {
+			debug(in, runtime.ContainerExited)
+			in.Status.Containers, in.RestartAll = in.Status.Containers[:len(in.Status.Containers)-1], true
+		}, "debug", actions.WaitsForReset},
+		"in another sandbox": {func(in *actions.Input) { in.Status.Sandboxes[0].State = runtime.SandboxNotReady }, "web", actions.WaitsForInit},
+		"to be debugged in another sandbox": {func(in *actions.Input) {
+			debug(in, runtime.ContainerRunning)
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+		}, "debug", actions.WaitsForSandbox},
+		"done before the sandbox was lost": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Pod.Spec.Containers = append(in.Pod.Spec.Containers, v1.Container{Name: "other"})
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			container(in, "web").State = runtime.ContainerExited
+		}, "web", actions.DoneSucceeded},
+		"initialized before the sandbox was lost": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.Pod.Spec.InitContainers[1].RestartPolicy = nil
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			container(in, "proxy").State = runtime.ContainerExited
+		}, "proxy", actions.WaitsForInit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := actions.Why(settledWith(c.change), c.of); !ok || got != c.want {

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -63,19 +64,7 @@ func New[K comparable](c Config[K]) (*Backoff[K], error) {
 	return &Backoff[K]{config: c}, nil
 }
 
-func (c Config[K]) longest() time.Duration {
-	if c.Max == 0 {
-		return DefaultMax
-	}
-	return c.Max
-}
-
-func (c Config[K]) initial() time.Duration {
-	if c.Initial == 0 {
-		return min(DefaultInitial, c.longest())
-	}
-	return c.Initial
-}
+func (c Config[K]) longest() time.Duration { return cmp.Or(c.Max, DefaultMax) }
 
 // Check reports whether the key has to wait at now, and until when; until is zero
 // if it need not. Check changes nothing.
@@ -98,7 +87,7 @@ func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
 // the same at, changes nothing, so it may be told of at every look.
 func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 	e, ok := b.entries[key]
-	if ok && !at.IsZero() && at.Equal(e.failure) {
+	if !at.IsZero() && at.Equal(e.failure) {
 		if until, wait := b.Check(key, now); wait {
 			return until
 		}
@@ -120,14 +109,7 @@ func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 		b.entries = map[K]entry{}
 	}
 	b.entries[key] = e
-	return later(now, e.failedAt.Add(e.delay))
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return e.failedAt.Add(e.delay)
 }
 
 // age returns how much of the delay is over at now, for a failure at at.
@@ -162,7 +144,7 @@ func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
 	if doublings < 0 {
 		return 0
 	}
-	delay := b.config.initial()
+	delay := cmp.Or(b.config.Initial, DefaultInitial)
 	for range doublings {
 		if delay > longest/2 {
 			return longest

@@ -76,7 +76,7 @@ func TestZeroBackoffIsUsable(t *testing.T) {
 func TestNewNamesTheField(t *testing.T) {
 	for field, c := range map[string]backoff.Config[string]{
 		"Initial":                                {Initial: -1},
-		"Max":                                    {Max: -1},
+		"Config.Max is -1ns, want":               {Max: -1},
 		"Config.Max is 1s, shorter than Initial": {Initial: 2 * time.Second, Max: time.Second},
 	} {
 		if _, err := backoff.New(c); err == nil || !strings.Contains(err.Error(), field) {
@@ -114,8 +114,9 @@ func TestTheSameFailureCountsOnce(t *testing.T) {
 	b.Advance("k", start, start.Add(-time.Minute))
 	first := b.Advance("k", start, start)
 	again := b.Advance("k", start.Add(3*time.Second), start)
-	if !again.Equal(first) || b.Failures("k") != 2 {
-		t.Errorf("told twice of one failure: %v then %v, %d failures", first, again, b.Failures("k"))
+	over := b.Advance("k", start.Add(time.Minute), start)
+	if !again.Equal(first) || !over.Equal(start.Add(time.Minute)) || b.Failures("k") != 2 {
+		t.Errorf("told three times of one failure: %v, %v and %v, %d failures", first, again, over, b.Failures("k"))
 	}
 }
 
@@ -124,8 +125,8 @@ func TestWaitCountsFromTheFailure(t *testing.T) {
 	if got, want := b.Advance("k", start, start.Add(-4*time.Second)), start.Add(6*time.Second); !got.Equal(want) {
 		t.Errorf("a failure of 4 s ago waits until %v, want %v", got, want)
 	}
-	if got := b.Advance("l", start, start.Add(-time.Hour)); got.After(start) {
-		t.Errorf("a failure of an hour ago waits until %v", got)
+	if got := b.Advance("l", start, start.Add(-time.Hour)); !got.Equal(start) {
+		t.Errorf("a failure of an hour ago waits until %v, want %v", got, start)
 	}
 }
 
@@ -235,6 +236,9 @@ func TestLongestMaximum(t *testing.T) {
 	got := waits(b, "k", 5)
 	if want := seconds(0, 1, 2, 4, 8); !slices.Equal(got, want) {
 		t.Errorf("waits %v, want %v", got, want)
+	}
+	if got := waits(newBackoff(t, backoff.Config[string]{}), "k", 100); got[99] != backoff.DefaultMax {
+		t.Errorf("waits %v after 100 failures, want %v", got[99], backoff.DefaultMax)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // ownGrace returns the time that the pod itself names, zero if it names none.
 func ownGrace(pod *v1.Pod) int64 {
-	if pod == nil || pod.DeletionGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
+	if pod.DeletionGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
 		return 0
 	}
 	return effectiveGrace(0, pod, nil)

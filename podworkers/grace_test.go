@@ -102,23 +102,36 @@ func TestDeadlineOfAPodThatNobodyAskedToStop(t *testing.T) {
 // After SyncPod ended the pod its own time holds, and a request can shorten it
 // at once, but not make it longer (kubernetes #83916).
 func TestW3_AfterThePodEndedItself(t *testing.T) {
-	for asked, want := range map[int64]struct {
+	ended := func(h *harness) { h.set.Done(h.next("a", SyncPod), SucceededTerminal) }
+	orphaned := func(h *harness) { h.do("a", SyncPod); h.set.Known(nil) }
+	for name, c := range map[string]struct {
+		own       *int64
+		end       func(*harness)
+		asked     int64
 		grace     int64
 		interrupt bool
-	}{5: {5, true}, 300: {30, false}} {
-		h := newHarness(t)
-		p := pod("a")
-		p.Spec.TerminationGracePeriodSeconds = ptr(int64(30))
-		h.update(Update{Type: Create, Pod: p})
-		h.set.Done(h.next("a", SyncPod), SucceededTerminal)
-		w := h.next("a", SyncTerminatingPod)
-		if e := h.update(kill(p, 0, &asked)); e.Interrupt != want.interrupt {
-			t.Errorf("asked for %ds: interrupt %v", asked, e.Interrupt)
-		}
-		h.set.Done(w, Failed)
-		if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != want.grace {
-			t.Errorf("asked for %ds: given %ds, want %ds", asked, *w.GracePeriodSeconds, want.grace)
-		}
+	}{
+		"ended by itself, less":   {ptr(int64(30)), ended, 5, 5, true},
+		"ended by itself, more":   {ptr(int64(30)), ended, 300, 30, false},
+		"orphaned, less":          {ptr(int64(30)), orphaned, 5, 5, true},
+		"orphaned, more":          {ptr(int64(30)), orphaned, 300, 30, false},
+		"with no time of its own": {nil, ended, 300, 300, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			p := pod("a")
+			p.Spec.TerminationGracePeriodSeconds = c.own
+			h.update(Update{Type: Create, Pod: p})
+			c.end(h)
+			w := h.next("a", SyncTerminatingPod)
+			if e := h.update(kill(p, 0, &c.asked)); e.Interrupt != c.interrupt {
+				t.Errorf("interrupt %v", e.Interrupt)
+			}
+			h.set.Done(w, Failed)
+			if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != c.grace {
+				t.Errorf("given %ds, want %ds", *w.GracePeriodSeconds, c.grace)
+			}
+		})
 	}
 }
 

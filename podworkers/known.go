@@ -69,11 +69,7 @@ func (s *state) orphan() Effects {
 	before := s.phase
 	if s.phase == Syncing {
 		s.phase = Terminating
-		if s.active != nil && s.active.Pod != nil {
-			s.grace = effectiveGrace(s.grace, s.active.Pod, nil)
-		} else {
-			s.grace = minimumGraceSeconds
-		}
+		s.grace = effectiveGrace(0, s.definition(), nil)
 	}
 	s.repeat()
 	return Effects{Work: s.ready(), Interrupt: s.inFlight != 0 && before == Syncing}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
@@ -26,6 +27,9 @@ func TestW7_OverBeforeTheAgentStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			h.update(Update{Type: Create, Pod: over, Status: c.status})
+			if h.set.ContainersShouldBeTerminating("a") != (c.want == SyncTerminatedPod) {
+				t.Error("whether something of it may be started is wrong")
+			}
 			h.next("a", c.want)
 		})
 	}
@@ -76,21 +80,62 @@ func (h *harness) resync(uid types.UID) Work {
 	return h.next(uid, SyncPod)
 }
 
-func TestEviction(t *testing.T) {
+// What a pod wrote goes when it is evicted, or when it has stopped and no source
+// wants it any more; that of one which has ended and is still wanted stays.
+func TestContentThatIsToBeRemoved(t *testing.T) {
+	deleted, over := pod("a"), pod("a")
+	deleted.DeletionTimestamp, over.Status.Phase = new(metav1.Now()), v1.PodFailed
+	for name, c := range map[string]struct {
+		u               Update
+		before, stopped bool
+	}{
+		"evicted":   {Update{Type: Kill, Pod: pod("a"), Stop: &StopRequest{Evict: true}}, true, true},
+		"killed":    {kill(pod("a"), 0, nil), false, false},
+		"over":      {Update{Type: Changed, Pod: over}, false, false},
+		"deleted":   {Update{Type: Changed, Pod: deleted}, false, true},
+		"an orphan": {Update{Type: Kill, RuntimePod: &strayA}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.update(Update{Type: Create, Pod: pod("a")})
+			h.do("a", SyncPod)
+			h.update(c.u)
+			before := h.set.ContentShouldBeRemoved("a")
+			h.do("a", SyncTerminatingPod)
+			if stopped := h.set.ContentShouldBeRemoved("a"); before != c.before || stopped != c.stopped {
+				t.Errorf("before it has stopped %v, then %v", before, stopped)
+			}
+		})
+	}
+}
+
+// What is known comes in the order of UIDs, with what is known of each.
+func TestKnownSaysWhatItKnows(t *testing.T) {
 	h := newHarness(t)
-	h.update(Update{Type: Kill, Pod: pod("a"), Stop: &StopRequest{Evict: true}})
-	if !h.set.ContentShouldBeRemoved("a") {
-		t.Error("the content of an evicted pod is kept")
+	h.update(Update{Type: Create, Pod: static("b")})
+	h.do("b", SyncPod)
+	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}})
+	for _, uid := range []types.UID{"f", "e", "d", "c"} {
+		h.update(Update{Type: Create, Pod: pod(uid)})
+	}
+	known, _ := h.set.Known([]types.UID{"a", "b", "c", "d", "e", "f"})
+	for i, uid := range []types.UID{"a", "b", "c", "d", "e", "f"} {
+		k := known[i]
+		if k.UID != uid || k.Orphan || k.HasPod != (uid != "a") || k.Static != (uid == "b") {
+			t.Errorf("%s: %+v", uid, k)
+		}
 	}
 }
 
 func TestUnknownPods(t *testing.T) {
 	var s Set
-	if !s.MayHaveRunningContainers("a") || s.ShouldBeFinished("a") || s.RuntimeShouldBeRemoved("a") {
+	if !s.MayHaveRunningContainers("a") || s.ShouldBeFinished("a") || s.RuntimeShouldBeRemoved("a") ||
+		s.ContentShouldBeRemoved("a") || s.ContainersShouldBeTerminating("a") {
 		t.Error("before the sources spoke an unknown pod is taken to be gone")
 	}
 	s.Known(nil)
-	if s.MayHaveRunningContainers("a") || !s.ShouldBeFinished("a") || !s.RuntimeShouldBeRemoved("a") || !s.ContentShouldBeRemoved("a") {
+	if s.MayHaveRunningContainers("a") || !s.ShouldBeFinished("a") || !s.RuntimeShouldBeRemoved("a") ||
+		!s.ContentShouldBeRemoved("a") || !s.ContainersShouldBeTerminating("a") {
 		t.Error("after the sources spoke an unknown pod is taken to be there")
 	}
 }

@@ -31,9 +31,7 @@ func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	if err != nil {
 		return Effects{}, err
 	}
-	if u.Pod != nil {
-		u.RuntimePod = nil
-	} else if u.Type != Kill {
+	if u.Pod == nil && u.Type != Kill {
 		return stopped(u.Stop), nil
 	}
 	p, known := s.pods[uid]
@@ -110,7 +108,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 // mayStart reports whether a pod waiting for its turn is still to start.
 func (s *Set) mayStart(uid types.UID) bool {
 	p, known := s.pods[uid]
-	return known && p.phase == Syncing && !p.started
+	return known && !p.started
 }
 
 // finish ends a pod that never started.
@@ -179,7 +177,7 @@ func (s *Set) Abandon(w Work) Effects {
 	if !inFlight {
 		return Effects{}
 	}
-	if p.sweeping() && p.stray == nil {
+	if p.sweeping() {
 		p.stray = w.RuntimePod
 	}
 	p.inFlight = 0

@@ -113,6 +113,9 @@ func TestRepeatedWork(t *testing.T) {
 		t.Error("work is handed out beside that in flight")
 	}
 	h.set.Done(w, Succeeded)
+	if h.set.Done(Work{UID: "a"}, SucceededTerminal); h.set.TerminationRequested("a") {
+		t.Error("work that was never handed out counts")
+	}
 	again := h.next("a", SyncPod)
 	if again.UpdateType != Sync {
 		t.Errorf("the repetition is a %v", again.UpdateType)

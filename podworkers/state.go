@@ -14,7 +14,7 @@ import (
 type state struct {
 	uid   types.UID
 	phase Phase
-	// started: work on the pod's definition has been handed out.
+	// started: work has been handed out.
 	started bool
 	// inRuntime: the runtime knows the pod, whether it was started here or not.
 	inRuntime bool
@@ -131,18 +131,6 @@ func (s *state) definition() *v1.Pod {
 	return nil
 }
 
-// killing returns an update that asks for the pod to be stopped and says nothing
-// else of it that is new.
-func (s *state) killing() Update {
-	u := Update{Type: Kill, Pod: s.definition()}
-	for _, known := range []*Update{s.active, s.pending} {
-		if u.Pod == nil && known != nil {
-			u.RuntimePod = known.RuntimePod
-		}
-	}
-	return u
-}
-
 // stopIfAsked moves a syncing pod on if the update says that it is to stop.
 func (s *state) stopIfAsked(u Update) {
 	if s.phase != Syncing {
@@ -189,10 +177,8 @@ func (s *state) await(r *StopRequest) {
 
 // begin is the transition to work on the pending update.
 func (s *state) begin(revision Revision, now time.Time) Work {
-	s.active = merge(s.active, s.pending)
-	s.started = s.started || s.active.Pod != nil
-	w := Work{UID: s.uid, Revision: revision, UpdateType: s.pending.Type, Pod: s.active.Pod}
-	s.pending = nil
+	s.active, s.pending, s.started = s.pending, nil, true
+	w := Work{UID: s.uid, Revision: revision, UpdateType: s.active.Type, Pod: s.active.Pod}
 	switch s.phase {
 	case Terminating:
 		s.beginStop(&w, now)
@@ -211,9 +197,7 @@ func (s *state) beginStop(w *Work, now time.Time) {
 		w.Type, w.RuntimePod = SyncTerminatingRuntimePod, s.active.RuntimePod
 		return
 	}
-	if s.deadline.IsZero() {
-		s.deadline = earlier(s.deadline, now, effectiveGrace(s.grace, w.Pod, nil))
-	}
+	s.deadline = earlier(s.deadline, now, effectiveGrace(s.grace, w.Pod, nil))
 	w.Type, w.Deadline, w.Report = SyncTerminatingPod, s.deadline, s.report
 	if stop := s.active.Stop; stop != nil {
 		grace := *stop.GracePeriodSeconds
@@ -221,29 +205,12 @@ func (s *state) beginStop(w *Work, now time.Time) {
 	}
 }
 
-// merge returns what is known of a pod after one more update: its last
-// definition, and the last request to stop it.
-func merge(before, u *Update) *Update {
-	if before == nil || (u.Pod != nil || before.Pod == nil) && (u.Stop != nil || before.Stop == nil) {
-		return u // it says all there is to say
-	}
-	merged := *u
-	if u.Pod == nil {
-		merged.Pod = before.Pod
-	}
-	if u.Stop == nil {
-		merged.Stop = before.Stop
-	}
-	return &merged
-}
-
 // done is the transition on the end of the work in flight.
 func (s *state) done(o Outcome) Effects {
 	work := s.inFlightType
 	s.inFlight = 0
 	switch {
-	case s.stray != nil && s.phase == Terminating && o != Failed:
-		s.repeat()
+	case s.stray != nil && s.phase == Terminating:
 		return Effects{Work: true}
 	case o == Failed:
 		return Effects{Work: s.pending != nil, Retry: s.pending == nil}
@@ -284,7 +251,7 @@ func (s *state) answered() []StopID {
 // repeat makes the last update pending again, unless there is news or nothing is
 // left to do.
 func (s *state) repeat() {
-	if s.pending == nil && s.active != nil && s.phase != Finished {
+	if s.pending == nil && s.phase != Finished {
 		u := *s.active
 		u.Type = Sync
 		s.pending = &u

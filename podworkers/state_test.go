@@ -3,6 +3,7 @@ package podworkers
 import (
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,8 +138,9 @@ func TestW5_RuntimePodIsForgottenWhenStopped(t *testing.T) {
 	if w.Pod != nil || w.RuntimePod == nil || w.RuntimePod.Name != "a" {
 		t.Errorf("work %+v, want the runtime pod", w)
 	}
-	if e := h.set.Done(w, Succeeded); e.Work || len(h.set.pods) != 0 {
-		t.Errorf("effects %+v, pods %v; want it forgotten", e, h.set.pods)
+	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 2}}) // no news
+	if e := h.set.Done(w, Succeeded); e.Work || len(h.set.pods) != 0 || !slices.Equal(e.Stopped, []StopID{2}) {
+		t.Errorf("effects %+v, pods %v; want it forgotten, and the answer", e, h.set.pods)
 	}
 }
 
@@ -159,6 +161,9 @@ func TestW9_AnsweredOnceOverTheWholeEnd(t *testing.T) {
 	answers := append(h.do("a", SyncTerminatingPod).Stopped, h.do("a", SyncTerminatedPod).Stopped...)
 	if !slices.Equal(answers, []StopID{5}) {
 		t.Errorf("answered %v, want 5 once", answers)
+	}
+	if e := h.update(kill(pod("a"), 0, nil)); e.Stopped != nil {
+		t.Errorf("answered %v to who asked for no answer", e.Stopped)
 	}
 }
 
@@ -183,8 +188,12 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 		"terminated, seen by the runtime": func(h *harness) []StopID {
 			h.update(kill(pod("a"), 0, nil))
 			h.do("a", SyncTerminatingPod)
-			u := Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 9}}
-			return h.update(u).Stopped
+			h.set.Done(h.next("a", SyncTerminatedPod), Failed)
+			e := h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 9}})
+			if e.Work {
+				h.t.Error("what the runtime had of it ends the wait for the next try")
+			}
+			return e.Stopped
 		},
 		"finished, created anew": func(h *harness) []StopID {
 			finished(h)
@@ -242,8 +251,8 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 func TestPodThatSaysItIsOverStops(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
-	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work {
-		t.Errorf("effects %+v, want work", e)
+	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work || !h.set.ContainersShouldBeTerminating("a") {
+		t.Errorf("effects %+v, want work, and nothing started from now on", e)
 	}
 	if w := h.next("a", SyncTerminatingPod); w.GracePeriodSeconds != nil {
 		t.Errorf("%+v, want the pod's own grace period: nobody asked for a stop", w)
@@ -290,6 +299,34 @@ func TestNewsDuringTheStopOfARuntimePod(t *testing.T) {
 		if w := h.next("a", SyncPod); w.Pod != p {
 			t.Error("not the pod the news was of")
 		}
+	}
+}
+
+// News of a pod that is to stop itself gives it its time, from when it is told.
+func TestDeletionDuringTheStopOfARuntimePod(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}})
+	w := h.next("a", SyncTerminatingRuntimePod)
+	p := pod("a")
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), ptr(int64(7))
+	h.update(Update{Type: Changed, Pod: p})
+	h.set.Done(w, Succeeded)
+	if w := h.next("a", SyncTerminatingPod); !w.Deadline.Equal(now.Add(7 * time.Second)) {
+		t.Errorf("deadline %v, want 7s from %v", w.Deadline, now)
+	}
+}
+
+// A source that tells of a pod anew, as after it was away, has news like any other.
+func TestPodThatRunsIsCreatedAgain(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	newer := pod("a")
+	if e := h.update(Update{Type: Create, Pod: newer}); !e.Work {
+		t.Errorf("effects %+v, want work", e)
+	}
+	if w := h.next("a", SyncPod); w.Pod != newer {
+		t.Error("not the pod the news was of")
 	}
 }
 

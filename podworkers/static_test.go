@@ -21,7 +21,9 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	h.idle("3")
 	h.update(kill(static("2"), 0, nil))
 	h.idle("2")
-	h.set.Known([]types.UID{"1", "2", "4"})
+	if _, forgotten := h.set.Known([]types.UID{"1", "2", "4"}); len(forgotten) != 1 || forgotten[0].Effects.Successors != nil {
+		t.Errorf("forgotten %+v, want 3, which held up nobody", forgotten)
+	}
 	h.update(kill(static("1"), 0, nil))
 	h.do("1", SyncTerminatingPod)
 	h.idle("4")
@@ -59,6 +61,10 @@ func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
 			h := newHarness(t)
 			run(h)
 			h.update(Update{Type: Create, Pod: static("next")})
+			h.update(Update{Type: Kill, RuntimePod: fromRuntime.RuntimePod})
+			if n := len(h.set.statics.stopping["static_ns"]); n != 1 {
+				t.Errorf("%d pods are to stop first, want 1", n)
+			}
 			h.idle("next")
 			if h.set.Terminated("a") {
 				t.Error("taken to be stopped")
@@ -97,6 +103,9 @@ func TestOrderOfTurns(t *testing.T) {
 	h := newHarness(t)
 	for _, uid := range []types.UID{"2", "1", "2", "3"} {
 		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	if got := h.set.statics.waiting["static_ns"]; !slices.Equal(got, []types.UID{"2", "1", "3"}) {
+		t.Errorf("waiting %v, want each once", got)
 	}
 	h.idle("1")
 	h.idle("3")

@@ -43,7 +43,6 @@ func (s *state) swept(pod *RuntimePod, o Outcome) Effects {
 		s.stray = pod
 		return Effects{Retry: true}
 	}
-	s.repeat()
 	return Effects{Work: s.ready()}
 }
 

@@ -27,7 +27,7 @@ func stoppedPod(t *testing.T, phase Phase) *harness {
 // wanted, and until then nobody is told that it is gone.
 func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 	h := stoppedPod(t, Finished)
-	if e := h.set.Stray(now, strayA); !e.Work || h.set.Terminated("a") || !h.set.MayHaveRunningContainers("a") {
+	if e := h.set.Stray(now, strayA); !e.Work || h.set.Terminated("a") || !h.set.MayHaveRunningContainers("a") || h.set.RuntimeShouldBeRemoved("a") {
 		t.Fatalf("effects %+v, want work, and the pod not taken to be stopped", e)
 	}
 	w := h.next("a", SyncTerminatingRuntimePod)
@@ -93,10 +93,12 @@ func TestStrayDuringStopIsStoppedAgain(t *testing.T) {
 func TestStrayDuringSweepIsSweptAgain(t *testing.T) {
 	h := stoppedPod(t, Finished)
 	h.set.Stray(now, strayA)
-	w := h.next("a", SyncTerminatingRuntimePod)
-	h.set.Stray(now, strayA)
-	if e := h.set.Done(w, Succeeded); !e.Work {
-		t.Errorf("effects %+v, want work", e)
+	for _, o := range []Outcome{Succeeded, Failed} {
+		w := h.next("a", SyncTerminatingRuntimePod)
+		h.set.Stray(now, strayA)
+		if e := h.set.Done(w, o); !e.Work || e.Retry {
+			t.Errorf("effects %+v, want work", e)
+		}
 	}
 	h.set.Abandon(h.next("a", SyncTerminatingRuntimePod))
 	h.do("a", SyncTerminatingRuntimePod)

@@ -203,9 +203,7 @@ func (w *Workers) followUp(p *worker, uid types.UID, e Effects, then *followUp) 
 		w.ready.add(p)
 	}
 	for _, successor := range e.Successors {
-		if s := w.pods[successor]; s != nil {
-			w.ready.add(s)
-		}
+		w.ready.add(w.pods[successor])
 	}
 }
 

@@ -44,7 +44,7 @@ func (w *Workers) undrained(d *drain) (left int, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, uid := range slices.Sorted(maps.Keys(d.left)) {
-		if p := w.pods[uid]; p != nil && p.err != nil {
+		if p := w.pods[uid]; p.err != nil {
 			return len(d.left), fmt.Errorf("pod %s: %w", uid, p.err)
 		}
 	}
@@ -62,21 +62,18 @@ func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
 		w.drain = &drain{left: map[types.UID]struct{}{}, over: make(chan struct{})}
 	}
 	d := w.drain
-	uids := slices.Sorted(maps.Keys(w.pods))
-	for _, uid := range uids {
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
 		d.add(w.pods[uid])
-	}
-	for _, uid := range uids {
 		w.stop(w.pods[uid], stop, &then)
 	}
 	d.check()
 	return d, nil
 }
 
-// stop asks for one pod to be stopped of which nothing new is known.
+// stop asks for one pod to be stopped of which nothing new is known. One without
+// a definition, which the Set does not take, is being stopped or has finished.
 func (w *Workers) stop(p *worker, r StopRequest, then *followUp) {
-	u := p.state.killing()
-	u.Stop = w.request(&r, nil)
+	u := Update{Type: Kill, Pod: p.state.definition(), Stop: w.request(&r, nil)}
 	if e, err := w.set.Update(then.now, u); err == nil {
 		w.followUp(p, p.uid, e, then)
 	}

@@ -3,6 +3,7 @@ package podworkers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,6 +45,9 @@ func TestDrainStopsAllPods(t *testing.T) {
 		if err := b.Drain(ctx, StopRequest{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "3 pods") {
 			t.Errorf("a second Drain: %v, want its context's error and three pods", err)
 		}
+		if err := b.UpdatePod(kill(pod("stranger"), 0, nil)); err != nil {
+			t.Errorf("a pod that is to stop: %v", err)
+		}
 		b.unanswered(drained)
 		b.pass(4 * time.Second)
 		b.answered(drained, nil)
@@ -69,11 +73,33 @@ func TestDrainWaitsForStrays(t *testing.T) {
 		}
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
-		if err := b.Stray(strayA); err != nil {
+		for i, uid := range []types.UID{"a", "nobody's"} { // the second comes up when all was drained
+			if err := b.Stray(RuntimePod{UID: uid, Name: "a", Namespace: "ns"}); err != nil {
+				t.Fatal(err)
+			}
+			want := time.Duration(i+1) * 3 * time.Second
+			if err := b.Drain(b.t.Context(), StopRequest{}); err != nil || b.now() != want {
+				t.Errorf("drained at %v: %v, want %v", b.now(), err, want)
+			}
+		}
+	})
+}
+
+func TestDrainStopsInOrder(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		for _, uid := range uids {
+			b.update(create(pod(uid)))
+		}
+		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil || b.now() != 3*time.Second {
-			t.Errorf("drained at %v: %v, want 3s", b.now(), err)
+		var last Revision
+		for _, uid := range slices.Sorted(slices.Values(uids)) {
+			stop := b.calls(uid)[1].Revision
+			if stop < last {
+				t.Errorf("%s is stopped before another whose UID comes first", uid)
+			}
+			last = stop
 		}
 	})
 }

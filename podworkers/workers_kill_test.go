@@ -124,14 +124,37 @@ func TestW9_InVainMeansWithAReason(t *testing.T) {
 			}
 			return Result{}, nil
 		}
-		b.update(create(pod("a")))
-		b.update(create(pod("b")))
+		for _, uid := range []types.UID{"f", "e", "d", "c", "b", "a"} {
+			b.update(create(pod(uid)))
+		}
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 		defer cancel()
-		for what, err := range map[string]error{"pod a": b.KillPod(ctx, Update{Pod: pod("a")}), "2 pods": b.Drain(ctx, StopRequest{})} {
+		killed := b.KillPod(ctx, Update{Pod: pod("a")})
+		ctx, cancel = context.WithTimeout(b.t.Context(), time.Minute)
+		defer cancel()
+		drained := b.Drain(ctx, StopRequest{})
+		for what, err := range map[string]error{"pod a is still": killed, "6 pods": drained, "pod a: broken": drained} {
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), what) {
 				t.Errorf("error %v, want one of %s that wraps the deadline and the failure", err, what)
 			}
+		}
+	})
+}
+
+// What failed before, and has succeeded since, is no reason.
+func TestW9_InVainWithoutAReason(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.do = failures(SyncPod, errBroken)
+		b.update(create(pod("a")))
+		b.pass(time.Minute)
+		b.do = func(ctx context.Context, _ Work) (Result, error) {
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+		defer cancel()
+		if err := b.KillPod(ctx, Update{Pod: pod("a")}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errBroken) {
+			t.Errorf("error %v, want only that of the deadline", err)
 		}
 	})
 }

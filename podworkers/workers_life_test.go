@@ -2,6 +2,7 @@ package podworkers
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -185,7 +186,9 @@ func TestOrphanWithADeafSync(t *testing.T) {
 		p := pod("a")
 		p.Spec.TerminationGracePeriodSeconds = ptr(int64(20))
 		b.update(create(p))
-		b.Known(nil)
+		if known, _ := b.Known(nil); !reflect.DeepEqual(known, []Known{{UID: "a", Phase: Terminating, Orphan: true, HasPod: true}}) {
+			t.Errorf("known %+v, want it without what was seen to", known)
+		}
 		b.pass(45 * time.Second)
 		if want := DefaultAbandonAfter + 20*time.Second; len(deadlines) < 3 || slices.Min(deadlines) != want || slices.Max(deadlines) != want {
 			t.Errorf("deadlines %v, want several tries, all until %v", deadlines, want)

@@ -60,3 +60,21 @@ func TestAbandonedSyncFreesItsPlace(t *testing.T) {
 		close(release)
 	})
 }
+
+// News of a pod that waits puts it in line once.
+func TestPodsAreInLineOnce(t *testing.T) {
+	w, err := New(Config{Syncer: &scripted{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []Update{create(pod("a")), kill(pod("a"), 0, nil)} {
+		for range 3 {
+			if err := w.UpdatePod(u); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(w.ready.syncs) != 1 || len(w.ready.stops) != 1 {
+		t.Errorf("in line %d times to run, %d times to stop", len(w.ready.syncs), len(w.ready.stops))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -94,14 +95,14 @@ func TestW4_FailedWorkComesBackByItself(t *testing.T) {
 // W4: unknown failures wait longer each time, up to a bound, and begin anew after
 // a success.
 func TestW4_BackoffGrowsToItsCap(t *testing.T) {
-	inBubble(t, Config{RetryInitial: time.Second, RetryMax: 5 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
+	inBubble(t, Config{RetryInitial: time.Second, RetryMax: 7 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken, errBroken, errBroken, errBroken, errBroken, nil, errBroken)
 		b.update(create(pod("a")))
 		b.pass(time.Minute)
 		b.update(Update{Type: Sync, Pod: pod("a")})
 		b.pass(2 * time.Second)
 		waits := b.waits("a")
-		for i, base := range []time.Duration{1, 2, 4, 5, 5, 0, 1} {
+		for i, base := range []time.Duration{1, 2, 4, 7, 7, 0, 1} {
 			if base *= time.Second; base != 0 && !jittered(waits[i], base) {
 				t.Errorf("wait %d is %v, want %v and up to half more", i, waits[i], base)
 			}
@@ -186,18 +187,51 @@ func TestResync(t *testing.T) {
 // A result can ask for an earlier look, to the moment.
 func TestResultNamesTheNextLook(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
-		b.do = func(context.Context, Work) (Result, error) {
+		b.do = func(_ context.Context, w Work) (Result, error) {
 			if time.Since(b.start) > 0 {
 				return Result{}, nil
 			}
-			return Result{Next: b.start.Add(7 * time.Second)}, nil
+			next := Result{Next: b.start.Add(7 * time.Second)}
+			if w.UID == "failing" {
+				return next, retryAt{errBroken, b.start.Add(17 * time.Second)}
+			}
+			return next, nil
 		}
-		b.update(create(pod("a")))
+		for _, uid := range []types.UID{"a", "failing"} {
+			b.update(create(pod(uid)))
+		}
 		b.pass(30 * time.Second)
-		if waits := b.waits("a"); !slices.Equal(waits, []time.Duration{7 * time.Second}) {
-			t.Errorf("waits %v, want one of 7s", waits)
+		for _, uid := range []types.UID{"a", "failing"} {
+			if waits := b.waits(uid); !slices.Equal(waits, []time.Duration{7 * time.Second}) {
+				t.Errorf("%s waits %v, want once 7s", uid, waits)
+			}
 		}
 	})
+}
+
+// Every wait that nobody has named is spread.
+func TestWaitsAreSpread(t *testing.T) {
+	c, err := Config{Syncer: &scripted{}}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, wait := range map[string]func() time.Duration{
+		"first failure":      func() time.Duration { return c.retryIn(errBroken, 1, time.Time{}, now) },
+		"hundredth failure":  func() time.Duration { return c.retryIn(errBroken, 100, time.Time{}, now) },
+		"temporary failure":  func() time.Duration { return c.retryIn(temporary{errBroken}, 1, time.Time{}, now) },
+		"time that is over":  func() time.Duration { return c.retryIn(retryAt{errBroken, now}, 1, time.Time{}, now) },
+		"nothing went wrong": func() time.Duration { return c.resyncIn(time.Time{}, now) },
+		"named for later":    func() time.Duration { return c.resyncIn(now.Add(time.Hour), now) },
+		"failed, and later":  func() time.Duration { return c.retryIn(errBroken, 1, now.Add(time.Hour), now) },
+	} {
+		waits := map[time.Duration]bool{}
+		for range 20 {
+			waits[wait()] = true
+		}
+		if longest := slices.Max(slices.Collect(maps.Keys(waits))); len(waits) < 10 || longest > 2*time.Minute {
+			t.Errorf("%s: %d different waits of 20, up to %v", name, len(waits), longest)
+		}
+	}
 }
 
 // Pods that failed together do not come back together.

@@ -27,6 +27,9 @@ type scripted struct {
 	// fresh answers for a status; nil returns one.
 	fresh func(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 
+	// told is called when something is told, and abandoned when it is that work was.
+	told, abandoned func()
+
 	mu    sync.Mutex
 	trace []call
 	busy  map[types.UID]inFlight
@@ -103,7 +106,16 @@ func (s *scripted) Fresh(ctx context.Context, uid types.UID, since time.Time) (*
 	return s.fresh(ctx, uid, since)
 }
 
+func (s *scripted) SyncAbandoned(Work) {
+	if s.abandoned != nil {
+		s.abandoned()
+	}
+}
+
 func (s *scripted) PodSeen(uid types.UID, _ time.Time) {
+	if s.told != nil {
+		s.told()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, uid)

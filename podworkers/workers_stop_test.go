@@ -39,6 +39,7 @@ func TestW1_NothingStartsAfterAKill(t *testing.T) {
 				synctest.Wait()
 				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
 				b.finished("a")
+				b.Known(nil)
 				if want := []string{"a syncing-terminating", "a terminating-terminated", "a terminated-finished"}; !slices.Equal(b.moves, want) {
 					t.Errorf("moves %v, want %v", b.moves, want)
 				}
@@ -184,6 +185,7 @@ func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
 					t.Errorf("stopped again at %v, want %v after the request", at, bound)
 				}
 				b.pass(2 * time.Minute)
+				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatingPod, SyncTerminatedPod)
 			})
 		})
 	}

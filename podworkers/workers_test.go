@@ -189,10 +189,79 @@ func TestObserver(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return Result{}, nil
 		}
+		b.told = func() { b.Terminated("a") } // no lock is held
 		b.update(create(pod("a")))
 		b.pass(2 * time.Second)
 		if !slices.Equal(b.ended, []time.Duration{2 * time.Second}) || !slices.Equal(b.seen, []types.UID{"a"}) {
 			t.Errorf("ended %v, seen %v; want one pod seen and one sync of 2s", b.ended, b.seen)
+		}
+	})
+}
+
+// What comes due while Run tells of something else is done all the same.
+func TestTimerIsHeardWhileTheObserverIsTold(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		b.abandoned = func() { time.Sleep(5 * time.Second) }
+		failed := false
+		b.do = func(_ context.Context, w Work) (Result, error) {
+			switch {
+			case w.UID == "deaf" && w.Type == SyncPod:
+				time.Sleep(time.Minute)
+			case w.UID == "b" && !failed:
+				time.Sleep(3 * time.Second) // until Run is telling of the other
+				failed = true
+				return Result{}, temporary{errBroken}
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("deaf")))
+		b.update(create(pod("b")))
+		b.update(kill(pod("deaf"), 0, nil))
+		b.pass(10 * time.Second)
+		b.wants("b", SyncPod, SyncPod)
+	})
+}
+
+// Workers answer what their Set does, question by question.
+func TestAnswers(t *testing.T) {
+	inBubble(t, Config{AbandonAfter: time.Hour}, func(b *bubble) {
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			switch {
+			case w.UID == "asked" && w.Type == SyncPod:
+				time.Sleep(time.Minute) // does not listen
+			case w.UID == "evicted" && w.Type == SyncTerminatingPod, w.UID == "stopped" && w.Type == SyncTerminatedPod:
+				<-ctx.Done()
+			}
+			return Result{}, ctx.Err()
+		}
+		for _, uid := range []types.UID{"runs", "asked", "evicted", "stopped"} {
+			b.update(create(pod(uid)))
+		}
+		b.update(kill(pod("asked"), 0, nil))
+		b.update(Update{Type: Kill, Pod: pod("evicted"), Stop: &StopRequest{Evict: true}})
+		b.update(kill(pod("stopped"), 0, nil))
+		for uid, want := range map[types.UID]string{
+			"runs":    "may run",
+			"asked":   "may run, requested",
+			"evicted": "may run, requested, stopping, content",
+			"stopped": "terminated, requested, stopping, runtime",
+		} {
+			var got []string
+			for _, q := range []struct {
+				is   bool
+				what string
+			}{
+				{b.MayHaveRunningContainers(uid), "may run"}, {b.Terminated(uid), "terminated"}, {b.ShouldBeFinished(uid), "finished"},
+				{b.TerminationRequested(uid), "requested"}, {b.ContainersShouldBeTerminating(uid), "stopping"},
+				{b.RuntimeShouldBeRemoved(uid), "runtime"}, {b.ContentShouldBeRemoved(uid), "content"},
+			} {
+				if q.is {
+					got = append(got, q.what)
+				}
+			}
+			if got := strings.Join(got, ", "); got != want {
+				t.Errorf("%s: %s, want %s", uid, got, want)
+			}
 		}
 	})
 }

@@ -53,14 +53,12 @@ func (t *timers) clear(p *worker) { p.timer.due = time.Time{} }
 
 // remove takes a pod out.
 func (t *timers) remove(p *worker) {
-	t.clear(p)
 	if p.timer.place != 0 {
 		heap.Remove(&t.heap, p.timer.place-1)
 	}
 }
 
-// next returns a pod for which something is due at now and clears it; nil if
-// there is none.
+// next takes out a pod for which something is due at now; nil if there is none.
 func (t *timers) next(now time.Time) *worker {
 	for len(t.heap) > 0 && !t.heap[0].timer.filed.After(now) {
 		p := heap.Pop(&t.heap).(*worker)
@@ -71,16 +69,14 @@ func (t *timers) next(now time.Time) *worker {
 			p.timer.filed = due
 			heap.Push(&t.heap, p)
 		default:
-			t.clear(p)
 			return p
 		}
 	}
 	return nil
 }
 
-// arm sets the runtime's timer for what is due first.
+// arm sets the one timer there is for what is due first.
 func (t *timers) arm(timer *time.Timer, now time.Time) {
-	timer.Stop()
 	t.armed = time.Time{}
 	if len(t.heap) > 0 {
 		t.armed = t.heap[0].timer.filed

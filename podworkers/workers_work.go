@@ -71,7 +71,7 @@ func (w *Workers) mayMoreSync() bool {
 // next returns a job to be done now, nil if there is none.
 func (w *Workers) next(then *followUp) *job {
 	for w.stage == running && w.waiting() {
-		if p := w.ready.next(); p != nil && p.job == nil {
+		if p := w.ready.next(); p != nil {
 			if j := w.start(p, then); j != nil {
 				return j
 			}
@@ -204,7 +204,7 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 	case e.Retry:
 		in = w.config.retryIn(end.err, p.failures+1, end.Next, then.now)
 		w.timers.set(p, then.now.Add(in))
-	case !e.Work && p.phase == Syncing:
+	case p.phase == Syncing:
 		w.timers.set(p, then.now.Add(w.config.resyncIn(end.Next, then.now)))
 	}
 	switch {

@@ -52,6 +52,10 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 		{"read then", func(c *Cache) { c.Set("u", statusAt("u", 2), nil, at(2)) }, 2, true, true, nil},
 		{"failed since", func(c *Cache) { c.Set("u", nil, broken, at(3)) }, 2, true, false, broken},
 		{"failed before", func(c *Cache) { c.Set("u", nil, broken, at(1)) }, 2, false, false, nil},
+		{"failed, then read", func(c *Cache) {
+			c.Set("u", nil, broken, at(1))
+			c.Set("u", statusAt("u", 2), nil, at(2))
+		}, 2, true, true, nil},
 		{"listed since, without the pod", func(c *Cache) { c.SetListed([]types.UID{"v"}, at(3)) }, 2, true, false, nil},
 		{"listed before, without the pod", func(c *Cache) { c.SetListed([]types.UID{"v"}, at(1)) }, 2, false, false, nil},
 		{"listed since, with the pod, which was not read", func(c *Cache) { c.SetListed([]types.UID{"u"}, at(3)) }, 2, false, false, nil},
@@ -63,6 +67,14 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 			c.SetListed(nil, at(3))
 			c.Set("u", statusAt("u", 4), nil, at(4))
 		}, 4, true, true, nil},
+		{"listed without the pod, then read without it", func(c *Cache) {
+			c.SetListed(nil, at(3))
+			c.Set("u", &PodStatus{UID: "u", ObservedAt: at(4)}, nil, at(4))
+		}, 4, true, false, nil},
+		{"listed without the pod, and a read of the same time failed", func(c *Cache) {
+			c.SetListed(nil, at(3))
+			c.Set("u", nil, broken, at(3))
+		}, 3, true, false, broken},
 		{"a read that began before the list without the pod ends after it", func(c *Cache) {
 			c.SetListed(nil, at(3))
 			c.Set("u", statusAt("u", 2), nil, at(2))
@@ -86,6 +98,17 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 		if ok != tt.ok || !s.Empty() != tt.status || err != tt.err || ok && err == nil && s.ObservedAt.Before(at(tt.since)) {
 			t.Errorf("%s: %+v, %v, %v", tt.name, s, ok, err)
 		}
+	}
+}
+
+// The zero time asks for any read, but for one.
+func TestP4_WhatWasNotReadIsNotNewerThanAnything(t *testing.T) {
+	var c Cache
+	for range 2 {
+		if s, ok, _ := c.Newer("u", time.Time{}); ok {
+			t.Errorf("%+v though nothing was read", s)
+		}
+		c.SetListed([]types.UID{"u"}, at(1))
 	}
 }
 
@@ -139,6 +162,46 @@ func TestP5_WaitNewerIsInterrupted(t *testing.T) {
 	})
 }
 
+func TestP5_WhoLeavesTakesNobodyAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Cache
+		since := time.Now()
+		_, woken, _ := c.newerOrNews("u", since)
+		c.Set("u", statusAt("u", 1), nil, since.Add(-1))
+		told := make(chan error, 1)
+		go func() {
+			_, err := c.WaitNewer(t.Context(), "u", since)
+			told <- err
+		}()
+		_, waiting, _ := c.newerOrNews("u", since)
+		synctest.Wait()
+		c.leave("u", woken) // who waits for older news
+		c.leave("u", waiting)
+		c.Set("u", statusAt("u", 2), nil, since)
+		synctest.Wait()
+		select {
+		case err := <-told:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("who still waits is not told")
+		}
+	})
+}
+
+func TestUIDsAreThoseOfReads(t *testing.T) {
+	var c Cache
+	uids := []types.UID{"f", "b", "e", "a", "d", "c"}
+	c.SetListed(append(uids, "not read"), at(1))
+	for _, uid := range uids {
+		c.Set(uid, statusAt(uid, 1), nil, at(1))
+	}
+	if got := c.UIDs(); !slices.Equal(got, []types.UID{"a", "b", "c", "d", "e", "f"}) {
+		t.Errorf("%v, want what was read, in order", got)
+	}
+}
+
 // W11: what a list does not show is not kept.
 func TestCacheHoldsNoMoreThanTheRuntime(t *testing.T) {
 	var c Cache
@@ -146,6 +209,9 @@ func TestCacheHoldsNoMoreThanTheRuntime(t *testing.T) {
 		uid := types.UID(string(rune('a'+i%26))) + types.UID(string(rune('0'+i/26%40)))
 		c.Set(uid, statusAt(uid, i), nil, at(i))
 		c.SetListed([]types.UID{uid}, at(i))
+		if !c.Set("gone", &PodStatus{UID: "gone"}, nil, at(i)) {
+			t.Fatal("what the list has said is not taken")
+		}
 		if got := c.UIDs(); !slices.Equal(got, []types.UID{uid}) {
 			t.Fatalf("after a list of %s: %v", uid, got)
 		}
@@ -187,11 +253,13 @@ func TestEqualSeesEveryField(t *testing.T) {
 	}
 	same := full()
 	same.ObservedAt = time.Now()
-	same.Containers[0].CreatedAt = when.UTC()
+	same.Sandboxes[0].CreatedAt = when.UTC()
+	same.Containers[0].CreatedAt, same.Containers[0].StartedAt, same.Containers[0].FinishedAt = when.UTC(), when.UTC(), when.UTC()
 	if !full().Equal(same) {
 		t.Error("the time of the read or the time zone counts")
 	}
-	if !(*PodStatus)(nil).Equal(&PodStatus{UID: "u"}) || (*PodStatus)(nil).Equal(full()) || full().Equal(nil) {
+	if !(*PodStatus)(nil).Equal(&PodStatus{UID: "u"}) || (*PodStatus)(nil).Equal(full()) || full().Equal(nil) ||
+		(&PodStatus{Containers: full().Containers}).Equal(nil) {
 		t.Error("nil does not equal a status without anything, and that alone")
 	}
 	for i, change := range []func(*PodStatus){

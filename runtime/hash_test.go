@@ -37,7 +37,7 @@ func TestHashContainerIgnoresAllButNameAndImage(t *testing.T) {
 
 // The slow way, from the form's definition, agrees for every byte JSON can hold.
 func TestHashContainerEqualsTheDumpForm(t *testing.T) {
-	for _, image := range []string{"", "a", "registry.example:5000/team/app@sha256:" + strings.Repeat("0f", 32), "a\"b", "<&>", "ü\u2028", "\xff", "\x00\n"} {
+	for _, image := range []string{"", "a", "registry.example:5000/team/app@sha256:" + strings.Repeat("0f", 32), "a\"b", "a<b", "a>b", "a&b", "ü\u2028", "\xff", "\x00\n"} {
 		c := &v1.Container{Name: "c", Image: image}
 		text := `{"image":` + jsonString(t, image) + `,"name":"c"}`
 		slow := fnv.New32a()

@@ -25,6 +25,9 @@ func TestLatest(t *testing.T) {
 		"the running one of equal ones": {[]ContainerStatus{
 			{ID: ContainerID{ID: "first"}, State: ContainerExited}, {ID: ContainerID{ID: "second"}, State: ContainerRunning},
 		}, "second"},
+		"the first listed of running ones": {[]ContainerStatus{
+			{ID: ContainerID{ID: "first"}, State: ContainerRunning}, {ID: ContainerID{ID: "second"}, State: ContainerRunning},
+		}, "first"},
 	} {
 		for i := range c.containers {
 			c.containers[i].Name = "app"
@@ -64,12 +67,19 @@ func TestSandboxes(t *testing.T) {
 	if s.ActiveSandbox() != nil || s.IPs() != nil {
 		t.Error("a latest sandbox that is not ready is taken for active")
 	}
+	if s.Sandboxes = s.Sandboxes[:1]; s.IPs() != nil {
+		t.Errorf("IPs %v of a sandbox without a network", s.IPs())
+	}
 }
 
 func TestNilPodStatus(t *testing.T) {
 	var s *PodStatus
 	if s.Latest("a") != nil || s.LatestSandbox() != nil || s.ActiveSandbox() != nil || s.IPs() != nil {
 		t.Error("a pod the runtime does not know has something")
+	}
+	var c *ContainerStatus
+	if c.In(nil) || c.Live() || (&ContainerStatus{SandboxID: "s"}).In(nil) {
+		t.Error("what is not there is somewhere")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,11 +154,33 @@ func TestCollectSandbox(t *testing.T) {
 func TestK2_NotFoundIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t, nil)
-		c.has("u", crashing()...)
+		s := c.has("u", crashing()...)
+		s.Sandboxes = []runtime.SandboxStatus{box(1, runtime.SandboxReady), box(0, runtime.SandboxNotReady)}
+		for i := range s.Containers {
+			s.Containers[i].SandboxID = "s1"
+		}
 		c.errs["remove c1"] = status.Error(codes.NotFound, "not found")
 		c.errs["remove c0"] = status.Error(codes.Unknown, "container c0 does not exist")
+		c.errs["remove s0"] = status.Error(codes.NotFound, "not found")
 		c.collect(t, gone{})
+		if got := c.took(); got != "remove c1, remove c0, stop s0, remove s0" {
+			t.Errorf("took %q", got)
+		}
 	})
+}
+
+// One pass is made at a time.
+func TestCollectIsConcurrent(t *testing.T) {
+	c := newCollector(t, nil)
+	c.has("u", crashing()...)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { c.collect(t, gone{}) })
+	}
+	all.Wait()
+	if got := c.took(); got != "remove c1, remove c0" {
+		t.Errorf("took %q", got)
+	}
 }
 
 // What cannot be removed holds up nothing else, and is tried ever more rarely.
@@ -264,20 +287,22 @@ func TestLogs(t *testing.T) {
 		name       string
 		containers []runtime.ContainerStatus
 		have, want string
+		keep       int // Policy.PerContainer
 	}{
-		{"the newest two stay", []runtime.ContainerStatus{running(3)}, "0.log 1.log 2.log 3.log", "2.log 3.log"},
-		{"numbers, not names", []runtime.ContainerStatus{running(11)}, "11.log 10.log 9.log 8.log", "10.log 11.log"},
+		{"the newest two stay", []runtime.ContainerStatus{running(3)}, "0.log 1.log 2.log 3.log", "2.log 3.log", 0},
+		{"numbers, not names", []runtime.ContainerStatus{running(11)}, "11.log 10.log 9.log 8.log", "10.log 11.log", 0},
 		{"rotated ones with them", []runtime.ContainerStatus{running(3)},
-			"1.log 1.log.20260101-000000 1.log.20251231-000000.gz 2.log 2.log.20260101-000000 3.log", "2.log 2.log.20260101-000000 3.log"},
-		{"that of an instance that is there", []runtime.ContainerStatus{running(9), dead(2, 1)}, "1.log 2.log 3.log 8.log 9.log", "2.log 8.log 9.log"},
-		{"newer than what is known", []runtime.ContainerStatus{running(1)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log"},
-		{"those of others", []runtime.ContainerStatus{running(9)}, "notes.txt 1.txt 1.logs -1.log 5.log/x 8.log 9.log 7.log", "-1.log 1.logs 1.txt 5.log/x 8.log 9.log notes.txt"},
-		{"of a container of which there is nothing else", []runtime.ContainerStatus{named("other", running(9))}, "0.log 1.log 2.log 3.log", "0.log 1.log 2.log 3.log"},
+			"1.log 1.log.20260101-000000 1.log.20251231-000000.gz 2.log 2.log.20260101-000000 3.log", "2.log 2.log.20260101-000000 3.log", 0},
+		{"that of an instance that is there", []runtime.ContainerStatus{running(9), dead(2, 1)}, "1.log 2.log 3.log 8.log 9.log", "2.log 8.log 9.log", 0},
+		{"newer than what is known", []runtime.ContainerStatus{running(1)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 0},
+		{"those of others", []runtime.ContainerStatus{running(9)}, "notes.txt 1.txt 1.logs -1.log 5.log/x 8.log 9.log 7.log", "-1.log 1.logs 1.txt 5.log/x 8.log 9.log notes.txt", 0},
+		{"of a container of which there is nothing else", []runtime.ContainerStatus{named("other", running(9))}, "0.log 1.log 2.log 3.log", "0.log 1.log 2.log 3.log", 0},
+		{"as many as dead instances do", []runtime.ContainerStatus{running(4)}, "0.log 1.log 2.log 3.log 4.log", "1.log 2.log 3.log 4.log", 3},
 	} {
 		root := t.TempDir()
 		dir := filepath.Join(root, "ns_p_u", "app")
 		write(t, dir, strings.Fields(tt.have)...)
-		c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
+		c := newCollector(t, func(c *gc.Config) { c.LogsRoot, c.Policy.PerContainer = root, tt.keep })
 		c.has("u", tt.containers...)
 		c.collect(t, gone{})
 		if got := files(t, dir); got != tt.want {
@@ -294,14 +319,44 @@ func TestLogsOfAPodThatIsGone(t *testing.T) {
 	c.has("u", running(0))
 	c.collect(t, gone{})
 	c.collect(t, gone{"u"}) // the runtime has something of it
-	c.has("u")
+	empty := &runtime.PodStatus{UID: "u"}
+	c.cache.Set("u", empty, nil, time.Now())
 	c.collect(t, gone{})
+	c.cache.Set("u", nil, errors.New("cannot be read"), time.Now())
+	c.collect(t, gone{"u"}) // it may have something
+	c.cache.Set("u", empty, nil, time.Now())
 	if got := files(t, root); got != "ns_p_u/app/0.log ns_p_v/app/0.log" {
 		t.Errorf("%s is left too early", got)
 	}
-	c.collect(t, gone{"u", "v"})
-	if got := files(t, root); got != "ns_p_v/app/0.log" {
-		t.Errorf("%s is left, want what was never seen to be ours", got)
+	for range 2 {
+		c.collect(t, gone{"u", "v"})
+		if got := files(t, root); got != "ns_p_v/app/0.log" {
+			t.Errorf("%s is left, want what was never seen to be ours", got)
+		}
+	}
+	write(t, root, "ns_p_u/app/0.log") // somebody else's
+	c.collect(t, gone{"u"})
+	if got := files(t, root); got != "ns_p_u/app/0.log ns_p_v/app/0.log" {
+		t.Errorf("%s is left, want what came later, too", got)
+	}
+}
+
+func TestLogsThatCannotBeRemoved(t *testing.T) {
+	root := t.TempDir()
+	uid := types.UID(strings.Repeat("u", 300)) // more than a file system takes
+	c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
+	c.has(uid, dead(0, 0))
+	_ = c.Collect(t.Context(), gone{})
+	c.has(uid)
+	for range 2 {
+		if err := c.Collect(t.Context(), gone{uid}); err == nil || !strings.Contains(err.Error(), "logs of pod u") {
+			t.Errorf("%v, want what could not be removed, each time", err)
+		}
+	}
+	write(t, root, "file")
+	c = newCollector(t, func(c *gc.Config) { c.LogsRoot = filepath.Join(root, "file") })
+	if err := c.Collect(t.Context(), gone{}); err == nil || !strings.Contains(err.Error(), "Config.LogsRoot") {
+		t.Errorf("%v, want the field whose value is no directory", err)
 	}
 }
 
@@ -319,7 +374,7 @@ func TestLogsThatAreNotThere(t *testing.T) {
 func TestLogsElsewhere(t *testing.T) {
 	top := t.TempDir()
 	root := filepath.Join(top, "logs")
-	write(t, top, "app/0.log", "app/1.log", "app/2.log", "app/3.log", "logs/ns_p_u/keep", "logs/app/keep", "logs/0.log", "logs/1.log", "logs/2.log")
+	write(t, top, "app/0.log", "app/1.log", "app/2.log", "app/3.log", "logs/ns_p_u/keep", "logs/app/0.log", "logs/app/1.log", "logs/app/2.log", "logs/0.log", "logs/1.log", "logs/2.log")
 	link(t, filepath.Join(top, "app"), filepath.Join(root, "ns_p_u", "linked"))
 	c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
 	c.has("u", named("../../app", running(9)), named("..", running(9)), named("linked", running(9)))
@@ -329,7 +384,7 @@ func TestLogsElsewhere(t *testing.T) {
 	}
 	c.has("u/../app")
 	_ = c.Collect(t.Context(), gone{"u/../app"}) // told of the link once more
-	if got := files(t, top); got != "app/0.log app/1.log app/2.log app/3.log logs/0.log logs/1.log logs/2.log logs/app/keep logs/ns_p_u/keep logs/ns_p_u/linked" {
+	if got := files(t, top); got != "app/0.log app/1.log app/2.log app/3.log logs/0.log logs/1.log logs/2.log logs/app/0.log logs/app/1.log logs/app/2.log logs/ns_p_u/keep logs/ns_p_u/linked" {
 		t.Errorf("left is %s", got)
 	}
 }

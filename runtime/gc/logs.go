@@ -21,9 +21,6 @@ import (
 // see notes where the logs of a pod are, for when it is gone. A pod whose names lead
 // elsewhere has none.
 func (c *Collector) see(status *runtime.PodStatus) {
-	if c.directories[status.UID] != "" {
-		return
-	}
 	dir := status.Namespace + "_" + status.Name + "_" + string(status.UID)
 	if safepath.Element("log directory", dir) == nil {
 		c.directories[status.UID] = dir
@@ -151,7 +148,7 @@ func (c *Collector) pruneLinks(root *os.Root, live []*runtime.PodStatus) error {
 	current := c.logFiles(live)
 	var errs []error
 	for _, e := range entries {
-		if target := c.target(links, e); target != "" && !current[target] && isGone(root, target) {
+		if target := c.target(links, e.Name()); target != "" && !current[target] && isGone(root, target) {
 			errs = append(errs, links.Remove(e.Name()))
 		}
 	}
@@ -171,12 +168,10 @@ func (c *Collector) logFiles(live []*runtime.PodStatus) map[string]bool {
 	return files
 }
 
-// target returns where a link leads, relative to LogsRoot, "" if that cannot be told.
-func (c *Collector) target(links *os.Root, e fs.DirEntry) string {
-	if e.Type() != fs.ModeSymlink {
-		return ""
-	}
-	to, err := links.Readlink(e.Name())
+// target returns where a link leads, relative to LogsRoot, "" if that cannot be told
+// or it is none.
+func (c *Collector) target(links *os.Root, name string) string {
+	to, err := links.Readlink(name)
 	if err != nil {
 		return ""
 	}
