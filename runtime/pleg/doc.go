@@ -11,7 +11,8 @@
 //	list.go     one list, and how it is compared with what is known
 //	pace.go     when the next list is read
 //	stream.go   the runtime's events
-//	fresh.go    looks that others ask for, or hold back
+//	hint.go     which events need a look, and which wait for the work on their pod
+//	fresh.go    looks that others ask for
 //	slots.go    how many look at a time
 //	health.go   what is wrong; observer.go how long things take; config.go Config
 //

@@ -60,6 +60,9 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 				t.Errorf("well%02d is %q while others hang, want %q", i, got, want)
 			}
 		}
+		if h := w.Health(); !h.OK() {
+			t.Errorf("health: %v, before anything took long", h)
+		}
 		if len(told) != len(well) {
 			t.Errorf("%d pods were told of, want %d: %v", len(told), len(well), told)
 		}
@@ -68,7 +71,8 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 			t.Errorf("Fresh took %v while others hang: %v", time.Since(since), err)
 		}
 		time.Sleep(longLook)
-		if h := w.Health(); len(h.Pods) != len(stuck) || h.Err != nil || h.OK() {
+		if h := w.Health(); len(h.Pods) != len(stuck) || h.Err != nil || h.OK() ||
+			!slices.IsSortedFunc(h.Pods, func(a, b PodTrouble) int { return strings.Compare(string(a.UID), string(b.UID)) }) {
 			t.Errorf("health: %+v, want trouble with %d pods alone", h, len(stuck))
 		}
 		gate.Open()
@@ -100,6 +104,19 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 	})
 }
 
+// A look that is done gives its slot to the next at once.
+func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pods("u", 20)
+		w := n.run(func(c *Config) { c.Parallel = 1 })
+		synctest.Wait()
+		if got := len(w.heard()); got != 21 {
+			t.Errorf("told %d words at once, want 20 pods and that the runtime is there", got)
+		}
+	})
+}
+
 func TestP1_LooksAtATimeAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}})
@@ -124,8 +141,9 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 		if _, err := w.cache.Get("u"); err == nil || fault.Struck() == 0 {
 			t.Errorf("no error of the look in the cache after %d failures", fault.Struck())
 		}
-		if h := w.Health(); len(h.Pods) != 1 || h.Pods[0].UID != "u" || h.Pods[0].Err == nil || h.At.Sub(h.Pods[0].Since) > 1200*time.Millisecond || h.OK() {
-			t.Errorf("health: %+v", h)
+		failed := n.Journal().Of(critest.ContainerStatus).Where(func(c critest.Call) bool { return c.Err != nil })
+		if h := w.Health(); len(h.Pods) != 1 || h.Pods[0].UID != "u" || h.Pods[0].Err == nil || !h.Pods[0].Since.Equal(failed[0].Start) || h.OK() {
+			t.Errorf("health: %+v, want trouble since %v", h, failed[0].Start)
 		}
 		time.Sleep(5 * time.Second)
 		if got, want := w.heardOf("u"), []string{"sandbox ready, app/0 exited 3"}; !slices.Equal(got, want) {
@@ -146,12 +164,47 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		w.heard()
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
-		if _, err := w.Fresh(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
-			t.Errorf("Fresh: %v, want the error of the look", err)
-		}
-		time.Sleep(time.Minute)
+		calls := n.calls(func() {
+			if _, err := w.Fresh(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
+				t.Errorf("Fresh: %v, want the error of the look", err)
+			}
+			time.Sleep(time.Minute)
+		})
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q, want once", got)
+		}
+		if got := calls.Count(critest.ListContainers); got != 2 {
+			t.Errorf("%d lists, want those of the look and of its repetition", got)
+		}
+	})
+}
+
+// Each failure in a row makes the pause longer, and a success has it begin anew. That
+// a look has failed is no answer to who asks now.
+func TestP2_PauseBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		fail := func(times int) {
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: times, Err: internal()})
+			w.Look("u")
+		}
+		fail(8)
+		time.Sleep(time.Minute)
+		fail(1)
+		time.Sleep(w.config.MinRetry)
+		synctest.Wait()
+		if _, err := w.cache.Get("u"); err != nil {
+			t.Errorf("%v, and not read again after %v", err, w.config.MinRetry)
+		}
+		since := time.Now()
+		time.Sleep(time.Nanosecond)
+		fail(1)
+		synctest.Wait()
+		if _, err := w.Fresh(t.Context(), "u", since); err != nil {
+			t.Errorf("Fresh after a failure: %v", err)
 		}
 	})
 }
@@ -197,7 +250,7 @@ func TestP3_NothingIsDropped(t *testing.T) {
 			hear := c.Changed
 			c.Changed = func(uid types.UID, s *runtime.PodStatus) {
 				hear(uid, s)
-				if uid == "a" && s.Latest("app").Attempt >= 1 {
+				if app := s.Latest("app"); uid == "a" && app != nil && app.Attempt >= 1 {
 					<-stall
 				}
 			}
@@ -265,11 +318,54 @@ func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
 	})
 }
 
+// A read that began in the same instant as what happened may have been before it.
+func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
+	for _, inFlight := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in flight %v", inFlight), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, critest.Config{})
+				n.sandbox("u")
+				w := n.run()
+				time.Sleep(2 * time.Second)
+				_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+				n.check(err)
+				if inFlight {
+					n.inject(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Delay: time.Second})
+				}
+				w.Look("u")
+				synctest.Wait()
+				n.start("u", "app", 0, "sleep infinity")
+				if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
+					t.Errorf("Fresh: %s, %v, want the container", states(s), err)
+				}
+			})
+		})
+	}
+}
+
+// A look that was overtaken by a list without the pod has nothing to say.
+func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(Config{Reader: &cri.Reader{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		w.cache.SetListed(nil, began.Add(time.Second))
+		p := w.pod("u")
+		w.succeeded(p, &look{began: began}, &runtime.PodStatus{UID: "u", ObservedAt: began, Sandboxes: []runtime.SandboxStatus{{ID: "s"}}})
+		if p.latest != nil || p.untold {
+			t.Errorf("%s is taken for the newest status", states(p.latest))
+		}
+	})
+}
+
 // Whatever is told was read: calls to list began at its time or later, and what the
 // list had to say was asked for after that.
 func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := n.pods("u", 5)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: critest.Always, Delay: 50 * time.Millisecond})
 		w := n.run(changes...)
 		for i, id := range ids {
 			time.Sleep(time.Duration(i) * 777 * time.Millisecond)
@@ -278,9 +374,12 @@ func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 			if _, err := w.Fresh(t.Context(), uid, time.Now()); err != nil {
 				t.Error(err)
 			}
-			for _, uid := range w.cache.UIDs() {
-				s, err := w.cache.Get(uid)
+			for _, uid := range append(w.cache.UIDs(), "none") {
+				s, ok, err := w.cache.Newer(uid, time.Time{})
 				n.check(err)
+				if _, later, _ := w.cache.Newer(uid, s.ObservedAt.Add(1)); !ok || later {
+					t.Errorf("%s is said to be newer than its read", uid)
+				}
 				if !slices.ContainsFunc(n.Journal().Of(critest.ListPodSandbox), func(c critest.Call) bool { return c.Start.Equal(s.ObservedAt) }) {
 					t.Errorf("%s was observed at %v, when no read began", uid, s.ObservedAt)
 				}
@@ -297,11 +396,13 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		if _, err := w.Fresh(ctx, "u", began); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("Fresh returned %v after %v, want with its context", err, time.Since(began))
+		for _, ahead := range []time.Duration{0, time.Minute} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			if _, err := w.Fresh(ctx, "u", began.Add(ahead)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+				t.Errorf("Fresh of %v ahead returned %v after %v, want with its context", ahead, err, time.Since(began))
+			}
 		}
 	})
 }
@@ -330,20 +431,48 @@ func TestP7_HungListIsVisible(t *testing.T) {
 	})
 }
 
-// A list that never returns is given up, and the next one helps.
-func TestP7_HungListIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
-		w := n.run(listsOnly, func(c *Config) { c.LookTimeout = 10 * time.Second })
-		time.Sleep(time.Second)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: &critest.Gate{}})
-		n.pod("u")
-		w.heard()
-		time.Sleep(12 * time.Second)
-		if got := w.heardOf("u"); len(got) != 1 {
-			t.Errorf("told %q after the list was given up, want once", got)
+// A list or a look that never returns is given up, and the next one helps.
+func TestP7_WhatHangsIsGivenUp(t *testing.T) {
+	for _, m := range []critest.Method{critest.ListPodSandbox, critest.ContainerStatus} {
+		t.Run(fmt.Sprint(m), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, critest.Config{})
+				w := n.run(listsOnly, func(c *Config) { c.LookTimeout = 10 * time.Second })
+				time.Sleep(time.Second)
+				n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+				n.pod("u")
+				w.heard()
+				time.Sleep(12 * time.Second)
+				if got := w.heardOf("u"); len(got) != 1 {
+					t.Errorf("told %q after it was given up, want once", got)
+				}
+			})
+		})
+	}
+}
+
+func TestHealthSaysEachThingOnce(t *testing.T) {
+	at, fire := time.Unix(100, 0), errors.New("fire")
+	ago := func(d time.Duration) time.Time { return at.Add(-d) }
+	for _, tt := range []struct {
+		health Health
+		ok     bool
+		want   string
+	}{
+		{Health{Listing: ago(longLook - 1)}, true, "ok"},
+		{Health{Listing: ago(longLook)}, false, "list: in progress for 5s"},
+		{Health{Err: fire, Since: ago(time.Second), ListErr: fire, StreamErr: fire}, false, "runtime: not available for 1s: fire"},
+		{Health{Err: fire, Since: ago(time.Second)}, false, "runtime: not available for 1s: fire"},
+		{Health{ListErr: fire, ListFailing: ago(time.Second)}, false, "list: fails for 1s: fire"},
+		{Health{StreamErr: fire}, true, "events: not heard: fire"},
+		{Health{Pods: []PodTrouble{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", Looking: ago(time.Minute)}}}, false,
+			"pod u: cannot be read for 1s: fire\npod v: being read for 1m0s"},
+	} {
+		tt.health.At = at
+		if got := tt.health.String(); got != tt.want || tt.health.OK() != tt.ok {
+			t.Errorf("%q, OK %v, want %q", got, tt.health.OK(), tt.want)
 		}
-	})
+	}
 }
 
 func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
@@ -483,6 +612,27 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 	})
 }
 
+// A look that has waited for its turn is not made when the runtime has gone away.
+func TestE1_LookWaitsForTheReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run(listsOnly, func(c *Config) { c.Parallel = 1 })
+		time.Sleep(2 * time.Second)
+		w.slots <- struct{}{}
+		w.Look("u")
+		n.check(n.Restart(critest.Restart{Down: time.Minute}))
+		time.Sleep(w.config.QuietRelist)
+		calls := n.calls(func() {
+			<-w.slots
+			synctest.Wait()
+		})
+		if _, err := w.Available(); err == nil || len(calls) != 0 {
+			t.Errorf("%v made while the runtime is away: %v", calls.Counts(), err)
+		}
+	})
+}
+
 // One pod that hangs does not keep the runtime's return a secret.
 func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -490,7 +640,7 @@ func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 		n.pods("u", 3)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: critest.Always, Hang: &critest.Gate{}})
 		w := n.run()
-		time.Sleep(resumePatience)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		if _, err := w.Available(); err != nil {
 			t.Errorf("available: %v", err)

@@ -113,9 +113,8 @@ func (w *Watcher) leave(uid types.UID, l *look, taken bool) {
 	}
 	l.waiting--
 	if taken {
-		l.taken = true
 		p.take(l.status)
-	} else if l.status != nil && l.waiting == 0 && !l.taken && !p.latest.Equal(p.told) {
+	} else if l.waiting == 0 && !p.latest.Equal(p.told) {
 		p.untold = true
 		w.wake(p)
 	}
@@ -127,9 +126,6 @@ func (p *pod) take(status *runtime.PodStatus) {
 	if p.told == nil || !status.ObservedAt.Before(p.told.ObservedAt) {
 		p.told = status
 	}
-	if p.told == p.latest {
-		p.untold = false
-	}
 }
 
 // Look has a pod looked at from now on, without waiting for it: after something
@@ -137,7 +133,7 @@ func (p *pod) take(status *runtime.PodStatus) {
 func (w *Watcher) Look(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if uid != "" && w.gate != gateStopped {
+	if uid != "" {
 		w.ask(w.pod(uid))
 	}
 }

@@ -16,9 +16,7 @@ import (
 func (w *Watcher) Hold(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if uid != "" {
-		w.pod(uid).held++
-	}
+	w.pod(uid).held++
 }
 
 // Release ends a Hold. It has the pod looked at if there was an event of it that no
@@ -32,7 +30,7 @@ func (w *Watcher) Release(uid types.UID, changed bool) {
 		return
 	}
 	p.held--
-	if (changed || p.heard && p.held == 0) && w.gate != gateStopped {
+	if changed || p.heard && p.held == 0 {
 		w.ask(p)
 	}
 	w.forget(p)
@@ -43,12 +41,11 @@ func (w *Watcher) Release(uid types.UID, changed bool) {
 // held.
 func (w *Watcher) hear(p *pod, e cri.Event) {
 	switch {
-	case p.next != nil: // it will begin after the event
 	case p.held > 0:
 		w.hold(p)
 	case p.now != nil && p.hinted == nil:
 		p.hinted = &e
-	case p.now != nil, !shows(p.latest, e):
+	case !shows(p.latest, e):
 		w.ask(p)
 	}
 }
@@ -56,9 +53,6 @@ func (w *Watcher) hear(p *pod, e cri.Event) {
 // hold puts the look at a pod off until the work on it ends. It must be called
 // with mu held.
 func (w *Watcher) hold(p *pod) {
-	if p.heard {
-		return
-	}
 	p.heard = true
 	if by := time.Now().Add(eventHold); p.retryAt.IsZero() || by.Before(p.retryAt) {
 		p.retryAt = by

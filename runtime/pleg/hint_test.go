@@ -105,6 +105,133 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 	}
 }
 
+// The end of work on a pod has it looked at if the work has changed something, or an
+// event came of which nothing was seen.
+func TestReleaseLooksIfThereIsReason(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		holds   int
+		event   bool
+		late    bool // Release comes after the second for which the event waits
+		changed bool
+		looks   int
+	}{
+		{"nothing happened", 1, false, false, false, 0},
+		{"something was changed", 1, false, false, true, 1},
+		{"an event came", 1, true, false, false, 1},
+		{"an event was looked after", 1, true, true, false, 0},
+		{"somebody else works on", 2, true, false, false, 0},
+		{"nobody had worked", 0, false, false, true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, critest.Config{})
+				id := n.pod("u")
+				w := n.run()
+				time.Sleep(2 * time.Second)
+				for range tt.holds {
+					w.Hold("u")
+				}
+				if tt.event {
+					n.exit(id, 1)
+				}
+				if tt.late {
+					time.Sleep(eventHold)
+				}
+				synctest.Wait()
+				calls := n.calls(func() {
+					w.Release("u", tt.changed)
+					w.Release("unheard of", true)
+					synctest.Wait()
+				})
+				if got := calls.Count(critest.ListContainers); got != tt.looks {
+					t.Errorf("%d looks, want %d", got, tt.looks)
+				}
+			})
+		})
+	}
+}
+
+func TestW11_NothingIsLeftOfAHold(t *testing.T) {
+	w, err := New(Config{Reader: &cri.Reader{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Hold("u")
+	w.Release("u", false)
+	if len(w.pods) != 0 {
+		t.Error("a pod is left")
+	}
+}
+
+// An event puts the next look at a pod that is worked on off by a second at most, and
+// one that is due sooner not at all.
+func TestHoldBoundsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for due, want := range map[time.Duration]time.Duration{0: eventHold, eventHold / 2: eventHold / 2, 5 * eventHold: eventHold} {
+			w, err := New(Config{Reader: &cri.Reader{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := w.pod("u")
+			if due > 0 {
+				p.retryAt = time.Now().Add(due)
+			}
+			w.hold(p)
+			if got := time.Until(p.retryAt); got != want {
+				t.Errorf("due in %v, and %v after an event", due, got)
+			}
+		}
+	})
+}
+
+// A list that began before an event does not answer it, and neither does a look that
+// shows another one.
+func TestP3_EventAfterAListIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(Config{Reader: &cri.Reader{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := cri.Event{PodUID: "u", ContainerID: "c", Type: cri.EventStopped}
+		listed := &cri.ListedPod{UID: "u", ObservedAt: time.Now()}
+		time.Sleep(time.Second)
+		s := &stream{w: w}
+
+		p := w.pod("u")
+		w.offer(p, listed)
+		s.HandleEvent(event)
+		if p.next.listed != nil {
+			t.Error("the list is taken for an answer")
+		}
+		w.offer(p, listed)
+		if p.next.listed != nil {
+			t.Error("the list is taken for an answer when it is there")
+		}
+
+		w.Hold("v")
+		p, event.PodUID = w.pod("v"), "v"
+		w.offer(p, listed)
+		s.HandleEvent(event)
+		w.gate = gateOpen
+		w.begin(p)
+		if !p.heard || p.retryAt.IsZero() {
+			t.Error("a look at what an old list has shown is taken for an answer")
+		}
+
+		p, event.PodUID = w.pod("x"), "x"
+		p.latest = &runtime.PodStatus{ObservedAt: time.Now(), Containers: []runtime.ContainerStatus{{ID: runtime.ContainerID{ID: "known"}, State: runtime.ContainerExited}}}
+		p.now, p.active = &look{}, true
+		s.HandleEvent(event)
+		event.ContainerID = "known"
+		s.HandleEvent(event)
+		p.now = nil
+		if w.reconsider(p); p.next == nil {
+			t.Error("the first of two events is lost")
+		}
+	})
+}
+
 // An event that comes while a look is in flight has another one follow, unless the
 // look has shown it.
 func TestEventDuringALook(t *testing.T) {

@@ -15,14 +15,13 @@ func (w *Watcher) look(ctx context.Context, p *pod) *look {
 	if err != nil {
 		return nil
 	}
+	defer release()
 	l, prev := w.begin(p)
 	if l == nil {
-		release()
 		return nil
 	}
 	began := time.Now()
 	status, err := w.read(ctx, p, l, prev)
-	release()
 	if ctx.Err() != nil {
 		w.drop(p, l)
 		return l
@@ -49,7 +48,10 @@ func (w *Watcher) begin(p *pod) (*look, *runtime.PodStatus) {
 	} else {
 		p.heard = false
 	}
-	p.now, p.next, p.retryAt, p.heard = l, nil, time.Time{}, false
+	if !p.heard { // a list may be older than the event
+		p.retryAt = time.Time{}
+	}
+	p.now, p.next = l, nil
 	return l, p.latest
 }
 
@@ -66,7 +68,7 @@ func (w *Watcher) read(ctx context.Context, p *pod, l *look, prev *runtime.PodSt
 func (w *Watcher) drop(p *pod, l *look) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.now, p.hinted = nil, nil
+	p.now = nil
 	l.end(nil, ErrStopped)
 }
 
@@ -109,7 +111,6 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 	}
 	differs := !p.latest.Equal(p.told)
 	if differs {
-		p.tries = 0
 		w.stir()
 	}
 	if awaitsAddress(p.latest) {
@@ -118,7 +119,7 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 		p.tries = 0
 	}
 	// Who waits for this look is told by its end.
-	p.untold = p.untold || (differs || recovered) && l.waiting == 0
+	p.untold = (differs || recovered) && l.waiting == 0
 }
 
 // again has the pod looked at once more after a pause that grows.

@@ -52,9 +52,8 @@ type look struct {
 	// listed, if not nil, is the pod in a list that began after asked: only what
 	// is missing in it has to be read.
 	listed *cri.ListedPod
-	// waiting callers of Fresh, of which one has taken the status.
+	// waiting callers of Fresh.
 	waiting int
-	taken   bool
 
 	done   chan struct{} // closed at the end; status and err are set before
 	told   chan struct{} // closed when Changed was told, if there was news

@@ -459,6 +459,92 @@ func TestFreshCountsAsTold(t *testing.T) {
 	})
 }
 
+// What is read for callers of Fresh is told if all of them have left, and it is news.
+func TestFreshThatNobodyTakesIsTold(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		news  bool
+		taken []bool // by each caller, as it leaves
+		told  int
+	}{
+		{"nobody", true, []bool{false, false}, 1},
+		{"the last", true, []bool{false, true}, 0},
+		{"the first", true, []bool{true, false}, 0},
+		{"nobody, and nothing is new", false, []bool{false}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, critest.Config{})
+				id := n.pod("u")
+				w := n.run()
+				time.Sleep(2 * time.Second)
+				_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+				n.check(err)
+				w.heard()
+				if tt.news {
+					n.exit(id, 1)
+				}
+				var l *look
+				for range tt.taken {
+					_, l, err = w.fresh("u", time.Now())
+					n.check(err)
+				}
+				synctest.Wait()
+				for _, taken := range tt.taken {
+					w.leave("u", l, taken)
+					synctest.Wait()
+				}
+				if got := w.heardOf("u"); len(got) != tt.told {
+					t.Errorf("told %q, want %d times", got, tt.told)
+				}
+			})
+		})
+	}
+}
+
+// Who is slow to take an older status does not undo that a newer one was told.
+func TestFreshTakenLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		id := n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		_, l, err := w.fresh("u", time.Now())
+		n.check(err)
+		time.Sleep(time.Second)
+		n.exit(id, 1)
+		synctest.Wait()
+		w.heard()
+		w.leave("u", l, true)
+		w.Look("u")
+		synctest.Wait()
+		if got := w.heardOf("u"); len(got) != 0 {
+			t.Errorf("told %q once more", got)
+		}
+	})
+}
+
+func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		n.pod("u")
+		w := n.run()
+		time.Sleep(2 * time.Second)
+		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
+		n.check(err)
+		n.check(n.Remove(n.sandboxes["u"]))
+		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
+			t.Errorf("Fresh: %s, %v", states(s), err)
+		}
+		synctest.Wait()
+		w.Watcher.mu.Lock()
+		defer w.Watcher.mu.Unlock()
+		if len(w.pods) != 0 {
+			t.Errorf("%d pods are left", len(w.pods))
+		}
+	})
+}
+
 func TestLookIsDoneSoon(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
@@ -577,12 +663,28 @@ func TestRunAndRunAgain(t *testing.T) {
 			n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Hang: &critest.Gate{}})
 			n.start("u", "app", round+1, "sleep infinity")
 			synctest.Wait()
+			asked := make(chan error, 1)
+			go func() {
+				_, err := w.Fresh(t.Context(), "u", time.Now().Add(-1))
+				asked <- err
+			}()
+			synctest.Wait()
 			cancel()
+			if err := <-asked; !errors.Is(err, ErrStopped) {
+				t.Errorf("Fresh as Run ends: %v", err)
+			}
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("Run: %v", err)
 			}
 			if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, ErrStopped) {
 				t.Errorf("Fresh after Run: %v", err)
+			}
+			if _, err := w.cache.Get("u"); err != nil {
+				t.Errorf("the end of Run is taken for a failure: %v", err)
+			}
+			time.Sleep(longLook)
+			if h := w.Health(); len(h.Pods) != 0 || !errors.Is(h.Err, ErrStopped) {
+				t.Errorf("health after Run: %+v", h)
 			}
 			w.Look("u")
 		}
@@ -597,7 +699,8 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		"Config.EventRelist is negative: -1": {Reader: r, EventRelist: -1},
 		"Config.MinRetry is negative":        {Reader: r, MinRetry: -1},
 		"Config.Parallel is negative: -3":    {Reader: r, Parallel: -3},
-		"do not ascend":                      {Reader: r, MinRelist: time.Minute, QuietRelist: time.Second},
+		"do not ascend: 1m0s, 1m0s, 1s":      {Reader: r, MinRelist: time.Minute, QuietRelist: time.Second},
+		"do not ascend: 3s, 2s, 10s":         {Reader: r, MinRelist: 3 * time.Second, BusyRelist: 2 * time.Second},
 		"MinRetry 1m0s is more than":         {Reader: r, MinRetry: time.Minute, MaxRetry: time.Second},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
@@ -610,6 +713,23 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}
 	if _, err := w.Fresh(t.Context(), "", time.Time{}); err == nil {
 		t.Error("Fresh of no pod: no error")
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		given Config
+		want  string
+	}{
+		{Config{}, "5m0s 20ms 1s 10s 100ms 5s 2m0s 8"},
+		{Config{MinRelist: 3 * time.Second, MinRetry: time.Minute}, "5m0s 3s 3s 10s 1m0s 1m0s 2m0s 8"},
+		{Config{BusyRelist: 20 * time.Second}, "5m0s 20ms 20s 20s 100ms 5s 2m0s 8"},
+	} {
+		tt.given.Reader = &cri.Reader{}
+		c, err := tt.given.withDefaults()
+		if got := fmt.Sprint(c.EventRelist, c.MinRelist, c.BusyRelist, c.QuietRelist, c.MinRetry, c.MaxRetry, c.LookTimeout, c.Parallel); err != nil || got != tt.want {
+			t.Errorf("%v, %v, want %v", got, err, tt.want)
+		}
 	}
 }
 
