@@ -21,8 +21,8 @@
 // Pods that run as a kubelet runs them, and keep running when your agent does not:
 //
 //   - [github.com/podsync/podsync/syncpod/loop]: sources of pods and news of the
-//     runtime in, work on pods out, and what is left of pods removed. An agent of
-//     a hundred lines is examples/nodeagent, one of forty examples/minimal.
+//     runtime in, work on pods out, and what is left of pods removed. The least that
+//     an agent is made of is examples/minimal, one to run is examples/nodeagent.
 //   - [github.com/podsync/podsync/podworkers]: where each pod stands in its life,
 //     and a goroutine for each that there is work on. It never does two things for
 //     one pod, never loses a request to stop, and answers each.
@@ -56,7 +56,8 @@
 //   - [github.com/podsync/podsync/runtime/pleg]: when to look at which pod: at once
 //     where the runtime streams events, by lists where it does not.
 //   - [github.com/podsync/podsync/runtime/image]: is the image of a container
-//     there: pull policy, credentials, back-off, parallel pulls.
+//     there: pull policy, credentials, back-off, parallel pulls; and which images may
+//     go when the disk fills.
 //   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration,
 //     which is pure, and made, stopped and removed so that no lost answer leaves
 //     two of them, or none for ever.
@@ -77,6 +78,6 @@
 // runtime is known for. examples/downstream shows such tests.
 //
 // docs/FAILURES.md explains the names of failures, such as S1 or W3, that comments
-// and tests speak of. docs/PARITY.md lists every decision that is not the kubelet's, with the
-// upstream issue.
+// and tests speak of. docs/PARITY.md lists every decision that is not the kubelet's,
+// with the upstream issue.
 package podsync

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // address sets or takes away the address of the pod's sandbox.
@@ -154,4 +155,20 @@ func TestS1_SandboxInUseIsKept(t *testing.T) {
 		}
 		n.wantStates("app 0 running")
 	}, func(c *critest.Config) { c.Like = critest.Containerd2 })
+}
+
+// A pod in the node's network has the addresses of the node.
+func TestAddressesOfTheNodesNetwork(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.HostIPs = []string{"192.0.2.1"} })
+		pod := testPod(func(p *v1.Pod) {
+			p.Spec.HostNetwork, p.Spec.SecurityContext = true, &v1.PodSecurityContext{}
+			p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "IP", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}}}
+		})
+		n.settle(pod, time.Minute)
+		asked := n.Journal().Of(critest.CreateContainer)[0].Request().(*runtimeapi.CreateContainerRequest).GetConfig()
+		if e := asked.GetEnvs(); len(e) == 0 || e[0].GetKey() != "IP" || string(e[0].GetValue()) != "192.0.2.1" {
+			t.Errorf("environment %v", e)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
@@ -93,4 +94,36 @@ func TestNetworkNotReady(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who may not run is stopped once, waits anew each time it is refused, and is not
+// asked for once it has had its run.
+func TestRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var refusal *syncpod.Refusal
+		asked := 0
+		n.restart(func(c *syncpod.Config) {
+			c.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { asked++; return refusal })}
+		})
+		pod := testPod(never)
+		for range 2 {
+			n.settle(pod, time.Minute)
+			refusal = &syncpod.Refusal{Reason: "Busy"}
+			if r := n.sync(testPod()); time.Until(r.NextTry) != 10*time.Second {
+				t.Errorf("next try in %v, want 10s", time.Until(r.NextTry))
+			}
+			before := len(n.Journal())
+			if n.sync(testPod()); n.Journal().After(before).Count(critest.StopContainer, critest.StopPodSandbox) != 0 {
+				t.Errorf("stopped again\n%v", n.Journal().After(before))
+			}
+			refusal, pod = nil, testPod()
+			n.settle(pod, time.Minute)
+		}
+		before := asked
+		deleted := testPod()
+		deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		if r := n.sync(deleted); !r.Over || asked != before {
+			t.Errorf("over %v, asked %d times more", r.Over, asked-before)
+		}
+	})
 }

@@ -272,3 +272,31 @@ func TestSecretsDoNotReachEventsAndErrors(t *testing.T) {
 		}
 	})
 }
+
+// Of several that wait the first says when to come again.
+func TestNextTryIsTheFirst(t *testing.T) {
+	for name, order := range map[string][]string{"in the order of the spec": {"a", "b"}, "in the other": {"b", "a"}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(containers(ctr("a"), ctr("b")))
+				n.settle(pod, time.Minute)
+				var first time.Time
+				for _, container := range order {
+					for range 2 {
+						time.Sleep(time.Second)
+						n.exit(container, 1)
+						r := n.sync(pod)
+						if first.IsZero() {
+							first = r.NextTry
+						} else if !r.NextTry.Equal(first) {
+							t.Errorf("next try at %v, want %v", r.NextTry, first)
+						}
+					}
+				}
+				if first.IsZero() {
+					t.Error("no next try")
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/internal/pace"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
@@ -27,8 +29,8 @@ type Config struct {
 	// Required, unless the first five of those are there.
 	Client *cri.Client
 	// Root is the directory that the agent may write below, an absolute path. With
-	// it, what is missing of Prepare, Mounts, Clean, Messages and Records is that of
-	// package poddir, and files. Default: no files are kept, and a pod that needs
+	// it, what is missing of Prepare, Refresh, Mounts, Clean, Messages and Records is
+	// that of package poddir, and files. Default: no files are kept, and a pod that needs
 	// some fails.
 	Root string
 
@@ -71,6 +73,9 @@ type Config struct {
 	Probes Probes
 	// Prepare gets the node ready for a pod. Default: nothing is to be done.
 	Prepare Preparer
+	// Refresh keeps the volumes of running pods up to date. Default: that of package
+	// poddir if Prepare is by default, too, or else nobody does.
+	Refresh Refresher
 	// Volumes makes the volumes of pods below Root. Default: those of package volume,
 	// with the sources in Env and Tokens.
 	Volumes poddir.Volumes
@@ -134,6 +139,12 @@ type Config struct {
 	// CleanupTimeout bounds what is tidied up after the context of a call has
 	// ended. Default 10 s.
 	CleanupTimeout time.Duration
+	// MaxStarts is how many sandboxes and containers are started at once while the
+	// node has no processor to spare; the others wait for their turn, those of pods
+	// that have a sandbox first. So most of many pods are up sooner, and the last no
+	// later. Starts that wait for something else than a processor hold up nobody for long.
+	// Default: one more than the node has processors. -1: all are started at once.
+	MaxStarts int
 	// StartSideBySide starts the regular containers of a pod all at once, and not
 	// in the order of the spec, each after the postStart handler of the one before.
 	StartSideBySide bool
@@ -147,6 +158,7 @@ type Config struct {
 type Syncer struct {
 	config Config
 	known  memories
+	pace   *pace.Pace
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -160,14 +172,14 @@ func New(c Config) (*Syncer, error) {
 	if err := c.require(); err != nil {
 		return nil, err
 	}
-	if err := c.setDurations(); err != nil {
+	if err := c.setLimits(); err != nil {
 		return nil, err
 	}
 	c.setDefaults()
 	if _, err := c.newBackoff(false); err != nil {
 		return nil, fmt.Errorf("syncpod: Config.FirstBackOff and MaxBackOff: %w", err)
 	}
-	s := &Syncer{config: c}
+	s := &Syncer{config: c, pace: pace.New(c.MaxStarts, new(pace.Processors).Spare)}
 	s.known.config = &s.config
 	return s, nil
 }
@@ -193,7 +205,8 @@ func (c *Config) require() error {
 	return nil
 }
 
-func (c *Config) setDurations() error {
+// setLimits checks times and numbers, and puts defaults where they are missing.
+func (c *Config) setLimits() error {
 	for _, field := range []struct {
 		name  string
 		value *time.Duration
@@ -208,6 +221,10 @@ func (c *Config) setDurations() error {
 		}
 		*field.value = cmp.Or(*field.value, field.def)
 	}
+	if c.MaxStarts < -1 {
+		return fmt.Errorf("syncpod: Config.MaxStarts is %d, want -1 or more", c.MaxStarts)
+	}
+	c.MaxStarts = cmp.Or(c.MaxStarts, goruntime.NumCPU()+1)
 	if c.ReservedTries < 0 {
 		return errors.New("syncpod: Config.ReservedTries is negative")
 	}

@@ -14,9 +14,6 @@ func (c *Config) fromRoot() error {
 	if c.Root == "" {
 		return nil
 	}
-	if !filepath.IsAbs(c.Root) {
-		return fmt.Errorf("syncpod: Config.Root %q is not an absolute path", c.Root)
-	}
 	if c.Volumes == nil {
 		volumes, err := volume.New(volume.Config{
 			ConfigMaps: c.Env.ConfigMaps, Secrets: c.Env.Secrets, Tokens: c.Tokens, Allocatable: c.Allocatable,
@@ -33,6 +30,9 @@ func (c *Config) fromRoot() error {
 	}
 	if c.Prepare == nil {
 		c.Prepare = dirs
+		if c.Refresh == nil {
+			c.Refresh = dirs
+		}
 	}
 	if c.Mounts == nil {
 		c.Mounts = dirs

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -114,9 +116,14 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 		})
 		n.settle(pod, time.Minute)
 		n.exit("app", 88)
-		before := len(n.Journal())
-		n.sync(pod)
-		removed := n.Journal().After(before).Of(critest.RemoveContainer)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer, Container: "b"}, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil || n.Journal().Container("app").Count(critest.RemoveContainer) != 0 {
+			t.Errorf("error %v; app was removed although b is still there", err)
+		}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken}) // it runs no more
+		n.settle(pod, time.Minute)
+		removed := n.Journal().Of(critest.RemoveContainer)
+		removed = slices.DeleteFunc(removed, func(c critest.Call) bool { return c.Err != nil })
 		if len(removed) != 3 || removed[2].Container != "app" {
 			t.Fatalf("removed\n%v\nwant app last of three", removed)
 		}
@@ -135,6 +142,37 @@ func TestStartSideBySide(t *testing.T) {
 			if !c.Start.Equal(began) {
 				t.Errorf("%v began %v later", c, c.Start.Sub(began))
 			}
+		}
+	})
+}
+
+// A sidecar that comes back is waited for all the same.
+func TestStartSideBySideIsOfRegularContainers(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
+		pod := testPod(inits(postStart(sidecar("proxy"), "sleep", "5")), containers(ctr("app")))
+		n.settle(pod, time.Minute)
+		n.exit("proxy", 1)
+		n.exit("app", 1)
+		before := len(n.Journal())
+		n.sync(pod)
+		started := n.Journal().After(before).Of(critest.StartContainer)
+		if len(started) != 2 || started[0].Container != "proxy" || started.Span() < 5*time.Second {
+			t.Errorf("started\n%v\nwant app when proxy's handler has ended", started)
+		}
+	})
+}
+
+// What is made of a Client sees and touches what its agent made, and nothing else.
+func TestAnotherAgentsPodIsNotTouchedThroughAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		mine := n.current("app").ID.ID
+		other, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Owner: cri.Owner{Name: "other"}})
+		must(t, err)
+		must(t, other.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), GraceSeconds: new(int64)}))
+		if n.peek(mine).String() != "CONTAINER_RUNNING" || n.readySandboxes() != 1 {
+			t.Errorf("the other agent's pod was stopped\n%v", n.Journal())
 		}
 	})
 }

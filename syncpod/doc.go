@@ -36,10 +36,15 @@
 //     attempt number, environment, mounts and configuration, creation, start,
 //     postStart handler.
 //  14. Containers that run are resized.
-//  15. Report again, if something keeps containers from running. The call ends when
-//     the sink has the last status.
+//  15. Report again, if something keeps containers from running.
+//  16. The volumes of what runs are brought up to date; a failure of that is told in
+//     an event. The call ends when the sink has the last status.
 //
-// Containers are stopped before the node is made ready, other than in a kubelet: a
+// Of many pods that start at once only a few at a time get their sandbox, or a
+// container, while the processors are busy: more would make all of them slow
+// (Config.MaxStarts).
+//
+// Containers are stopped before the node is made ready, unlike in a kubelet: a
 // volume that is not there does not keep what is unhealthy running.
 //
 // A new pod of one container whose image is there costs five calls of the
@@ -60,18 +65,21 @@
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
 //	messages.go        1  termination messages
 //	attempt.go         2  which attempt is next, and who has had its only run
+//	asked.go           2  a start that was cut short is no run
 //	admit.go           3, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
 //	execute.go         9 to 14, in this order; what the plan kills, clears and resets
 //	prepare.go         10 the node made ready for the pod
-//	sandbox.go         11 the sandbox, and the wait for its address
+//	sandbox.go         11 the sandbox, in its turn, and the wait for its address
 //	start_image.go     12 images
-//	start.go           13 who may start now; one container from its image to its end
+//	start.go           13 who may start now, and in which turn; one container from its
+//	                      image to its postStart handler
 //	start_create.go    13 CreateContainer, and what its lost answer is worth
 //	start_launch.go    13 StartContainer, and postStart handlers
 //	loglink.go         13 links for log shippers
 //	resize.go          14 resources changed in place
+//	refresh.go         16 volumes of what runs
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
 //	kill_pod.go        all containers of a pod: sidecars last, sandboxes at the end
@@ -116,6 +124,7 @@
 // # Memory
 //
 // A Syncer remembers of each pod what the runtime does not tell, such as
-// back-offs, or may lose, such as exit codes, until SyncTerminatedPod or SyncTerminatingRuntimePod
-// has succeeded. Nothing that keeps a container from running twice depends on it.
+// back-offs, or may lose, such as exit codes, until SyncTerminatedPod or
+// SyncTerminatingRuntimePod has succeeded. Nothing that keeps a container from running
+// twice depends on it.
 package syncpod

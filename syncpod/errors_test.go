@@ -66,5 +66,8 @@ func TestBackOffIsNoError(t *testing.T) {
 		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != "ImagePullBackOff" {
 			t.Errorf("reported %+v", n.report.last())
 		}
+		if n.events.count("Failed spec.containers{app} Error: ") != 1 || n.events.count("Failed spec.containers{app} Error: ErrImagePull") != 1 {
+			t.Errorf("events %q, want the failure told once, by its reason", n.events.all)
+		}
 	})
 }

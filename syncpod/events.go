@@ -41,6 +41,7 @@ const (
 	eventExceededGrace       = "ExceededGracePeriod"
 	eventNetworkNotReady     = "NetworkNotReady"
 	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
+	eventFailedMount         = "FailedMount"
 	eventResized             = "ResizeCompleted"
 	eventResizeFailed        = "ResizeError"
 	// eventRecordLost is podsync's own: a container runs again although it should not.
@@ -88,9 +89,6 @@ func withoutIDs(err error, replacements ...string) string {
 func (w *work) idNames() []string { return idNames(w.status) }
 
 func idNames(status *runtime.PodStatus) []string {
-	if status == nil {
-		return nil
-	}
 	var pairs []string
 	for i := range status.Sandboxes {
 		pairs = append(pairs, status.Sandboxes[i].ID, "of the pod")

@@ -25,10 +25,8 @@ func (w *work) carryOut(ctx context.Context) {
 		w.fail(w.noAddress)
 		return
 	}
-	if w.plan.Sandbox.Create || len(w.plan.Start) > 0 {
-		if !w.useSandbox(ctx) {
-			return
-		}
+	if len(w.plan.Start) > 0 && !w.useSandbox(ctx) {
+		return
 	}
 	w.finishHooks(ctx)
 	w.startAll(ctx)
@@ -101,10 +99,8 @@ func (w *work) clearAway(ctx context.Context) {
 // asks for all to restart goes last: until then its record is what shows, to an
 // agent started later, that the others have to go.
 func (w *work) removals() (first, last []removal) {
-	if !w.plan.KillPod {
-		for _, k := range w.plan.Kill {
-			first = append(first, removal{ref: k.Container, id: k.ID, step: StepKill, why: k.Reason, restart: k.Restart})
-		}
+	for _, k := range w.plan.Kill {
+		first = append(first, removal{ref: k.Container, id: k.ID, step: StepKill, why: k.Reason, restart: k.Restart})
 	}
 	for _, c := range w.plan.Clear {
 		first = append(first, removal{ref: c.Container, id: c.ID, step: StepClear, why: c.Reason, remove: true})
@@ -142,9 +138,6 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 
 func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
-	if c == nil {
-		return nil
-	}
 	spec := specOf(w.pod, r.ref)
 	if c.Live() {
 		err := w.killContainer(ctx, kill{

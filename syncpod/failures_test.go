@@ -69,6 +69,23 @@ func TestS6_EverySandboxIsStopped(t *testing.T) {
 	})
 }
 
+// S6: also one that was left alone for a container that could not be told to stop, and
+// has then ended by itself.
+func TestS6_SparedSandboxIsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app", "sleep", "10")))
+		n.sync(pod)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Delay: 15 * time.Second, Err: errBroken})
+		for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) != nil {
+			time.Sleep(time.Second)
+		}
+		if n.Journal().Count(critest.StopPodSandbox) == 0 {
+			t.Errorf("the pod has ended, and its sandbox was not stopped\n%v", n.Journal())
+		}
+	})
+}
+
 // B3: other credentials end the wait for an image, and nothing else does.
 func TestB3_OtherCredentialsAreTriedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

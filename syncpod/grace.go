@@ -39,11 +39,9 @@ func podGrace(pod *v1.Pod, asked *int64) time.Duration {
 }
 
 // containerGrace returns the time one container has to end. One that failed a
-// probe has what that probe gives it (KEP-2238), unless the pod is deleted.
+// probe has what that probe gives it (KEP-2238). Of a pod that is deleted no
+// container ends alone.
 func containerGrace(pod *v1.Pod, c *v1.Container, why actions.Reason) time.Duration {
-	if c == nil || pod.DeletionGracePeriodSeconds != nil || pod.Spec.TerminationGracePeriodSeconds == nil {
-		return podGrace(pod, nil)
-	}
 	var probe *v1.Probe
 	switch why {
 	case actions.LivenessFailed:

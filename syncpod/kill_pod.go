@@ -30,12 +30,12 @@ func (s *Syncer) killPod(ctx context.Context, p podKill) error {
 	return errors.Join(containers, sandboxes)
 }
 
+// errSpared keeps a pod from having ended before its sandboxes are stopped.
+var errSpared = errors.New("the sandbox is not stopped before its containers")
+
 // killAll tells what became of the containers, and of the sandboxes: one that was
 // not stopped is an error.
 func (s *Syncer) killAll(ctx context.Context, p podKill) (containers, sandboxes error) {
-	if p.status == nil {
-		return nil, nil
-	}
 	spared, err := s.killContainers(ctx, p)
 	if ctx.Err() != nil {
 		return err, ctx.Err()
@@ -46,8 +46,6 @@ func (s *Syncer) killAll(ctx context.Context, p podKill) (containers, sandboxes 
 	}
 	return err, sandboxes
 }
-
-var errSpared = errors.New("the sandbox is not stopped before its containers")
 
 // killContainers returns the sandboxes of containers that could not be stopped
 // and have time left.
@@ -163,9 +161,6 @@ func (t *turns) wait() { t.group.Wait() }
 
 // live reports whether anything of the pod runs or may yet run.
 func live(status *runtime.PodStatus) bool {
-	if status == nil {
-		return false
-	}
 	return slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.Live() }) ||
 		slices.ContainsFunc(status.Sandboxes, func(sb runtime.SandboxStatus) bool { return sb.State == runtime.SandboxReady })
 }

@@ -50,9 +50,6 @@ func isSidecar(c *v1.Container) bool {
 
 // instance returns what was observed of a container.
 func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
-	if w.status == nil {
-		return nil
-	}
 	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
 	if at < 0 {
 		return nil

@@ -10,9 +10,6 @@ import (
 // exited containers, whose exit codes are to be reported (kubernetes #104107), of
 // each name the current one.
 func (m *memory) see(status *runtime.PodStatus) {
-	if status == nil {
-		return
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forgetInstances(status)
@@ -80,7 +77,7 @@ func (m *memory) forgetExit(id runtime.ContainerID) {
 // complete adds to a status what the runtime has lost, or does not tell.
 func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
 	full := w.memory.withSeen(status)
-	if full == nil || w.config.Updater == nil {
+	if w.config.Updater == nil {
 		return full
 	}
 	return w.memory.withResources(full)

@@ -11,7 +11,7 @@ import (
 // withMessages returns a status in which exited containers have their termination
 // message. Each is read once: it does not change any more.
 func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus) *runtime.PodStatus {
-	if s.config.Messages == nil || pod == nil || status == nil {
+	if s.config.Messages == nil || pod == nil {
 		return status
 	}
 	full := *status

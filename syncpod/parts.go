@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -154,6 +155,16 @@ type PreparerFunc func(ctx context.Context, pod *v1.Pod) (sandbox.Input, error)
 // PreparePod calls f.
 func (f PreparerFunc) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
 	return f(ctx, pod)
+}
+
+// Refresher keeps what the containers of a pod have mounted up to date: the files of
+// ConfigMaps, Secrets and tokens. It is called at the end of each SyncPod of a pod
+// that may run, and must return when ctx ends, which is after 5 s at most. An error
+// becomes an event, and nothing else; it must not hold a secret.
+type Refresher interface {
+	// RefreshPod brings up to date what PreparePod has made. next is when to call it
+	// again, zero if only a change of the pod is a reason to.
+	RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error)
 }
 
 // Mounter gives the mounts and devices of one container: volumes, /etc/hosts,

@@ -110,25 +110,44 @@ func TestMissingPullSecretIsTold(t *testing.T) {
 
 func TestResolverOfAPod(t *testing.T) {
 	cluster := sandbox.NodeDNS{Servers: []string{"192.0.2.1"}, ClusterServers: []string{"10.96.0.10"}, ClusterDomain: "cluster.local"}
+	domain := sandbox.NodeDNS{ClusterDomain: "cluster.local"}
+	noCluster := sandbox.NodeDNS{Servers: []string{"192.0.2.1"}}
+	own := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.7"}}
+	given := &sandbox.Input{DNS: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.9"}}, ClusterDomain: "given.local"}
 	for name, tc := range map[string]struct {
-		node    sandbox.NodeDNS
-		policy  v1.DNSPolicy
-		servers []string
+		node     sandbox.NodeDNS
+		policy   v1.DNSPolicy
+		own      *v1.PodDNSConfig
+		given    *sandbox.Input
+		servers  []string
+		hostname string
+		warnings int
 	}{
-		"cluster":               {cluster, v1.DNSClusterFirst, []string{"10.96.0.10"}},
-		"node":                  {cluster, v1.DNSDefault, []string{"192.0.2.1"}},
-		"left to the runtime":   {sandbox.NodeDNS{}, v1.DNSClusterFirst, nil},
-		"only a cluster domain": {sandbox.NodeDNS{ClusterDomain: "cluster.local"}, v1.DNSClusterFirst, nil},
+		"cluster":                         {node: cluster, policy: v1.DNSClusterFirst, servers: []string{"10.96.0.10"}, hostname: "web.sub.default.svc.cluster.local"},
+		"node":                            {node: cluster, policy: v1.DNSDefault, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc.cluster.local"},
+		"left to the runtime":             {policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc"},
+		"only a cluster domain":           {node: domain, policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc.cluster.local"},
+		"only the pod's own":              {policy: v1.DNSClusterFirst, own: own, servers: []string{"192.0.2.7"}, hostname: "web.sub.default.svc"},
+		"given by what prepares":          {node: cluster, policy: v1.DNSClusterFirst, given: given, servers: []string{"192.0.2.9"}, hostname: "web.sub.default.svc.given.local"},
+		"a node that knows of no cluster": {node: noCluster, policy: v1.DNSClusterFirst, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc", warnings: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.DNS = tc.node })
-				n.settle(testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = tc.policy }), time.Minute)
-				asked := n.Journal().Of(critest.RunPodSandbox)[0].Request().(*runtimeapi.RunPodSandboxRequest)
-				if got := asked.GetConfig().GetDnsConfig().GetServers(); !slices.Equal(got, tc.servers) {
-					t.Errorf("servers %v, want %v", got, tc.servers)
+				n.restart(func(c *syncpod.Config) {
+					c.DNS = tc.node
+					if tc.given != nil {
+						c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
+					}
+				})
+				n.settle(testPod(func(p *v1.Pod) {
+					p.Spec.DNSPolicy, p.Spec.DNSConfig = tc.policy, tc.own
+					p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = "sub", new(true)
+				}), time.Minute)
+				asked := n.Journal().Of(critest.RunPodSandbox)[0].Request().(*runtimeapi.RunPodSandboxRequest).GetConfig()
+				if got := asked.GetDnsConfig().GetServers(); !slices.Equal(got, tc.servers) || asked.GetHostname() != tc.hostname {
+					t.Errorf("servers %v, hostname %s; want %v, %s", got, asked.GetHostname(), tc.servers, tc.hostname)
 				}
-				if n.events.count("DNS") > 0 {
+				if n.events.count("DNS") != tc.warnings {
 					t.Errorf("events %q", n.events.all)
 				}
 			})

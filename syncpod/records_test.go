@@ -126,18 +126,20 @@ func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 
 // C5: if nothing tells how it ended, it runs again, and that is told.
 func TestC5_SecondRunIsTold(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		pod := testPod(containers(ctr("app"), ctr("b")), never)
-		n.settle(pod, time.Minute)
-		must(t, n.Remove(n.current("app").ID.ID))
-		n.logs.last["app"] = 0
-		n.restart()
-		n.settle(pod, time.Minute)
-		n.wantStates("app 1 running", "b 0 running")
-		if n.events.count("ContainerRecordLost spec.containers{app}") != 1 {
-			t.Errorf("events %q", n.events.all)
-		}
-	})
+	for policy, want := range map[v1.RestartPolicy]int{v1.RestartPolicyNever: 1, v1.RestartPolicyAlways: 0} {
+		bubble(t, func(t *testing.T, n *node) {
+			pod := testPod(containers(ctr("app"), ctr("b")), func(p *v1.Pod) { p.Spec.RestartPolicy = policy })
+			n.settle(pod, time.Minute)
+			must(t, n.Remove(n.current("app").ID.ID))
+			n.logs.last["app"] = 0
+			n.restart()
+			n.settle(pod, time.Minute)
+			n.wantStates("app 1 running", "b 0 running")
+			if n.events.count("ContainerRecordLost spec.containers{app}") != want {
+				t.Errorf("%s: events %q", policy, n.events.all)
+			}
+		})
+	}
 }
 
 // C5: so it is if only the agent's record tells of the run, and not of a run that

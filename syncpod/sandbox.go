@@ -80,6 +80,11 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 }
 
 func (w *work) createSandbox(ctx context.Context) *StepError {
+	release, err := w.pace.Take(ctx, sandboxPriority)
+	if err != nil {
+		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
+	}
+	defer release()
 	began := time.Now()
 	created, err := w.config.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)

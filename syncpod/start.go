@@ -9,7 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/pace"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/image"
 )
 
 type startStep = actions.StartStep
@@ -106,7 +108,7 @@ func waitSince(end, now, until time.Time) time.Duration {
 	return until.Sub(end)
 }
 
-// run is the start pipeline.
+// run starts the container, and tells what came of it.
 func (st *start) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
 	if err == nil {
@@ -127,19 +129,45 @@ func (st *start) run(ctx context.Context) *StepError {
 	return err
 }
 
+// pipeline takes the container from its image to the end of its postStart handler.
 func (st *start) pipeline(ctx context.Context) *StepError {
-	if failed := st.make(ctx); failed != nil {
+	img, failed := st.waitForImage(ctx)
+	if failed != nil {
+		return failed
+	}
+	if failed := st.inTurn(ctx, img); failed != nil {
+		return failed
+	}
+	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
+	st.linkLog()
+	if handler := st.postStart(); handler != nil {
+		return st.runPostStart(ctx, handler)
+	}
+	return nil
+}
+
+// Containers are started before sandboxes are made: what is nearest to running goes first.
+const (
+	sandboxPriority pace.Priority = iota
+	containerPriority
+)
+
+// inTurn creates and starts the container when its turn has come.
+func (st *start) inTurn(ctx context.Context, img *image.Image) *StepError {
+	release, err := st.pace.Take(ctx, containerPriority)
+	if err != nil {
+		img.Release()
+		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
+	}
+	defer release()
+	if failed := st.make(ctx, img); failed != nil {
 		return failed
 	}
 	return st.launch(ctx)
 }
 
 // make creates the container. The image is held until then.
-func (st *start) make(ctx context.Context) *StepError {
-	img, failed := st.waitForImage(ctx)
-	if failed != nil {
-		return failed
-	}
+func (st *start) make(ctx context.Context, img *image.Image) *StepError {
 	defer img.Release()
 	attempt, err := st.attempt(st.startStep)
 	if err != nil {

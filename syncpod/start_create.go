@@ -120,7 +120,7 @@ func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerCon
 	case err != nil:
 		return "", false, errors.Join(cause, err)
 	case holder == nil:
-		st.countRefusal(config, cause)
+		st.countRefusal(ctx, config, cause)
 		return "", false, nil
 	case ctx.Err() != nil:
 		return "", false, errors.Join(cause, st.dispose(looking, holder))
@@ -166,8 +166,10 @@ func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
 }
 
 // countRefusal gives an attempt up whose name stays reserved with nothing listed.
-func (st *start) countRefusal(config *runtimeapi.ContainerConfig, cause error) {
-	if !errors.Is(cause, cri.ErrNameReserved) && !errors.Is(cause, cri.ErrAlreadyExists) {
+// CRI-O refuses none: it lets the caller wait until its time is over.
+func (st *start) countRefusal(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
+	refused := errors.Is(cause, cri.ErrNameReserved) || errors.Is(cause, cri.ErrAlreadyExists) || errors.Is(cause, cri.ErrDeadline)
+	if !refused || ctx.Err() != nil {
 		return
 	}
 	if st.memory.refusal(st.spec.Name) < st.config.ReservedTries {

@@ -14,13 +14,12 @@ import (
 	"github.com/podsync/podsync/syncpod/hook"
 )
 
-// launch starts the created container and runs its postStart handler.
+// launch starts the created container.
 func (st *start) launch(ctx context.Context) *StepError {
 	if err := st.config.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
 		return &StepError{Step: StepPreStart, Reason: ErrPreStartHook, Err: err}
 	}
-	handler := st.postStart()
-	if handler != nil {
+	if st.postStart() != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
 		st.memory.mark(st.memory.unhooked, st.id.ID)
 	}
@@ -37,12 +36,7 @@ func (st *start) launch(ctx context.Context) *StepError {
 		}
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
-	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
-	st.linkLog()
-	if handler == nil {
-		return nil
-	}
-	return st.runPostStart(ctx, handler)
+	return nil
 }
 
 func (st *start) postStart() *v1.LifecycleHandler {

@@ -180,6 +180,43 @@ func TestC1_OneInstance(t *testing.T) {
 	}
 }
 
+// S1 (e): a container's name that stays reserved for nothing does not block the pod,
+// whether the runtime refuses it or lets the caller wait.
+func TestS1_ContainerNameReservedForEver(t *testing.T) {
+	for name, style := range map[string]critest.Model{"refused": critest.Containerd2, "waits": critest.CRIO} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Hang: &critest.Gate{}, Deaf: true})
+				n.settle(testPod(), 30*time.Minute)
+				n.wantStates("app 1 running")
+				asked := n.Journal().Of(critest.CreateContainer).Where(func(c critest.Call) bool { return c.Attempt == 0 })
+				if len(asked) < 3 {
+					t.Errorf("given up after %d tries\n%v", len(asked), asked)
+				}
+			}, names(style))
+		})
+	}
+}
+
+// G1: what was handed out for a container that is not started after all may be
+// removed again.
+func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
+	const second = "registry.test/second:1"
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("a"), ctr("b")))
+		pod.Spec.Containers[1].Image = second
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, When: critest.Midway, Hang: &critest.Gate{}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.SyncPod(ctx, pod, nil); err == nil {
+			t.Fatal("no error although the creation hangs")
+		}
+		if n.images.Leases().Held(&runtimeapi.Image{RepoTags: []string{second}}) {
+			t.Errorf("the image of b is still held\n%v", n.Journal())
+		}
+	})
+}
+
 func TestC1_StartIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})

@@ -24,8 +24,9 @@ type Result struct {
 	// Failed is what keeps containers from running, in the order of the plan: what
 	// failed now, and what waits because it failed before.
 	Failed []*StepError
-	// NextTry is when to come again: when the first of them may be tried again, or is
-	// to be told as waiting. Zero if none waits.
+	// NextTry is when to come again: when the first of Failed may be tried again or is
+	// to be told as waiting, or when the pod's volumes are to be looked at, whichever
+	// is first. Zero if there is nothing to come for.
 	NextTry time.Time
 }
 
@@ -76,6 +77,8 @@ type work struct {
 	blocked map[string]bool
 	sandbox inUse
 	failed  []*StepError
+	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
+	nextRefresh time.Time
 }
 
 // run is the transaction.
@@ -91,6 +94,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	if len(w.failed) > 0 {
 		w.tell(ctx, w.failed)
 	}
+	w.refresh(ctx)
 	return w.errors()
 }
 
@@ -121,7 +125,7 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	if status == nil {
 		var err error
-		if status, err = w.config.Statuses.PodStatus(ctx, w.pod.UID, nil); err != nil {
+		if status, err = w.read(ctx, w.pod.UID, nil); err != nil {
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
@@ -130,6 +134,15 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	w.record(ctx, w.memory)
 	w.status = w.complete(status)
 	return nil
+}
+
+// read reads the status of a pod.
+func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatus) (*runtime.PodStatus, error) {
+	status, err := s.config.Statuses.PodStatus(ctx, pod, last)
+	if err == nil && status == nil {
+		err = errors.New("Config.Statuses returned neither a status nor an error")
+	}
+	return status, err
 }
 
 // tell reports the pod.
@@ -178,7 +191,7 @@ func (w *work) isOver() bool {
 }
 
 func (w *work) result() Result {
-	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed}
+	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	for _, f := range w.failed {
 		if next := f.nextLook(); !next.IsZero() && (r.NextTry.IsZero() || next.Before(r.NextTry)) {
 			r.NextTry = next

@@ -165,7 +165,7 @@ func (e *ending) rounds(ctx context.Context) error {
 }
 
 func (e *ending) look(ctx context.Context) error {
-	status, err := e.config.Statuses.PodStatus(ctx, e.kill.memory.uid, e.kill.status)
+	status, err := e.read(ctx, e.kill.memory.uid, e.kill.status)
 	if err != nil {
 		return err
 	}

@@ -70,9 +70,10 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	defer disconnect()
 	s := newScreen(stdout, o.output)
 	agent, err := loop.New(loop.Config{
-		Client:  client,
-		Root:    o.root,
-		Sources: []loop.Source{manifests},
+		Client:   client,
+		Root:     o.root,
+		NodeName: o.node,
+		Sources:  []loop.Source{manifests},
 		Sync: syncpod.Config{
 			Events:   s,
 			Sink:     s,

@@ -24,7 +24,10 @@ type observer struct {
 	wrong  []string          // what was last complained of
 }
 
-// follow shows an agent's pods whenever they change, until ctx ends.
+// pace is how often the pods are shown at most.
+const pace = 50 * time.Millisecond
+
+// follow shows an agent's pods as they change, until ctx ends.
 func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
 	tick := time.NewTicker(time.Second) // ages, and what ends without a word
@@ -36,6 +39,7 @@ func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 			o.look()
 			return
 		case <-s.changed:
+			time.Sleep(pace)
 		case <-tick.C:
 		}
 	}

@@ -52,7 +52,7 @@ func (r record) String() string {
 // line has what it is about in columns.
 func (r record) line(clock, kind, reason, message string) string {
 	about := r.Name
-	if r.Namespace != "default" {
+	if r.Namespace != "default" && r.Namespace != "" { // nodes have none
 		about = r.Namespace + "/" + about
 	}
 	if r.Container != "" {

@@ -33,6 +33,7 @@ func tellAll(s *screen) {
 	about := &v1.ObjectReference{Namespace: "default", Name: "web-a", UID: "u", FieldPath: "spec.containers{app}"}
 	s.Eventf(about, "Normal", "Started", "Started container %s\n", "app")
 	s.Eventf(&v1.ObjectReference{Namespace: "kube-system", Name: "dns"}, "Warning", "FailedMount", "no such volume")
+	s.Eventf(&v1.ObjectReference{Kind: "Node", Name: "n1"}, "Warning", "ImageGCFailed", "busy")
 	s.Eventf(&v1.Pod{}, "Normal", "Ignored", "an event is about a reference")
 	o := observer{screen: s, told: map[types.UID]row{}}
 	pod := aPod(v1.PodRunning, nil, restarted(container("app", isRunning()), 1, 0), container("log", isRunning()))
@@ -48,6 +49,7 @@ func TestLines(t *testing.T) {
 	tellAll(screenOn(&out, lines, 80, 24))
 	want := `Normal   Started            web-a app               Started container app
 Warning  FailedMount        kube-system/dns         no such volume
+Warning  ImageGCFailed      n1                      busy
 Pod      Running            web                     2/2 ready, 1 restart
 Pod      Gone               web
 All is well.
@@ -71,19 +73,19 @@ func TestJSON(t *testing.T) {
 		}
 		got = append(got, r)
 	}
-	if len(got) != 5 {
+	if len(got) != 6 {
 		t.Fatalf("%d objects:\n%s", len(got), &out)
 	}
 	if e := got[0]; e.Kind != "Event" || e.Name != "web-a" || e.UID != "u" || e.Container != "app" || e.Type != "Normal" || e.Reason != "Started" || e.Message != "Started container app" {
 		t.Errorf("the event is %+v", e)
 	}
-	if p := got[2]; p.Kind != "Pod" || p.Reason != "Running" || p.Ready != "2/2" || *p.Restarts != 1 || len(p.Status.ContainerStatuses) != 2 {
+	if p := got[3]; p.Kind != "Pod" || p.Reason != "Running" || p.Ready != "2/2" || *p.Restarts != 1 || len(p.Status.ContainerStatuses) != 2 {
 		t.Errorf("the pod is %+v", p)
 	}
-	if p := got[3]; p.Kind != "Gone" || p.UID != "u" || p.Name != "web" || p.Status != nil {
+	if p := got[4]; p.Kind != "Gone" || p.UID != "u" || p.Name != "web" || p.Status != nil {
 		t.Errorf("the pod that is gone is %+v", p)
 	}
-	if m := got[4]; m.Kind != "Message" || m.Message != "All is well." {
+	if m := got[5]; m.Kind != "Message" || m.Message != "All is well." {
 		t.Errorf("the message is %+v", m)
 	}
 }

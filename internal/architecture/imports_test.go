@@ -39,7 +39,7 @@ var rooms = []room{
 	{"syncpod/volume", []string{"internal/mounts", "internal/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
 	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{
-		"actions", "backoff", "internal/linux", "internal/podfile", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "backoff", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/loop", []string{
@@ -50,6 +50,7 @@ var rooms = []room{
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/safepath", nil, "it judges paths, for anyone"},
 	{"internal/mounts", nil, "it tells what is mounted, to whoever deletes files"},
+	{"internal/pace", nil, "it gives turns to work of any kind"},
 	{"internal/podfile", []string{"internal/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/architecture", nil, "it reads the module from outside"},
 	{"internal/conformance/...", []string{"..."}, "it compares whatever decides"},
@@ -99,17 +100,17 @@ var bans = []ban{
 		because: "whatever is done for a pod is done by the Syncer",
 	},
 	{
-		in:      append([]string{"internal/linux", "internal/podfile", "internal/safepath"}, library...),
+		in:      append([]string{"internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
 		forbids: []string{"k8s.io/klog/...", "log/..."},
 		because: "log lines go to the logr.Logger that the embedder passes in; these write to one the whole process shares",
 	},
 	{
-		in:      append([]string{"internal/linux", "internal/podfile", "internal/safepath"}, library...),
+		in:      append([]string{"internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
 		forbids: []string{"flag", "expvar", "net/http/pprof", "os/signal", "github.com/spf13/...", "github.com/prometheus/...", "go.opentelemetry.io/...", "go.uber.org/..."},
 		because: "a library reads no flag, takes no signal and registers nothing with the process",
 	},
 	{
-		in: append([]string{"internal/linux", "internal/podfile", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
+		in: append([]string{"internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
 		forbids: []string{"testing/...", module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
 		because: "an agent's binary carries no test code",
 	},

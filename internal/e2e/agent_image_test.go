@@ -10,7 +10,7 @@ containers:
 - {name: other, image: localhost/busybox:e2e, command: [sleep, infinity]}
 `)
 	p.running("other", 0)
-	p.saidWaiting("ErrImagePull")
+	p.saidWaiting("ErrImagePull", "RegistryUnavailable") // CRI-O tells it apart
 	p.saidWaiting("ImagePullBackOff")
 	p.event("Failed", "localhost:1/none:v1")
 	if runs := p.runs("app"); len(runs) > 0 {

@@ -35,7 +35,7 @@ func TestAgent(t *testing.T) {
 			{"PostStartFails", postStartFails},
 			{"PreStopTakesTooLong", preStopTakesTooLong},
 			{"Environment", environment},
-			{"Volumes", volumes},
+			{"Volumes", volumes}, {"VolumesChange", volumesChange},
 			{"OnFailure", onFailure},
 			{"Never", never},
 			{"Always", always},

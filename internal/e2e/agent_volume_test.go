@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -55,5 +56,47 @@ containers:
 	p.gone()
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "from the app\n" {
 		n.Errorf("on the host there is %q, %v", text, err)
+	}
+}
+
+// The files of a pod with an fsGroup are for it, and change while it runs.
+func volumesChange(n *node, a *agent) {
+	live := func(text string) {
+		n.write("live.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: live, namespace: "+namespace+"}, data: {text: "+text+"}}\n")
+	}
+	live("one")
+	n.Cleanup(func() { n.remove("live.yaml") })
+	p := a.pod(n, "volumes-change", `
+securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 2000}
+volumes:
+- {name: live, configMap: {name: live}}
+- {name: words, secret: {secretName: words, defaultMode: 0400}}
+- {name: scratch, emptyDir: {}}
+containers:
+- name: app
+  image: localhost/busybox:e2e
+  command: [sh, -c, "echo mine > /scratch/x; sleep infinity"]
+  volumeMounts:
+  - {name: live, mountPath: /live}
+  - {name: live, mountPath: /one, subPath: text}
+  - {name: words, mountPath: /words}
+  - {name: scratch, mountPath: /scratch}
+`)
+	app := p.running("app", 0)
+	if got := p.exec(app, "sh", "-c", "cat /words/word; stat -Lc ' %a %u:%g' /words/word /scratch /scratch/x"); got != "sesame 440 0:2000\n 2777 0:2000\n 644 1000:2000\n" {
+		n.Errorf("the volumes are %q", got)
+	}
+	live("two")
+	n.eventually(func() error {
+		if got := p.exec(app, "cat", "/live/text"); got != "two" {
+			return fmt.Errorf("/live/text holds %q", got)
+		}
+		return nil
+	})
+	if got := p.exec(app, "cat", "/one"); got != "one" {
+		n.Errorf("what is mounted by a subPath holds %q", got)
+	}
+	if runs := p.runs("app"); len(runs) != 1 || runs[0].GetId() != app.GetId() {
+		n.Errorf("the container did not run on: %v", runs)
 	}
 }

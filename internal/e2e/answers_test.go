@@ -22,7 +22,7 @@ import (
 
 const image = "localhost/busybox:e2e"
 
-// TestAnswers holds critest to the very codes that containerd answers with, and
+// TestAnswers holds critest to the very codes that runtimes answer with, and
 // to its words where agents read them: the kit asks for no more than an agent
 // may rely on, and a fake must not be kinder than what it stands for.
 func TestAnswers(t *testing.T) {
@@ -52,6 +52,8 @@ func fakeLike(t *testing.T, conn *grpc.ClientConn) *grpc.ClientConn {
 	case name == "containerd" && strings.HasPrefix(version, "1.6."):
 		like = critest.Containerd16
 	case name == "containerd" && !strings.HasPrefix(version, "1."):
+	case name == "cri-o":
+		like = critest.CRIO
 	default:
 		t.Skipf("critest has no model of %s %s", name, version)
 	}
@@ -116,7 +118,7 @@ func (c *caller) noteText(what, from string, err error) {
 func (c *caller) create(attempt uint32, change func(*runtimeapi.ContainerConfig), command ...string) (string, error) {
 	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "app", Attempt: attempt},
-		Image:    &runtimeapi.ImageSpec{Image: image},
+		Image:    &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: image},
 		Command:  command,
 		Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
 			NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER},
@@ -187,9 +189,11 @@ func (c *caller) names() {
 func (c *caller) starts() {
 	id, err := c.create(10, nil, "/no/such/command")
 	c.note("create with no such command", err)
-	c.note("start with no such command", c.start(id))
-	c.end("no such command", id)
-	c.note("start again", c.start(id))
+	if err == nil {
+		c.note("start with no such command", c.start(id))
+		c.end("no such command", id)
+		c.note("start again", c.start(id))
+	}
 	id = c.run(11, "sleep", "1000")
 	c.note("start of a running one", c.start(id))
 	c.note("stop", c.stop(id, 0))
@@ -266,7 +270,7 @@ func (c *caller) stoppedSandbox() {
 	c.end("start in a stopped sandbox", id)
 	resp, err := c.rt.PodSandboxStatus(c.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: c.sandbox})
 	c.note("status of a stopped sandbox", err)
-	c.notes["address of a stopped sandbox"] = resp.GetStatus().GetNetwork().GetIp()
+	c.notes["a stopped sandbox has an address"] = fmt.Sprint(resp.GetStatus().GetNetwork().GetIp() != "")
 	if status.Code(err) != codes.OK {
 		c.Fatal(err)
 	}

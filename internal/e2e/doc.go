@@ -7,11 +7,21 @@
 //	PODSYNC_E2E=$endpoint go test ./internal/e2e/...
 //	internal/e2e/containerd.sh down 2.4 /tmp/e2e-24
 //
+// CRI-O takes some minutes to build for the first time, and so is no part of CI:
+//
+//	endpoint=$(internal/e2e/crio.sh up /tmp/e2e-crio)
+//	PODSYNC_E2E=$endpoint go test ./internal/e2e/...
+//	internal/e2e/crio.sh down /tmp/e2e-crio
+//
+// There TestKill9OfTheAgent may take minutes longer: an agent that asks again for what
+// CRI-O was making for one that was killed gets no answer before the call's time is
+// over.
+//
 // TestAgent and its like run examples/nodeagent, built as it is, with a pod for each
 // thing that pods do, on all endpoints at once. An agent takes pods of its kind that
 // others have made there for left behind, and stops them.
 //
-// TestKill9OfTheAgent and TestKill9OfTheRuntime kill containerd or the agent four
+// TestKill9OfTheAgent and TestKill9OfTheRuntime kill the runtime or the agent four
 // times; PODSYNC_KILL9_ROUNDS=20 has them do it twenty times.
 //
 // PODSYNC_E2E is one endpoint or several, with commas between them. The

@@ -23,7 +23,7 @@ func (w *watcher) checkNew(c *containerSeen) {
 		if c.attempt < other.attempt && other.created < c.created || c.attempt == other.attempt && other.ran {
 			w.wrong("%v comes after %v", c, other)
 		}
-		if s := w.subjects[c.generation]; s != nil && s.once[c.name] > 0 && other.exit == 0 && (other.sandbox == c.sandbox || s.phase != "Running") {
+		if s := w.subjects[c.generation]; s != nil && s.once[c.name] > 0 && other.exit == 0 && !other.lost() && (other.sandbox == c.sandbox || s.phase != "Running") {
 			w.wrong("%v comes after %v had ended well", c, other)
 		}
 	}
@@ -196,7 +196,7 @@ func (w *watcher) checkTruth(dir, mark string) {
 }
 
 // checkHooks looks at the preStop handlers: one that has ended does not run again,
-// unless the agent was killed before it could note that.
+// unless the agent that asked for it was killed before it could note that.
 func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*-hook"))
 	for _, file := range files {
@@ -204,7 +204,7 @@ func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		var ended time.Duration
+		var began, ended time.Duration
 		for line := range strings.Lines(string(text)) {
 			at, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 			t, err := time.ParseDuration(at + "s")
@@ -214,13 +214,20 @@ func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 			if what == "end" {
 				ended = t
 				ran++
-			} else if ended > 0 && !slices.ContainsFunc(kills, func(k time.Duration) bool { return k >= ended && k < ended+noteTime }) {
+				continue
+			}
+			unnoted := func(k time.Duration) bool { return k >= began-askTime && k < ended+noteTime }
+			if ended > 0 && !slices.ContainsFunc(kills, unnoted) {
 				w.wrong("the preStop handler of pod %s runs again, with the agent killed at %v:\n%s", filepath.Base(file), kills, text)
 			}
+			began = t
 		}
 	}
 	return ran
 }
+
+// askTime is what the runtime may need to begin a handler that it was asked for.
+const askTime = 500 * time.Millisecond
 
 // noteTime is what the runtime may need to say that a handler has ended, and the
 // agent to note it, on a machine with much else to do.

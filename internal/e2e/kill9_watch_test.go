@@ -45,12 +45,14 @@ type containerSeen struct {
 	ran                                bool
 	// exit is how it ended, -1 as long as that is not known.
 	exit int
+	// unknown tells that the runtime has said that it does not know its state.
+	unknown bool
 }
 
 // lost reports whether the runtime has lost a container while it was down itself: it
-// says that it has ended, with the code that it gives what it knows nothing of. Such
-// a run may have to be done again, or its pod has failed.
-func (c *containerSeen) lost() bool { return c.exit == 255 }
+// says that it does not know, or that it has ended, with the code that it gives what it
+// knows nothing of. Such a run may have to be done again, or its pod has failed.
+func (c *containerSeen) lost() bool { return c.unknown || c.exit == 255 }
 
 func (c *containerSeen) String() string {
 	return fmt.Sprintf("container %.8s (%s of pod %s, attempt %d, sandbox %.8s)", c.id, c.name, c.generation, c.attempt, c.sandbox)
@@ -197,6 +199,7 @@ func (w *watcher) enter(c *runtimeapi.Container, of sandboxSeen, exits map[strin
 		w.checkStopped(known, c.State.String())
 	}
 	known.state = c.State
+	known.unknown = known.unknown || c.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 	code, ended := exits[c.Id]
 	if ended {
 		known.exit = code

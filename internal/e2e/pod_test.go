@@ -183,10 +183,10 @@ func (p *pod) saidPhase(phase v1.PodPhase) *v1.PodStatus {
 
 // saidWaiting waits until the agent says of the first container that it waits for a
 // reason.
-func (p *pod) saidWaiting(reason string) *v1.PodStatus {
+func (p *pod) saidWaiting(reasons ...string) *v1.PodStatus {
 	p.Helper()
-	return p.said("waiting: "+reason, func(s *v1.PodStatus) bool {
-		return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Waiting != nil && s.ContainerStatuses[0].State.Waiting.Reason == reason
+	return p.said("waiting: "+strings.Join(reasons, " or "), func(s *v1.PodStatus) bool {
+		return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Waiting != nil && slices.Contains(reasons, s.ContainerStatuses[0].State.Waiting.Reason)
 	})
 }
 

@@ -2,6 +2,8 @@ package apistatus_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
@@ -355,5 +358,94 @@ func TestBadInput(t *testing.T) {
 	}
 	if s := apistatus.Compute(apistatus.Input{}); s.Phase != "" || s.Conditions != nil {
 		t.Errorf("without a pod: %+v", s)
+	}
+}
+
+// The address of a status that has no list of them stays, too.
+func TestT3_OneAddressStays(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Previous: &v1.PodStatus{PodIP: "10.0.0.7"}}
+	if got := apistatus.Compute(in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 {
+		t.Errorf("%q, %v", got.PodIP, got.PodIPs)
+	}
+	in.Previous = &v1.PodStatus{PodIP: "10.0.0.7", PodIPs: []v1.PodIP{{IP: "10.0.0.8"}}}
+	if got := apistatus.Compute(in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
+		t.Errorf("%q, %v; want what the list says", got.PodIP, got.PodIPs)
+	}
+}
+
+// The last state is the end of the latest other instance that has one, however they
+// are listed.
+func TestLastStateIsTheLatestEnd(t *testing.T) {
+	ends := []runtime.ContainerStatus{exited("app", "a1", 1, 1), exited("app", "a2", 2, 2), exited("app", "a0", 0, 9), exited("other", "o8", 8, 8)}
+	for _, all := range [][]runtime.ContainerStatus{ends, {ends[1], ends[0], ends[2]}, {created("app", "a3", 3), ends[2], ends[1]}} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(append(slices.Clone(all), running("app", "a4", 4))...)}
+		if last := apistatus.Compute(in).ContainerStatuses[0].LastTerminationState.Terminated; last == nil || last.ExitCode != 2 {
+			t.Errorf("%+v, want exit code 2", last)
+		}
+	}
+}
+
+// A pod that has had its run is not blocked any more, and one of the API is no
+// static one, whatever its annotations say.
+func TestEndsThatStay(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(exited("app", "a0", 0, 0)), Blocked: &apistatus.Problem{Reason: "x"}}
+	if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != "" {
+		t.Errorf("blocked: %s, %q", got.Phase, got.Reason)
+	}
+	in = apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 137)), Terminal: true, Ended: true}
+	in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceAPI}
+	if got := apistatus.Compute(in); got.Phase != v1.PodFailed {
+		t.Errorf("a pod of the API: %s", got.Phase)
+	}
+}
+
+// T5: what had not started, or was not ready, is not so because it is the same instance.
+func TestT5_WhatWasNotReadyIsNot(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0))}
+	in.Pod.Spec.Containers[0].StartupProbe, in.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}, &v1.Probe{}
+	next(&in)
+	if s := next(&in).ContainerStatuses[0]; s.Ready || *s.Started {
+		t.Errorf("ready %v, started %v before any probe", s.Ready, *s.Started)
+	}
+	in.Probes = map[runtime.ContainerID]actions.ProbeResults{containerID("a0"): {Startup: actions.ProbeSuccess}}
+	next(&in)
+	if s := next(&in).ContainerStatuses[0]; s.Ready || !*s.Started {
+		t.Errorf("ready %v, started %v after the startup probe", s.Ready, *s.Started)
+	}
+	in.Probes = nil // as after a restart of the agent
+	if s := next(&in).ContainerStatuses[0]; s.Ready || !*s.Started {
+		t.Errorf("ready %v, started %v without results", s.Ready, *s.Started)
+	}
+}
+
+// What was handed in shares nothing with the status, and others' fields are there.
+func TestStatusIsItsOwn(t *testing.T) {
+	given := func() apistatus.Input {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "lost", "app"), Status: node(unknown("app", "a0", 0)), Now: noon}
+		in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{
+			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "z"}}, {EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "a"}},
+		}
+		in.Pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "gpu"}
+		end := func() v1.ContainerState {
+			return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3}}
+		}
+		in.Previous = &v1.PodStatus{
+			StartTime: new(metav1.NewTime(noon)), HostIP: "192.0.2.1", HostIPs: []v1.HostIP{{IP: "192.0.2.1"}},
+			ContainerStatuses: []v1.ContainerStatus{{Name: "app", ContainerID: "containerd://a0", State: end()}, {Name: "lost", ContainerID: "containerd://l0", State: end()}},
+		}
+		return in
+	}
+	in := given()
+	s := apistatus.Compute(in)
+	if s.ExtendedResourceClaimStatus == nil || s.EphemeralContainerStatuses[0].Name != "a" || len(s.HostIPs) != 1 || s.QOSClass != v1.PodQOSBestEffort {
+		t.Fatalf("status %+v", s)
+	}
+	s.ExtendedResourceClaimStatus.ResourceClaimName, s.HostIPs[0].IP = "x", "x"
+	*s.StartTime = metav1.Time{}
+	for i := range s.ContainerStatuses {
+		s.ContainerStatuses[i].State.Terminated.ExitCode = 9
+	}
+	if !reflect.DeepEqual(in, given()) {
+		t.Error("what was handed in was changed by it")
 	}
 }

@@ -221,7 +221,7 @@ func TestInvalidHandlers(t *testing.T) {
 		handler *v1.LifecycleHandler
 		want    string
 	}{
-		"nil":         {nil, "Request.Handler is required"},
+		"nil":         {nil, `lifecycle handler of container "app": invalid handler: Request.Handler is required`},
 		"none":        {&v1.LifecycleHandler{}, "none of exec, httpGet and sleep"},
 		"two":         {&v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"x"}}, Sleep: &v1.SleepAction{}}, "more than one"},
 		"tcpSocket":   {&v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, "tcpSocket is not a lifecycle action"},
@@ -239,7 +239,7 @@ func TestInvalidHandlers(t *testing.T) {
 		}), "httpHeaders[0].value contains a line break"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newRunner(t, hook.Config{}).Run(t.Context(), hook.Request{Handler: tc.handler, PodIP: "127.0.0.1"})
+			_, err := newRunner(t, hook.Config{}).Run(t.Context(), hook.Request{Handler: tc.handler, Container: "app", PodIP: "127.0.0.1", Ports: []v1.ContainerPort{{ContainerPort: 80}}})
 			if !errors.Is(err, hook.ErrInvalid) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("got %v, want %q in it", err, tc.want)
 			}

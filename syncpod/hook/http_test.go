@@ -246,6 +246,29 @@ func TestRedirectToPlainHTTPDropsCredentials(t *testing.T) {
 	}
 }
 
+// Any other redirect on the host does, and asks the endpoint it leads to by its name.
+func TestRedirectToAnotherPort(t *testing.T) {
+	for name, encrypted := range map[string]bool{"http": false, "https": true} {
+		t.Run(name, func(t *testing.T) {
+			end := serve(t, encrypted, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "end") })
+			first := serve(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, end.URL, http.StatusFound) })
+			result, err := newRunner(t, hook.Config{}).Run(t.Context(), first.get(func(g *v1.HTTPGetAction) {
+				g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
+			}))
+			if err != nil || string(result.Output) != "end" || end.got[0].Header.Get("Authorization") == "" || !strings.HasSuffix(end.URL, end.got[0].Host) {
+				t.Errorf("got %+v, %v, asked %v", result, err, end.got)
+			}
+		})
+	}
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "ftp://127.0.0.1/")
+		w.WriteHeader(http.StatusFound)
+	})
+	if result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get()); err != nil || result.StatusCode != http.StatusFound || len(e.got) != 1 {
+		t.Errorf("another scheme: %+v, %v", result, err)
+	}
+}
+
 func TestWhatAnEndpointSaysStaysOutOfErrors(t *testing.T) {
 	for name, says := range map[string]string{
 		"no HTTP":     "s3cret\r\n\r\n",

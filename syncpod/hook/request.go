@@ -57,7 +57,7 @@ func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
 	case strings.ContainsAny(host, "/?#@[] \t\r\n"):
 		return nil, invalid("httpGet.host is more than a host name or an address") // it may hold a password
 	}
-	port, err := portOf(get.Port, req.Ports)
+	port, err := Port("httpGet.port", get.Port, req.Ports)
 	if err != nil {
 		return nil, err
 	}
@@ -69,33 +69,31 @@ func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
 	return u, nil
 }
 
-// portOf resolves a port that is a number, the name of one of the container's
-// ports, or a number written as a name.
-func portOf(port intstr.IntOrString, ports []v1.ContainerPort) (string, error) {
+// Port resolves the port of a handler or a probe: a number, the name of one of the
+// container's ports, or a number written as a name. The error is ErrInvalid and
+// names the field, such as "httpGet.port".
+func Port(field string, port intstr.IntOrString, ports []v1.ContainerPort) (string, error) {
 	number := int(port.IntVal)
 	if port.Type == intstr.String {
-		var err error
-		if number, err = portNamed(port.StrVal, ports); err != nil {
-			return "", err
+		var ok bool
+		if number, ok = portNamed(port.StrVal, ports); !ok {
+			return "", invalid("%s %q is not a port of the container", field, port.StrVal)
 		}
 	}
 	if len(validation.IsValidPortNum(number)) > 0 {
-		return "", invalid("httpGet.port is %d, want 1 to 65535", number)
+		return "", invalid("%s is %d, want 1 to 65535", field, number)
 	}
 	return strconv.Itoa(number), nil
 }
 
-func portNamed(name string, ports []v1.ContainerPort) (int, error) {
+func portNamed(name string, ports []v1.ContainerPort) (number int, ok bool) {
 	for i := range ports {
 		if ports[i].Name == name && name != "" {
-			return int(ports[i].ContainerPort), nil
+			return int(ports[i].ContainerPort), true
 		}
 	}
 	number, err := strconv.Atoi(name)
-	if err != nil {
-		return 0, invalid("httpGet.port %q is not a port of the container", name)
-	}
-	return number, nil
+	return number, err == nil
 }
 
 // headerOf returns the header lines to send. A User-Agent and an Accept of the

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,7 +12,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
@@ -55,6 +54,16 @@ type Config struct {
 	// nothing ends. An empty slice is none.
 	Collectors []Collector
 
+	// ImagePolicy says when images that no container uses are removed, whosever they
+	// are: that of a kubelet is the zero policy. Default: none are removed.
+	ImagePolicy *image.GarbagePolicy
+	// ImageCollector removes images. Default: that of package image, if there is an
+	// ImagePolicy, which needs a Client.
+	ImageCollector ImageCollector
+	// NodeName is the node that events are about which are of no pod: that images cannot
+	// be removed. Default: there are no such events.
+	NodeName string
+
 	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
 	// must be nil; its Owner is that of Sync.
 	Watch pleg.Config
@@ -68,6 +77,8 @@ type Config struct {
 	HousekeepingInterval time.Duration
 	// CollectInterval is the time between calls of a Collector. Default 1 min.
 	CollectInterval time.Duration
+	// ImageInterval is the time between looks at how full the disk is. Default 5 min.
+	ImageInterval time.Duration
 
 	// Log gets a line for each pod that comes, changes at its source or goes, and for
 	// what sources refuse. It stands for Log in Sync, Watch and Workers where those
@@ -89,6 +100,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"CollectInterval", &c.CollectInterval, time.Minute},
+		{"ImageInterval", &c.ImageInterval, 5 * time.Minute},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {
 		if *d.field < 0 {
@@ -187,7 +199,10 @@ func (c Config) connected() (Config, error) {
 	if err := c.stopSandboxes(); err != nil {
 		return c, err
 	}
-	if err := c.collectGarbage(); err != nil {
+	if err := c.makeCollectors(); err != nil {
+		return c, err
+	}
+	if err := c.makeImageCollector(); err != nil {
 		return c, err
 	}
 	return c, c.openStore()
@@ -255,23 +270,6 @@ func (c *Config) readPods() error {
 	if c.Watch.Events == nil {
 		c.Watch.Events = c.Client
 	}
-	return nil
-}
-
-// collectGarbage makes the default Collector, of what the Watcher knows.
-func (c *Config) collectGarbage() error {
-	if c.Collectors != nil || c.Client == nil {
-		return nil
-	}
-	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
-	if c.Sync.Logs == nil { // they are files
-		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.LogLinks
-	}
-	collector, err := gc.New(config)
-	if err != nil {
-		return fmt.Errorf("loop: Config.Collectors: %w", err)
-	}
-	c.Collectors = []Collector{collector}
 	return nil
 }
 

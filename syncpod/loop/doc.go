@@ -16,7 +16,8 @@
 //	reconcile.go   that is compared with what the workers know: stop, update, add
 //	life.go        one pod that the workers know; what of a pod counts as a change
 //	orphan.go      what runs of pods that nobody wants, or that have ended
-//	tidy.go        pods that have finished are forgotten; collectors
+//	tidy.go        pods that have finished are forgotten
+//	collect.go     collectors: of what pods leave, and of images
 //	remains.go     what the runtime has of pods that are gone
 //
 //	work.go        the work on a pod, done with package syncpod
@@ -32,7 +33,8 @@
 //	source_folder.go    Folder: which manifests there are
 //	source_folder_run.go, source_folder_watch.go   when they are read
 //	source_folder_file.go  one file and what was read of it before
-//	source_manifest.go  from text to pods; source_document.go from YAML to JSON
+//	source_manifest.go  from text to pods; source_document.go from YAML to JSON,
+//	                    source_error.go what is wrong with a manifest
 //
 // # Sources
 //

@@ -152,6 +152,34 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 	})
 }
 
+// The agent does not wait for a runtime that is away when it is to end, and nothing is collected meanwhile.
+func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, seen := loop.NewPush("file"), &asker{}
+		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Collectors, c.CollectInterval = []loop.Collector{seen}, 10*time.Second
+		})
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		if err := n.rt.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		seen.mu.Lock()
+		seen.lives = nil
+		seen.mu.Unlock()
+		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if a.stop(); time.Since(began) > time.Second {
+			t.Errorf("the agent ended after %v", time.Since(began))
+		}
+		if seen.lives != nil {
+			t.Error("garbage was collected while the runtime was away")
+		}
+	})
+}
+
 // The agent is stopped while everything hangs: it returns at once.
 func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.StartContainer, critest.ListPodSandbox, critest.PodSandboxStatus} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -51,6 +52,29 @@ func (l *Loop) deliver(f *feed, s Snapshot) {
 	f.snapshot, f.delivered = s, time.Now()
 	l.feedsMu.Unlock()
 	l.news.raise()
+	if s.ConfigsChanged {
+		l.lookAtConfigs()
+	}
+}
+
+// lookAtConfigs has all pods looked at that may have mounted a ConfigMap or a Secret,
+// whichever source they are from.
+func (l *Loop) lookAtConfigs() {
+	l.mu.Lock()
+	uids := slices.DeleteFunc(l.uids(), func(uid types.UID) bool { return !mountsConfigs(l.lives[uid].given) })
+	l.mu.Unlock()
+	for _, uid := range uids {
+		l.lookAgain(uid)
+	}
+}
+
+func mountsConfigs(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if vol := &pod.Spec.Volumes[i]; vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ready reports whether the source has said all that it wants.

@@ -1,18 +1,23 @@
 package loop_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -116,6 +121,72 @@ func wantBounded(t *testing.T, n *node, a *agent, logs, links string, before int
 		t.Errorf("the last end is %v", got.LastTerminationState)
 	}
 	return got.RestartCount
+}
+
+// asker is a Collector that collects nothing.
+type asker struct {
+	mu    sync.Mutex
+	lives loop.Lives
+}
+
+func (a *asker) Collect(_ context.Context, lives loop.Lives) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lives = lives
+	return nil
+}
+
+// want checks what may be removed of a pod.
+func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d, c := a.lives.RuntimeShouldBeRemoved(uid), a.lives.ContentShouldBeRemoved(uid); d != dead || c != content {
+		t.Errorf("%s: %v and %v may be removed, want %v and %v", why, d, c, dead, content)
+	}
+}
+
+// Of a pod that is not known something may be removed once all sources have spoken,
+// and if none of them wants it. One that comes again waits for what is left of the
+// one before it (W10).
+func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, other, a, asked := loop.NewPush("file"), loop.NewPush("other"), &asker{}, map[types.UID]int{}
+		n.start([]loop.Source{src, other}, func(c *loop.Config) {
+			c.Collectors, c.CollectInterval = []loop.Collector{a}, time.Second
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
+				asked[p.UID]++
+				return nil
+			})
+		})
+		job, web := once(pod("file", "job", "job", "exit 0")), pod("file", "web", "web", forever)
+		set(t, src, job, web)
+		time.Sleep(time.Minute)
+		a.want(t, "a source has not spoken", "unheard of", false, false)
+		a.want(t, "wanted, and finished", "job", true, false)
+		a.want(t, "wanted, and running", "web", false, false)
+		set(t, other)
+		time.Sleep(time.Minute)
+		a.want(t, "all have spoken", "unheard of", true, true)
+
+		stuck, err := n.rt.Inject(critest.Fault{
+			Match: critest.Match{Method: critest.RemovePodSandbox, PodUID: "web"}, Times: critest.Always, Err: status.Error(codes.Unknown, "busy"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(t, src, job)
+		time.Sleep(time.Minute)
+		set(t, src, job, web)
+		time.Sleep(time.Minute)
+		a.want(t, "on its way", "web", false, false)
+		if n.wantRunning(0, "web"); asked["web"] != 1 {
+			t.Errorf("asked %d times for a pod that cannot come yet", asked["web"]-1)
+		}
+		stuck.Remove()
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "web")
+	})
 }
 
 // Where nothing ends nothing is removed, nor asked for: a Collector cannot list.

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,10 +26,13 @@ func once(p *v1.Pod) *v1.Pod {
 // A pod has finished and is still wanted; then the runtime says that a container of
 // it runs. That is stopped as soon as it is seen.
 func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
-		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
-		set(t, src, once(pod("file", "job", "u", "exit 0")))
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 5 * time.Second}}, func(t *testing.T, n *node) {
+		src, count := loop.NewPush("file"), newCounter()
+		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Watch.EventRelist, c.Workers.Observer = 10*time.Second, count
+		})
+		job := once(pod("file", "job", "u", "exit 0"))
+		set(t, src, job)
 		time.Sleep(time.Minute)
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
 			t.Fatalf("the pod is %s", got)
@@ -41,12 +45,18 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(12 * time.Second)
+		for i := range 24 { // there is always something to tidy up after
+			set(t, src, job, pod("file", "web", fmt.Sprint("web", i), forever))
+			time.Sleep(time.Second)
+		}
 		if stopped := n.rt.Journal().After(len(before)).ID(id).Of(critest.StopContainer); len(stopped) == 0 {
 			t.Errorf("what runs was not stopped:\n%v", n.rt.Journal().After(len(before)))
 		}
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
 			t.Errorf("the pod is %s after that", got)
+		}
+		if got := count.of("u", podworkers.SyncTerminatingRuntimePod); got != 1 {
+			t.Errorf("it was stopped %d times, want once", got)
 		}
 	})
 }
@@ -134,6 +144,24 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 				t.Errorf("condition %s changed at %v, want %v", c.Type, c.LastTransitionTime, ready[i].LastTransitionTime)
 			}
 		}
+	})
+}
+
+// There is room for pods that have ended, or are about to.
+func TestOldPodsAreNotAskedFor(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		over, deleted := api(pod("", "over", "u", forever)), api(pod("", "deleted", "v", forever))
+		over.Status.Phase = v1.PodSucceeded
+		deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		src := loop.NewPush("")
+		set(t, src, over, deleted)
+		n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
+				t.Errorf("asked for pod %s", p.Name)
+				return nil
+			})
+		})
+		time.Sleep(time.Minute)
 	})
 }
 

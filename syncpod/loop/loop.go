@@ -137,6 +137,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	for _, c := range l.config.Collectors {
 		l.children.Go(func() { l.collect(ctx, c) })
 	}
+	if l.config.ImageCollector != nil {
+		l.children.Go(func() { l.collectImages(ctx) })
+	}
 	l.children.Wait()
 	select {
 	case err := <-failures:

@@ -11,6 +11,26 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
+// A manifest was edited while no agent was there. The pod that an earlier one has left
+// stops before that of the same name starts.
+func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		first := n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "old", forever))
+		time.Sleep(time.Minute)
+		first.kill()
+		src = loop.NewPush("file")
+		set(t, src, pod("file", "web", "new", forever))
+		n.start([]loop.Source{src}, nil)
+		time.Sleep(time.Minute)
+		stopped, started := n.rt.Journal().Pod("old").Of(critest.StopContainer), n.rt.Journal().Pod("new").Of(critest.RunPodSandbox)
+		if len(stopped) == 0 || len(started) == 0 || started[0].Start.Before(stopped[0].Start.Add(3*time.Second)) {
+			t.Errorf("stopped\n%v\nand started\n%v", stopped, started)
+		}
+	})
+}
+
 // E1: what an earlier agent has left cannot be stopped for a while. It is tried again
 // with pauses, not at once after each failure, and it is stopped in the end.
 func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {

@@ -66,6 +66,12 @@ type Collector interface {
 	Collect(ctx context.Context, lives Lives) error
 }
 
+// An ImageCollector removes images that nobody needs from the node. It is called
+// every so often, in a goroutine of its own. An *image.Collector is one.
+type ImageCollector interface {
+	Collect(ctx context.Context) error
+}
+
 // Lives tells a [Collector] what it may remove. A pod that is not known is taken to
 // be gone only once all sources have said which pods should run.
 type Lives = gc.Lives

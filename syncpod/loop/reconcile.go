@@ -59,7 +59,7 @@ func (l *Loop) stopUnwanted(wants wishes) {
 			continue
 		}
 		l.config.Log.Info("pod removed", "pod", fullName(life.given), "podUID", uid, "source", life.source)
-		life.wanted, life.again = nil, false
+		life.wanted = nil
 		l.tell(life, podworkers.Update{Type: podworkers.Kill})
 	}
 }
@@ -79,8 +79,7 @@ func (l *Loop) update(wants wishes) (additions []wish) {
 			l.config.Log.Info("pod comes again", "pod", fullName(w.pod), "podUID", w.pod.UID, "source", w.source)
 			life.wanted, life.source, life.again = w.pod, w.source, true
 			l.tell(life, podworkers.Update{Type: podworkers.Create})
-		case life.again:
-			life.wanted, life.source = w.pod, w.source
+		case life.again: // it has to wait, whatever it says now
 		case differs(life.wanted, w.pod):
 			l.config.Log.Info("pod changed", "pod", fullName(w.pod), "podUID", w.pod.UID, "source", w.source)
 			life.wanted, life.source = w.pod, w.source
@@ -98,10 +97,9 @@ func (l *Loop) update(wants wishes) (additions []wish) {
 // after once, whatever becomes of it at its source (kubernetes #118472).
 func (l *Loop) add(w wish, running bool) {
 	uid := w.pod.UID
-	known := l.book.read(uid)
-	given := withStatus(w.pod, known.status)
+	given := withStatus(w.pod, l.book.read(uid).status)
 	l.config.Log.Info("pod added", "pod", fullName(given), "podUID", uid, "source", w.source)
-	if !running && !known.over() && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
+	if !running && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
 		if refusal := l.config.Admission.Admit(given, l.admitted()); refusal != nil {
 			given = l.refused(given, refusal)
 		}

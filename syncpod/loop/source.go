@@ -41,4 +41,8 @@ type Snapshot struct {
 	// before: there may be pods besides Pods that should run. A pod of this source
 	// that only the runtime knows may be one of them, and is no orphan.
 	Incomplete bool
+	// ConfigsChanged tells that ConfigMaps or Secrets which the source has for pods have
+	// changed since its last snapshot: what running pods have mounted of them is brought
+	// up to date at once, and not only when it is looked at anyway.
+	ConfigsChanged bool
 }

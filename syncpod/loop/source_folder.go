@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,12 +39,13 @@ type FolderConfig struct {
 // JSON. A file may have several documents, and lists, of pods, ConfigMaps and
 // Secrets. Pods get the identity of static pods, the API's defaults and are
 // validated; see package podspec. ConfigMaps and Secrets are for the pods to
-// refer to: a Folder is an env.ConfigMaps and an env.Secrets.
+// refer to: a Folder is an env.ConfigMaps and an env.Secrets. When one changes, so do
+// the volumes of running pods, at once.
 //
 // Every regular file counts but those whose names begin with a dot or end in "~"
 // or ".tmp". Changes are seen at once where the system can tell of them, and
-// else with each rescan. Writers do best to write a file of another name and
-// rename it; one that is found half written is an error until it is whole.
+// else with each rescan. Writers do best to write a file whose name begins with a dot
+// and rename it; one that is found half written is an error until it is whole.
 //
 // What cannot be read or is not valid is an error and leaves what was read
 // before in its place. As long as there is such an error in a file, the pods in
@@ -60,7 +62,8 @@ type Folder struct {
 
 	// files are what was last read, by name. Run's alone.
 	files map[string]*manifestFile
-	// configs are the ConfigMaps and Secrets of the last snapshot.
+	// configs are the ConfigMaps and Secrets of the last snapshot, nil if the folder
+	// was never read.
 	configs atomic.Pointer[map[objectKey]object]
 }
 
@@ -114,12 +117,14 @@ func (f *Folder) Secret(_ context.Context, namespace, name string) (*v1.Secret, 
 }
 
 func config[T any](f *Folder, key objectKey) (T, error) {
-	if configs := f.configs.Load(); configs != nil {
-		if c, ok := (*configs)[key].Object.(T); ok {
-			return c, nil
-		}
-	}
 	var none T
+	configs := f.configs.Load()
+	if configs == nil {
+		return none, fmt.Errorf("%s may be in %s, which was not read yet", key, f.path)
+	}
+	if c, ok := (*configs)[key].Object.(T); ok {
+		return c, nil
+	}
 	return none, fmt.Errorf("%s is not in %s: %w", key, f.path, env.ErrNotFound)
 }
 
@@ -161,7 +166,12 @@ func (f *Folder) snapshot(err error) Snapshot {
 	for _, name := range names {
 		m.file(filepath.Join(f.path, name), f.files[name])
 	}
-	f.configs.Store(&m.configs)
+	if f.files == nil {
+		return m.Snapshot
+	}
+	if last := f.configs.Swap(&m.configs); last != nil {
+		m.ConfigsChanged = !maps.Equal(*last, m.configs)
+	}
 	return m.Snapshot
 }
 

@@ -111,15 +111,14 @@ func succeed(old, file *manifestFile) *manifestFile {
 	return file
 }
 
-// unchanged returns the old object if the new one is a pod that says the same.
+// unchanged returns the old object if the new one says the same.
 func unchanged(old, o object) object {
-	was, isPod := old.Object.(*v1.Pod)
-	pod, _ := o.Object.(*v1.Pod)
-	if !isPod || was.UID != pod.UID {
-		return o
+	pod, isPod := o.Object.(*v1.Pod)
+	was, wasPod := old.Object.(*v1.Pod)
+	if isPod && wasPod && was.UID == pod.UID {
+		pod.Annotations[runtime.AnnotationConfigSeen] = was.Annotations[runtime.AnnotationConfigSeen]
 	}
-	pod.Annotations[runtime.AnnotationConfigSeen] = was.Annotations[runtime.AnnotationConfigSeen]
-	if reflect.DeepEqual(pod, was) {
+	if reflect.DeepEqual(o.Object, old.Object) {
 		return old
 	}
 	return o

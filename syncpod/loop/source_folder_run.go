@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -26,6 +27,7 @@ const (
 func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
 	r := folderRun{Folder: f, deliver: deliver}
 	defer r.unwatch()
+	defer f.learn()()
 	for ctx.Err() == nil {
 		r.rewatch()
 		r.publish(r.scan(always))
@@ -33,6 +35,24 @@ func (f *Folder) Run(ctx context.Context, deliver func(Snapshot)) error {
 	}
 	return nil
 }
+
+// learn decodes a specimen: the first manifest takes a hundred times as long as those
+// after it, because the decoder learns the API's types, and a pod would wait for that.
+// wait returns when it is done.
+func (f *Folder) learn() (wait func()) {
+	var group sync.WaitGroup
+	group.Go(func() { f.decode("", []byte(specimen)) })
+	return group.Wait
+}
+
+// specimen has what most pods have.
+const specimen = `
+apiVersion: v1
+kind: Pod
+metadata: {name: specimen}
+spec:
+  containers: [{name: app, image: "registry.test/app:1", command: [run], env: [{name: A, value: b}]}]
+`
 
 func always(os.DirEntry) bool { return true }
 
@@ -70,7 +90,7 @@ func (r *folderRun) publish(err error) {
 	if r.watched == nil && err == nil {
 		s.Warnings = append(s.Warnings, fmt.Errorf("%s is read every %v only, it cannot be watched: %w", r.path, r.rescan, r.blind))
 	}
-	if r.delivered && same(s, r.last) {
+	if r.delivered && !s.ConfigsChanged && same(s, r.last) {
 		return
 	}
 	r.last, r.delivered = s, true
@@ -109,13 +129,14 @@ func (r *folderRun) follow(ctx context.Context) {
 	}
 }
 
-// settle gathers changes until there are no more for a moment.
+// settle gathers changes until there are no more for a moment. A file that was moved
+// into its place is whole, and not waited for.
 func (r *folderRun) settle(ctx context.Context, c *change) {
 	done := time.NewTimer(patience)
 	defer done.Stop()
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()
-	for {
+	for !c.settled() {
 		select {
 		case <-ctx.Done():
 			return

@@ -61,8 +61,7 @@ func runFolder(t *testing.T, dir string) *folderTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.watch = func(string) (*watch, error) { return nil, errors.New("too many watches") }
-	ft := &folderTest{t: t, dir: dir, f: f}
+	ft := &folderTest{t: t, dir: dir, f: f.Unwatched()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- f.Run(ctx, ft.got.add) }()
@@ -317,6 +316,37 @@ func TestFolderConfigs(t *testing.T) {
 	})
 }
 
+// A snapshot tells when ConfigMaps or Secrets are not those of the one before, and
+// only then.
+func TestFolderTellsOfConfigs(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ft := runFolder(t, dir)
+		config := func(kind, text string) string {
+			return fmt.Sprintf("{apiVersion: v1, kind: %s, metadata: {name: c}, data: {a: %s}}", kind, text)
+		}
+		for _, step := range []struct {
+			name, text string
+			delivered  int
+			changed    bool
+		}{
+			{"c.yaml", config("ConfigMap", "b"), 1, true},
+			{"c.yaml", config("ConfigMap", "b") + "\n# a comment", 0, true},
+			{"a.yaml", podText("a", "a:1"), 1, false},
+			{"c.yaml", config("ConfigMap", "c"), 1, true},
+			{"s.yaml", config("Secret", "Yg=="), 1, true},
+			{"s.yaml", "# gone\n" + config("ConfigMap", "b") + "\n---\n" + config("Secret", "Yw=="), 1, true},
+		} {
+			_, before := ft.got.last()
+			ft.write(step.name, step.text)
+			s := ft.rescan()
+			if _, n := ft.got.last(); n-before != step.delivered || s.ConfigsChanged != step.changed {
+				t.Errorf("%s: %q: %d snapshots, changed %v, want %d and %v", step.name, step.text, n-before, s.ConfigsChanged, step.delivered, step.changed)
+			}
+		}
+	})
+}
+
 func TestNewFolder(t *testing.T) {
 	for want, c := range map[string]FolderConfig{
 		"FolderConfig.Path":   {Node: "n"},
@@ -471,4 +501,29 @@ func TestFolderParsesWhatChanged(t *testing.T) {
 	if f.load(path, first) == first {
 		t.Error("not parsed again")
 	}
+}
+
+// Of a folder that was never read nobody knows what is not in it: a pod that runs must
+// not lose the files of a ConfigMap that is optional.
+func TestFolderDoesNotDenyWhatItHasNotRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "late")
+	synctest.Test(t, func(t *testing.T) {
+		unread, err := NewFolder(FolderConfig{Path: dir, Node: "n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ft := runFolder(t, dir)
+		for what, f := range map[string]*Folder{"before Run": unread, "a folder that is not there": ft.f} {
+			if _, err := f.ConfigMap(t.Context(), "default", "c"); err == nil || env.NotFound(err) {
+				t.Errorf("%s: error %v, want that it is not known", what, err)
+			}
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ft.rescan()
+		if _, err := ft.f.ConfigMap(t.Context(), "default", "c"); !env.NotFound(err) {
+			t.Errorf("once it is read: %v", err)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,6 +17,9 @@ type change struct {
 	links bool
 	// all tells that anything may have, the folder itself too.
 	all bool
+	// moved tells that a file was moved into its place as a whole, and written that one
+	// may still be being written.
+	moved, written bool
 }
 
 // add adds what another change tells.
@@ -28,7 +32,12 @@ func (c *change) add(more change) {
 	}
 	c.links = c.links || more.links
 	c.all = c.all || more.all
+	c.moved = c.moved || more.moved
+	c.written = c.written || more.written
 }
+
+// settled reports whether all files are whole, and there is nothing to wait for.
+func (c *change) settled() bool { return c.moved && !c.written }
 
 func (c *change) concerns(e os.DirEntry) bool {
 	return c.files[e.Name()] || c.links && e.Type()&fs.ModeSymlink != 0
@@ -75,6 +84,7 @@ func newWatch(dir string) (*watch, error) {
 func (w *watch) forward(watcher *fsnotify.Watcher, dir string, done <-chan struct{}) {
 	var pending change
 	var out chan change // nil as long as nothing is pending
+	var last fsnotify.Event
 	for {
 		select {
 		case <-done:
@@ -85,8 +95,8 @@ func (w *watch) forward(watcher *fsnotify.Watcher, dir string, done <-chan struc
 			if !ok {
 				return
 			}
-			pending.add(changeOf(event, dir))
-			out = w.changed
+			pending.add(changeOf(event, last, dir))
+			last, out = event, w.changed
 		case _, ok := <-watcher.Errors: // events may have been lost
 			if !ok {
 				return
@@ -97,7 +107,8 @@ func (w *watch) forward(watcher *fsnotify.Watcher, dir string, done <-chan struc
 	}
 }
 
-func changeOf(event fsnotify.Event, dir string) change {
+// changeOf returns what an event tells that came after last.
+func changeOf(event, last fsnotify.Event, dir string) change {
 	name := filepath.Base(event.Name)
 	switch {
 	case event.Name == dir:
@@ -105,8 +116,19 @@ func changeOf(event fsnotify.Event, dir string) change {
 	case strings.HasPrefix(name, "."):
 		return change{links: true} // through one such a mounted ConfigMap is changed
 	}
-	return change{files: map[string]bool{name: true}}
+	moved := event.Has(fsnotify.Create) && isStaged(last) && inOrder
+	return change{files: map[string]bool{name: true}, moved: moved, written: !moved}
 }
+
+// isStaged reports whether a file that did not count has lost its name: it was written
+// under that, to get another. One that did may have been taken away, and what comes
+// then may still be written.
+func isStaged(event fsnotify.Event) bool {
+	return event.Has(fsnotify.Rename) && !isManifest(filepath.Base(event.Name))
+}
+
+// inOrder tells that the system reports the new name of a file right after the old.
+const inOrder = goruntime.GOOS == "linux"
 
 // stillOf reports whether it is this folder that is now at the path.
 func (w *watch) stillOf(dir string) bool {

@@ -8,11 +8,11 @@
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
 //
 // A [Dirs] fits package syncpod as it is: it prepares a pod (Config.Prepare),
-// mounts the files into its containers (Config.Mounts), and removes the directory
-// once the pod has stopped for good (Config.Clean). [Dirs.Message] reads
-// termination messages (Config.Messages), [Dirs.Pods] lists the pods that have a
-// directory, so that what an earlier agent left can be removed with
-// [Dirs.RemovePod].
+// mounts the files into its containers (Config.Mounts), keeps the volumes up to date
+// while it runs (Config.Refresh), and removes the directory once the pod has stopped
+// for good (Config.Clean). [Dirs.Message] reads termination messages
+// (Config.Messages), [Dirs.Pods] lists the pods that have a directory, so that what an
+// earlier agent left can be removed with [Dirs.RemovePod].
 //
 // # /etc/hosts
 //
@@ -32,7 +32,7 @@
 // # Concurrency
 //
 // All methods may be called concurrently for different pods. For one pod,
-// [Dirs.Mounts] may be called concurrently for different containers; PreparePod,
-// CleanPod and RemovePod are calls of their own. Nothing is kept in memory, and
+// [Dirs.Mounts] may be called concurrently for different containers, but PreparePod,
+// RefreshPod, CleanPod and RemovePod only one at a time. Nothing is kept in memory, and
 // nothing given is written to.
 package poddir

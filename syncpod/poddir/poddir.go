@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,14 @@ type Volumes interface {
 	// TearDown takes back what deleting files does not: what it has mounted. It may
 	// be called again, and for a pod that it has never seen.
 	TearDown(ctx context.Context, uid types.UID, dir string) error
+}
+
+// Refresher is a [Volumes] that can bring files up to date which containers have
+// mounted. A *volume.Volumes is one.
+type Refresher interface {
+	// Refresh brings the pod's volumes up to date that SetUp has made. next is when to
+	// call it again, zero if only a change of the pod is a reason to.
+	Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error)
 }
 
 // Dirs keeps the directories of pods.
@@ -105,6 +114,24 @@ func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, erro
 		return in, nil
 	}
 	return in, d.config.Volumes.SetUp(ctx, pod, root.Name())
+}
+
+// RefreshPod brings the pod's volumes up to date that PreparePod has made, while its
+// containers run, if they are made by a [Refresher]. next is when to call it again,
+// zero if only a change of the pod is a reason to.
+func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err error) {
+	refresher, ok := d.config.Volumes.(Refresher)
+	if !ok {
+		return next, nil
+	}
+	if pod == nil {
+		return next, errors.New("pod directory: the pod is nil")
+	}
+	dir, err := d.Dir(pod.UID)
+	if err != nil {
+		return next, err
+	}
+	return refresher.Refresh(ctx, pod, dir)
 }
 
 // makePod opens the pod's directory, which it makes if it is not there.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
@@ -265,5 +266,39 @@ func TestVolumesComeFirst(t *testing.T) {
 	want := []string{"set up u-1 in u-1", "mount into app from u-1", "tear down u-1 in u-1", "tear down u-1 in u-1"}
 	if !slices.Equal(v.calls, want) {
 		t.Errorf("%q, want %q", v.calls, want)
+	}
+}
+
+// refresher is volumes that can be brought up to date.
+type refresher struct {
+	volumes
+	next time.Time
+}
+
+func (r *refresher) Refresh(_ context.Context, pod *v1.Pod, dir string) (time.Time, error) {
+	r.calls = append(r.calls, "refresh "+string(pod.UID)+" in "+filepath.Base(dir))
+	return r.next, r.tearDown
+}
+
+func TestRefreshPod(t *testing.T) {
+	for _, v := range []poddir.Volumes{nil, &volumes{}} {
+		if next, err := newDirs(t, poddir.Config{Volumes: v}).RefreshPod(t.Context(), webPod()); err != nil || !next.IsZero() {
+			t.Errorf("%T: again at %v, %v", v, next, err)
+		}
+	}
+	r := &refresher{next: time.Now(), volumes: volumes{tearDown: errors.New("not found")}}
+	d := newDirs(t, poddir.Config{Volumes: r})
+	if next, err := d.RefreshPod(t.Context(), webPod()); !errors.Is(err, r.tearDown) || next != r.next {
+		t.Errorf("again at %v, %v", next, err)
+	}
+	if want := []string{"refresh u-1 in u-1"}; !slices.Equal(r.calls, want) {
+		t.Errorf("%q, want %q", r.calls, want)
+	}
+	outside := webPod()
+	outside.UID = "../x"
+	for _, pod := range []*v1.Pod{nil, outside} {
+		if _, err := d.RefreshPod(t.Context(), pod); err == nil || len(r.calls) != 1 {
+			t.Errorf("%v was refreshed: %q", pod, r.calls)
+		}
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/podsync/podsync/syncpod/hook"
 )
@@ -39,7 +37,7 @@ func (p *Prober) outcome(ctx context.Context, t target) outcome {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	o := p.ask(ctx, t)
-	if o.failure != "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return failed("no answer within %v", t.timeout)
 	}
 	return o
@@ -94,9 +92,9 @@ func (p *Prober) tcpSocket(ctx context.Context, t target) outcome {
 	if host == "" {
 		host = t.ip
 	}
-	port, err := portOf(t.probe.TCPSocket.Port, t.container.Ports)
+	port, err := hook.Port("tcpSocket.port", t.probe.TCPSocket.Port, t.container.Ports)
 	if err != nil {
-		return failed("tcpSocket.port: %v", err)
+		return failed("%v", err)
 	}
 	if host == "" {
 		return failed("%v", hook.ErrNoAddress)
@@ -107,19 +105,4 @@ func (p *Prober) tcpSocket(ctx context.Context, t target) outcome {
 	}
 	_ = conn.Close() // it could be opened, and that is all there is to know
 	return outcome{}
-}
-
-// portOf resolves a port that is a number, the name of one of the container's ports,
-// or a number written as a name.
-func portOf(port intstr.IntOrString, ports []v1.ContainerPort) (string, error) {
-	number := port.IntValue()
-	for i := range ports {
-		if port.Type == intstr.String && ports[i].Name == port.StrVal {
-			number = int(ports[i].ContainerPort)
-		}
-	}
-	if number < 1 || number > 65535 {
-		return "", fmt.Errorf("%s is neither a port of the container nor a number from 1 to 65535", port.String())
-	}
-	return strconv.Itoa(number), nil
 }

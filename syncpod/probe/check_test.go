@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -80,7 +81,7 @@ func TestHTTPGet(t *testing.T) {
 	defer server.Close()
 	port := portOfListener(t, server.Listener)
 	for path, want := range map[string]string{
-		"/200": "", "/204": "", "/399": "", "/307": "",
+		"/200": "", "/204": "", "/399": "", "/307": "", "/101": "HTTP 101",
 		"/400": "the answer was HTTP 400", "/503": "HTTP 503", "/302": "HTTP 500",
 	} {
 		wantOutcome(t, path, ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web")}}, v1.ContainerPort{Name: "web", ContainerPort: int32(port)}), want)
@@ -100,9 +101,31 @@ func TestTCPSocket(t *testing.T) {
 	wantOutcome(t, "open", ask(t, tcp(intstr.FromInt32(int32(port)))), "")
 	wantOutcome(t, "open, by its name", ask(t, tcp(intstr.FromString("db")), v1.ContainerPort{Name: "db", ContainerPort: int32(port)}), "")
 	wantOutcome(t, "open, by a number in words", ask(t, tcp(intstr.FromString(strconv.Itoa(port)))), "")
-	wantOutcome(t, "no port", ask(t, tcp(intstr.FromString("db"))), "tcpSocket.port: db is neither")
+	wantOutcome(t, "no port", ask(t, tcp(intstr.FromString("db"))), `tcpSocket.port "db" is not a port`)
+	other := v1.ContainerPort{Name: "other", ContainerPort: 1}
+	wantOutcome(t, "open, among others", ask(t, tcp(intstr.FromString("db")), other, v1.ContainerPort{Name: "db", ContainerPort: int32(port)}, other), "")
 	_ = l.Close()
 	wantOutcome(t, "closed", ask(t, tcp(intstr.FromInt32(int32(port)))), "refused")
+}
+
+// What names a host is probed there, and in the way that the agent reaches it.
+func TestDial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := New(Config{Exec: noExec{}, Dial: func(_ context.Context, _, address string) (net.Conn, error) { return nil, errors.New("not " + address) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := intstr.FromInt32(80)
+		for want, h := range map[string]v1.ProbeHandler{
+			"not 10.0.0.9:80":         {TCPSocket: &v1.TCPSocketAction{Host: "10.0.0.9", Port: port}},
+			"not 10.0.0.1:80":         {TCPSocket: &v1.TCPSocketAction{Port: port}},
+			"no answer: not 10.0.0.1": {HTTPGet: &v1.HTTPGetAction{Port: port}},
+			"answered Unavailable":    {GRPC: &v1.GRPCAction{Port: 80}}, // and leaves no goroutine, for which a bubble would fail
+		} {
+			o := p.outcome(t.Context(), target{container: &v1.Container{}, ip: "10.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
+			wantOutcome(t, want, o.failure, want)
+		}
+	})
 }
 
 func TestGRPC(t *testing.T) {
@@ -140,9 +163,21 @@ func TestChecksThatCannotBe(t *testing.T) {
 }
 
 func TestHealthCodecTakesAnything(t *testing.T) {
-	for _, data := range [][]byte{{}, {0xff}, {8}, {8, 1, 0xff}, {16, 3, 8, 1}, []byte("nonsense")} {
-		var answer healthAnswer
-		_ = healthCodec{}.Unmarshal(data, &answer) // must not panic
+	for _, data := range [][]byte{{0xff}, {8}, {8, 1, 0xff}, {10, 5, 1}, []byte("nonsense")} {
+		answer := healthAnswer(7)
+		if err := (healthCodec{}).Unmarshal(data, &answer); err == nil {
+			t.Errorf("%v is taken as %d", data, answer)
+		}
+	}
+	for want, all := range map[healthAnswer][][]byte{
+		0: {{}, {10, 1, 3}}, 1: {{8, 1}, {16, 3, 8, 1}, {8, 1, 16, 3}, {8, 2, 8, 1}, {26, 1, 5, 8, 1}},
+	} {
+		for _, data := range all {
+			answer := healthAnswer(7)
+			if err := (healthCodec{}).Unmarshal(data, &answer); err != nil || answer != want {
+				t.Errorf("%v is %d, %v, want %d", data, answer, err, want)
+			}
+		}
 	}
 	if err := (healthCodec{}).Unmarshal(nil, errors.New("")); err == nil {
 		t.Error("another message is taken")

@@ -60,10 +60,7 @@ type healthCodec struct{}
 func (healthCodec) Name() string { return "proto" }
 
 func (healthCodec) Marshal(v any) ([]byte, error) {
-	service, ok := v.(healthRequest)
-	if !ok || service == "" {
-		return nil, nil
-	}
+	service, _ := v.(healthRequest)
 	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), string(service)), nil
 }
 

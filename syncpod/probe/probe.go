@@ -43,8 +43,7 @@ type probe struct {
 	row   int32
 	timer *time.Timer
 	// cancel ends a check that is under way, nil if none is.
-	cancel  context.CancelFunc
-	dropped bool
+	cancel context.CancelFunc
 }
 
 // wantedProbes returns the probes that a pod's running containers declare.
@@ -122,12 +121,6 @@ func (p *probe) rest() {
 	}
 }
 
-// drop ends the probe for good.
-func (p *probe) drop() {
-	p.dropped = true
-	p.rest()
-}
-
 // count takes the outcome of a check and reports whether the result has changed.
 func (p *probe) count(o outcome) bool {
 	was := p.result
@@ -157,7 +150,7 @@ func failureThreshold(spec *v1.Probe) int32 {
 // schedule has a probe checked after a while, if it is its turn. It must be called
 // with mu held.
 func (p *Prober) schedule(probe *probe, wait time.Duration) {
-	if p.ctx != nil && probe.cancel == nil && probe.timer == nil && probe.ready() {
+	if p.ctx != nil && probe.ready() {
 		probe.timer = time.AfterFunc(wait, func() { p.check(probe) })
 	}
 }
@@ -183,7 +176,7 @@ func (p *Prober) check(probe *probe) {
 func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if probe.dropped || p.ctx == nil || probe.timer == nil {
+	if probe.timer == nil {
 		return nil, nil, target{}
 	}
 	probe.timer = nil
@@ -201,7 +194,7 @@ func (p *Prober) finish(probe *probe, ctx context.Context, o outcome) (counts bo
 	ended := ctx.Err() != nil
 	probe.cancel()
 	probe.cancel = nil
-	if ended || probe.dropped {
+	if ended {
 		return false, nil
 	}
 	if probe.count(o) {

@@ -127,7 +127,7 @@ func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 	wanted := wantedProbes(known, status, ending)
 	for k, probe := range known.probes {
 		if wanted[k] == nil {
-			probe.drop()
+			probe.rest()
 			delete(known.probes, k)
 		}
 	}
@@ -150,7 +150,7 @@ func (p *Prober) Forget(uid types.UID) {
 		return
 	}
 	for _, probe := range known.probes {
-		probe.drop()
+		probe.rest()
 	}
 	delete(p.pods, uid)
 }

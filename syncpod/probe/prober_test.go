@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ type commands struct {
 	hang  map[string]bool
 	began time.Time
 	calls []string // command, and the second it came
+	busy  atomic.Int32
 }
 
 func (c *commands) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest, _ ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
@@ -39,6 +41,8 @@ func (c *commands) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest
 	hang, exit, err := c.hang[name], c.exit[name], c.errs[name]
 	c.mu.Unlock()
 	if hang {
+		c.busy.Add(1)
+		defer c.busy.Add(-1)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -194,6 +198,21 @@ func TestStartupComesFirst(t *testing.T) {
 	})
 }
 
+// What a probe leaves open is as in the API: 10 s, 1 s, one success, three failures.
+func TestDefaults(t *testing.T) {
+	inBubble(t, func(n *node) {
+		n.commands.hang["hangs"] = true
+		alive, ready := &v1.Probe{ProbeHandler: exec("hangs").ProbeHandler, InitialDelaySeconds: 1}, &v1.Probe{ProbeHandler: exec("ready").ProbeHandler}
+		n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: alive, ReadinessProbe: ready}), running("a"), false)
+		n.want("a", actions.ProbeResults{Readiness: actions.ProbeSuccess})
+		time.Sleep(23 * time.Second)
+		n.want("a", actions.ProbeResults{Readiness: actions.ProbeSuccess})
+		time.Sleep(2 * time.Second)
+		n.want("a", actions.ProbeResults{Liveness: actions.ProbeFailure, Readiness: actions.ProbeSuccess})
+		n.wantCalls("ready 0", "hangs 1", "ready 10", "hangs 12", "ready 20", "hangs 23")
+	})
+}
+
 func TestInitialDelayAndPeriod(t *testing.T) {
 	inBubble(t, func(n *node) {
 		ready := exec("ready")
@@ -219,6 +238,10 @@ func TestResultsAreOfAnInstance(t *testing.T) {
 		n.Observe(pod, running("a", "b"), false)
 		n.want("a", actions.ProbeResults{})
 		n.want("b", actions.ProbeResults{Liveness: actions.ProbeSuccess})
+		ended := running("a", "b")
+		ended.Containers[1].State = runtime.ContainerExited
+		n.Observe(pod, ended, false)
+		n.want("b", actions.ProbeResults{})
 	})
 }
 
@@ -262,15 +285,26 @@ func TestW11_NothingIsLeftOfAPod(t *testing.T) {
 		alive := exec("hangs")
 		alive.TimeoutSeconds = 1000
 		pod := podOf(v1.Container{Name: "app", LivenessProbe: alive})
+		wantIdle := func() {
+			t.Helper()
+			synctest.Wait()
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.commands.busy.Load() != 0 || len(n.events) > 0 {
+				t.Errorf("%d checks are under way, and %q was told", n.commands.busy.Load(), n.events)
+			}
+		}
 		n.Observe(pod, running("a"), false)
 		synctest.Wait()
 		n.Forget(uid)
+		wantIdle()
 		if got := n.ProbeResults(uid); got != nil {
 			t.Errorf("results %v", got)
 		}
 		n.Observe(pod, running("a"), false)
 		synctest.Wait()
 		n.Observe(pod, &runtime.PodStatus{UID: uid}, false)
+		wantIdle()
 		n.Observe(pod, nil, false)
 		if got := n.ProbeResults(uid); got != nil {
 			t.Errorf("results %v", got)
@@ -278,6 +312,41 @@ func TestW11_NothingIsLeftOfAPod(t *testing.T) {
 		n.Observe(pod, running("a"), false)
 		synctest.Wait()
 		n.wantCalls("hangs 0", "hangs 0", "hangs 0")
+	})
+}
+
+// A pod may be forgotten, or the prober stop, at the moment at which a check begins.
+func TestForgottenWhenACheckIsDue(t *testing.T) {
+	inBubble(t, func(n *node) {
+		for range 200 {
+			n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: exec("alive")}), running("a"), false)
+			time.Sleep(10 * time.Second)
+			n.Forget(uid)
+		}
+	})
+}
+
+// E3: what is observed before Run is called, or between two, is probed when it is.
+func TestE3_RunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &commands{began: time.Now()}
+		p, err := probe.New(probe.Config{Exec: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &node{T: t, Prober: p, commands: c}
+		n.Observe(podOf(v1.Container{Name: "app", ReadinessProbe: exec("ready")}), running("a"), false)
+		time.Sleep(5 * time.Second)
+		n.wantCalls()
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+			defer cancel()
+			if err := p.Run(ctx, func(types.UID) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		n.wantCalls("ready 5", "ready 15", "ready 17", "ready 27")
 	})
 }
 

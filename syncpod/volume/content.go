@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -19,16 +20,27 @@ import (
 type file struct {
 	data []byte
 	mode int32
+	user int
+	// got is when a token was got, zero for what is not renewed by its age.
+	got time.Time
 }
 
 // content is what the files of a volume are to be.
 type content struct {
-	config *Config
-	pod    *v1.Pod
+	*Volumes
+	pod *v1.Pod
+	// dir is the pod's directory, and path that of the volume.
+	dir, path string
+	owners    owners
 	// files are by their path in the volume.
 	files map[string]file
 	// secret is set if any of them may hold a secret.
 	secret bool
+	// next is when the first of them may have changed, zero if none does before the pod
+	// changes.
+	next time.Time
+	// stale is why a file could not be renewed and is as it was.
+	stale []error
 }
 
 // add adds all files of a volume.
@@ -94,7 +106,7 @@ func (c *content) configMap(ctx context.Context, name string, p picked) error {
 	if c.config.ConfigMaps == nil {
 		return fmt.Errorf("configMap %q: there is no source of ConfigMaps", name)
 	}
-	object, err := c.config.ConfigMaps.ConfigMap(ctx, c.pod.Namespace, name)
+	object, err := get(ctx, c, objectKey{kindConfigMap, name}, c.config.ConfigMaps.ConfigMap)
 	if env.NotFound(err) && p.isOptional() {
 		return nil
 	}
@@ -117,7 +129,7 @@ func (c *content) secretOf(ctx context.Context, name string, p picked) error {
 	if c.config.Secrets == nil {
 		return fmt.Errorf("secret %q: there is no source of Secrets", name)
 	}
-	object, err := c.config.Secrets.Secret(ctx, c.pod.Namespace, name)
+	object, err := get(ctx, c, objectKey{kindSecret, name}, c.config.Secrets.Secret)
 	if env.NotFound(err) && p.isOptional() {
 		return nil
 	}
@@ -134,7 +146,7 @@ func (c *content) secretOf(ctx context.Context, name string, p picked) error {
 func (c *content) pick(data map[string][]byte, p picked) error {
 	if len(p.items) == 0 {
 		for _, key := range slices.Sorted(maps.Keys(data)) {
-			if err := c.put(key, file{data[key], p.mode}); err != nil {
+			if err := c.put(key, file{data: data[key], mode: p.mode, user: keep}); err != nil {
 				return err
 			}
 		}
@@ -149,7 +161,7 @@ func (c *content) pick(data map[string][]byte, p picked) error {
 		if !ok {
 			return fmt.Errorf("key %q: %w", item.Key, env.ErrNotFound)
 		}
-		if err := c.put(item.Path, file{value, modeOr(item.Mode, p.mode)}); err != nil {
+		if err := c.put(item.Path, file{data: value, mode: modeOr(item.Mode, p.mode), user: keep}); err != nil {
 			return err
 		}
 	}
@@ -170,33 +182,18 @@ func (c *content) downwardAPI(items []v1.DownwardAPIVolumeFile, mode int32) erro
 		if err != nil {
 			return fmt.Errorf("downwardAPI.items[%d]: %w", i, err)
 		}
-		if err := c.put(item.Path, file{[]byte(value), modeOr(item.Mode, mode)}); err != nil {
+		if err := c.put(item.Path, file{data: []byte(value), mode: modeOr(item.Mode, mode), user: keep}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjection, mode int32) error {
-	c.secret = true
-	if c.config.Tokens == nil {
-		return errors.New("serviceAccountToken: there is no source of tokens")
-	}
-	token, err := c.config.Tokens.Token(ctx, c.pod, ask)
-	if err != nil {
-		return fmt.Errorf("serviceAccountToken: %w", err)
-	}
-	return c.put(ask.Path, file{[]byte(token), mode})
-}
-
-// put adds one file. Paths that begin with .. are for our own links.
+// put adds one file.
 func (c *content) put(name string, f file) error {
-	if err := safepath.Relative("path of a file", name); err != nil {
+	clean, err := cleanPath(name)
+	if err != nil {
 		return err
-	}
-	clean := path.Clean(name)
-	if clean == "." || strings.HasPrefix(clean, "..") {
-		return fmt.Errorf("path of a file %q begins with .. or names no file", name)
 	}
 	if f.mode < 0 || f.mode > 0o777 {
 		return fmt.Errorf("mode %#o of file %q is not between 0 and 0777", f.mode, name)
@@ -204,3 +201,19 @@ func (c *content) put(name string, f file) error {
 	c.files[clean] = f
 	return nil
 }
+
+// cleanPath checks the path of a file. Those that begin with .. are for our own
+// links.
+func cleanPath(name string) (string, error) {
+	if err := safepath.Relative("path of a file", name); err != nil {
+		return "", err
+	}
+	clean := path.Clean(name)
+	if clean == "." || strings.HasPrefix(clean, "..") {
+		return "", fmt.Errorf("path of a file %q begins with .. or names no file", name)
+	}
+	return clean, nil
+}
+
+// nextAt notes that a file may have changed at that time.
+func (c *content) nextAt(at time.Time) { c.next = sooner(c.next, at) }

@@ -11,9 +11,31 @@
 // The files of a configMap, secret, downwardAPI and projected volume are written
 // as a kubelet does, so that a container sees all of an update or nothing: each
 // version is a directory of its own, ..data is a symbolic link to the one that
-// counts, and the files are links through it. They are brought up to date by each
-// [Volumes.SetUp], and containers mount them read-only. One mounted with a subPath
-// is not updated.
+// counts, and the files are links through it. Containers mount them read-only.
+//
+// [Volumes.SetUp] and [Volumes.Refresh] bring them up to date, and write nothing
+// that is as it should be. Refresh says when it is to be called again: after a minute
+// as long as there is a ConfigMap or Secret that can change. Sources are asked each
+// time, so one that is far away should answer from memory. An immutable ConfigMap or
+// Secret is asked for once: a pod keeps what it has of it, as long as the agent runs.
+// A container that mounts a file or a directory with a subPath keeps what it started
+// with; without the right to mount, such a directory is empty after a change.
+//
+// The token of a service account is renewed after 80 % of the time that it was asked
+// for, or a day, also by the next agent: its age is that of its file. If that fails
+// the old one serves to its end.
+//
+// # Owners
+//
+// With spec.securityContext.fsGroup the volumes are that group's. It may read all
+// files, whatever their mode, and write to an emptyDir; new files in a directory are
+// the group's, too. fsGroupChangePolicy is without effect on these kinds of volumes.
+// hostPaths are left alone, and an emptyDir, once made, is its containers' own.
+//
+// The file of a token is not as open as others: its mode is 0600, or 0640 with an
+// fsGroup, and its owner the user that all containers of the pod run as. Only if
+// there is neither an fsGroup nor such a user, the mode of the volume counts
+// (KEP-2451).
 //
 // # Mounts
 //
@@ -22,10 +44,23 @@
 // into a way out of the volume meanwhile (CVE-2017-1002101). Both need Linux and
 // the right to mount; see Config.Unprivileged for an agent that has none.
 //
+// # Where each rule lives
+//
+//	volume.go     Config, SetUp: which volumes are made, and where
+//	refresh.go    Refresh: what may have changed, and when to look again
+//	mount.go      Mounts: what a container gets; subpath.go for a subPath
+//	teardown.go   TearDown
+//
+//	emptydir.go, hostpath.go  these kinds of volumes
+//	content.go    the files of the others; token.go those with a token, fixed.go
+//	              ConfigMaps and Secrets that are immutable
+//	write.go      files, all of an update or nothing
+//	directory.go  a volume's directory, on the disk or in memory
+//	owner.go      fsGroup, modes, and whose tokens are
+//	mount_linux.go  mounting
+//
 // # Limits
 //
-// spec.securityContext.fsGroup is not heeded: the owner of all files is the agent.
-// An emptyDir is open to all users; a secret whose defaultMode shuts others out
-// can be read by root alone. emptyDir.sizeLimit bounds a volume in memory, not one
-// on the disk.
+// Without an fsGroup a secret whose defaultMode shuts others out can be read by root
+// alone. emptyDir.sizeLimit bounds a volume in memory, not one on the disk.
 package volume

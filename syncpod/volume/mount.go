@@ -90,7 +90,7 @@ func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string) 
 	if err != nil || below == "" {
 		return volume, err
 	}
-	return v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index})
+	return v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, isOfFiles(vol)})
 }
 
 // subPathOf returns the subPath, or the subPathExpr with its variables.

@@ -16,14 +16,21 @@ const unmountNoFollow = 0x8
 
 // mountTmpfs mounts a file system in memory that is not swapped to the disk,
 // where the kernel can (Linux 6.4).
-func mountTmpfs(path string, mode fs.FileMode, size int64) error {
-	options := fmt.Sprintf("mode=%04o", mode.Perm())
+func mountTmpfs(d directory, size int64) error {
+	mode := d.mode.Perm()
+	if d.mode&fs.ModeSetgid != 0 {
+		mode |= syscall.S_ISGID
+	}
+	options := fmt.Sprintf("mode=%04o", mode)
+	if d.group != keep {
+		options += fmt.Sprintf(",gid=%d", d.group)
+	}
 	if size > 0 {
 		options += fmt.Sprintf(",size=%d", size)
 	}
-	err := syscall.Mount("tmpfs", path, "tmpfs", 0, options+",noswap")
+	err := syscall.Mount("tmpfs", d.path, "tmpfs", 0, options+",noswap")
 	if errors.Is(err, syscall.EINVAL) {
-		err = syscall.Mount("tmpfs", path, "tmpfs", 0, options)
+		err = syscall.Mount("tmpfs", d.path, "tmpfs", 0, options)
 	}
 	return err
 }

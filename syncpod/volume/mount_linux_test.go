@@ -143,6 +143,47 @@ func TestSubPathIsPinned(t *testing.T) {
 	}
 }
 
+// A container that has mounted a part of a ConfigMap keeps what it started with,
+// files and directories, until the next one gets what there is then.
+func TestSubPathIsNotUpdated(t *testing.T) {
+	dir := t.TempDir()
+	needsMount(t, dir)
+	s := newStore()
+	v := newVolumes(t, volume.Config{ConfigMaps: s})
+	pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf(v1.KeyToPath{Key: "a.conf", Path: "etc/a"})}))
+	path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol")
+	for _, mount := range []v1.VolumeMount{{SubPath: "etc"}, {SubPath: "etc/a"}} {
+		mount.Name = "vol"
+		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{mount}
+		setUp(t, v, pod, dir)
+		got := mountsOf(t, v, pod, dir)[0].HostPath
+		read := func() string {
+			t.Helper()
+			text, err := os.ReadFile(filepath.Join(got, strings.TrimPrefix("etc/a", mount.SubPath)))
+			if err != nil {
+				t.Error(err)
+			}
+			return string(text)
+		}
+		before := read()
+		for _, text := range []string{"2", "3", "4"} {
+			s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a.conf": mount.SubPath + text}}
+			refresh(t, v, pod, dir)
+			if after := read(); after != before || before == "" {
+				t.Errorf("%s: it reads %q after %q", mount.SubPath, after, before)
+			}
+		}
+		mountsOf(t, v, pod, dir)
+		if after := read(); after != mount.SubPath+"4" {
+			t.Errorf("%s: the next container reads %q", mount.SubPath, after)
+		}
+		refresh(t, v, pod, dir)
+		if left, _ := filepath.Glob(path + "/..[0-9]*"); len(left) != 1 {
+			t.Errorf("%s: left are %q", mount.SubPath, left)
+		}
+	}
+}
+
 // With both packages together, a pod's directory goes when the pod has, mounts
 // and all.
 func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {

@@ -4,14 +4,13 @@ package volume
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 )
 
 // errNotLinux is returned for what only Linux can do.
 var errNotLinux = errors.New("mounting needs Linux; see Config.Unprivileged")
 
-func mountTmpfs(string, fs.FileMode, int64) error { return errNotLinux }
+func mountTmpfs(directory, int64) error { return errNotLinux }
 
 func unmount(string) error { return errNotLinux }
 

@@ -1,18 +1,15 @@
 package volume
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/internal/mounts"
 	"github.com/podsync/podsync/internal/safepath"
 )
 
@@ -22,6 +19,8 @@ const subPathsDir = "volume-subpaths"
 type pinPath struct {
 	dir, volume, container string
 	index                  int
+	// updated: the files of the volume are replaced while containers have it mounted.
+	updated bool
 }
 
 func (p pinPath) path() (string, error) {
@@ -43,17 +42,58 @@ func (v *Volumes) subPath(volume, below string, at pinPath) (string, error) {
 	if err := makeSubPath(root, below); err != nil {
 		return "", fmt.Errorf("subPath %q: %w", below, err)
 	}
-	if v.config.Unprivileged {
-		return filepath.EvalSymlinks(filepath.Join(volume, filepath.FromSlash(below)))
-	}
 	target, err := at.path()
 	if err != nil {
 		return "", err
+	}
+	if v.config.Unprivileged {
+		path, err := filepath.EvalSymlinks(filepath.Join(volume, filepath.FromSlash(below)))
+		if err == nil && at.updated {
+			err = link(path, target)
+		}
+		return path, err
 	}
 	if err := pin(root, below, target); err != nil {
 		return "", fmt.Errorf("subPath %q: %w", below, err)
 	}
 	return target, nil
+}
+
+// link notes by a link, in place of a mount, what a container has mounted.
+func link(path, at string) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
+		return err
+	}
+	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(path, at)
+}
+
+// isPinned reports whether dir, or a directory below it, is mounted into a container by
+// a subPath, of which the pins, mounts or links, are below pins: the container would
+// lose its files. A file that is mounted needs no name, and does not count.
+func isPinned(root *os.Root, dir, pins string) bool {
+	var pinned []fs.FileInfo
+	places, _ := fs.Glob(os.DirFS(pins), "*/*") // a pattern without a fault
+	for _, place := range places {
+		if info, err := os.Stat(filepath.Join(pins, filepath.FromSlash(place))); err == nil && info.IsDir() {
+			pinned = append(pinned, info)
+		}
+	}
+	if len(pinned) == 0 {
+		return false
+	}
+	found := false
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // what is not found is not pinned
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		found = found || err == nil && slices.ContainsFunc(pinned, func(p fs.FileInfo) bool { return os.SameFile(p, info) })
+		return err
+	})
+	return found
 }
 
 // makeSubPath makes a directory like the volume's own if nothing is there.
@@ -66,47 +106,34 @@ func makeSubPath(root *os.Root, below string) error {
 	if err != nil {
 		return err
 	}
-	if err := makeDirsIn(root, filepath.ToSlash(filepath.Clean(below)), info.Mode().Perm()); err != nil {
+	if err := makeDirsIn(root, filepath.ToSlash(filepath.Clean(below)), info.Mode()&(fs.ModePerm|fs.ModeSetgid)); err != nil {
 		return err
 	}
 	_, err = root.Stat(below)
 	return err
 }
 
-// TearDown unmounts what SetUp and Mounts have mounted below the pod's directory
-// dir. What others have mounted there stays.
-func (v *Volumes) TearDown(_ context.Context, _ types.UID, dir string) error {
-	dir, err := filepath.EvalSymlinks(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+// makeDirsIn makes a directory and those above it, each with that mode.
+func makeDirsIn(root *os.Root, name string, mode fs.FileMode) error {
+	if name == "." {
+		return nil
+	}
+	if err := makeDirsIn(root, path.Dir(name), mode); err != nil {
+		return err
+	}
+	return makeDirIn(root, name, mode)
+}
+
+// makeDirIn makes a directory with that mode, whatever the process's umask,
+// unless there is something of that name. Where the directory that it is in has its
+// setgid bit set it has the group of that.
+func makeDirIn(root *os.Root, name string, mode fs.FileMode) error {
+	err := root.Mkdir(name, mode.Perm())
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	points, err := mounts.Below(dir)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, point := range points {
-		if ours(dir, point) {
-			errs = append(errs, unmount(point))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// ours reports whether we are who mounts at that place in a pod's directory: a
-// volume in memory, or what a subPath leads to.
-func ours(dir, point string) bool {
-	below, err := filepath.Rel(dir, point)
-	if err != nil {
-		return false
-	}
-	at := filepath.Dir(below)
-	if filepath.Dir(filepath.Dir(at)) == subPathsDir {
-		return true
-	}
-	plugins := []string{emptyDirPlugin, secretPlugin, projectedPlugin}
-	return filepath.Dir(at) == "volumes" && slices.Contains(plugins, filepath.Base(at))
+	return root.Chmod(name, mode)
 }

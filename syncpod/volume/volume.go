@@ -31,14 +31,15 @@ type Config struct {
 	RecursiveReadOnly bool
 	// Unprivileged does without mounting anything. Secrets are then written to the
 	// disk, a subPath is checked but not pinned, and an emptyDir in memory is an
-	// error.
+	// error. If the agent is not root, either, files are given to an fsGroup only if it
+	// is a member of it, and remain its own otherwise.
 	Unprivileged bool
 }
 
 // Tokens gets tokens of service accounts.
 type Tokens interface {
-	// Token returns a token that is valid for at least most of the time asked for.
-	// An error must not hold it.
+	// Token returns a token that is valid for the time asked for, or nearly: it is
+	// renewed after 80 % of that. An error must not hold it.
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
@@ -51,9 +52,11 @@ func (f TokensFunc) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccou
 }
 
 // Volumes makes volumes. Its methods may be called concurrently for different
-// pods, and Mounts for different containers. It keeps nothing in memory.
+// pods, and Mounts for different containers.
 type Volumes struct {
 	config Config
+	// fixed is what is kept in memory, until TearDown.
+	fixed fixed
 }
 
 // New returns a Volumes. It touches no file.
@@ -65,6 +68,12 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
 	}
+	return eachMounted(pod, func(vol *v1.Volume) error { return v.setUp(ctx, pod, vol, dir) })
+}
+
+// eachMounted calls do with each volume that containers of the pod mount, and joins
+// the errors.
+func eachMounted(pod *v1.Pod, do func(*v1.Volume) error) error {
 	used := mounted(pod)
 	var errs []error
 	for i := range pod.Spec.Volumes {
@@ -72,7 +81,7 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 		if !used[vol.Name] {
 			continue
 		}
-		if err := v.setUp(ctx, pod, vol, dir); err != nil {
+		if err := do(vol); err != nil {
 			errs = append(errs, fmt.Errorf("volume %q (%s) of pod %s/%s: %w", vol.Name, kind(vol), pod.Namespace, pod.Name, err))
 		}
 	}
@@ -114,13 +123,10 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 		return err
 	}
 	if vol.EmptyDir != nil {
-		return v.emptyDir(vol.EmptyDir, path)
+		return v.emptyDir(vol.EmptyDir, path, pod)
 	}
-	content := &content{config: &v.config, pod: pod}
-	if err := content.add(ctx, vol); err != nil {
-		return err
-	}
-	return v.write(path, content)
+	_, err = v.update(ctx, pod, vol, dir)
+	return err
 }
 
 // pathOf returns where a volume is on the node.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,52 +24,58 @@ const (
 )
 
 // write makes the volume's directory and puts the files into it.
-func (v *Volumes) write(path string, c *content) error {
-	err := makeDir(path, filesDirMode)
-	if c.secret && !v.config.Unprivileged {
-		err = inMemory(path, filesDirMode, 0)
+func (c *content) write() error {
+	top := directory{c.path, c.owners.dir(filesDirMode)}
+	err := top.make()
+	if c.secret && !c.config.Unprivileged {
+		err = top.makeInMemory(0)
 	}
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(path)
+	root, err := os.OpenRoot(c.path)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return publish(root, c.files)
+	if err := give(root, ".", top.access); err != nil {
+		return err
+	}
+	return c.publish(root)
 }
 
 // publish makes the files those that are seen, all at once. Cut short at any
 // point, it can be called again.
-func publish(root *os.Root, files map[string]file) error {
+func (c *content) publish(root *os.Root) error {
 	version, err := root.Readlink(dataLink)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if version == "" || !holds(root, version, files) {
+	if version == "" || !c.isIn(root, version) {
 		version = following(version)
-		if err := writeVersion(root, version, files); err != nil {
+		if err := c.writeVersion(root, version); err != nil {
 			return err
 		}
 		if err := replaceLink(root, version); err != nil {
 			return err
 		}
-	}
-	if err := showAll(root, files); err != nil {
+	} else if err := c.stamp(root, version); err != nil {
 		return err
 	}
-	return prune(root, version, files)
+	if err := showAll(root, c.files); err != nil {
+		return err
+	}
+	return c.prune(root, version)
 }
 
-// holds reports whether a version has these files and no others.
-func holds(root *os.Root, version string, files map[string]file) bool {
+// isIn reports whether a version has these files and no others.
+func (c *content) isIn(root *os.Root, version string) bool {
 	found := 0
 	err := fs.WalkDir(root.FS(), version, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		want, ok := files[strings.TrimPrefix(name, version+"/")]
+		want, ok := c.files[strings.TrimPrefix(name, version+"/")]
 		if !ok {
 			return fs.ErrInvalid
 		}
@@ -77,13 +84,13 @@ func holds(root *os.Root, version string, files map[string]file) bool {
 			return err
 		}
 		data, err := root.ReadFile(name)
-		if err != nil || !bytes.Equal(data, want.data) || info.Mode() != fs.FileMode(want.mode) {
+		if err != nil || !bytes.Equal(data, want.data) || !info.Mode().IsRegular() || !c.owners.file(want).isOf(info) {
 			return fs.ErrInvalid
 		}
 		found++
 		return nil
 	})
-	return err == nil && found == len(files)
+	return err == nil && found == len(c.files)
 }
 
 // following returns the name of the version after one.
@@ -95,51 +102,56 @@ func following(version string) string {
 	return ".." + strconv.FormatUint(n+1, 10)
 }
 
-func writeVersion(root *os.Root, version string, files map[string]file) error {
+func (c *content) writeVersion(root *os.Root, version string) error {
 	if err := root.RemoveAll(version); err != nil { // what was cut short
 		return err
 	}
-	if err := makeDirIn(root, version, filesDirMode); err != nil {
+	if err := c.makeDirs(root, version); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := makeDirsIn(root, path.Join(version, path.Dir(name)), filesDirMode); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		to := path.Join(version, name)
+		if err := c.makeDirs(root, path.Dir(to)); err != nil {
 			return err
 		}
-		f := files[name]
-		to := path.Join(version, name)
+		f := c.files[name]
 		if err := root.WriteFile(to, f.data, 0o600); err != nil {
 			return err
 		}
-		if err := root.Chmod(to, fs.FileMode(f.mode)); err != nil {
+		if err := give(root, to, c.owners.file(f)); err != nil {
+			return err
+		}
+	}
+	return c.stamp(root, version)
+}
+
+// makeDirs makes a directory of files and those above it.
+func (c *content) makeDirs(root *os.Root, name string) error {
+	if name == "." {
+		return nil
+	}
+	if err := c.makeDirs(root, path.Dir(name)); err != nil {
+		return err
+	}
+	if err := root.Mkdir(name, filesDirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return give(root, name, c.owners.dir(filesDirMode))
+}
+
+// stamp sets the time of each file with a token to when it was got, by which it is
+// renewed. In a new version it does so before anyone can see it: a token that looks
+// younger than it is would not be renewed in time.
+func (c *content) stamp(root *os.Root, version string) error {
+	for name, f := range c.files {
+		if f.got.IsZero() {
+			continue
+		}
+		if err := root.Chtimes(path.Join(version, name), f.got, f.got); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// makeDirsIn makes a directory and those above it, each with that mode.
-func makeDirsIn(root *os.Root, name string, mode fs.FileMode) error {
-	if name == "." {
-		return nil
-	}
-	if err := makeDirsIn(root, path.Dir(name), mode); err != nil {
-		return err
-	}
-	return makeDirIn(root, name, mode)
-}
-
-// makeDirIn makes a directory with that mode, whatever the process's umask,
-// unless there is something of that name.
-func makeDirIn(root *os.Root, name string, mode fs.FileMode) error {
-	err := root.Mkdir(name, mode)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return root.Chmod(name, mode)
 }
 
 func replaceLink(root *os.Root, version string) error {
@@ -181,17 +193,21 @@ func showAll(root *os.Root, files map[string]file) error {
 	return nil
 }
 
-// prune removes the other versions, and links to files that are no more.
-func prune(root *os.Root, version string, files map[string]file) error {
+// prune removes links to files that are no more, and the other versions, except those
+// of which a container has mounted a directory.
+func (c *content) prune(root *os.Root, version string) error {
 	top, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
 	}
-	seen := shown(files)
+	seen := shown(c.files)
 	for _, entry := range top {
 		name := entry.Name()
 		ours := strings.HasPrefix(name, "..") || entry.Type() == fs.ModeSymlink
 		if !ours || name == dataLink || name == version || slices.Contains(seen, name) {
+			continue
+		}
+		if entry.IsDir() && isPinned(root, name, filepath.Join(c.dir, subPathsDir, filepath.Base(c.path))) {
 			continue
 		}
 		if err := root.RemoveAll(name); err != nil {

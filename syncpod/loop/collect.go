@@ -1,0 +1,145 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+)
+
+// makeCollectors makes the default Collector, which goes by what the Watcher knows.
+func (c *Config) makeCollectors() error {
+	if c.Collectors != nil || c.Client == nil {
+		return nil
+	}
+	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
+	if c.Sync.Logs == nil { // they are files
+		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.LogLinks
+	}
+	collector, err := gc.New(config)
+	if err != nil {
+		return fmt.Errorf("loop: Config.Collectors: %w", err)
+	}
+	c.Collectors = []Collector{collector}
+	return nil
+}
+
+// makeImageCollector makes the ImageCollector of an ImagePolicy. It shares the leases of
+// what hands images out.
+func (c *Config) makeImageCollector() error {
+	if c.ImagePolicy == nil || c.ImageCollector != nil {
+		return nil
+	}
+	if err := c.ImagePolicy.Validate(); err != nil {
+		return fmt.Errorf("loop: Config.ImagePolicy: %w", err)
+	}
+	if c.Client == nil {
+		return errors.New("loop: Config.ImagePolicy needs a Client or an ImageCollector")
+	}
+	if c.Sync.Images == nil {
+		manager, err := image.New(image.Config{Runtime: c.Client})
+		if err != nil {
+			return fmt.Errorf("loop: Config.Client: %w", err)
+		}
+		c.Sync.Images = manager
+	}
+	leased, ok := c.Sync.Images.(interface{ Leases() *image.Leases })
+	if !ok {
+		return errors.New("loop: Config.ImagePolicy: Sync.Images has no method Leases, so which images are about to be used is not known")
+	}
+	collector, err := image.NewCollector(image.CollectorConfig{
+		Runtime: c.Client, Leases: leased.Leases(), Policy: *c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("loop: Config.ImageCollector: %w", err)
+	}
+	c.ImageCollector = collector
+	return nil
+}
+
+// collect calls a collector until ctx ends.
+func (l *Loop) collect(ctx context.Context, c Collector) {
+	l.every(ctx, l.config.CollectInterval, func() {
+		if err := c.Collect(ctx, lives{l}); err != nil && ctx.Err() == nil {
+			l.config.Log.Error(err, "not collected")
+		}
+	})
+}
+
+// collectImages has images removed until ctx ends.
+func (l *Loop) collectImages(ctx context.Context) {
+	l.every(ctx, l.config.ImageInterval, func() {
+		err := l.config.ImageCollector.Collect(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		l.config.Log.Error(err, "images not collected")
+		reason := "ImageGCFailed"
+		if errors.Is(err, image.ErrDiskFull) {
+			reason = "FreeDiskSpaceFailed"
+		}
+		l.nodeEvent(reason, err.Error())
+	})
+}
+
+// nodeEvent records a warning about the node, which it names as a kubelet does.
+func (l *Loop) nodeEvent(reason, message string) {
+	if l.config.Sync.Events == nil || l.config.NodeName == "" {
+		return
+	}
+	node := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: l.config.NodeName, UID: types.UID(l.config.NodeName)}
+	l.config.Sync.Events.Eventf(node, v1.EventTypeWarning, reason, "%s", message)
+}
+
+// every calls do at intervals until ctx ends, but not while the runtime is away.
+func (l *Loop) every(ctx context.Context, interval time.Duration, do func()) {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if _, err := l.watcher.Available(); err == nil {
+			do()
+		}
+	}
+}
+
+// lives are the [Lives] of all pods.
+type lives struct{ *Loop }
+
+func (l lives) RuntimeShouldBeRemoved(pod types.UID) bool {
+	return l.isCertain(pod) && l.workers.RuntimeShouldBeRemoved(pod)
+}
+
+func (l lives) ContentShouldBeRemoved(pod types.UID) bool {
+	return l.isCertain(pod) && l.workers.ContentShouldBeRemoved(pod)
+}
+
+// isCertain reports whether what the workers say of a pod can be relied on: they
+// know it, or nobody wants it.
+func (l *Loop) isCertain(uid types.UID) bool {
+	l.mu.Lock()
+	known := l.lives[uid] != nil
+	l.mu.Unlock()
+	if known {
+		return true
+	}
+	wants := l.wanted()
+	for _, w := range wants.pods {
+		if w.pod.UID == uid {
+			return false // on its way
+		}
+	}
+	return wants.complete
+}

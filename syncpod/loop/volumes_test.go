@@ -1,0 +1,207 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// configs are ConfigMaps of one file, conf, that all have the same text.
+type configs struct {
+	mu    sync.Mutex
+	text  string
+	err   error
+	hangs bool
+	asked int
+}
+
+func (c *configs) change(to func(*configs)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to(c)
+}
+
+func (c *configs) ConfigMap(ctx context.Context, _, _ string) (*v1.ConfigMap, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if c.hangs {
+		c.mu.Unlock()
+		<-ctx.Done()
+		c.mu.Lock()
+		return nil, ctx.Err()
+	}
+	return &v1.ConfigMap{Data: map[string]string{"conf": c.text}}, c.err
+}
+
+// withConfig mounts the ConfigMap "settings" into the pod's container.
+func withConfig(p *v1.Pod) *v1.Pod {
+	p.Spec.Volumes = []v1.Volume{{Name: "settings", VolumeSource: v1.VolumeSource{
+		ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "settings"}},
+	}}}
+	p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "settings", MountPath: "/etc/app"}}
+	return p
+}
+
+// wantConf checks what a pod's container reads.
+func wantConf(t *testing.T, root, uid, want string) {
+	t.Helper()
+	got, err := os.ReadFile(filepath.Join(root, "pods", uid, "volumes/kubernetes.io~configmap/settings/conf"))
+	if err != nil || string(got) != want {
+		t.Errorf("the container reads %q, %v, want %q", got, err, want)
+	}
+}
+
+// wantUndisturbed checks that since a call nothing was started or stopped.
+func (n *node) wantUndisturbed(since int, uid string) {
+	n.t.Helper()
+	n.wantRunning(1, uid)
+	if changes := n.rt.Journal().After(since).Changes(); len(changes) > 0 {
+		n.t.Errorf("the pod was disturbed:\n%v", changes)
+	}
+}
+
+// A ConfigMap changes: within a minute the container reads the new text, and has
+// run on. Of pods that mount none nothing is asked.
+func TestVolumesFollowTheirSource(t *testing.T) {
+	root := t.TempDir()
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, settings, events := loop.NewPush("file"), &configs{text: "one"}, &recorder{}
+		n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
+		})
+		set(t, src, withConfig(pod("file", "web", "u", forever)), pod("file", "plain", "p", forever))
+		time.Sleep(time.Hour)
+		wantConf(t, root, "u", "one")
+		before, plain := len(n.rt.Journal()), len(n.rt.Journal().Pod("p"))
+		settings.change(func(c *configs) { c.text, c.asked = "two", 0 })
+		time.Sleep(time.Minute + time.Second)
+		wantConf(t, root, "u", "two")
+		n.wantUndisturbed(before, "u")
+		settings.change(func(c *configs) {
+			if c.asked < 1 || c.asked > 2 {
+				t.Errorf("the ConfigMap was asked for %d times in a minute", c.asked)
+			}
+		})
+		if calls := len(n.rt.Journal().Pod("p")) - plain; calls > 0 {
+			t.Errorf("%d calls for a pod without files", calls)
+		}
+		if got := strings.Join(events.all(), "\n"); strings.Contains(got, "Warning") {
+			t.Errorf("events:\n%s", got)
+		}
+	})
+}
+
+// A manifest of a ConfigMap is edited: the pods that mount it see that as soon as
+// the file is read.
+func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		manifest := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {conf: %s}}", text)
+		if err := os.WriteFile(filepath.Join(dir, "settings.yaml"), []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		folder, err := loop.NewFolder(loop.FolderConfig{Path: dir, Node: "n", Name: "folder", Rescan: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("one")
+		src := loop.NewPush("file")
+		n.start([]loop.Source{folder.Unwatched(), src}, func(c *loop.Config) {
+			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: folder}
+		})
+		synctest.Wait() // until the folder is read
+		set(t, src, withConfig(pod("file", "web", "u", forever)))
+		time.Sleep(6 * time.Second)
+		wantConf(t, root, "u", "one")
+		before := len(n.rt.Journal())
+		write("two")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		wantConf(t, root, "u", "two")
+		n.wantUndisturbed(before, "u")
+	})
+}
+
+// The source of ConfigMaps fails: that is told, and tried again; the pod runs on with
+// what it has.
+func TestVolumesWhoseSourceFails(t *testing.T) {
+	root := t.TempDir()
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, settings, events := loop.NewPush("file"), &configs{text: "one"}, &recorder{}
+		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
+		})
+		set(t, src, withConfig(pod("file", "web", "u", forever)))
+		time.Sleep(time.Minute)
+		before := len(n.rt.Journal())
+		settings.change(func(c *configs) { c.err = errors.New("the server is away") })
+		time.Sleep(10 * time.Minute)
+		wantConf(t, root, "u", "one")
+		n.wantUndisturbed(before, "u")
+		got := strings.Join(events.all(), "\n")
+		if count := strings.Count(got, "Warning FailedMount Volumes were not brought up to date: volume \"settings\""); count < 10 || count > 25 {
+			t.Errorf("told %d times in 10 minutes:\n%s", count, got)
+		}
+		if h := a.Health(); !h.OK() {
+			t.Errorf("health is %v", h)
+		}
+		settings.change(func(c *configs) { c.text, c.err = "two", nil })
+		time.Sleep(time.Minute)
+		wantConf(t, root, "u", "two")
+		n.wantUndisturbed(before, "u")
+	})
+}
+
+// The source of ConfigMaps hangs: the pod is worked on all the same, and stopped when
+// it is to stop.
+func TestVolumesWhoseSourceHangs(t *testing.T) {
+	root := t.TempDir()
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, settings := loop.NewPush("file"), &configs{text: "one"}
+		n.start([]loop.Source{src}, func(c *loop.Config) {
+			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: settings}
+		})
+		p := withConfig(pod("file", "web", "u", forever))
+		set(t, src, p)
+		time.Sleep(50 * time.Second)
+		settings.change(func(c *configs) { c.hangs = true })
+		p = p.DeepCopy()
+		p.Labels = map[string]string{"changed": "1"}
+		set(t, src, p) // what hangs, hangs now
+		time.Sleep(6 * time.Second)
+		settings.change(func(c *configs) { c.asked = 0 })
+		p = p.DeepCopy()
+		p.Labels["changed"] = "2"
+		set(t, src, p)
+		synctest.Wait()
+		settings.change(func(c *configs) {
+			if c.asked != 1 {
+				t.Errorf("asked %d times after a change, want once: the work on the pod goes on", c.asked)
+			}
+		})
+		before := time.Now()
+		set(t, src)
+		synctest.Wait()
+		n.wantRunning(0, "u")
+		if took := time.Since(before); took != 0 {
+			t.Errorf("stopped after %v", took)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// F14: of the instances whose start was cut short only the number counts. Others,
+// and those that ran, are as they were.
+func TestF14_CutStarts(t *testing.T) {
+	at := func(id string, state runtime.ContainerState, started time.Time, attempt uint32) runtime.ContainerStatus {
+		return runtime.ContainerStatus{Name: "app", ID: runtime.ContainerID{ID: id}, State: state, StartedAt: started, Attempt: attempt}
+	}
+	m := newMemory("u", &Config{})
+	for _, id := range []string{"cut", "ran", "created", "runs", "gone"} {
+		m.asked[id] = true
+	}
+	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{
+		at("cut", runtime.ContainerExited, time.Time{}, 6), at("ran", runtime.ContainerExited, now, 1),
+		at("not asked", runtime.ContainerExited, time.Time{}, 2), at("created", runtime.ContainerCreated, time.Time{}, 3), at("runs", runtime.ContainerRunning, now, 4),
+	}}
+	before := slices.Clone(status.Containers)
+	rest := m.withoutCutStarts(status)
+	var left []string
+	for _, c := range rest.Containers {
+		left = append(left, c.ID.ID)
+	}
+	if want := []string{"ran", "not asked", "created", "runs"}; !slices.Equal(left, want) || !slices.Equal(status.Containers, before) {
+		t.Errorf("left %q, want %q, and what was lent %+v", left, want, status.Containers)
+	}
+	if asked := sortedKeys(m.asked); !slices.Equal(asked, []string{"created", "cut"}) || m.attempts["app"] != 7 {
+		t.Errorf("asked %q, next attempt %d", asked, m.attempts["app"])
+	}
+}
+
+// T2: what was seen of an instance that is gone is given back, and what is noted of it
+// dropped; nothing that was lent is written to.
+func TestT2_WhatWasSeen(t *testing.T) {
+	exited := func(name, id string, attempt uint32) runtime.ContainerStatus {
+		return runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: id}, Attempt: attempt, State: runtime.ContainerExited}
+	}
+	m := newMemory("u", &Config{})
+	m.see(&runtime.PodStatus{Containers: []runtime.ContainerStatus{
+		exited("b", "b1", 1), exited("b", "b0", 0), exited("a", "a0", 0), exited("c", "c0", 0), exited("e", "e0", 0), exited("d", "d0", 0), exited("f", "f0", 0),
+	}})
+	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
+		set["a0"], set["c0"] = true, true
+	}
+	m.messages["a0"], m.resources["a0"] = "bye", runtime.ContainerResources{}
+	rest := &runtime.PodStatus{Containers: append(make([]runtime.ContainerStatus, 0, 9), exited("c", "c0", 0))}
+	m.see(rest)
+	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
+		if set["a0"] || !set["c0"] {
+			t.Errorf("noted %v, want only of c0", set)
+		}
+	}
+	if len(m.messages)+len(m.resources) != 0 || m.attempts["b"] != 2 || !m.ran["b"] {
+		t.Errorf("messages %v, resources %v, attempts %v, ran %v", m.messages, m.resources, m.attempts, m.ran)
+	}
+	var ids []string
+	for _, c := range m.withSeen(rest).Containers {
+		ids = append(ids, c.ID.ID)
+	}
+	if !slices.Equal(ids, []string{"c0", "a0", "b1", "d0", "e0", "f0"}) || len(rest.Containers) != 1 || rest.Containers[:2][1].Name != "" {
+		t.Errorf("with what was seen: %q", ids)
+	}
+}
+
+// A record holds what was noted, in order, and shares nothing with it. It is news if
+// it says more than the one saved, and none before that was loaded.
+func TestRecordOfAMemory(t *testing.T) {
+	m := newMemory("u", &Config{})
+	m.attempts["app"] = 5
+	if _, news := m.toRecord(); news {
+		t.Error("news before the old record is known")
+	}
+	saved := Record{
+		Deadline: now, Attempts: map[string]uint32{"app": 3, "b": 7}, Ran: []string{"app"}, Unhooked: []string{"1"}, Asked: []string{"2"}, PreStopped: []string{"3"},
+		Exited:    []runtime.ContainerStatus{{Name: "b", ID: runtime.ContainerID{ID: "4"}}, {Name: "a", ID: runtime.ContainerID{ID: "5"}}, {Name: "c", ID: runtime.ContainerID{ID: "6"}}},
+		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 9}},
+	}
+	m.restore(saved)
+	r, news := m.toRecord()
+	if !news || r.Attempts["app"] != 5 || r.Attempts["b"] != 7 || r.Resources["1"].CPULimit != 9 || !r.Deadline.Equal(now) {
+		t.Errorf("news %v, record %+v", news, r)
+	}
+	for i, got := range [][]string{r.Ran, r.Unhooked, r.Asked, r.PreStopped} {
+		if want := [][]string{saved.Ran, saved.Unhooked, saved.Asked, saved.PreStopped}[i]; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	if !m.preStopped["3"] || len(r.Exited) != 3 || r.Exited[0].Name != "a" || r.Exited[2].Name != "c" {
+		t.Errorf("exited %+v, handlers %v", r.Exited, m.preStopped)
+	}
+	m.recorded(r)
+	m.unmark(m.asked, "2")
+	if _, news := m.toRecord(); news {
+		t.Error("that a start was answered is worth a write")
+	}
+	m.mark(m.asked, "8")
+	if _, news := m.toRecord(); !news {
+		t.Error("that a start is asked for is not worth a write")
+	}
+	m.used("app", 5)
+	if _, news := m.toRecord(); !news || r.Attempts["app"] != 5 {
+		t.Errorf("news %v, and the older record became %v", news, r.Attempts)
+	}
+	empty := newMemory("v", &Config{})
+	empty.restore(Record{})
+	if _, news := empty.toRecord(); news {
+		t.Error("nothing is news")
+	}
+}
+
+func TestWhatAMemoryKeeps(t *testing.T) {
+	m := newMemory("u", &Config{})
+	instance := func(id string, state runtime.ContainerState, attempt uint32) *runtime.PodStatus {
+		return &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: state, Attempt: attempt}}}
+	}
+	m.see(instance("0", runtime.ContainerExited, 0))
+	m.ran = map[string]bool{}
+	m.see(instance("1", runtime.ContainerRunning, 1))
+	if lost := m.withSeen(&runtime.PodStatus{}).Containers; len(lost) != 0 || !m.ran["app"] {
+		t.Errorf("given back %+v, which another has followed; ran %v", lost, m.ran)
+	}
+	for range 3 {
+		m.refusal("app")
+	}
+	m.used("app", 7)
+	if m.used("app", 2); m.attempts["app"] != 8 || m.refusal("app") != 1 {
+		t.Errorf("next attempt %d, refused %d times", m.attempts["app"], m.refused["app"])
+	}
+	m.evict(&apistatus.Problem{Reason: "first"})
+	m.evict(nil)
+	if m.evict(&apistatus.Problem{Reason: "second"}); m.evictedFor().Reason != "first" {
+		t.Errorf("evicted for %v", m.evictedFor())
+	}
+	if m.restartsAll(false) || !m.restartsAll(true) || !m.restartsAll(false) {
+		t.Error("that all restart is not kept")
+	}
+	if m.endRestartAll(); m.restartsAll(false) {
+		t.Error("that all restart does not end")
+	}
+	if first := m.beginKill(now); !m.beginKill(now.Add(time.Hour)).Equal(first) || m.beginKill(now.Add(-time.Hour)).After(first) {
+		t.Error("the time to stop is put off, or not brought forward")
+	}
+	c := &v1.Container{Name: "app", Image: "a:1"}
+	changed := []*v1.Container{{Name: "b", Image: "a:1"}, {Name: "app", Image: "a:2"}, c.DeepCopy()}
+	changed[2].Resources.Limits = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+	for _, other := range changed {
+		if keyOf(c) == keyOf(other) {
+			t.Errorf("%+v waits for the back-off of %+v", other, c)
+		}
+	}
+}
+
+// E4: a delivery that fails is tried once in a call, and again in the next.
+func TestE4_FailedDeliveryIsTriedOncePerCall(t *testing.T) {
+	box, calls := newStatusBox(), 0
+	box.replace(&v1.PodStatus{}, func(*v1.PodStatus) v1.PodStatus { return v1.PodStatus{Phase: v1.PodPending} })
+	fail := func(s v1.PodStatus) error { calls++; return errors.New("away") }
+	for want := range 3 {
+		box.retry()
+		box.deliver(t.Context(), fail)
+		box.deliver(t.Context(), fail)
+		if calls != want+1 || box.undelivered() == nil {
+			t.Errorf("tried %d times in %d calls, %v", calls, want+1, box.undelivered())
+		}
+	}
+}
+
+// E4: a status is the sink's to keep, and none is delivered when there is no time.
+func TestE4_WhatIsDelivered(t *testing.T) {
+	box := newStatusBox()
+	box.replace(&v1.PodStatus{}, func(*v1.PodStatus) v1.PodStatus {
+		return v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}}}
+	})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	box.deliver(over, func(v1.PodStatus) error { t.Error("delivered after the end"); return nil })
+	box.retry()
+	box.deliver(t.Context(), func(s v1.PodStatus) error { s.Conditions[0].Type = "x"; return nil })
+	if box.undelivered() != nil || box.last.Conditions[0].Type != v1.PodReady {
+		t.Errorf("undelivered: %v; the status became %+v", box.undelivered(), box.last)
+	}
+}
+
+// messagesFunc is a function that reads messages.
+type messagesFunc func(c *runtime.ContainerStatus) string
+
+func (f messagesFunc) Message(_ *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+	return f(c), nil
+}
+
+// What is added to a status is added to a copy: messages, read once of what has
+// exited, and resources of what runs and does not tell its own.
+func TestWhatIsAddedToAStatus(t *testing.T) {
+	read := 0
+	s := &Syncer{config: Config{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}
+	m := newMemory("u", &s.config)
+	given := runtime.ContainerResources{CPULimit: 1}
+	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{
+		{Name: "ended", ID: runtime.ContainerID{ID: "1"}, State: runtime.ContainerExited}, {Name: "runs", ID: runtime.ContainerID{ID: "2"}, State: runtime.ContainerRunning},
+		{Name: "tells", ID: runtime.ContainerID{ID: "3"}, State: runtime.ContainerRunning, Resources: &given},
+	}}
+	for _, id := range []string{"1", "2", "3"} {
+		m.resized(id, runtime.ContainerResources{CPULimit: 2})
+	}
+	before := slices.Clone(status.Containers)
+	var full *runtime.PodStatus
+	for range 2 {
+		full = m.withResources(s.withMessages(&v1.Pod{}, m, status))
+	}
+	if c := full.Containers; read != 1 || c[0].Message != "bye ended" || c[1].Message != "" || c[0].Resources != nil || c[1].Resources.CPULimit != 2 || c[2].Resources.CPULimit != 1 {
+		t.Errorf("read %d times, %+v", read, c)
+	}
+	if !slices.Equal(status.Containers, before) {
+		t.Errorf("what was lent became %+v", status.Containers)
+	}
+}

@@ -1,0 +1,110 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// crowd returns pods that are alike.
+func crowd(n int) (pods []*v1.Pod) {
+	for i := range n {
+		pods = append(pods, testPod(func(p *v1.Pod) {
+			p.Name = fmt.Sprint("pod-", i)
+			p.UID = types.UID(fmt.Sprint("uid-", i))
+		}))
+	}
+	return pods
+}
+
+// syncAll syncs pods all at once, and returns what each took.
+func (n *node) syncAll(ctx context.Context, pods []*v1.Pod) (took []time.Duration, errs []error) {
+	took, errs = make([]time.Duration, len(pods)), make([]error, len(pods))
+	began := time.Now()
+	var group sync.WaitGroup
+	for i, pod := range pods {
+		group.Go(func() {
+			_, errs[i] = n.SyncPod(ctx, pod, &runtime.PodStatus{UID: pod.UID})
+			took[i] = time.Since(began)
+		})
+	}
+	group.Wait()
+	return took, errs
+}
+
+func slow(method critest.Method, d time.Duration) func(*critest.Config) {
+	return func(c *critest.Config) { c.Latency = map[critest.Method]time.Duration{method: d} }
+}
+
+// Sandboxes and containers are started so many at once. None waits here until it
+// is looked whether a processor is idle.
+func TestMaxStarts(t *testing.T) {
+	const step = 10 * time.Millisecond
+	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
+		for limit, want := range map[int]time.Duration{1: 4 * step, 2: 2 * step, -1: step} {
+			t.Run(fmt.Sprint(method, limit), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					n.restart(func(c *syncpod.Config) { c.MaxStarts = limit })
+					began := time.Now()
+					_, errs := n.syncAll(t.Context(), crowd(4))
+					must(t, errors.Join(errs...))
+					if took := time.Since(began); took != want {
+						t.Errorf("four pods took %v, want %v", took, want)
+					}
+				}, slow(method, step))
+			})
+		}
+	}
+}
+
+// However few may start at once, pods whose starts hang hold up no others for long.
+func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		pods := crowd(4)
+		for _, pod := range pods[:3] {
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(pod.UID)}, When: critest.Midway, Hang: &critest.Gate{}})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		took, errs := n.syncAll(ctx, pods)
+		if errs[3] != nil || took[3] > 4*time.Second {
+			t.Errorf("the pod that does not hang: %v after %v", errs[3], took[3])
+		}
+	})
+}
+
+// A pod that is given up while it waits for its turn leaves no trace: nothing
+// was asked of the runtime, and the next try does not wait.
+func TestGivenUpBeforeItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		pods := crowd(2)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Delay: 40 * time.Millisecond})
+		go n.SyncPod(t.Context(), pods[0], &runtime.PodStatus{UID: pods[0].UID})
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := n.SyncPod(ctx, pods[1], &runtime.PodStatus{UID: pods[1].UID}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want the context's", err)
+		}
+		for _, c := range n.Journal() {
+			if c.PodUID == string(pods[1].UID) {
+				t.Errorf("call %v", c)
+			}
+		}
+		time.Sleep(time.Second)
+		_, err := n.SyncPod(t.Context(), pods[1], &runtime.PodStatus{UID: pods[1].UID})
+		must(t, err)
+	})
+}

@@ -1,0 +1,167 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// watchedRecords are records that can fail, and counts of what is asked of them.
+type watchedRecords struct {
+	syncpod.FileRecords
+	loadErr, saveErr error
+	hang             bool
+	dead             atomic.Bool
+	loads, saves     atomic.Int32
+}
+
+func (w *watchedRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod.Record, error) {
+	w.loads.Add(1)
+	if w.hang {
+		<-ctx.Done()
+	}
+	if err := errors.Join(w.loadErr, ctx.Err()); err != nil {
+		return syncpod.Record{Ran: []string{"app"}}, err
+	}
+	return w.FileRecords.LoadRecord(ctx, pod)
+}
+
+func (w *watchedRecords) SaveRecord(ctx context.Context, pod types.UID, r syncpod.Record) error {
+	w.saves.Add(1)
+	if err := errors.Join(w.saveErr, ctx.Err()); err != nil || w.dead.Load() {
+		return err
+	}
+	return w.FileRecords.SaveRecord(ctx, pod, r)
+}
+
+func (w *watchedRecords) DeleteRecord(ctx context.Context, pod types.UID) error {
+	return errors.Join(ctx.Err(), w.FileRecords.DeleteRecord(ctx, pod))
+}
+
+func (w *watchedRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func watching(w *watchedRecords, dir string) func(*syncpod.Config) {
+	w.Dir = dir
+	return func(c *syncpod.Config) { c.Records = w }
+}
+
+// E4: as long as a record cannot be loaded it is not written over, and nobody waits
+// for it for longer than a second. What could not be saved is saved later, and what
+// is there once.
+func TestE4_RecordsThatFailAtFirst(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		w := &watchedRecords{loadErr: errNoDisk, saveErr: errNoDisk}
+		n.restart(watching(w, dir))
+		n.settle(testPod(), time.Minute)
+		if w.loads.Load() < 2 || w.saves.Load() != 0 {
+			t.Errorf("loaded %d times, saved %d times; want it loaded again, and not saved", w.loads.Load(), w.saves.Load())
+		}
+		w.loadErr, w.hang = nil, true
+		began := time.Now()
+		if n.sync(testPod()); time.Since(began) != time.Second {
+			t.Errorf("a load that hangs took %v", time.Since(began))
+		}
+		w.hang = false
+		n.sync(testPod())
+		loaded := w.loads.Load()
+		n.sync(testPod())
+		if w.saves.Load() != 2 || w.loads.Load() != loaded {
+			t.Errorf("saved %d times, want each time that it fails; loaded %d times more", w.saves.Load(), w.loads.Load()-loaded)
+		}
+		w.saveErr = nil
+		for range 3 {
+			n.sync(testPod())
+		}
+		if w.saves.Load() != 3 {
+			t.Errorf("saved %d times, want once more", w.saves.Load())
+		}
+		if _, err := n.Recorded(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+			t.Errorf("a list that hangs: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// K7: that a handler has ended is known to the agent that comes after one which is
+// killed while the container stops.
+func TestK7_EndedHandlerIsRecordedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		w := &watchedRecords{}
+		n.restart(watching(w, dir))
+		pod := testPod(containers(preStop(ctr("app"), "sleep", "3")))
+		n.settle(pod, time.Minute)
+		n.stubborn("app")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })
+		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod})
+		n.restart(recorded(dir))
+		n.end(pod, nil)
+		if ran := n.Journal().Count(critest.ExecSync); ran != 1 {
+			t.Errorf("the handler was run %d times, want once", ran)
+		}
+	})
+}
+
+// W2: what the end of a context cuts short is recorded all the same.
+func TestW2_RecordedThoughTheContextHasEnded(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(watching(&watchedRecords{}, dir))
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod(), Status: n.status()})
+		if r, err := (syncpod.FileRecords{Dir: dir}).LoadRecord(t.Context(), podUID); err != nil || r.Deadline.IsZero() {
+			t.Errorf("record %+v, %v, want one with the deadline", r, err)
+		}
+		must(t, n.Forget(ctx, podUID))
+	})
+}
+
+// W11: of a pod that is forgotten no part remembers anything.
+func TestW11_ForgottenByAllParts(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		parts := &forgetful{}
+		n.restart(func(c *syncpod.Config) {
+			parts.Sandboxes, parts.images = c.Sandboxes, c.Images
+			c.Sandboxes, c.Images = parts, forgetfulImages{c.Images, parts}
+		})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(), nil)
+		must(t, n.Forget(t.Context(), podUID))
+		if parts.sandboxes != 1 || parts.pulls != 1 {
+			t.Errorf("sandboxes forgot %d times, images %d times", parts.sandboxes, parts.pulls)
+		}
+		if r := n.sync(testPod()); len(r.Failed) != 0 { // no back-off any more
+			t.Errorf("failed %v", r.Failed)
+		}
+	})
+}
+
+// forgetful are parts that note that they were told to forget.
+type forgetful struct {
+	syncpod.Sandboxes
+	images           syncpod.Images
+	sandboxes, pulls int
+}
+
+func (f *forgetful) Forget(pod types.UID) { f.sandboxes++; f.Sandboxes.Forget(pod) }
+
+type forgetfulImages struct {
+	syncpod.Images
+	*forgetful
+}
+
+func (f forgetfulImages) Forget(pod types.UID) { f.pulls++; f.images.Forget(pod) }

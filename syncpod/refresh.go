@@ -1,0 +1,26 @@
+package syncpod
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// refreshTimeout bounds what the work on a pod waits for its volumes.
+const refreshTimeout = 5 * time.Second
+
+// refresh brings up to date what the containers of a pod that may run have mounted. If
+// that fails it is told and tried again, and they run on with what they have.
+func (w *work) refresh(ctx context.Context) {
+	if w.config.Refresh == nil || w.over || w.refused != nil || ctx.Err() != nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	next, err := w.config.Refresh.RefreshPod(bounded, w.pod)
+	if err != nil && ctx.Err() == nil {
+		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
+	}
+	w.nextRefresh = next
+}

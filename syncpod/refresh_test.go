@@ -1,0 +1,99 @@
+package syncpod_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume"
+)
+
+// refresher counts its calls and fails if it is told to.
+type refresher struct {
+	calls int
+	next  time.Time
+	err   error
+}
+
+func (r *refresher) RefreshPod(context.Context, *v1.Pod) (time.Time, error) {
+	r.calls++
+	return r.next, r.err
+}
+
+// Each SyncPod of a pod that may run refreshes its volumes, comes again when they
+// ask for it, and does not fail with them.
+func TestVolumesAreRefreshed(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var refusal *syncpod.Refusal
+		r := &refresher{next: time.Now().Add(time.Hour)}
+		n.restart(func(c *syncpod.Config) {
+			c.Refresh = r
+			c.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return refusal })}
+		})
+		n.settle(testPod(), time.Minute)
+		before, calls := len(n.Journal()), r.calls
+		r.err = errors.New("the server is away")
+		if got := n.sync(testPod()); !got.NextTry.Equal(r.next) || r.calls != calls+1 {
+			t.Errorf("next try at %v, want %v, after %d calls", got.NextTry, r.next, r.calls-calls)
+		}
+		if n.events.count("FailedMount  Volumes were not brought up to date: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
+			t.Errorf("%v, events %q", n.report.last().Phase, n.events.all)
+		}
+		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
+			t.Errorf("the pod was disturbed:\n%v", changes)
+		}
+		calls, refusal = r.calls, &syncpod.Refusal{Reason: "AppArmor"}
+		n.sync(testPod())
+		deleted := testPod(func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} })
+		refusal = nil
+		n.sync(deleted)
+		if r.calls != calls {
+			t.Errorf("%d calls for a pod that may not run", r.calls-calls)
+		}
+	})
+}
+
+// Volumes are kept up to date by default where they are made by default: a Prepare
+// that is not podsync's is not interfered with.
+func TestWhoRefreshes(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		root := t.TempDir()
+		bubble(t, func(t *testing.T, n *node) {
+			text := "one"
+			configs := env.ConfigMapsFunc(func(context.Context, string, string) (*v1.ConfigMap, error) {
+				return &v1.ConfigMap{Data: map[string]string{"text": text}}, nil
+			})
+			volumes, err := volume.New(volume.Config{ConfigMaps: configs, Unprivileged: true})
+			must(t, err)
+			dirs, err := poddir.New(poddir.Config{Root: root, Volumes: volumes})
+			must(t, err)
+			want := "two"
+			n.restart(func(c *syncpod.Config) {
+				c.Root, c.Env.ConfigMaps = root, configs
+				if own {
+					c.Prepare, want = dirs, "one"
+				}
+			})
+			pod := testPod(func(p *v1.Pod) {
+				p.Spec.Volumes = []v1.Volume{{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}}}
+				p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "conf", MountPath: "/conf"}}
+			})
+			n.settle(pod, time.Minute)
+			text = "two"
+			n.sync(pod)
+			got, err := os.ReadFile(filepath.Join(root, "pods", podUID, "volumes/kubernetes.io~configmap/conf/text"))
+			if err != nil || string(got) != want {
+				t.Errorf("own %v: the volume holds %q, %v, want %q", own, got, err, want)
+			}
+		})
+	}
+}

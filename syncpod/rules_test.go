@@ -1,0 +1,320 @@
+package syncpod
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/hook"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// K1: what is left of a grace period in whole seconds, no less than two for a
+// container that has yet to be told, and nothing that is negative or overflows.
+func TestK1_WholeSeconds(t *testing.T) {
+	for _, tc := range []struct {
+		left      time.Duration
+		signalled bool
+		want      int64
+	}{
+		{30 * time.Second, false, 30}, {2100 * time.Millisecond, false, 3}, {100 * time.Millisecond, false, 2}, {-time.Hour, false, 2},
+		{1100 * time.Millisecond, true, 2}, {-time.Hour, true, 0},
+	} {
+		if got := stopTimeout(now.Add(tc.left), now, tc.signalled); got != tc.want {
+			t.Errorf("%v left, signalled %v: %d, want %d", tc.left, tc.signalled, got, tc.want)
+		}
+	}
+	for n, want := range map[int64]time.Duration{-1: 0, 7: 7 * time.Second, math.MaxInt64: maxGraceSeconds * time.Second} {
+		if got := podGrace(nil, &n); got != want {
+			t.Errorf("%d s are %v, want %v", n, got, want)
+		}
+	}
+	if got := podGrace(&v1.Pod{}, nil); got != 2*time.Second {
+		t.Errorf("a pod that says nothing has %v, want 2s", got)
+	}
+}
+
+// A failed pull is looked at soon, to be told as one that waits; nothing else is.
+func TestNextLook(t *testing.T) {
+	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
+	minute := in(time.Minute)
+	for name, tc := range map[string]struct {
+		e    StepError
+		want time.Time
+	}{
+		"failed pull":              {StepError{Step: StepImage, NotBefore: minute}, in(failureToldFor)},
+		"failed pull, tried soon":  {StepError{Step: StepImage, NotBefore: in(time.Second)}, in(time.Second)},
+		"pull that waits":          {StepError{Step: StepImage, NotBefore: minute, Waits: true}, minute},
+		"failed create":            {StepError{Step: StepCreate, NotBefore: minute}, minute},
+		"failure without any time": {StepError{Step: StepImage}, time.Time{}},
+	} {
+		if got := tc.e.nextLook(); got.Sub(tc.want).Abs() > 500*time.Millisecond {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// Several failures are tried again when the first of them may be.
+func TestRetryAtOfSeveral(t *testing.T) {
+	e := stepErrors{{NotBefore: now.Add(time.Minute)}, {NotBefore: now.Add(time.Second)}, {NotBefore: now.Add(time.Hour)}}
+	if got := e.RetryAt(); !got.Equal(now.Add(time.Second)) {
+		t.Errorf("at %v, want after a second", got)
+	}
+}
+
+// Events of one kind are counted together because no identifier is in them.
+func TestEventsHaveNoIDs(t *testing.T) {
+	names := idNames(&runtime.PodStatus{
+		Sandboxes:  []runtime.SandboxStatus{{ID: "4f1e"}, {}},
+		Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: "99aa"}}, {ID: runtime.ContainerID{ID: "77bb"}}},
+	})
+	got := withoutIDs(errors.New("sandbox 4f1e: container 99aa, container 77bb"), names...)
+	if want := "sandbox of the pod: container app, container of the pod"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestKillMessage(t *testing.T) {
+	ref := actions.ContainerRef{Name: "app"}
+	for want, r := range map[string]removal{
+		"Stopping container app":                                {ref: ref},
+		"Container app failed liveness probe":                   {ref: ref, why: actions.LivenessFailed},
+		"Container app failed startup probe, will be restarted": {ref: ref, why: actions.StartupFailed, restart: true},
+		"Container app definition changed, will be restarted":   {ref: ref, why: actions.SpecChanged, restart: true},
+		"Container app is in unknown state":                     {ref: ref, why: actions.ContainerStateUnknown},
+	} {
+		if got := killMessage(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The handler of the spec is the one that runs, on the ports and at the address
+// of its pod; without a spec, the one that the container was created with.
+func TestPreStopRequest(t *testing.T) {
+	noted := hook.Request{Handler: &v1.LifecycleHandler{Exec: &v1.ExecAction{}}, Ports: []v1.ContainerPort{{Name: "old"}}}
+	spec := &v1.Container{Ports: []v1.ContainerPort{{Name: "web"}}, Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{}}}}
+	pod := &v1.Pod{Status: v1.PodStatus{PodIP: "10.0.0.8"}}
+	status := &runtime.ContainerStatus{Name: "app", ID: runtime.ContainerID{ID: "1"}}
+	for name, tc := range map[string]struct {
+		k    kill
+		ok   bool
+		port string
+		ip   string
+	}{
+		"spec":                 {kill{pod: pod, spec: spec, noted: noted, podIP: "10.0.0.9", status: status}, true, "web", "10.0.0.9"},
+		"spec, no address now": {kill{pod: pod, spec: spec, status: status}, true, "web", "10.0.0.8"},
+		"spec without one":     {kill{pod: pod, spec: &v1.Container{}, noted: noted, status: status}, false, "", "10.0.0.8"},
+		"no spec":              {kill{noted: noted, podIP: "10.0.0.9", status: status}, true, "old", "10.0.0.9"},
+		"no spec, no address":  {kill{noted: noted, status: status}, true, "old", ""},
+		"nothing":              {kill{status: status}, false, "", ""},
+	} {
+		req, ok := tc.k.preStopRequest()
+		port := ""
+		if len(req.Ports) > 0 {
+			port = req.Ports[0].Name
+		}
+		if ok != tc.ok || port != tc.port || req.PodIP != tc.ip || req.Container != "app" || req.ContainerID != "1" {
+			t.Errorf("%s: %v %+v", name, ok, req)
+		}
+	}
+}
+
+// C10: only a limit that there was is said to be no more.
+func TestC10_LiftedLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before        runtime.ContainerResources
+		now           *runtimeapi.LinuxContainerResources
+		quota, memory int64
+	}{
+		"never any":      {now: &runtimeapi.LinuxContainerResources{}},
+		"none any more":  {runtime.ContainerResources{CPULimit: 100, MemoryLimit: 1 << 20}, &runtimeapi.LinuxContainerResources{}, -1, -1},
+		"other ones now": {runtime.ContainerResources{CPULimit: 100, MemoryLimit: 1 << 20}, &runtimeapi.LinuxContainerResources{CpuQuota: 5, MemoryLimitInBytes: 6}, 5, 6},
+	} {
+		lift(tc.now, &tc.before)
+		if tc.now.CpuQuota != tc.quota || tc.now.MemoryLimitInBytes != tc.memory {
+			t.Errorf("%s: quota %d, memory %d", name, tc.now.CpuQuota, tc.now.MemoryLimitInBytes)
+		}
+	}
+}
+
+// M4: a mirror is one of this very pod, and has nothing of what the API server gives.
+func TestM4_WhatAMirrorIs(t *testing.T) {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", UID: "u", ResourceVersion: "7",
+			Annotations: map[string]string{annotationConfigHash: "h", runtime.AnnotationConfigSource: "file"},
+		},
+		Status: v1.PodStatus{Phase: v1.PodRunning},
+	}
+	mirror := mirrorOf(pod)
+	if mirror.UID != "" || mirror.ResourceVersion != "" || mirror.Status.Phase != "" || len(pod.Annotations) != 2 || !mirrors(mirror, pod) {
+		t.Errorf("mirror %+v of %+v", mirror, pod)
+	}
+	for name, change := range map[string]func(*v1.Pod){
+		"name": func(p *v1.Pod) { p.Name = "x" }, "namespace": func(p *v1.Pod) { p.Namespace = "x" },
+		"version": func(p *v1.Pod) { p.Annotations[annotationMirror] = "x" },
+	} {
+		other := mirrorOf(pod)
+		if change(other); mirrors(other, pod) {
+			t.Errorf("a mirror of another %s is taken for it", name)
+		}
+	}
+	for source, want := range map[string]bool{"file": true, "api": false} {
+		pod.Annotations[runtime.AnnotationConfigSource] = source
+		if isStatic(pod) != want {
+			t.Errorf("a pod from %s is static: %v", source, !want)
+		}
+	}
+}
+
+// C3: the highest attempt with a log counts, in whatever order they are listed.
+func TestC3_AttemptsOfLogFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := (logFiles{}).MakeDirectory(dir, "app"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"10.log", "9.log", "11.txt", "12.log.20260101-000000.gz", "x.log", "99999999999.log"} {
+		if err := os.WriteFile(filepath.Join(dir, "app", name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last, ok, err := (logFiles{}).LastAttempt(dir, "app"); last != 12 || !ok || err != nil {
+		t.Errorf("%d, %v, %v; want 12", last, ok, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "app", "12.log.20260101-000000.gz")); err != nil {
+		t.Fatal(err)
+	}
+	if last, ok, err := (logFiles{}).LastAttempt(dir, "app"); last != 10 || !ok || err != nil {
+		t.Errorf("%d, %v, %v; want 10", last, ok, err)
+	}
+	if _, ok, err := (logFiles{}).LastAttempt(dir, "none"); ok || err != nil {
+		t.Errorf("no logs: %v, %v", ok, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := (logFiles{}).LastAttempt(dir, "file"); err == nil {
+		t.Error("logs that cannot be read are none")
+	}
+	for _, name := range []string{"..", "a/b", ""} {
+		if _, _, err := (logFiles{}).LastAttempt(dir, name); err == nil {
+			t.Errorf("logs of %q are read", name)
+		}
+		if err := (logFiles{}).MakeDirectory(dir, name); err == nil {
+			t.Errorf("a directory for %q is made", name)
+		}
+	}
+	if got := next(math.MaxUint32); got != math.MaxUint32 {
+		t.Errorf("after the last attempt comes %d", got)
+	}
+}
+
+// No part of a link's name leads out of its directory, or makes it too long.
+func TestLogLinkParts(t *testing.T) {
+	pod := func(ns, name string) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	}
+	for _, tc := range []struct {
+		pod           *v1.Pod
+		container, id string
+	}{{pod("..", "a"), "c", "1"}, {pod("ns", ".."), "c", "1"}, {pod("ns", "a"), "..", "1"}, {pod("ns", "a"), "c", ".."}, {nil, "c", "1"}} {
+		if name, err := LogLinkName(tc.pod, tc.container, tc.id); err == nil {
+			t.Errorf("%q is a name", name)
+		}
+	}
+	if name, err := LogLinkName(pod("ns", strings.Repeat("a", 253)), "c", strings.Repeat("1", 64)); err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
+		t.Errorf("%d characters, %v", len(name), err)
+	}
+}
+
+// Paths are compared as they are meant.
+func TestMountsByPath(t *testing.T) {
+	c := &v1.Container{Name: "app", VolumeMounts: []v1.VolumeMount{{MountPath: "/data/"}, {MountPath: "tmp"}}}
+	m := container.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}, {ContainerPath: "/tmp/"}}}
+	if err := checkMounts(c, m); err != nil {
+		t.Error(err)
+	}
+}
+
+// The whole wait is told in the same words at each look.
+func TestWaitSince(t *testing.T) {
+	until := now.Add(5 * time.Second)
+	for end, want := range map[time.Time]time.Duration{
+		now.Add(-15 * time.Second): 20 * time.Second, {}: 5 * time.Second, now.Add(time.Hour): 5 * time.Second,
+	} {
+		if got := waitSince(end, now, until); got != want {
+			t.Errorf("ended %v: %v, want %v", end, got, want)
+		}
+	}
+}
+
+// K6: what is alive is a container that runs or may, or a sandbox that is ready.
+func TestK6_WhatIsAlive(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status runtime.PodStatus
+		want   bool
+	}{
+		"nothing":          {},
+		"dead":             {runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerExited}}, Sandboxes: []runtime.SandboxStatus{{}}}, false},
+		"only a container": {runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerUnknown}}}, true},
+		"only a sandbox":   {runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{State: runtime.SandboxReady}}}, true},
+	} {
+		if got := live(&tc.status); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestTotalMemory(t *testing.T) {
+	for text, want := range map[string]int64{
+		"MemFree: 1 kB\nMemTotal:       16 kB\n": 16 << 10, "": DefaultMemoryBytes, "MemTotal: much\n": DefaultMemoryBytes, "MemTotal: 0 kB\n": DefaultMemoryBytes,
+	} {
+		if got := totalMemory(strings.NewReader(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// A link takes the place of an older one, and is made only to a log that is there.
+func TestReplaceLink(t *testing.T) {
+	dir := t.TempDir()
+	link, log := filepath.Join(dir, "link"), filepath.Join(dir, "0.log")
+	if err := replaceLink(log, link); err == nil {
+		t.Error("a link to nothing")
+	}
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := replaceLink(log, link); err != nil {
+			t.Error(err)
+		}
+	}
+	if to, err := os.Readlink(link); to != log || err != nil {
+		t.Errorf("a link to %s, %v", to, err)
+	}
+}
+
+// Only what keeps a container from starting is a reason why it waits.
+func TestStartErrors(t *testing.T) {
+	of := func(step Step, name string) *StepError {
+		return &StepError{Step: step, Reason: Reason(step), Container: actions.ContainerRef{Name: name}}
+	}
+	got := startErrors([]*StepError{of(StepKill, "a"), of(StepResize, "b"), of(StepSandbox, ""), of(StepCreate, "c")})
+	if len(got) != 1 || got["c"].Reason != "create" {
+		t.Errorf("%+v, want the one of c", got)
+	}
+}

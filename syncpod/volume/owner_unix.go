@@ -1,0 +1,14 @@
+//go:build !windows
+
+package volume
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// isOwned reports whether a file is a user's and a group's.
+func isOwned(info fs.FileInfo, user, group int) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (user == keep || int(stat.Uid) == user) && (group == keep || int(stat.Gid) == group)
+}
