@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,22 +104,39 @@ func (a *agentProcess) used() time.Duration {
 // reported returns what the agent has said last of each pod, by UID.
 func (a *agentProcess) reported() map[string]v1.PodStatus {
 	a.t.Helper()
-	text, err := os.ReadFile(a.log)
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	last := map[string]v1.PodStatus{}
-	for line := range bytes.Lines(text) {
-		var said struct {
-			Kind, UID string
-			Status    v1.PodStatus
-		}
-		// The agent may have been killed in the middle of a line.
-		if json.Unmarshal(line, &said) == nil && said.Kind == "Pod" {
+	for _, said := range a.lines() {
+		if said.Kind == "Pod" {
 			last[said.UID] = said.Status
 		}
 	}
 	return last
+}
+
+func (a *agentProcess) lines() (lines []line) {
+	a.t.Helper()
+	text, err := os.ReadFile(a.log)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for text := range bytes.Lines(text) {
+		// The agent may have been killed in the middle of a line.
+		if l := (line{}); json.Unmarshal(text, &l) == nil {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// story is what the agent has said of a pod, and of itself.
+func (a *agentProcess) story(uid string) string {
+	var story strings.Builder
+	for _, l := range a.lines() {
+		if l.UID == uid || l.UID == "" {
+			fmt.Fprintf(&story, "%s %s %s %s %s\n", l.Time.Format("15:04:05.000"), l.Kind, l.Status.Phase, l.Reason, l.Message)
+		}
+	}
+	return story.String()
 }
 
 // daemon is a runtime that a script has brought up.
@@ -176,6 +194,20 @@ func (d *daemon) pid() int {
 func (d *daemon) alive() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.pid()))
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// story is what the daemon's log has on any of these IDs.
+func (d *daemon) story(ids []string) string {
+	var story strings.Builder
+	for _, name := range []string{"containerd.log", "crio.log"} {
+		text, _ := os.ReadFile(filepath.Join(d.dir, name)) // the other one is not there
+		for line := range strings.Lines(string(text)) {
+			if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(line, id) }) {
+				story.WriteString(line)
+			}
+		}
+	}
+	return story.String()
 }
 
 func (d *daemon) kill() {

@@ -103,7 +103,7 @@ func (w *watcher) unfinished(s *subject, status v1.PodStatus) error {
 			return fmt.Errorf("%s does not run", name)
 		}
 	}
-	if status.Phase == v1.PodFailed && w.lost(s.generation, "") > 0 {
+	if status.Phase == v1.PodFailed && w.lost(s.generation) {
 		return nil
 	}
 	if string(status.Phase) != s.phase {
@@ -138,14 +138,14 @@ func (w *watcher) leftOver(generation string) error {
 	return nil
 }
 
-// lost counts the containers of a pod that the runtime has lost, of one name or all.
-func (w *watcher) lost(generation, name string) (n int) {
+// lost reports whether the runtime has lost a container of a pod.
+func (w *watcher) lost(generation string) bool {
 	for _, c := range w.seen {
-		if c.generation == generation && c.lost() && (name == "" || c.name == name) {
-			n++
+		if c.generation == generation && c.lost() {
+			return true
 		}
 	}
-	return n
+	return false
 }
 
 // ends returns how a pod's containers have ended, as the runtime says.
@@ -156,6 +156,17 @@ func (w *watcher) ends(generation string) (ends []string) {
 		}
 	}
 	return ends
+}
+
+// untold counts the instances of a container that may have run without the runtime, or
+// the agent, knowing how that ended.
+func (w *watcher) untold(generation, name string) (n int) {
+	for _, c := range w.seen {
+		if c.generation == generation && c.name == name && (c.lost() || c.interrupted()) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *watcher) running(generation, name string) (n int) {
@@ -172,10 +183,6 @@ func (w *watcher) running(generation, name string) (n int) {
 func (w *watcher) checkTruth(dir, mark string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ran := map[string]int{}
-	for _, c := range w.seen {
-		ran["/"+c.generation+"/"+c.name]++
-	}
 	for generation, s := range w.subjects {
 		text, _ := os.ReadFile(filepath.Join(dir, generation)) // none was started yet
 		starts := map[string]int{}
@@ -183,7 +190,7 @@ func (w *watcher) checkTruth(dir, mark string) {
 			starts[name]++
 		}
 		for name, n := range starts {
-			if container := filepath.Base(name); s.phase != "Running" && n > s.once[container]+w.lost(generation, container) {
+			if container := filepath.Base(name); s.phase != "Running" && n > s.once[container]+w.untold(generation, container) {
 				w.wrong("pod %s: container %s was started %d times", generation, container, n)
 			}
 		}

@@ -78,6 +78,7 @@ func newKill9Node(t *testing.T, endpoint string) *kill9Node {
 	n.w = newWatcher(t, client, m.run)
 	m.change = n.w.change
 	n.agent = newAgentProcess(t, dir, endpoint, m.dir)
+	t.Cleanup(n.explain)
 	return n
 }
 
@@ -117,14 +118,19 @@ func (n *kill9Node) must(err error) {
 // it is down.
 func (n *kill9Node) round(v victim) {
 	n.disturbFor(time.Duration(n.random.IntN(1500)) * time.Millisecond)
-	n.w.expectDown(v == victim(n.daemon))
-	v.kill()
-	if v == victim(n.agent) {
-		n.kills = append(n.kills, uptime())
-	}
+	n.kill(v)
 	n.disturbFor(time.Duration(n.random.IntN(700)) * time.Millisecond)
 	v.start()
 	n.w.expectDown(false)
+}
+
+func (n *kill9Node) kill(v victim) {
+	n.w.expectDown(v == victim(n.daemon))
+	v.kill()
+	n.w.enterDeath()
+	if v == victim(n.agent) {
+		n.kills = append(n.kills, uptime())
+	}
 }
 
 func (n *kill9Node) disturbFor(d time.Duration) {
@@ -150,15 +156,25 @@ func (n *kill9Node) settle() {
 			return
 		}
 	}
-	n.t.Errorf("not as it should be:\n%s", strings.Join(wrong, "\n"))
+	n.w.accuse("not as it should be:\n%s", strings.Join(wrong, "\n"))
+}
+
+// explain logs, if the test has failed, what agent and runtime have said of the pods
+// that it complains of.
+func (n *kill9Node) explain() {
+	if !n.t.Failed() {
+		return
+	}
+	for generation, ids := range n.w.accused() {
+		n.t.Logf("pod %s\n%s\n%s", generation, n.agent.story(ids[0]), n.daemon.story(ids[1:]))
+	}
 }
 
 // stayAway keeps the runtime away for a while: the agent waits without much ado,
 // and goes on soon after it is back (kubernetes #97404).
 func (n *kill9Node) stayAway() {
 	const outage = 4 * time.Second
-	n.w.expectDown(true)
-	n.daemon.kill()
+	n.kill(n.daemon)
 	used := n.agent.used()
 	n.must(n.disturb())
 	time.Sleep(outage)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type watcher struct {
 	subjects map[string]*subject // by generation
 	// down: the runtime does not need to answer, until it does if it is starting.
 	down, starting bool
+	died           int64 // when agent or runtime were killed last, in Unix nanoseconds
 	sandboxes      map[string]sandboxSeen
 	seen           map[string]*containerSeen
 	latest         []*containerSeen // those of the last look
@@ -47,12 +49,20 @@ type containerSeen struct {
 	exit int
 	// unknown tells that the runtime has said that it does not know its state.
 	unknown bool
+	// older: it was there when agent or runtime were killed.
+	older bool
 }
 
 // lost reports whether the runtime has lost a container while it was down itself: it
 // says that it does not know, or that it has ended, with the code that it gives what it
 // knows nothing of. Such a run may have to be done again, or its pod has failed.
 func (c *containerSeen) lost() bool { return c.unknown || c.exit == 255 }
+
+// interrupted reports whether agent or runtime were killed before a container was said
+// to run. Its process may have begun all the same. A runtime that was killed has
+// forgotten that, and the container is CREATED; one whose client was killed takes the
+// start back, and kills the process.
+func (c *containerSeen) interrupted() bool { return c.older && !c.ran }
 
 func (c *containerSeen) String() string {
 	return fmt.Sprintf("container %.8s (%s of pod %s, attempt %d, sandbox %.8s)", c.id, c.name, c.generation, c.attempt, c.sandbox)
@@ -97,6 +107,16 @@ func (w *watcher) expectDown(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down, w.starting = w.down || down, !down
+}
+
+// enterDeath enters that agent or runtime were killed just now.
+func (w *watcher) enterDeath() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.died = time.Now().UnixNano()
+	for _, c := range w.latest {
+		c.older = true
+	}
 }
 
 // change changes what is wanted.
@@ -199,6 +219,7 @@ func (w *watcher) enter(c *runtimeapi.Container, of sandboxSeen, exits map[strin
 		w.checkStopped(known, c.State.String())
 	}
 	known.state = c.State
+	known.older = known.older || c.CreatedAt < w.died
 	known.unknown = known.unknown || c.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 	code, ended := exits[c.Id]
 	if ended {
@@ -220,6 +241,35 @@ func (w *watcher) wrong(format string, args ...any) {
 		w.told[text] = true
 		w.t.Errorf("%s %s", time.Now().Format("15:04:05.000"), text)
 	}
+}
+
+// accuse tells of something wrong, which names its pods.
+func (w *watcher) accuse(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong(format, args...)
+}
+
+var podNamed = regexp.MustCompile(`\bpod (\d+)`)
+
+// accused returns the UIDs of the pods that something is wrong with, by generation,
+// each followed by its sandboxes.
+func (w *watcher) accused() map[string][]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := map[string][]string{}
+	for text := range w.told {
+		for _, match := range podNamed.FindAllStringSubmatch(text, -1) {
+			ids[match[1]] = []string{""}
+		}
+	}
+	for id, s := range w.sandboxes {
+		if of := ids[s.generation]; of != nil {
+			of[0] = s.uid
+			ids[s.generation] = append(of, id)
+		}
+	}
+	return ids
 }
 
 // others returns what was seen of the same container of the same pod besides, in
