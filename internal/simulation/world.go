@@ -62,7 +62,8 @@ type agent struct {
 func live(t testing.TB, seed uint64, log bool) *trace {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	model := []critest.Model{critest.Containerd2, critest.Containerd16, critest.CRIO}[rng.IntN(3)]
-	rt, _ := critest.Start(t, critest.Config{Like: model})
+	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
+	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
 	w := &world{t: t, rng: rng, rt: rt, disk: newDisk(), trace: newTrace(), wanted: map[string]map[types.UID]*v1.Pod{}, log: log}
 	for _, s := range sources {
 		w.wanted[s] = map[types.UID]*v1.Pod{}

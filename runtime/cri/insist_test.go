@@ -1,0 +1,150 @@
+package cri_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+var errNoNetwork = status.Error(codes.Unknown, "no network")
+
+// maker makes the sandbox of a pod, or the container in it, and tells how often
+// there is one.
+type maker struct {
+	method critest.Method
+	make   func(ctx context.Context) (id string, err error)
+	count  func() int
+}
+
+var names = map[critest.Model]string{critest.CRIO: "cri-o", critest.Containerd2: "containerd"}
+
+// onMakers runs a test for sandboxes and for containers.
+func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *node, m maker)) {
+	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "u"}}
+	t.Run("sandbox", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, critest.Config{Like: model, Name: names[model]})
+			f(t, n, maker{
+				critest.RunPodSandbox,
+				func(ctx context.Context) (string, error) {
+					r, err := n.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+					return r.GetPodSandboxId(), err
+				},
+				func() int {
+					r, err := n.client.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+					if err != nil {
+						t.Error(err)
+					}
+					return len(r.GetItems())
+				},
+			})
+		})
+	})
+	t.Run("container", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, critest.Config{Like: model, Name: names[model]})
+			n.pod(cri.Owner{}, "other") // which pulls the image
+			sb, err := n.client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, n, maker{
+				critest.CreateContainer,
+				func(ctx context.Context) (string, error) {
+					r, err := n.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+						PodSandboxId: sb.PodSandboxId, SandboxConfig: config,
+						Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "app:v1"}},
+					})
+					return r.GetContainerId(), err
+				},
+				func() int {
+					r, err := n.client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+					if err != nil {
+						t.Error(err)
+					}
+					return len(r.GetContainers())
+				},
+			})
+		})
+	})
+}
+
+func (n *node) inject(f critest.Fault) {
+	n.t.Helper()
+	if _, err := n.Inject(f); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// S1: what CRI-O was making for an agent that was killed does not hold up the next one
+// until the end of its call: it gets that, or another if that came to nothing.
+func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
+	for outcome, fault := range map[string]error{"made": nil, "failed": errNoNetwork} {
+		t.Run(outcome, func(t *testing.T) {
+			onMakers(t, critest.CRIO, func(t *testing.T, n *node, m maker) {
+				n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: 8 * time.Second, Deaf: true, Err: fault})
+				before := m.count()
+				killed, kill := context.WithTimeout(t.Context(), time.Second)
+				defer kill()
+				if _, err := m.make(killed); status.Code(err) != codes.DeadlineExceeded {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				id, err := m.make(t.Context())
+				if took := time.Since(began); err != nil || id == "" || took > 12*time.Second {
+					t.Errorf("%q, %v after %v", id, err, took)
+				}
+				if made := m.count() - before; made != 1 {
+					t.Errorf("%d were made", made)
+				}
+			})
+		})
+	}
+}
+
+// A request that is answered late, for good reason, is neither ended nor doubled by
+// those that come beside it.
+func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
+	const slow = 100 * time.Second
+	for _, model := range []critest.Model{critest.CRIO, critest.Containerd2} {
+		onMakers(t, model, func(t *testing.T, n *node, m maker) {
+			before := m.count()
+			for _, fault := range []error{errNoNetwork, nil} {
+				n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: slow, Err: fault})
+				began, calls := time.Now(), n.Journal().Count(m.method)
+				id, err := m.make(t.Context())
+				if took := time.Since(began); (err == nil) != (fault == nil) || (id == "") != (fault != nil) || took != slow {
+					t.Errorf("%q, %v after %v", id, err, took)
+				}
+				if calls = n.Journal().Count(m.method) - calls; (calls > 1) != (model == critest.CRIO) {
+					t.Errorf("%d calls", calls)
+				}
+			}
+			if made := m.count() - before; made != 1 {
+				t.Errorf("%d were made", made)
+			}
+		})
+	}
+}
+
+func TestInsistingEndsWithItsCaller(t *testing.T) {
+	onMakers(t, critest.CRIO, func(t *testing.T, n *node, m maker) {
+		gate := new(critest.Gate)
+		defer gate.Open()
+		n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Hang: gate})
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := m.make(ctx); status.Code(err) != codes.DeadlineExceeded || time.Since(began) != 15*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
