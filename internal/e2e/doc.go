@@ -13,10 +13,6 @@
 //	PODSYNC_E2E=$endpoint go test ./internal/e2e/...
 //	internal/e2e/crio.sh down /tmp/e2e-crio
 //
-// There TestKill9OfTheAgent may take minutes longer: an agent that asks again for what
-// CRI-O was making for one that was killed gets no answer before the call's time is
-// over.
-//
 // TestAgent and its like run examples/nodeagent, built as it is, with a pod for each
 // thing that pods do, on all endpoints at once. An agent takes pods of its kind that
 // others have made there for left behind, and stops them.

@@ -144,24 +144,18 @@ type daemon struct {
 	t     *testing.T
 	dir   string
 	again []string // the script's command that starts it again
-	// patience is how long it may take until all is as it should be.
-	patience time.Duration
 }
 
 // daemonOf returns the runtime behind an endpoint.
 func daemonOf(t *testing.T, endpoint string) *daemon {
 	t.Helper()
 	dir := filepath.Dir(strings.TrimPrefix(endpoint, "unix://"))
-	d := &daemon{t: t, dir: dir, patience: patience}
+	d := &daemon{t: t, dir: dir}
 	config, err := os.ReadFile(filepath.Join(dir, "config.toml"))
 	_, errCRIO := os.Stat(filepath.Join(dir, "crio.conf"))
 	switch {
 	case errCRIO == nil:
 		d.again = []string{"./crio.sh", "start", dir}
-		// An agent that asks again for what CRI-O was making for the one that was killed
-		// gets an answer only when the call's time is over: 2 min for a container, 4 min
-		// for a sandbox.
-		d.patience += 4 * time.Minute
 	case err != nil:
 		t.Skipf("%s was brought up neither by containerd.sh nor by crio.sh", endpoint)
 	case bytes.HasPrefix(config, []byte("version = 2\n")):

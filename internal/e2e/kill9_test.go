@@ -149,7 +149,7 @@ func (n *kill9Node) disturbFor(d time.Duration) {
 func (n *kill9Node) settle() {
 	n.t.Helper()
 	var wrong []string
-	for began := time.Now(); time.Since(began) < n.daemon.patience && !n.t.Failed(); time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience && !n.t.Failed(); time.Sleep(100 * time.Millisecond) {
 		if wrong = n.w.unsettled(n.agent.reported()); len(wrong) == 0 {
 			n.w.checkTruth(n.truth, n.mark(""))
 			n.t.Logf("%d pods settled after %v", len(n.now), time.Since(began).Round(time.Millisecond))
