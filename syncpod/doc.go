@@ -95,7 +95,6 @@
 //	config.go          Config and New; config_client.go and config_root.go are defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, events.go
 //	errors.go          steps, reasons, and when to try again
-//	lookup.go          containers by name, spec and ID
 //	meminfo.go         the memory of the node
 //
 // # Waiting

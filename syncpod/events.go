@@ -98,3 +98,5 @@ func idNames(status *runtime.PodStatus) []string {
 	}
 	return pairs
 }
+
+func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,9 +137,18 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 	}
 }
 
+// instance returns what was observed of a container.
+func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
+	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
+	if at < 0 {
+		return nil
+	}
+	return &w.status.Containers[at]
+}
+
 func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
-	spec := specOf(w.pod, r.ref)
+	spec := r.ref.Spec(w.pod)
 	if c.Live() {
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,

@@ -23,7 +23,7 @@ func (w *work) resizeAll(ctx context.Context) {
 		return
 	}
 	for _, step := range w.plan.Resize {
-		spec := specOf(w.pod, step.Container)
+		spec := step.Container.Spec(w.pod)
 		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {
 			w.fail(held)
 			continue

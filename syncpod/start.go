@@ -44,7 +44,7 @@ func (w *work) startAll(ctx context.Context) {
 		if w.blocked[step.Container.Name] {
 			continue
 		}
-		st := &start{work: w, startStep: step, spec: specOf(w.pod, step.Container), began: time.Now(), image: make(chan imageResult, 1)}
+		st := &start{work: w, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
 		if held := st.heldUp(); held != nil {
 			w.fail(held)
 			continue
