@@ -56,14 +56,14 @@ func (w *work) fail(e *StepError) { w.failed = append(w.failed, e) }
 // (containerd #11029).
 func (w *work) killWholePod(ctx context.Context) bool {
 	if w.plan.Sandbox.Create && w.plan.KillReason != actions.SandboxMissing {
-		w.eventf(w.pod, "", v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
+		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
 	}
 	return w.stopAll(ctx, w.plan.KillReason.String())
 }
 
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
-	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", why)
+	w.log(w.pod).Info("stopping pod", "reason", why)
 	err := w.killPod(ctx, podKill{
 		pod: w.pod, memory: w.memory, status: w.status, deadline: w.memory.beginKill(time.Now().Add(podGrace(w.pod, nil))),
 	})
@@ -71,7 +71,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 		w.memory.endKill()
 	}
 	if err != nil {
-		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
 	}
 	return err == nil

@@ -15,7 +15,7 @@ func (w *work) mirror(ctx context.Context) {
 		return
 	}
 	if err := w.keepMirror(ctx); err != nil {
-		w.config.Log.Error(err, "no mirror of a static pod", "pod", podName(w.pod), "podUID", w.pod.UID)
+		w.log(w.pod).Error(err, "no mirror of a static pod")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -18,7 +17,12 @@ import (
 )
 
 // create makes the container.
-func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *StepError {
+func (st *start) create(ctx context.Context, img *image.Image) *StepError {
+	attempt, err := st.attempt(st.startStep)
+	if err != nil {
+		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
+	}
+	st.warnOfSecondRun()
 	config, err := st.configure(ctx, img, attempt)
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
@@ -125,7 +129,7 @@ func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerCon
 	case ctx.Err() != nil:
 		return "", false, errors.Join(cause, st.dispose(looking, holder))
 	case st.isOurs(holder, config):
-		st.config.Log.Info("adopting the container of a lost answer", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name)
+		st.log(st.pod).Info("adopting the container of a lost answer", "container", st.spec.Name)
 		return holder.GetId(), false, nil
 	}
 	if err := st.dispose(looking, holder); err != nil {
@@ -176,7 +180,6 @@ func (st *start) countRefusal(ctx context.Context, config *runtimeapi.ContainerC
 		return
 	}
 	attempt := config.GetMetadata().GetAttempt()
-	st.config.Log.Info("container name stays reserved with nothing listed, going on to the next attempt",
-		"pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "attempt", strconv.FormatUint(uint64(attempt), 10))
+	st.log(st.pod).Info("container name stays reserved with nothing listed, going on to the next attempt", "container", st.spec.Name, "attempt", attempt)
 	st.memory.used(st.spec.Name, attempt)
 }
