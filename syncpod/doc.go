@@ -65,7 +65,7 @@
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
 //	messages.go        1  termination messages
 //	attempt.go         2  which attempt is next, and who has had its only run
-//	asked.go           2  a start that was cut short is no run
+//	start_cut.go       2  a start that was cut short is no run
 //	admit.go           3, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods

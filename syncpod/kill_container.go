@@ -119,6 +119,9 @@ func (k kill) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// soon is how long the runtime is given to answer once a stop's time is over.
+const soon = 500 * time.Millisecond
+
 // stop asks the runtime to stop the container. A runtime that does not answer
 // when the time is over is asked to kill, and then to stop the whole sandbox: some
 // wait for a stop that came first, however short the second is (containerd #6080).
