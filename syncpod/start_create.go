@@ -126,7 +126,7 @@ func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerCon
 	case holder == nil:
 		st.countRefusal(ctx, config, cause)
 		return "", false, nil
-	case ctx.Err() != nil:
+	case timeIsUp(ctx):
 		return "", false, errors.Join(cause, st.dispose(looking, holder))
 	case st.isOurs(holder, config):
 		st.log(st.pod).Info("adopting the container of a lost answer", "container", st.spec.Name)
@@ -173,7 +173,7 @@ func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
 // CRI-O refuses none: it lets the caller wait until its time is over.
 func (st *start) countRefusal(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
 	refused := errors.Is(cause, cri.ErrNameReserved) || errors.Is(cause, cri.ErrAlreadyExists) || errors.Is(cause, cri.ErrDeadline)
-	if !refused || ctx.Err() != nil {
+	if !refused || timeIsUp(ctx) {
 		return
 	}
 	if st.memory.refusal(st.spec.Name) < st.config.ReservedTries {
