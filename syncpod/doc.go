@@ -93,7 +93,8 @@
 //	records.go         what of that outlives the agent; records_file.go keeps it in files
 //
 //	config.go          Config and New; config_client.go and config_root.go are defaults
-//	parts.go           the interfaces to the rest of an agent; observer.go, events.go
+//	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
+//	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
 //	meminfo.go         the memory of the node
 //
