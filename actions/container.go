@@ -100,8 +100,8 @@ func refAt(pod *v1.Pod, at int) ContainerRef {
 	return ephemeralRef(pod, at-inits-regulars)
 }
 
-// findRef returns the container of that name.
-func findRef(pod *v1.Pod, name string) (ContainerRef, bool) {
+// FindContainer returns the container of that name in the pod, in whichever list.
+func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
 	at := slices.Index(containerNames(make([]string, 0, usualContainers), pod), name)
 	if at < 0 {
 		return ContainerRef{}, false

@@ -14,7 +14,7 @@ func Explain(in Input, name string) string {
 	if err := in.Validate(); err != nil {
 		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.", err)
 	}
-	ref, ok := findRef(in.Pod, name)
+	ref, ok := FindContainer(in.Pod, name)
 	if !ok {
 		return explainStranger(in, name)
 	}

@@ -18,9 +18,9 @@ func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	return v1.RestartPolicyAlways
 }
 
-// isSidecar reports whether an init container is to be kept running beside the
+// IsSidecar reports whether an init container is to be kept running beside the
 // regular ones (KEP-753).
-func isSidecar(c *v1.Container) bool {
+func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 

@@ -9,7 +9,7 @@ func Why(in Input, name string) (Reason, bool) {
 	if in.Validate() != nil {
 		return ReasonNone, false
 	}
-	ref, ok := findRef(in.Pod, name)
+	ref, ok := FindContainer(in.Pod, name)
 	if !ok {
 		return ReasonNone, false
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // Known is what a Set knows of one pod after Set.Known.
@@ -49,7 +51,7 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 		}
 		k.Phase = p.phase
 		pod := p.definition()
-		k.HasPod, k.Static = pod != nil, isStatic(pod)
+		k.HasPod, k.Static = pod != nil, runtime.IsStatic(pod)
 		known = append(known, k)
 	}
 	return known, forgotten

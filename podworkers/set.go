@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // Set is the state of all pods of a node. It decides what is to be done for
@@ -59,7 +61,7 @@ func (s *Set) takeTurns(p *state) {
 		if p.phase == Terminating {
 			s.statics.block(p.fullName, p.uid)
 		}
-	case p.pending != nil && isStatic(p.pending.Pod):
+	case p.pending != nil && runtime.IsStatic(p.pending.Pod):
 		s.statics.queue(p.fullName, p.uid)
 	}
 }
@@ -95,7 +97,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	case p.toSweep():
 		s.revision++
 		return p.sweep(s.revision), true, Effects{}
-	case p.started || p.inRuntime || !isStatic(p.pending.Pod):
+	case p.started || p.inRuntime || !runtime.IsStatic(p.pending.Pod):
 	case p.phase != Syncing:
 		return Work{}, false, s.finish(p)
 	case !s.statics.start(p.fullName, p.uid, s.mayStart):

@@ -3,22 +3,8 @@ package podworkers
 import (
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/runtime"
 )
-
-// isStatic reports whether the pod comes from a source on the node itself. What
-// it is called there may be given to another pod at any time, so only one static
-// pod of a full name runs at a time (kubernetes #104743).
-func isStatic(pod *v1.Pod) bool {
-	if pod == nil {
-		return false
-	}
-	source, ok := pod.Annotations[runtime.AnnotationConfigSource]
-	return ok && source != runtime.ConfigSourceAPI
-}
 
 // fullName returns the name that is unique among the pods of a node's sources.
 func fullName(u Update) string {
@@ -29,7 +15,8 @@ func fullName(u Update) string {
 }
 
 // statics lets static pods of one full name run one at a time, in the order in
-// which they were first heard of. The zero statics has none.
+// which they were first heard of: what a pod is called at a source on the node may be
+// given to another one at any time (kubernetes #104743). The zero statics has none.
 type statics struct {
 	// running is the pod that has its turn, by full name.
 	running map[string]types.UID

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/runtime"
 )
 
 // M1: of several static pods with one name the next starts when the one before
@@ -114,18 +112,5 @@ func TestOrderOfTurns(t *testing.T) {
 	h.do("2", SyncPod)
 	if got := h.set.statics.waiting["static_ns"]; !slices.Equal(got, []types.UID{"1", "3"}) {
 		t.Errorf("waiting %v, want [1 3]", got)
-	}
-}
-
-func TestStaticIsWhatComesFromTheNode(t *testing.T) {
-	for source, want := range map[string]bool{"file": true, "http": true, "api": false} {
-		p := pod("a")
-		p.Annotations = map[string]string{runtime.AnnotationConfigSource: source}
-		if got := isStatic(p); got != want {
-			t.Errorf("a pod from %s is static: %v", source, got)
-		}
-	}
-	if isStatic(pod("a")) || isStatic(nil) {
-		t.Error("a pod without a source is static")
 	}
 }

@@ -51,14 +51,14 @@ func (w *Workers) tell(f *followUp) {
 		w.config.Observer.PodSeen(uid, f.now)
 	}
 	for _, m := range f.moved {
-		w.config.Log.Info("pod moved on", "uid", m.uid, "from", m.from.String(), "to", m.to.String())
+		w.config.Log.Info("pod moved on", "podUID", m.uid, "from", m.from.String(), "to", m.to.String())
 		w.config.Observer.PhaseChanged(m.uid, m.from, m.to)
 	}
 	for _, work := range f.abandoned {
-		w.config.Log.Info("work was cancelled and does not return, going on without it", "uid", work.UID, "work", work.Type.String())
+		w.config.Log.Info("work was cancelled and does not return, going on without it", "podUID", work.UID, "work", work.Type.String())
 		w.config.Observer.SyncAbandoned(work)
 	}
 	if f.failed != nil {
-		w.config.Log.Error(f.failed.err, "work failed", "uid", f.failed.work.UID, "work", f.failed.work.Type.String(), "retryIn", f.failed.retryIn)
+		w.config.Log.Error(f.failed.err, "work failed", "podUID", f.failed.work.UID, "work", f.failed.work.Type.String(), "retryIn", f.failed.retryIn)
 	}
 }

@@ -320,14 +320,14 @@ func TestLog(t *testing.T) {
 		b.pass(time.Second)
 	})
 	for i, want := range []string{
-		`"uid"="a" "from"="syncing" "to"="terminating"`,
-		`"work was cancelled and does not return, going on without it" "uid"="a" "work"="SyncPod"`,
-		`"uid"="a" "from"="terminating" "to"="terminated"`,
-		`"uid"="a" "from"="terminated" "to"="finished"`,
-		`"uid"="b" "from"="syncing" "to"="terminating"`,
-		`"work failed" "error"="broken" "uid"="b" "work"="SyncTerminatingPod" "retryIn"="1ns"`,
-		`"uid"="b" "from"="terminating" "to"="terminated"`,
-		`"uid"="b" "from"="terminated" "to"="finished"`,
+		`"podUID"="a" "from"="syncing" "to"="terminating"`,
+		`"work was cancelled and does not return, going on without it" "podUID"="a" "work"="SyncPod"`,
+		`"podUID"="a" "from"="terminating" "to"="terminated"`,
+		`"podUID"="a" "from"="terminated" "to"="finished"`,
+		`"podUID"="b" "from"="syncing" "to"="terminating"`,
+		`"work failed" "error"="broken" "podUID"="b" "work"="SyncTerminatingPod" "retryIn"="1ns"`,
+		`"podUID"="b" "from"="terminating" "to"="terminated"`,
+		`"podUID"="b" "from"="terminated" "to"="finished"`,
 	} {
 		if i >= len(log.read) || !strings.Contains(log.read[i], want) {
 			t.Fatalf("line %d of %q, want %s in it", i, log.read, want)

@@ -12,6 +12,16 @@
 // last by the clock: clocks step back, attempts do not. [PodStatus.Latest] and
 // [PodStatus.LatestSandbox] are the only places that choose.
 //
+// # Where each rule lives
+//
+//	status.go    PodStatus, and which instance is the current one
+//	state.go     the states that a runtime reports
+//	id.go        IDs of containers
+//	labels.go    labels and annotations, and which pods are static
+//	hash.go      the hash by which a change of a spec is seen
+//	equal.go     which statuses say the same
+//	cache.go     Cache: the newest status of each pod, and who waits for a newer one
+//
 // # Ownership
 //
 // A *PodStatus is read by many and written by whoever made it, before it is

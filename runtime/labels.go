@@ -1,5 +1,7 @@
 package runtime
 
+import v1 "k8s.io/api/core/v1"
+
 // Labels that identify whose a sandbox or container is. A kubelet writes the
 // same ones, and log shippers, crictl and monitoring read them.
 const (
@@ -47,3 +49,13 @@ const (
 	ConfigSourceFile = "file"
 	ConfigSourceHTTP = "http"
 )
+
+// IsStatic reports whether the pod comes from a source on the node itself. One that
+// does not say where it is from is taken to come from an API server.
+func IsStatic(pod *v1.Pod) bool {
+	if pod == nil {
+		return false
+	}
+	source, known := pod.Annotations[AnnotationConfigSource]
+	return known && source != ConfigSourceAPI
+}

@@ -26,6 +26,20 @@
 // Nothing given is written to, and nothing returned shares memory with it. All
 // functions may be called concurrently.
 //
+// # Where each rule lives
+//
+//	config.go      Config: the message, from the parts below
+//	hostname.go    HostnameOf
+//	dns.go         DNS; dnslimits.go what of it is too much, resolvconf.go the node's own
+//	ports.go       port mappings
+//	linux.go       namespaces, users, sysctls; resources.go what the containers need together
+//	handler.go     RuntimeHandler
+//
+//	runner.go      Runner: what comes up late is removed
+//	create.go      Create, and what its lost answer is worth
+//	attempts.go    which attempt is next, and which are in doubt
+//	stop.go        Stop and Remove, one of each sandbox at a time
+//
 // # Limits
 //
 // Linux only: Windows containers, and the windows part of the message, are out

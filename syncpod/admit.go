@@ -55,7 +55,7 @@ func (w *work) networkReady(ctx context.Context) bool {
 	if err == nil {
 		return true
 	}
-	w.eventf(w.pod, "", v1.EventTypeWarning, eventNetworkNotReady, "network is not ready: %v", err)
+	w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventNetworkNotReady, "network is not ready: %v", err)
 	w.fail(&StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err})
 	return false
 }

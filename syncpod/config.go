@@ -163,17 +163,10 @@ type Syncer struct {
 
 // New returns a Syncer. It makes no call and starts nothing.
 func New(c Config) (*Syncer, error) {
-	if err := c.fromClient(); err != nil {
-		return nil, err
-	}
-	if err := c.fromRoot(); err != nil {
-		return nil, err
-	}
-	if err := c.require(); err != nil {
-		return nil, err
-	}
-	if err := c.setLimits(); err != nil {
-		return nil, err
+	for _, step := range []func() error{c.fromClient, c.fromRoot, c.require, c.setLimits} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	c.setDefaults()
 	if _, err := c.newBackoff(false); err != nil {

@@ -65,7 +65,7 @@
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
 //	messages.go        1  termination messages
 //	attempt.go         2  which attempt is next, and who has had its only run
-//	asked.go           2  a start that was cut short is no run
+//	start_cut.go       2  a start that was cut short is no run
 //	admit.go           3, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
@@ -93,9 +93,9 @@
 //	records.go         what of that outlives the agent; records_file.go keeps it in files
 //
 //	config.go          Config and New; config_client.go and config_root.go are defaults
-//	parts.go           the interfaces to the rest of an agent; observer.go, events.go
+//	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
+//	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
-//	lookup.go          containers by name, spec and ID
 //	meminfo.go         the memory of the node
 //
 // # Waiting

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/go-logr/logr"
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 )
@@ -48,20 +49,26 @@ const (
 	eventRecordLost = "ContainerRecordLost"
 )
 
-// eventf tells of a pod, or of one of its containers if field is not empty.
-func (s *Syncer) eventf(pod *v1.Pod, field, kind, reason, format string, args ...any) {
-	if pod == nil {
-		return
+// eventf tells of what about names, and of nothing if that is nil.
+func (s *Syncer) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
+	if about != nil {
+		s.config.Events.Eventf(about, kind, reason, format, args...)
 	}
-	s.config.Events.Eventf(&v1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1",
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		FieldPath: field,
-	}, kind, reason, format, args...)
 }
 
-// fieldPath is how an event names a container.
-func fieldPath(ref actions.ContainerRef) string {
+// aboutPod is how events name a pod: nil for one of which no spec is known.
+func aboutPod(pod *v1.Pod) *v1.ObjectReference {
+	if pod == nil {
+		return nil
+	}
+	return &v1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1",
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
+}
+
+// aboutContainer is how events name a container of the pod.
+func aboutContainer(pod *v1.Pod, ref actions.ContainerRef) *v1.ObjectReference {
 	list := "containers"
 	switch ref.Kind {
 	case actions.InitContainer:
@@ -69,7 +76,9 @@ func fieldPath(ref actions.ContainerRef) string {
 	case actions.EphemeralContainer:
 		list = "ephemeralContainers"
 	}
-	return "spec." + list + "{" + ref.Name + "}"
+	about := aboutPod(pod)
+	about.FieldPath = "spec." + list + "{" + ref.Name + "}"
+	return about
 }
 
 // withoutIDs returns an error's text with identifiers replaced: they differ each
@@ -98,3 +107,13 @@ func idNames(status *runtime.PodStatus) []string {
 	}
 	return pairs
 }
+
+// log is where the lines about a pod go, nil if no spec of it is known.
+func (s *Syncer) log(pod *v1.Pod) logr.Logger {
+	if pod == nil {
+		return s.config.Log
+	}
+	return s.config.Log.WithValues("pod", podName(pod), "podUID", pod.UID)
+}
+
+func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,14 +56,14 @@ func (w *work) fail(e *StepError) { w.failed = append(w.failed, e) }
 // (containerd #11029).
 func (w *work) killWholePod(ctx context.Context) bool {
 	if w.plan.Sandbox.Create && w.plan.KillReason != actions.SandboxMissing {
-		w.eventf(w.pod, "", v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
+		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
 	}
 	return w.stopAll(ctx, w.plan.KillReason.String())
 }
 
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
-	w.config.Log.Info("stopping pod", "pod", podName(w.pod), "podUID", w.pod.UID, "reason", why)
+	w.log(w.pod).Info("stopping pod", "reason", why)
 	err := w.killPod(ctx, podKill{
 		pod: w.pod, memory: w.memory, status: w.status, deadline: w.memory.beginKill(time.Now().Add(podGrace(w.pod, nil))),
 	})
@@ -70,7 +71,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 		w.memory.endKill()
 	}
 	if err != nil {
-		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
 	}
 	return err == nil
@@ -136,9 +137,18 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 	}
 }
 
+// instance returns what was observed of a container.
+func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
+	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
+	if at < 0 {
+		return nil
+	}
+	return &w.status.Containers[at]
+}
+
 func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
-	spec := specOf(w.pod, r.ref)
+	spec := r.ref.Spec(w.pod)
 	if c.Live() {
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,

@@ -3,7 +3,6 @@ package syncpod
 import (
 	"context"
 	"fmt"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -38,6 +37,3 @@ func (s *Syncer) askToStop(ctx context.Context, id string, timeout int64) error 
 	}
 	return nil
 }
-
-// soon is how long the runtime is given to answer once a stop's time is over.
-const soon = 500 * time.Millisecond

@@ -66,19 +66,16 @@ func (s *Syncer) announce(k kill) {
 	if k.memory.marked(k.memory.signalled, k.status.ID.ID) {
 		return
 	}
-	field := ""
-	if k.spec != nil {
-		field = fieldPath(k.ref)
-	}
-	s.eventf(k.pod, field, v1.EventTypeNormal, eventKilling, "%s", k.message)
-	s.config.Log.Info("stopping container", "pod", k.podName(), "container", k.status.Name, "containerID", k.status.ID.String(), "why", k.message)
+	s.eventf(k.about(), v1.EventTypeNormal, eventKilling, "%s", k.message)
+	s.log(k.pod).Info("stopping container", "container", k.status.Name, "containerID", k.status.ID.String(), "why", k.message)
 }
 
-func (k kill) podName() string {
-	if k.pod == nil {
-		return ""
+// about is how events name the container, or its pod if it is in no spec.
+func (k kill) about() *v1.ObjectReference {
+	if k.spec == nil {
+		return aboutPod(k.pod)
 	}
-	return podName(k.pod)
+	return aboutContainer(k.pod, k.ref)
 }
 
 // preStop runs the handler, once for each instance, until the deadline. Its
@@ -95,7 +92,7 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	defer cancel()
 	_, err := s.config.Hooks.Run(hooking, req)
 	if err != nil && ctx.Err() == nil {
-		s.eventf(k.pod, fieldPath(k.ref), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
+		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
@@ -122,6 +119,9 @@ func (k kill) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// soon is how long the runtime is given to answer once a stop's time is over.
+const soon = 500 * time.Millisecond
+
 // stop asks the runtime to stop the container. A runtime that does not answer
 // when the time is over is asked to kill, and then to stop the whole sandbox: some
 // wait for a stop that came first, however short the second is (containerd #6080).
@@ -130,7 +130,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
-	late := first.Err() != nil && ctx.Err() == nil
+	late := timeIsUp(first) && ctx.Err() == nil
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
@@ -138,7 +138,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 		}
 		return err
 	}
-	s.eventf(k.pod, "", v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
+	s.eventf(aboutPod(k.pod), v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
 	return s.escalate(ctx, k)
 }
 
@@ -155,7 +155,7 @@ func (s *Syncer) escalate(ctx context.Context, k kill) error {
 	case k.sandbox == "":
 		return s.askToStop(ctx, id, 0)
 	}
-	s.config.Log.Info("stopping the sandbox of a container that does not stop", "pod", k.podName(), "container", k.status.Name)
+	s.log(k.pod).Info("stopping the sandbox of a container that does not stop", "container", k.status.Name)
 	if sandboxErr := s.config.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
 		return errors.Join(err, sandboxErr)
 	}

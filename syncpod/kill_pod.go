@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -88,8 +89,8 @@ func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 	if p.pod == nil {
 		return k
 	}
-	if ref, ok := refOf(p.pod, c.Name); ok {
-		k.ref, k.spec = ref, specOf(p.pod, ref)
+	if ref, ok := actions.FindContainer(p.pod, c.Name); ok {
+		k.ref, k.spec = ref, ref.Spec(p.pod)
 	}
 	return k
 }
@@ -128,7 +129,7 @@ func newTurns(pod *v1.Pod, kills []kill) *turns {
 	t := &turns{}
 	for _, k := range kills {
 		rank := notSidecar
-		if pod != nil && k.spec != nil && isSidecar(k.spec) {
+		if pod != nil && k.spec != nil && actions.IsSidecar(k.spec) {
 			rank = k.ref.Index
 		}
 		t.rank = append(t.rank, rank)

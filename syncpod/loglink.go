@@ -50,7 +50,7 @@ func (st *start) linkLog() {
 		err = replaceLink(log, filepath.Join(st.config.LogLinks, name))
 	}
 	if err != nil {
-		st.config.Log.Error(err, "no link to a container's log", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name)
+		st.log(st.pod).Error(err, "no link to a container's log", "container", st.spec.Name)
 	}
 }
 

@@ -2,6 +2,8 @@ package syncpod
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/podsync/podsync/runtime"
 )
@@ -81,4 +83,8 @@ func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
 		return full
 	}
 	return w.memory.withResources(full)
+}
+
+func sortByName(all []runtime.ContainerStatus) {
+	slices.SortFunc(all, func(a, b runtime.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -33,7 +33,7 @@ func (s *Syncer) message(pod *v1.Pod, m *memory, c *runtime.ContainerStatus) str
 	}
 	message, err := s.config.Messages.Message(pod, c)
 	if err != nil {
-		s.config.Log.Error(err, "termination message not read", "pod", podName(pod), "podUID", pod.UID, "container", c.Name)
+		s.log(pod).Error(err, "termination message not read", "container", c.Name)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

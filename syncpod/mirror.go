@@ -8,21 +8,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-const (
-	// annotationConfigHash tells one version of a static pod from another.
-	annotationConfigHash = "kubernetes.io/config.hash"
-	// annotationMirror is, on a mirror pod, the hash of the pod that it shows.
-	annotationMirror = v1.MirrorPodAnnotationKey
-)
-
 // mirror sees to it that a static pod has its mirror. What fails is logged and
 // tried again with the next sync: the pod runs without it.
 func (w *work) mirror(ctx context.Context) {
-	if w.config.Mirrors == nil || !isStatic(w.pod) {
+	if w.config.Mirrors == nil || !runtime.IsStatic(w.pod) {
 		return
 	}
 	if err := w.keepMirror(ctx); err != nil {
-		w.config.Log.Error(err, "no mirror of a static pod", "pod", podName(w.pod), "podUID", w.pod.UID)
+		w.log(w.pod).Error(err, "no mirror of a static pod")
 	}
 }
 
@@ -43,15 +36,10 @@ func (w *work) keepMirror(ctx context.Context) error {
 	return w.config.Mirrors.CreateMirror(ctx, mirrorOf(w.pod))
 }
 
-func isStatic(pod *v1.Pod) bool {
-	source, known := pod.Annotations[runtime.AnnotationConfigSource]
-	return known && source != runtime.ConfigSourceAPI
-}
-
 // mirrors reports whether a mirror shows the pod as it is.
 func mirrors(mirror, pod *v1.Pod) bool {
 	return mirror.Namespace == pod.Namespace && mirror.Name == pod.Name &&
-		mirror.Annotations[annotationMirror] == pod.Annotations[annotationConfigHash]
+		mirror.Annotations[v1.MirrorPodAnnotationKey] == pod.Annotations[runtime.AnnotationConfigHash]
 }
 
 // mirrorOf makes the mirror of a static pod. Its UID is the API server's to give.
@@ -60,6 +48,6 @@ func mirrorOf(pod *v1.Pod) *v1.Pod {
 	mirror.UID = ""
 	mirror.ResourceVersion = ""
 	mirror.Status = v1.PodStatus{}
-	mirror.Annotations[annotationMirror] = pod.Annotations[annotationConfigHash]
+	mirror.Annotations[v1.MirrorPodAnnotationKey] = pod.Annotations[runtime.AnnotationConfigHash]
 	return mirror
 }

@@ -80,7 +80,7 @@ type Probes interface {
 // Admitter is a check that a pod has to pass before it runs, and as long as it
 // runs. A pod that does not pass is reported as pending, its containers are
 // stopped, and it is asked for again later. What is to be refused for good is
-// not to come here at all.
+// not to come here at all: a Loop asks its Config.Admission before.
 type Admitter interface {
 	// AdmitPod returns nil for a pod that may run.
 	AdmitPod(ctx context.Context, pod *v1.Pod) *Refusal

@@ -58,7 +58,7 @@ func (w *work) resolver() error {
 		if unknown && warning.Kind == sandbox.ClusterDNSMissing {
 			continue // there is no cluster to speak of
 		}
-		w.eventf(w.pod, "", v1.EventTypeWarning, warning.Reason(), "%s", warning)
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
 	}
 	in.DNS = dns
 	return err
@@ -72,7 +72,7 @@ func (w *work) getPullSecrets(ctx context.Context) {
 	}
 	secrets, err := w.config.PullSecrets.PullSecrets(ctx, w.pod)
 	if err != nil && ctx.Err() == nil {
-		w.eventf(w.pod, "", v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
 	}
 	w.sandbox.secrets = secrets
 }

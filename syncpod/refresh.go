@@ -20,7 +20,7 @@ func (w *work) refresh(ctx context.Context) {
 	defer cancel()
 	next, err := w.config.Refresh.RefreshPod(bounded, w.pod)
 	if err != nil && ctx.Err() == nil {
-		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
 	}
 	w.nextRefresh = next
 }

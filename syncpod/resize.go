@@ -23,7 +23,7 @@ func (w *work) resizeAll(ctx context.Context) {
 		return
 	}
 	for _, step := range w.plan.Resize {
-		spec := specOf(w.pod, step.Container)
+		spec := step.Container.Spec(w.pod)
 		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {
 			w.fail(held)
 			continue
@@ -43,15 +43,15 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 		w.memory.setupSucceeded(resizeKey(spec))
 		w.memory.resized(step.ID.ID, resourcesOf(spec))
 		w.record(ctx, w.memory)
-		w.eventf(w.pod, fieldPath(step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
-		w.config.Log.Info("container resized", "pod", podName(w.pod), "podUID", w.pod.UID, "container", spec.Name)
+		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
+		w.log(w.pod).Info("container resized", "container", spec.Name)
 		return
 	}
 	failed := &StepError{Step: StepResize, Reason: ErrResizeContainer, Container: step.Container, Err: err}
 	w.holdUp(ctx, resizeKey(spec), failed)
 	w.fail(failed)
 	if ctx.Err() == nil {
-		w.eventf(w.pod, fieldPath(step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
+		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
 	}
 }
 

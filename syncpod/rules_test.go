@@ -155,7 +155,7 @@ func TestM4_WhatAMirrorIs(t *testing.T) {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "web", UID: "u", ResourceVersion: "7",
-			Annotations: map[string]string{annotationConfigHash: "h", runtime.AnnotationConfigSource: "file"},
+			Annotations: map[string]string{runtime.AnnotationConfigHash: "h", runtime.AnnotationConfigSource: "file"},
 		},
 		Status: v1.PodStatus{Phase: v1.PodRunning},
 	}
@@ -165,17 +165,11 @@ func TestM4_WhatAMirrorIs(t *testing.T) {
 	}
 	for name, change := range map[string]func(*v1.Pod){
 		"name": func(p *v1.Pod) { p.Name = "x" }, "namespace": func(p *v1.Pod) { p.Namespace = "x" },
-		"version": func(p *v1.Pod) { p.Annotations[annotationMirror] = "x" },
+		"version": func(p *v1.Pod) { p.Annotations[v1.MirrorPodAnnotationKey] = "x" },
 	} {
 		other := mirrorOf(pod)
 		if change(other); mirrors(other, pod) {
 			t.Errorf("a mirror of another %s is taken for it", name)
-		}
-	}
-	for source, want := range map[string]bool{"file": true, "api": false} {
-		pod.Annotations[runtime.AnnotationConfigSource] = source
-		if isStatic(pod) != want {
-			t.Errorf("a pod from %s is static: %v", source, !want)
 		}
 	}
 }

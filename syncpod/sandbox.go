@@ -71,7 +71,7 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.RuntimeClasses)
 	}
 	if err != nil {
-		w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
 		return &StepError{Step: StepSandbox, Reason: ErrConfigPodSandbox, Err: err}
 	}
 	config.Labels = w.config.Owner.Mark(config.Labels)
@@ -90,11 +90,11 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.eventf(w.pod, "", v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
+			w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
 		}
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 	}
-	w.config.Log.Info("sandbox created", "pod", podName(w.pod), "podUID", w.pod.UID, "sandboxID", created.ID, "attempt", created.Attempt)
+	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
 	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
 	w.memory.setSandbox(created.ID)
 	return w.useCreated(ctx, created)

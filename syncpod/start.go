@@ -44,7 +44,7 @@ func (w *work) startAll(ctx context.Context) {
 		if w.blocked[step.Container.Name] {
 			continue
 		}
-		st := &start{work: w, startStep: step, spec: specOf(w.pod, step.Container), began: time.Now(), image: make(chan imageResult, 1)}
+		st := &start{work: w, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
 		if held := st.heldUp(); held != nil {
 			w.fail(held)
 			continue
@@ -114,7 +114,7 @@ func (st *start) run(ctx context.Context) *StepError {
 	if err == nil {
 		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
 		st.memory.setupSucceeded(keyOf(st.spec))
-		st.config.Log.Info("container started", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "reason", st.Reason.String())
+		st.log(st.pod).Info("container started", "container", st.spec.Name, "reason", st.Reason.String())
 		return nil
 	}
 	err.Container = st.Container
@@ -152,29 +152,21 @@ const (
 	containerPriority
 )
 
-// inTurn creates and starts the container when its turn has come.
+// inTurn creates and starts the container when its turn has come. The image is held
+// until the container is there, or will not be.
 func (st *start) inTurn(ctx context.Context, img *image.Image) *StepError {
-	release, err := st.pace.Take(ctx, containerPriority)
-	if err != nil {
-		img.Release()
-		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
+	var failed *StepError
+	if endTurn, err := st.pace.Take(ctx, containerPriority); err != nil {
+		failed = &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
+	} else {
+		defer endTurn()
+		failed = st.create(ctx, img)
 	}
-	defer release()
-	if failed := st.make(ctx, img); failed != nil {
+	img.Release()
+	if failed != nil {
 		return failed
 	}
 	return st.launch(ctx)
-}
-
-// make creates the container. The image is held until then.
-func (st *start) make(ctx context.Context, img *image.Image) *StepError {
-	defer img.Release()
-	attempt, err := st.attempt(st.startStep)
-	if err != nil {
-		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
-	}
-	st.warnOfSecondRun()
-	return st.create(ctx, img, attempt)
 }
 
 // describe is an error as an event has it: the reason alone for one of the
@@ -187,5 +179,5 @@ func (st *start) describe(err *StepError) string {
 }
 
 func (st *start) event(kind, reason, format string, args ...any) {
-	st.eventf(st.pod, fieldPath(st.Container), kind, reason, format, args...)
+	st.eventf(aboutContainer(st.pod, st.Container), kind, reason, format, args...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -18,7 +17,12 @@ import (
 )
 
 // create makes the container.
-func (st *start) create(ctx context.Context, img *image.Image, attempt uint32) *StepError {
+func (st *start) create(ctx context.Context, img *image.Image) *StepError {
+	attempt, err := st.attempt(st.startStep)
+	if err != nil {
+		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
+	}
+	st.warnOfSecondRun()
 	config, err := st.configure(ctx, img, attempt)
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
@@ -122,10 +126,10 @@ func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerCon
 	case holder == nil:
 		st.countRefusal(ctx, config, cause)
 		return "", false, nil
-	case ctx.Err() != nil:
+	case timeIsUp(ctx):
 		return "", false, errors.Join(cause, st.dispose(looking, holder))
 	case st.isOurs(holder, config):
-		st.config.Log.Info("adopting the container of a lost answer", "pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name)
+		st.log(st.pod).Info("adopting the container of a lost answer", "container", st.spec.Name)
 		return holder.GetId(), false, nil
 	}
 	if err := st.dispose(looking, holder); err != nil {
@@ -169,14 +173,13 @@ func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
 // CRI-O refuses none: it lets the caller wait until its time is over.
 func (st *start) countRefusal(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
 	refused := errors.Is(cause, cri.ErrNameReserved) || errors.Is(cause, cri.ErrAlreadyExists) || errors.Is(cause, cri.ErrDeadline)
-	if !refused || ctx.Err() != nil {
+	if !refused || timeIsUp(ctx) {
 		return
 	}
 	if st.memory.refusal(st.spec.Name) < st.config.ReservedTries {
 		return
 	}
 	attempt := config.GetMetadata().GetAttempt()
-	st.config.Log.Info("container name stays reserved with nothing listed, going on to the next attempt",
-		"pod", podName(st.pod), "podUID", st.pod.UID, "container", st.spec.Name, "attempt", strconv.FormatUint(uint64(attempt), 10))
+	st.log(st.pod).Info("container name stays reserved with nothing listed, going on to the next attempt", "container", st.spec.Name, "attempt", attempt)
 	st.memory.used(st.spec.Name, attempt)
 }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
@@ -131,11 +132,11 @@ func (w *work) finishHooks(ctx context.Context) {
 		if c.State != runtime.ContainerRunning || !w.memory.marked(w.memory.unhooked, c.ID.ID) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
 			continue
 		}
-		ref, ok := refOf(w.pod, c.Name)
+		ref, ok := actions.FindContainer(w.pod, c.Name)
 		if !ok {
 			continue
 		}
-		st := &start{work: w, startStep: startStep{Container: ref, Attempt: c.Attempt}, spec: specOf(w.pod, ref), id: c.ID}
+		st := &start{work: w, startStep: startStep{Container: ref, Attempt: c.Attempt}, spec: ref.Spec(w.pod), id: c.ID}
 		handler := st.postStart()
 		if handler == nil {
 			continue

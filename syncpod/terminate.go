@@ -74,7 +74,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
 	}
-	s.config.Log.Info("pod ended", "pod", podName(t.Pod), "podUID", t.Pod.UID)
+	s.log(t.Pod).Info("pod ended")
 	return nil
 }
 

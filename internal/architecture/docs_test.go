@@ -2,6 +2,7 @@ package architecture
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,6 +32,69 @@ func TestDocsNameTests(t *testing.T) {
 	for _, m := range rows {
 		if !slices.ContainsFunc(tests, func(name string) bool { return hasRow(name, m[1]) || m[2] != "" && hasRow(name, m[2]) }) {
 			t.Errorf("docs/FAILURES.md has the row %s, and no test has its name", m[1])
+		}
+	}
+}
+
+// manyFiles is from how many files on a package of the library has a map in its
+// doc.go: a reader should not have to guess where a rule lives.
+const manyFiles = 8
+
+var fileName = regexp.MustCompile(`[a-z0-9_*]+\.go\b`)
+
+// mapFaults returns what is wrong with the map of files in a package's doc.go. One
+// that does not name a file has none.
+func mapFaults(doc string, files []string) []string {
+	names := slices.DeleteFunc(fileName.FindAllString(doc, -1), func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	if len(names) == 0 && len(files) < manyFiles {
+		return nil
+	}
+	var broken []string
+	stands := func(name, file string) bool { ok, _ := path.Match(name, file); return ok }
+	for _, file := range files {
+		if file != "doc.go" && !slices.ContainsFunc(names, func(name string) bool { return stands(name, file) }) {
+			broken = append(broken, "does not say what is in "+file)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(files, func(file string) bool { return stands(name, file) }) {
+			broken = append(broken, "names "+name+", which is not there")
+		}
+	}
+	return broken
+}
+
+func TestDocsNameFiles(t *testing.T) {
+	files := map[string][]string{}
+	for _, f := range moduleSources(t) {
+		if !f.test() && matchAny(library, f.dir()) {
+			files[f.dir()] = append(files[f.dir()], path.Base(f.path))
+		}
+	}
+	for dir, names := range files {
+		if !slices.Contains(names, "doc.go") {
+			continue
+		}
+		for _, b := range mapFaults(read(t, path.Join(dir, "doc.go")), names) {
+			t.Errorf("%s/doc.go %s", dir, b)
+		}
+	}
+}
+
+func TestMapRule(t *testing.T) {
+	for _, tt := range []struct {
+		doc, files string
+		want       int
+	}{
+		{"no map", "doc.go a.go", 0},
+		{"no map", "doc.go a.go b.go c.go d.go e.go f.go g.go", 7},
+		{"a.go, b_*.go", "doc.go a.go b_linux.go b_other.go", 0},
+		{"a.go", "doc.go a.go b.go", 1},
+		{"a.go, b.go", "doc.go a.go", 1},
+		{"a.go, and a_test.go", "doc.go a.go", 0},
+	} {
+		if got := mapFaults(tt.doc, strings.Fields(tt.files)); len(got) != tt.want {
+			t.Errorf("%q of %s: %q, want %d", tt.doc, tt.files, got, tt.want)
 		}
 	}
 }

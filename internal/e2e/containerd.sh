@@ -14,7 +14,7 @@ set -euo pipefail
 
 readonly CONTAINERD_2=v2.4.2
 
-die() { echo "containerd.sh: $*" >&2; exit 1; }
+source "$(dirname "${BASH_SOURCE[0]}")/node.sh"
 
 main() {
   [ $# = 3 ] || die "usage: containerd.sh up|start|down 1.6|2.4 DIR"
@@ -52,28 +52,6 @@ binaries() {
     [ -x "$bin/$cmd" ] || GOFLAGS= GOBIN=$bin go install "github.com/containerd/containerd/v2/cmd/$cmd@$CONTAINERD_2"
   done
   echo "$bin"
-}
-
-# A subnet for each directory lets several be up at once.
-write_cni() {
-  local dir=$1 third
-  third=$(($(cksum <<< "$dir" | cut -d' ' -f1) % 250))
-  mkdir -p "$dir/cni"
-  cat > "$dir/cni/10-e2e.conflist" << END
-{
-  "cniVersion": "0.4.0",
-  "name": "podsync-e2e-$third",
-  "plugins": [{
-    "type": "ptp",
-    "ipam": {
-      "type": "host-local",
-      "dataDir": "$dir/ipam",
-      "subnet": "10.89.$third.0/24",
-      "routes": [{"dst": "0.0.0.0/0"}]
-    }
-  }]
-}
-END
 }
 
 # Lowering oom_score_adj is refused in many containers and virtual machines, so
@@ -115,7 +93,7 @@ END
 import_image() {
   local ctr=$1 dir=$2 name=$3
   shift 3
-  (cd "$(dirname "${BASH_SOURCE[0]}")" && go run ./busyboximage /bin/busybox "localhost/$name:e2e" "$@") > "$dir/$name.tar"
+  write_image "$dir" "$name" "$@"
   "$ctr" -a "$dir/containerd.sock" -n k8s.io images import "$dir/$name.tar" > /dev/null 2>&1
 }
 
@@ -133,57 +111,15 @@ up() {
 }
 
 start() {
-  local version=$1 dir=$2 bin i
-  # It may have died without anybody waiting for it.
-  if [ -e "$dir/pid" ] && grep -q '^State:.[^Z]' "/proc/$(cat "$dir/pid")/status" 2> /dev/null; then
-    die "it is up in $dir already"
-  fi
+  local version=$1 dir=$2 bin
+  check_down "$dir"
   bin=$(binaries "$version")
   PATH=$bin:$PATH nohup "$bin/containerd" -c "$dir/config.toml" >> "$dir/containerd.log" 2>&1 < /dev/null &
   echo $! > "$dir/pid"
-  for ((i = 0; i < 150; i++)); do
-    if "$bin/ctr" -a "$dir/containerd.sock" version > /dev/null 2>&1; then
-      return
-    fi
-    sleep 0.2
-  done
-  tail -n 20 "$dir/containerd.log" >&2
-  die "containerd did not come up in $dir"
+  await containerd "$dir" containerd.log "$bin/ctr" -a "$dir/containerd.sock" version
 }
 
-# shims prints the processes of the shims of a directory's containerd, which
-# they know by its socket.
-shims() {
-  local proc
-  for proc in /proc/[0-9]*; do
-    if { tr '\0' ' ' < "$proc/cmdline"; } 2> /dev/null | grep -- "^[^ ]*containerd-shim[^ ]* .*-address $1/containerd.sock" > /dev/null; then
-      echo "${proc#/proc/}"
-    fi
-  done
-}
-
-# down ends only processes that belong to the directory: containerd by its pid
-# file, its shims, and their children, which are the containers.
-down() {
-  local dir=$1 pid shim i
-  pid=$(cat "$dir/pid" 2> /dev/null || true)
-  if [ -n "$pid" ] && kill "$pid" 2> /dev/null; then
-    for ((i = 0; i < 100; i++)); do
-      kill -0 "$pid" 2> /dev/null || break
-      sleep 0.1
-    done
-    kill -9 "$pid" 2> /dev/null || true
-  fi
-  for shim in $(shims "$dir"); do
-    { cat "/proc/$shim"/task/*/children | xargs -r kill -9; } 2> /dev/null || true
-    kill -9 "$shim" 2> /dev/null || true
-  done
-  for ((i = 0; i < 50; i++)); do
-    [ -n "$(shims "$dir")" ] || break
-    sleep 0.1
-  done
-  awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
-  rm -rf "$dir"
-}
+# The parents of containers are the shims, which know containerd by its socket.
+parents() { processes "^[^ ]*containerd-shim[^ ]* .*-address $1/containerd.sock"; }
 
 main "$@"

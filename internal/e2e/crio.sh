@@ -14,7 +14,7 @@ set -euo pipefail
 
 readonly CRIO=v1.34.0
 
-die() { echo "crio.sh: $*" >&2; exit 1; }
+source "$(dirname "${BASH_SOURCE[0]}")/node.sh"
 
 main() {
   [ $# = 2 ] || die "usage: crio.sh up|start|down DIR"
@@ -56,28 +56,6 @@ binaries() {
     ) >&2
   fi
   echo "$bin"
-}
-
-# A subnet for each directory lets several be up at once.
-write_cni() {
-  local dir=$1 third
-  third=$(($(cksum <<< "$dir" | cut -d' ' -f1) % 250))
-  mkdir -p "$dir/cni"
-  cat > "$dir/cni/10-e2e.conflist" << END
-{
-  "cniVersion": "0.4.0",
-  "name": "podsync-e2e-$third",
-  "plugins": [{
-    "type": "ptp",
-    "ipam": {
-      "type": "host-local",
-      "dataDir": "$dir/ipam",
-      "subnet": "10.89.$third.0/24",
-      "routes": [{"dst": "0.0.0.0/0"}]
-    }
-  }]
-}
-END
 }
 
 # Lowering oom_score_adj is refused in many containers and virtual machines. CRI-O
@@ -157,7 +135,7 @@ END
 import_image() {
   local dir=$1 name=$2
   shift 2
-  (cd "$(dirname "${BASH_SOURCE[0]}")" && go run ./busyboximage /bin/busybox "localhost/$name:e2e" "$@") > "$dir/$name.tar"
+  write_image "$dir" "$name" "$@"
   skopeo --policy "$dir/policy.json" copy -q "docker-archive:$dir/$name.tar" \
     "containers-storage:[overlay@$dir/storage+$dir/run]localhost/$name:e2e"
 }
@@ -177,57 +155,17 @@ up() {
 }
 
 start() {
-  local dir=$1 i
-  # It may have died without anybody waiting for it.
-  if [ -e "$dir/pid" ] && grep -q '^State:.[^Z]' "/proc/$(cat "$dir/pid")/status" 2> /dev/null; then
-    die "it is up in $dir already"
-  fi
+  local dir=$1 bin
+  check_down "$dir"
+  bin=$(binaries)
   CONTAINERS_STORAGE_CONF=$dir/storage.conf CONTAINERS_REGISTRIES_CONF=$dir/registries.conf nohup \
-    "$(binaries)/crio" -c "$dir/crio.conf" -d '' >> "$dir/crio.log" 2>&1 < /dev/null &
+    "$bin/crio" -c "$dir/crio.conf" -d '' >> "$dir/crio.log" 2>&1 < /dev/null &
   echo $! > "$dir/pid"
-  for ((i = 0; i < 150; i++)); do
-    if "$(binaries)/crio" status -s "$dir/crio.sock" info > /dev/null 2>&1; then
-      return
-    fi
-    sleep 0.2
-  done
-  tail -n 20 "$dir/crio.log" >&2
-  die "CRI-O did not come up in $dir"
+  await CRI-O "$dir" crio.log "$bin/crio" status -s "$dir/crio.sock" info
 }
 
-# monitors prints the processes of a directory's conmon, which stand above the
-# containers, each in a folder of its own below the directory.
-monitors() {
-  local proc
-  for proc in /proc/[0-9]*; do
-    if { tr '\0' ' ' < "$proc/cmdline"; } 2> /dev/null | grep -- "^[^ ]*conmon -b $1/run/" > /dev/null; then
-      echo "${proc#/proc/}"
-    fi
-  done
-}
-
-# down ends only processes that belong to the directory: CRI-O by its pid file,
-# its monitors, and their children, which are the containers.
-down() {
-  local dir=$1 pid monitor i
-  pid=$(cat "$dir/pid" 2> /dev/null || true)
-  if [ -n "$pid" ] && kill "$pid" 2> /dev/null; then
-    for ((i = 0; i < 100; i++)); do
-      kill -0 "$pid" 2> /dev/null || break
-      sleep 0.1
-    done
-    kill -9 "$pid" 2> /dev/null || true
-  fi
-  for monitor in $(monitors "$dir"); do
-    { cat "/proc/$monitor"/task/*/children | xargs -r kill -9; } 2> /dev/null || true
-    kill -9 "$monitor" 2> /dev/null || true
-  done
-  for ((i = 0; i < 50; i++)); do
-    [ -n "$(monitors "$dir")" ] || break
-    sleep 0.1
-  done
-  awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
-  rm -rf "$dir"
-}
+# The parents of containers are conmon processes, each in a folder of its own below the
+# directory.
+parents() { processes "^[^ ]*conmon -b $1/run/"; }
 
 main "$@"

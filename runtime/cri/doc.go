@@ -50,6 +50,19 @@
 // to make: beyond these it asks for the new sandbox's status, and for each image a
 // second time to learn its user.
 //
+// # Where each rule lives
+//
+//	dial.go       Dial and Client; endpoint.go and pipe_*.go where a runtime listens
+//	timeouts.go   how long each call may take; insist.go asks again beside one that hangs
+//	roles.go      the parts of CRI that others ask for
+//	errors.go     classes of errors, and which answers leave open what happened
+//	owner.go      whose a sandbox or container is
+//	reader.go     Reader: one pod, asked only for what has changed
+//	inspect.go    what of a pod is asked for together
+//	list.go       all pods of a node, and which have changed
+//	convert.go    from CRI's messages to package runtime's types
+//	events.go     Events
+//
 // # Whose pods
 //
 // A runtime may serve several agents. What podsync makes carries a label with its

@@ -43,7 +43,7 @@
 //	lease.go             an image just found is not removed
 //
 //	garbage.go           which images may go: a pure decision
-//	collector.go         Collector, and a pass; disk_linux.go how full the disk is
+//	collector.go         Collector, and a pass; disk_*.go how full the disk is
 //	collector_look.go    what is there and in use
 //	collector_remove.go  one image after another, and what if that fails
 //	uses.go              when images were used last

@@ -141,7 +141,7 @@ func (v *view) podInitialized(s *v1.PodStatus) v1.PodCondition {
 }
 
 func (v *view) initDone(i int, k *v1.ContainerStatus) bool {
-	if isSidecar(&v.Pod.Spec.InitContainers[i]) {
+	if actions.IsSidecar(&v.Pod.Spec.InitContainers[i]) {
 		return *k.Started
 	}
 	return k.Ready
@@ -184,7 +184,7 @@ const few = 8
 
 func (v *view) addUnready(names []string, s *v1.PodStatus) []string {
 	for i := range s.InitContainerStatuses {
-		if k := &s.InitContainerStatuses[i]; isSidecar(&v.Pod.Spec.InitContainers[i]) && !k.Ready {
+		if k := &s.InitContainerStatuses[i]; actions.IsSidecar(&v.Pod.Spec.InitContainers[i]) && !k.Ready {
 			names = append(names, k.Name)
 		}
 	}

@@ -221,7 +221,7 @@ func (k *subject) endedBefore() bool { return k.before != nil && k.before.State.
 // isForgotten reports whether this is an init container of which nothing is left,
 // in a pod that is past it.
 func (k *subject) isForgotten() bool {
-	return k.kind == actions.InitContainer && k.initialized && !isSidecar(k.spec) && k.current == nil && !k.endedBefore()
+	return k.kind == actions.InitContainer && k.initialized && !actions.IsSidecar(k.spec) && k.current == nil && !k.endedBefore()
 }
 
 // addLost adds what was reported of earlier instances. One that was reported to
@@ -310,10 +310,4 @@ func (k *subject) idText(id runtime.ContainerID) string {
 func names(text string, id runtime.ContainerID) bool {
 	rest, ok := strings.CutPrefix(text, id.Type)
 	return ok && !id.IsZero() && strings.HasPrefix(rest, "://") && rest[len("://"):] == id.ID
-}
-
-// isSidecar reports whether an init container is to run beside the regular ones
-// (KEP-753).
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }

@@ -30,7 +30,7 @@ func TestForgottenInitContainers(t *testing.T) {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status}
 		in.Pod.Spec.InitContainers = []v1.Container{{Name: "init"}, {Name: "proxy", RestartPolicy: &always}}
 		if tc.done { // what kept it from starting once is over
-			in.StartErrors = map[string]apistatus.Problem{"init": {Reason: apistatus.ErrImagePull}}
+			in.StartErrors = map[string]apistatus.Problem{"init": {Reason: "ErrImagePull"}}
 		}
 		got := apistatus.Compute(in).InitContainerStatuses
 		if end := got[0].State.Terminated; (end != nil && end.ExitCode == 0 && end.Reason == "Completed") != tc.done || got[0].Ready != tc.done {

@@ -11,7 +11,8 @@
 // # The order of the rules
 //
 // Each group has a file of its own. A later one builds on those before it: status.go
-// calls them in this order. The walk of the phases is in hold.go.
+// calls them in this order, with what input.go names. The walk of the phases is in
+// hold.go.
 //
 //  1. Each container (container.go). Its instance that runs counts, or else the
 //     one with the highest attempt. Without one, an end that was reported

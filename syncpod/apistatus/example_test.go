@@ -36,7 +36,7 @@ func ExampleCompute() {
 
 	app.State, app.ExitCode, app.Reason = runtime.ContainerExited, 137, "OOMKilled"
 	observed.Containers = []runtime.ContainerStatus{app}
-	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff, Message: "back-off 10s"}}
+	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CrashLoopBackOff", Message: "back-off 10s"}}
 	report()
 
 	in.Status = nil

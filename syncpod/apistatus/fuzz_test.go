@@ -83,7 +83,7 @@ func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
 	in.StartErrors = map[string]apistatus.Problem{}
 	for _, name := range []string{"i0", "i1", "c0", "c1", "c2", "e0"} {
 		if d.chance(5) {
-			in.StartErrors[name] = apistatus.Problem{Reason: apistatus.CrashLoopBackOff}
+			in.StartErrors[name] = apistatus.Problem{Reason: "CrashLoopBackOff"}
 		}
 	}
 	if !d.chance(10) {

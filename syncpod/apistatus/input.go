@@ -67,25 +67,10 @@ type Problem struct {
 }
 
 // Reason is why a container waits or a pod does not run, one word as the
-// Kubernetes API has it. Those listed here are the ones a kubelet uses; others
-// are reported as they are.
+// Kubernetes API has it. Those listed here are the ones that Compute finds by
+// itself. Why a start has failed it is told: the words for that are in package
+// syncpod, and those of images in package image.
 type Reason string
-
-// Reasons for which a container waits because its last start failed.
-const (
-	CrashLoopBackOff           Reason = "CrashLoopBackOff"
-	ImagePullBackOff           Reason = "ImagePullBackOff"
-	ErrImagePull               Reason = "ErrImagePull"
-	ErrImageNeverPull          Reason = "ErrImageNeverPull"
-	InvalidImageName           Reason = "InvalidImageName"
-	ImageInspectError          Reason = "ImageInspectError"
-	CreateContainerConfigError Reason = "CreateContainerConfigError"
-	PreCreateHookError         Reason = "PreCreateHookError"
-	CreateContainerError       Reason = "CreateContainerError"
-	PreStartHookError          Reason = "PreStartHookError"
-	RunContainerError          Reason = "RunContainerError"
-	PostStartHookError         Reason = "PostStartHookError"
-)
 
 // Reasons for which a container waits that has not been tried.
 const (

@@ -232,7 +232,7 @@ func TestT4_AnEndIsReportedAsTheRuntimeGaveIt(t *testing.T) {
 	if got := apistatus.Compute(in).ContainerStatuses[0].State.Terminated; got == nil || *got != want {
 		t.Errorf("state %+v, want %+v", got, want)
 	}
-	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff, Message: "back-off 10s"}}
+	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CrashLoopBackOff", Message: "back-off 10s"}}
 	if got := next(&in).ContainerStatuses[0].LastTerminationState.Terminated; got == nil || *got != want {
 		t.Errorf("last state while it waits %+v, want %+v", got, want)
 	}
@@ -295,7 +295,7 @@ func TestT6_WhatRunsIsReportedAsRunning(t *testing.T) {
 	} {
 		in := apistatus.Input{
 			Pod: pod(v1.RestartPolicyAlways, "app"), Status: status,
-			StartErrors: map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff}},
+			StartErrors: map[string]apistatus.Problem{"app": {Reason: "CrashLoopBackOff"}},
 		}
 		in.Previous = &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{
 			{Name: "app", ContainerID: "containerd://a0", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1, ContainerID: "containerd://a0"}}},

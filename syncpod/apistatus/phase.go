@@ -11,7 +11,7 @@ import (
 func (v *view) addPhase(s *v1.PodStatus) {
 	t := v.tally(s)
 	s.Phase = t.phase()
-	if v.Ended && !v.isStatic() && t.running == 0 && !isTerminal(s.Phase) {
+	if v.Ended && !runtime.IsStatic(v.Pod) && t.running == 0 && !isTerminal(s.Phase) {
 		s.Phase = v1.PodFailed
 	}
 	switch {
@@ -65,7 +65,7 @@ type tally struct {
 func (v *view) tally(s *v1.PodStatus) tally {
 	var t tally
 	for i := range s.InitContainerStatuses {
-		if spec := &v.Pod.Spec.InitContainers[i]; isSidecar(spec) {
+		if spec := &v.Pod.Spec.InitContainers[i]; actions.IsSidecar(spec) {
 			v.countSidecar(&t, &s.InitContainerStatuses[i])
 		} else {
 			v.countInit(&t, spec, &s.InitContainerStatuses[i])
@@ -138,12 +138,7 @@ func (v *view) isCreated(name string) bool {
 // gone reports whether nothing of the pod will run again. That a static pod is
 // stopped does not say so: nobody has deleted it, and an agent that starts anew
 // runs it again.
-func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.isStatic() }
-
-func (v *view) isStatic() bool {
-	source, known := v.Pod.Annotations[runtime.AnnotationConfigSource]
-	return known && source != runtime.ConfigSourceAPI
-}
+func (v *view) gone() bool { return (v.Terminal || v.Ended) && !runtime.IsStatic(v.Pod) }
 
 // lastEnd is how a container that does not run ended last, nil if it never ran.
 func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {

@@ -15,7 +15,7 @@ func (k *subject) addProbes(s *v1.ContainerStatus) {
 	}
 	started := s.State.Running != nil && k.hasStarted()
 	s.Started = &started
-	if k.kind == actions.InitContainer && !isSidecar(k.spec) {
+	if k.kind == actions.InitContainer && !actions.IsSidecar(k.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}

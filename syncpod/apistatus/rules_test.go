@@ -117,7 +117,7 @@ func TestLastStatus(t *testing.T) {
 	} {
 		in := apistatus.Input{
 			Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status, Ended: true,
-			StartErrors: map[string]apistatus.Problem{"app": {Reason: apistatus.CrashLoopBackOff}},
+			StartErrors: map[string]apistatus.Problem{"app": {Reason: "CrashLoopBackOff"}},
 		}
 		for range 2 {
 			got := next(&in)

@@ -12,6 +12,15 @@
 // crictl and an agent started later understand it without the pod's spec. The
 // hash is runtime.HashContainer.
 //
+// # Where each rule lives
+//
+//	config.go      Config: the message, from the parts below; LogPath
+//	metadata.go    labels and annotations
+//	mounts.go      mounts and devices
+//	linux.go       security; profiles.go seccomp and AppArmor
+//	resources.go   requests and limits; oom.go who is killed first without memory
+//	user.go        CheckNonRoot, and who runs the process
+//
 // # Ownership
 //
 // Nothing given is written to. What is returned shares no memory with it but the

@@ -1,69 +1,15 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 )
-
-// makeCollectors makes the default Collector, which goes by what the Watcher knows.
-func (c *Config) makeCollectors() error {
-	if c.Collectors != nil || c.Client == nil {
-		return nil
-	}
-	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
-	if c.Sync.Logs == nil { // they are files
-		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.LogLinks
-	}
-	collector, err := gc.New(config)
-	if err != nil {
-		return fmt.Errorf("loop: Config.Collectors: %w", err)
-	}
-	c.Collectors = []Collector{collector}
-	return nil
-}
-
-// makeImageCollector makes the ImageCollector of an ImagePolicy. It shares the leases of
-// what hands images out.
-func (c *Config) makeImageCollector() error {
-	if c.ImagePolicy == nil || c.ImageCollector != nil {
-		return nil
-	}
-	if err := c.ImagePolicy.Validate(); err != nil {
-		return fmt.Errorf("loop: Config.ImagePolicy: %w", err)
-	}
-	if c.Client == nil {
-		return errors.New("loop: Config.ImagePolicy needs a Client or an ImageCollector")
-	}
-	if c.Sync.Images == nil {
-		manager, err := image.New(image.Config{Runtime: c.Client})
-		if err != nil {
-			return fmt.Errorf("loop: Config.Client: %w", err)
-		}
-		c.Sync.Images = manager
-	}
-	leased, ok := c.Sync.Images.(interface{ Leases() *image.Leases })
-	if !ok {
-		return errors.New("loop: Config.ImagePolicy: Sync.Images has no method Leases, so which images are about to be used is not known")
-	}
-	collector, err := image.NewCollector(image.CollectorConfig{
-		Runtime: c.Client, Leases: leased.Leases(), Policy: *c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
-	})
-	if err != nil {
-		return fmt.Errorf("loop: Config.ImageCollector: %w", err)
-	}
-	c.ImageCollector = collector
-	return nil
-}
 
 // collect calls a collector until ctx ends.
 func (l *Loop) collect(ctx context.Context, c Collector) {

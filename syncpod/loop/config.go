@@ -7,16 +7,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/probe"
 )
 
 // Config is what a Loop is made of. The least is a Client, a Root and a Source.
@@ -190,56 +187,12 @@ func (c Config) connected() (Config, error) {
 		c.Admission = AdmissionFunc(admitAll)
 	}
 	c.shareLog()
-	if err := c.makeProbes(); err != nil {
-		return c, err
-	}
-	if err := c.readPods(); err != nil {
-		return c, err
-	}
-	if err := c.stopSandboxes(); err != nil {
-		return c, err
-	}
-	if err := c.makeCollectors(); err != nil {
-		return c, err
-	}
-	if err := c.makeImageCollector(); err != nil {
-		return c, err
-	}
-	return c, c.openStore()
-}
-
-// makeProbes makes the prober of the Client, if no other is given.
-func (c *Config) makeProbes() error {
-	switch {
-	case c.Probes == nil && c.Client == nil:
-		c.Probes = noProbes{}
-		return nil
-	case c.Probes == nil:
-		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy()}
-		if len(c.Sync.HostIPs) > 0 {
-			config.HostIP = c.Sync.HostIPs[0]
+	for _, fill := range []func() error{c.makeProbes, c.makeReader, c.makeSandboxes, c.makeCollectors, c.makeImageCollector, c.makeStore} {
+		if err := fill(); err != nil {
+			return c, err
 		}
-		prober, err := probe.New(config)
-		if err != nil {
-			return fmt.Errorf("loop: Config.Client: %w", err)
-		}
-		c.Probes = prober
 	}
-	c.Sync.Probes = c.Probes
-	return nil
-}
-
-// unhealthy makes an event of each probe that fails, as a kubelet does.
-func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
-	events := c.Sync.Events
-	if events == nil {
-		return nil
-	}
-	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
-		about := reference(pod)
-		about.FieldPath = fmt.Sprintf("spec.containers{%s}", container)
-		events.Eventf(about, v1.EventTypeWarning, "Unhealthy", "%s", message)
-	}
+	return c, nil
 }
 
 func (c *Config) shareLog() {
@@ -250,44 +203,7 @@ func (c *Config) shareLog() {
 	}
 }
 
-// readPods makes the way to look at pods of the Client.
-func (c *Config) readPods() error {
-	if c.Watch.Reader != nil {
-		return nil
-	}
-	name := c.Sync.RuntimeName
-	if name == "" {
-		name = c.Client.RuntimeName()
-	}
-	if name == "" {
-		return errors.New("loop: Config.Sync.RuntimeName is missing: a Client that was not dialled does not know it")
-	}
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
-	if err != nil {
-		return fmt.Errorf("loop: Config.Client: %w", err)
-	}
-	c.Watch.Reader = reader
-	if c.Watch.Events == nil {
-		c.Watch.Events = c.Client
-	}
-	return nil
-}
-
-// stopSandboxes makes the way to stop sandboxes of the Client: the one that the Syncer
-// has, because only one stop of a sandbox may be in flight.
-func (c *Config) stopSandboxes() error {
-	if c.Sync.Sandboxes != nil || c.Client == nil {
-		return nil
-	}
-	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log})
-	if err != nil {
-		return fmt.Errorf("loop: Config.Client: %w", err)
-	}
-	c.Sync.Sandboxes = runner
-	return nil
-}
-
-func (c *Config) openStore() error {
+func (c *Config) makeStore() error {
 	if c.Store != nil {
 		return nil
 	}

@@ -27,7 +27,8 @@
 //	book.go        what has become of each pod
 //	pods.go, health.go  the same, for the embedder
 //
-//	config.go      Config; parts.go the interfaces in it
+//	config.go      Config; config_client.go makes of the Client what is missing,
+//	               parts.go are the interfaces in it
 //	store.go       StatusStore; store_file.go keeps it in files
 //	source.go      Source; source_push.go is one for programs
 //	source_folder.go    Folder: which manifests there are

@@ -28,7 +28,7 @@ type feed struct {
 // errSourceEnded stands for the error of a source that has returned none.
 var errSourceEnded = errors.New("it has ended and will deliver nothing more")
 
-// run runs a source until ctx ends. That it has failed changes nothing for its
+// runFeed runs a source until ctx ends. That it has failed changes nothing for its
 // pods, nor for other sources (kubernetes #140257).
 func (l *Loop) runFeed(ctx context.Context, f *feed) {
 	err := f.Run(ctx, func(s Snapshot) { l.deliver(f, s) })

@@ -191,6 +191,16 @@ func pod(source, name, uid, script string) *v1.Pod {
 
 const forever = "trap 'exit 0' TERM; sleep infinity & wait"
 
+// leave has an agent run pods of one source for a minute, and be killed.
+func (n *node) leave(change func(*loop.Config), pods ...*v1.Pod) {
+	n.t.Helper()
+	src := loop.NewPush(pods[0].Annotations[runtime.AnnotationConfigSource])
+	agent := n.start([]loop.Source{src}, change)
+	set(n.t, src, pods...)
+	time.Sleep(time.Minute)
+	agent.kill()
+}
+
 // running returns how many containers of a pod run.
 func (n *node) running(uid string) int {
 	n.t.Helper()

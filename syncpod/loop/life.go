@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/go-logr/logr"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 )
@@ -95,6 +96,11 @@ func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondi
 
 func fullName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
+// log is where the lines about a pod go.
+func (l *Loop) log(pod *v1.Pod) logr.Logger {
+	return l.config.Log.WithValues("pod", fullName(pod), "podUID", pod.UID)
+}
+
 // tell gives the workers news of a pod. It must be called with mu held.
 func (l *Loop) tell(life *life, u podworkers.Update) {
 	u.Pod = life.given
@@ -102,7 +108,7 @@ func (l *Loop) tell(life *life, u podworkers.Update) {
 		u.Pod = sourceless(life.given)
 	}
 	if err := l.workers.UpdatePod(u); err != nil {
-		l.config.Log.V(1).Info("no more news is taken", "pod", fullName(u.Pod), "podUID", u.Pod.UID, "reason", err.Error())
+		l.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
 	}
 }
 

@@ -65,15 +65,11 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 // cleaned up after once, and does not count beside new ones.
 func TestW7_FinishedPodStaysFinished(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
-		first := n.start([]loop.Source{src}, nil)
-		set(t, src, once(pod("file", "job", "u", "exit 3")))
-		time.Sleep(time.Minute)
-		first.kill()
+		n.leave(nil, once(pod("file", "job", "u", "exit 3")))
 		removeAll(t, n) // the runtime forgets it, as with a reboot
 
 		before := len(n.rt.Journal())
-		src = loop.NewPush("file")
+		src := loop.NewPush("file")
 		count, beside := newCounter(), -1
 		second := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Workers.Observer = count

@@ -15,12 +15,8 @@ import (
 // stops before that of the same name starts.
 func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
+		n.leave(nil, pod("file", "web", "old", forever))
 		src := loop.NewPush("file")
-		first := n.start([]loop.Source{src}, nil)
-		set(t, src, pod("file", "web", "old", forever))
-		time.Sleep(time.Minute)
-		first.kill()
-		src = loop.NewPush("file")
 		set(t, src, pod("file", "web", "new", forever))
 		n.start([]loop.Source{src}, nil)
 		time.Sleep(time.Minute)
@@ -35,11 +31,7 @@ func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 // with pauses, not at once after each failure, and it is stopped in the end.
 func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
-		first := n.start([]loop.Source{src}, nil)
-		set(t, src, pod("file", "web", "u", forever))
-		time.Sleep(time.Minute)
-		first.kill()
+		n.leave(nil, pod("file", "web", "u", forever))
 		_, err := n.rt.Inject(critest.Fault{
 			Match: critest.Match{Method: critest.StopContainer}, Times: 1000, Err: status.Error(codes.Unknown, "no"),
 		})
@@ -47,7 +39,7 @@ func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
-		src = loop.NewPush("file")
+		src := loop.NewPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)

@@ -58,7 +58,7 @@ func (l *Loop) stopUnwanted(wants wishes) {
 		if wanted[uid] || life.wanted == nil {
 			continue
 		}
-		l.config.Log.Info("pod removed", "pod", fullName(life.given), "podUID", uid, "source", life.source)
+		l.log(life.given).Info("pod removed", "source", life.source)
 		life.wanted = nil
 		l.tell(life, podworkers.Update{Type: podworkers.Kill})
 	}
@@ -76,12 +76,12 @@ func (l *Loop) update(wants wishes) (additions []wish) {
 		case life == nil:
 			additions = append(additions, w)
 		case life.wanted == nil:
-			l.config.Log.Info("pod comes again", "pod", fullName(w.pod), "podUID", w.pod.UID, "source", w.source)
+			l.log(w.pod).Info("pod comes again", "source", w.source)
 			life.wanted, life.source, life.again = w.pod, w.source, true
 			l.tell(life, podworkers.Update{Type: podworkers.Create})
 		case life.again: // it has to wait, whatever it says now
 		case differs(life.wanted, w.pod):
-			l.config.Log.Info("pod changed", "pod", fullName(w.pod), "podUID", w.pod.UID, "source", w.source)
+			l.log(w.pod).Info("pod changed", "source", w.source)
 			life.wanted, life.source = w.pod, w.source
 			life.given = withStatus(w.pod, l.book.read(w.pod.UID).status)
 			l.tell(life, podworkers.Update{Type: podworkers.Changed})
@@ -98,7 +98,7 @@ func (l *Loop) update(wants wishes) (additions []wish) {
 func (l *Loop) add(w wish, running bool) {
 	uid := w.pod.UID
 	given := withStatus(w.pod, l.book.read(uid).status)
-	l.config.Log.Info("pod added", "pod", fullName(given), "podUID", uid, "source", w.source)
+	l.log(given).Info("pod added", "source", w.source)
 	if !running && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
 		if refusal := l.config.Admission.Admit(given, l.admitted()); refusal != nil {
 			given = l.refused(given, refusal)
@@ -130,7 +130,7 @@ func (l *Loop) admitted() []*v1.Pod {
 
 // refused returns the pod as one that has failed, and sees to it that this is told.
 func (l *Loop) refused(pod *v1.Pod, r *syncpod.Refusal) *v1.Pod {
-	l.config.Log.Info("pod refused", "pod", fullName(pod), "podUID", pod.UID, "reason", r.Reason)
+	l.log(pod).Info("pod refused", "reason", r.Reason)
 	failed := *pod
 	failed.Status = *pod.Status.DeepCopy()
 	failed.Status.Phase, failed.Status.Reason, failed.Status.Message = v1.PodFailed, r.Reason, r.Message

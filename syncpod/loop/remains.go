@@ -40,7 +40,7 @@ func (l *Loop) removeDead(ctx context.Context, wants wishes, pods []pleg.Pod) {
 // new pod with its UID come. That would be taken to have had its run otherwise.
 func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
 	for {
-		err := l.removeSandboxes(ctx, uid)
+		err := l.tryToRemove(ctx, uid)
 		if err == nil {
 			break
 		}
@@ -58,7 +58,8 @@ func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
 	l.news.raise()
 }
 
-func (l *Loop) removeSandboxes(ctx context.Context, uid types.UID) error {
+// tryToRemove removes it once. It fails unless a last look has found nothing.
+func (l *Loop) tryToRemove(ctx context.Context, uid types.UID) error {
 	if l.config.Client == nil {
 		return nil // Config.Client says that this is so
 	}
@@ -74,7 +75,7 @@ func (l *Loop) removeSandboxes(ctx context.Context, uid types.UID) error {
 	if err != nil || status.Empty() {
 		return err
 	}
-	if err := l.removeSandboxesOf(ctx, status); err != nil {
+	if err := l.removeSandboxes(ctx, status); err != nil {
 		return err
 	}
 	// What a new pod is to find is that there is nothing.
@@ -84,9 +85,9 @@ func (l *Loop) removeSandboxes(ctx context.Context, uid types.UID) error {
 	return err
 }
 
-// removeSandboxesOf stops sandboxes before it removes them, even such as look stopped:
+// removeSandboxes stops sandboxes before it removes them, even such as look stopped:
 // their network may still be there (containerd #5768).
-func (l *Loop) removeSandboxesOf(ctx context.Context, status *runtime.PodStatus) error {
+func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
 	for _, sb := range status.Sandboxes {
 		if err := l.config.Sync.Sandboxes.Stop(ctx, sb.ID); err != nil {
 			return fmt.Errorf("pod %s: %w", status.UID, err)

@@ -19,11 +19,7 @@ import (
 // (containerd #5768).
 func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
-		first := n.start([]loop.Source{src}, nil)
-		set(t, src, pod("file", "web", "u", forever))
-		time.Sleep(time.Minute)
-		first.kill()
+		n.leave(nil, pod("file", "web", "u", forever))
 		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +28,7 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		src = loop.NewPush("file")
+		src := loop.NewPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
@@ -47,16 +43,12 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 // M3: nor is anything of a dead pod removed before its source has spoken.
 func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
-		first := n.start([]loop.Source{src}, nil)
-		set(t, src, pod("file", "web", "u", forever))
-		time.Sleep(time.Minute)
-		first.kill()
+		n.leave(nil, pod("file", "web", "u", forever))
 		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
-		src = loop.NewPush("file")
+		src := loop.NewPush("file")
 		n.start([]loop.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
 		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
@@ -73,13 +65,9 @@ func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 // M3: a pod of a source that there is not any more waits for all there are.
 func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("old")
-		first := n.start([]loop.Source{src}, nil)
-		set(t, src, pod("old", "web", "u", forever))
-		time.Sleep(time.Minute)
-		first.kill()
+		n.leave(nil, pod("old", "web", "u", forever))
 		before := len(n.rt.Journal())
-		src = loop.NewPush("file")
+		src := loop.NewPush("file")
 		n.start([]loop.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
 		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
@@ -114,17 +102,13 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 			c.Store = nil
 			c.Root, c.Sync.LogsRoot = root, t.TempDir()
 		}
-		src := loop.NewPush("file")
-		first := n.start([]loop.Source{src}, below)
-		set(t, src, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
-		time.Sleep(time.Minute)
-		first.kill()
+		n.leave(below, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
 		removeAll(t, n)
 		if got := kept(t); len(got) != 4 {
 			t.Fatalf("%q are kept of two pods", got)
 		}
 
-		src = loop.NewPush("file")
+		src := loop.NewPush("file")
 		second := n.start([]loop.Source{src}, below)
 		time.Sleep(time.Minute)
 		if got := kept(t); len(got) != 4 {

@@ -32,7 +32,7 @@ var _ podworkers.Syncer = work{}
 
 func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
 	if err := l.sink.repeat(ctx, w.Pod); err != nil {
-		l.config.Log.Error(err, "status not delivered", "pod", fullName(w.Pod), "podUID", w.UID)
+		l.log(w.Pod).Error(err, "status not delivered")
 	}
 	l.config.Probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)

@@ -15,6 +15,17 @@
 // All of it is pure: nothing given is written to, and results share no memory
 // with it. No pod makes any of it panic.
 //
+// # Where each rule lives
+//
+//	static.go               Static: the identity of a static pod
+//	default.go              Default; default_resources.go, default_volume.go
+//	validate.go             Validate, and what is asked of many fields
+//	validate_spec.go        the pod's own fields
+//	validate_container.go   containers; validate_env.go, validate_handler.go,
+//	                        validate_resources.go, validate_security.go
+//	validate_volume.go      volumes
+//	members.go              the containers of all three lists, with their paths
+//
 // # Limits
 //
 // The defaults and rules are those a node relies on. What only schedulers, admission

@@ -56,8 +56,8 @@
 //	              ConfigMaps and Secrets that are immutable
 //	write.go      files, all of an update or nothing
 //	directory.go  a volume's directory, on the disk or in memory
-//	owner.go      fsGroup, modes, and whose tokens are
-//	mount_linux.go  mounting
+//	owner.go      fsGroup, modes, and whose tokens are; owner_*.go whose a file is
+//	mount_*.go    mounting
 //
 // # Limits
 //

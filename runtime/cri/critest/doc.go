@@ -116,6 +116,20 @@
 // it shows no secret. Its queries are for assertions: that a pod caused so many
 // calls, in this order, never two at once.
 //
+// # Where each rule lives
+//
+//	runtime.go, serve.go, pipe.go  the runtime, and how it is reached
+//	config.go, model.go            Config, and runtimes that differ
+//	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  a call each
+//	name.go, index.go              who has a name, and what belongs together
+//	process.go                     what runs in a container, by package sh
+//	host.go, memory.go             files: real ones, and those in memory
+//	intercept.go, method.go, subject.go  what happens to every call
+//	journal*.go                    the Journal and its queries
+//	event*.go                      events, and what befalls them
+//	fault*.go, restart.go          faults
+//	kit*.go                        the conformance kit
+//
 // # What is not here
 //
 // Exec, Attach, PortForward, checkpoints, metrics and the streaming lists answer

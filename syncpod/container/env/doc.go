@@ -17,6 +17,16 @@
 // [Expand] for the syntax. It sees the variables that were set before it,
 // those of services included. Values from other sources are taken as they are.
 //
+// # Where each rule lives
+//
+//	env.go         Resolve: the order of the sources, and what stands in env
+//	expand.go      Expand: references to other variables
+//	fields.go      fields of the pod
+//	resources.go   requests and limits
+//	services.go    variables that tell of services
+//	sources.go     ConfigMaps, Secrets and files, and envFrom
+//	downward.go    Field and Resource: the same values for others than variables
+//
 // # Sources
 //
 // ConfigMaps, Secrets and Services are asked for through the small interfaces

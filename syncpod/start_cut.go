@@ -18,15 +18,19 @@ import (
 func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cut := map[string]bool{}
+	open, cut := map[string]bool{}, map[string]bool{}
 	for i := range status.Containers {
 		c := &status.Containers[i]
-		if m.asked[c.ID.ID] && (c.State == runtime.ContainerCreated || c.State == runtime.ContainerExited && c.StartedAt.IsZero()) {
-			cut[c.ID.ID] = c.State == runtime.ContainerExited
-			m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+		if !m.asked[c.ID.ID] || c.State != runtime.ContainerCreated && (c.State != runtime.ContainerExited || !c.StartedAt.IsZero()) {
+			continue
 		}
+		open[c.ID.ID] = true
+		if c.State == runtime.ContainerExited {
+			cut[c.ID.ID] = true
+		}
+		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
 	}
-	maps.DeleteFunc(m.asked, func(id string, _ bool) bool { _, open := cut[id]; return !open })
+	maps.DeleteFunc(m.asked, func(id string, _ bool) bool { return !open[id] })
 	if len(cut) == 0 {
 		return status
 	}

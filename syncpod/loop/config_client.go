@@ -1,0 +1,136 @@
+package loop
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/probe"
+)
+
+// makeProbes makes the prober of the Client, if no other is given.
+func (c *Config) makeProbes() error {
+	switch {
+	case c.Probes == nil && c.Client == nil:
+		c.Probes = noProbes{}
+		return nil
+	case c.Probes == nil:
+		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy()}
+		if len(c.Sync.HostIPs) > 0 {
+			config.HostIP = c.Sync.HostIPs[0]
+		}
+		prober, err := probe.New(config)
+		if err != nil {
+			return fmt.Errorf("loop: Config.Client: %w", err)
+		}
+		c.Probes = prober
+	}
+	c.Sync.Probes = c.Probes
+	return nil
+}
+
+// unhealthy makes an event of each probe that fails, as a kubelet does.
+func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
+	events := c.Sync.Events
+	if events == nil {
+		return nil
+	}
+	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
+		about := reference(pod)
+		about.FieldPath = fmt.Sprintf("spec.containers{%s}", container)
+		events.Eventf(about, v1.EventTypeWarning, "Unhealthy", "%s", message)
+	}
+}
+
+// makeReader makes the way to look at pods of the Client.
+func (c *Config) makeReader() error {
+	if c.Watch.Reader != nil {
+		return nil
+	}
+	name := c.Sync.RuntimeName
+	if name == "" {
+		name = c.Client.RuntimeName()
+	}
+	if name == "" {
+		return errors.New("loop: Config.Sync.RuntimeName is missing: a Client that was not dialled does not know it")
+	}
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
+	if err != nil {
+		return fmt.Errorf("loop: Config.Client: %w", err)
+	}
+	c.Watch.Reader = reader
+	if c.Watch.Events == nil {
+		c.Watch.Events = c.Client
+	}
+	return nil
+}
+
+// makeSandboxes makes the way to stop sandboxes of the Client: the one that the Syncer
+// has, because only one stop of a sandbox may be in flight.
+func (c *Config) makeSandboxes() error {
+	if c.Sync.Sandboxes != nil || c.Client == nil {
+		return nil
+	}
+	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log})
+	if err != nil {
+		return fmt.Errorf("loop: Config.Client: %w", err)
+	}
+	c.Sync.Sandboxes = runner
+	return nil
+}
+
+// makeCollectors makes the default Collector, which goes by what the Watcher knows.
+func (c *Config) makeCollectors() error {
+	if c.Collectors != nil || c.Client == nil {
+		return nil
+	}
+	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
+	if c.Sync.Logs == nil { // they are files
+		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.LogLinks
+	}
+	collector, err := gc.New(config)
+	if err != nil {
+		return fmt.Errorf("loop: Config.Collectors: %w", err)
+	}
+	c.Collectors = []Collector{collector}
+	return nil
+}
+
+// makeImageCollector makes the ImageCollector of an ImagePolicy. It shares the leases of
+// what hands images out.
+func (c *Config) makeImageCollector() error {
+	if c.ImagePolicy == nil || c.ImageCollector != nil {
+		return nil
+	}
+	if err := c.ImagePolicy.Validate(); err != nil {
+		return fmt.Errorf("loop: Config.ImagePolicy: %w", err)
+	}
+	if c.Client == nil {
+		return errors.New("loop: Config.ImagePolicy needs a Client or an ImageCollector")
+	}
+	if c.Sync.Images == nil {
+		manager, err := image.New(image.Config{Runtime: c.Client})
+		if err != nil {
+			return fmt.Errorf("loop: Config.Client: %w", err)
+		}
+		c.Sync.Images = manager
+	}
+	leased, ok := c.Sync.Images.(interface{ Leases() *image.Leases })
+	if !ok {
+		return errors.New("loop: Config.ImagePolicy: Sync.Images has no method Leases, so which images are about to be used is not known")
+	}
+	collector, err := image.NewCollector(image.CollectorConfig{
+		Runtime: c.Client, Leases: leased.Leases(), Policy: *c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("loop: Config.ImageCollector: %w", err)
+	}
+	c.ImageCollector = collector
+	return nil
+}
