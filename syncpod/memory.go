@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -228,6 +229,23 @@ func (m *memory) marked(set map[string]bool, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return set[id]
+}
+
+// callOff forgets an end that has not come: the agent that was to bring it about was
+// stopped before, and now the pod is to run. Its next end has its whole time again, and
+// its preStop handlers. Nothing is forgotten once ctx has ended, for the pod may have
+// been told to end since. It reports whether there was such an end.
+func (m *memory) callOff(ctx context.Context) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.deadline.IsZero() || ctx.Err() != nil {
+		return false
+	}
+	m.deadline = time.Time{}
+	clear(m.signalled)
+	clear(m.preStopped)
+	clear(m.preStopEnded)
+	return true
 }
 
 // beginKill returns when the time of containers that have to go with their

@@ -92,6 +92,43 @@ func TestK7_RestartDuringTheEnd(t *testing.T) {
 	}
 }
 
+// K1, K7: an agent was stopped while it stopped the pod, as when a drain is cut short, and
+// the pod is to run after all. The end that is asked for later is another one: it has its
+// whole grace period, and the preStop handler runs.
+func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
+	for name, hookEnded := range map[string]bool{"before the hook": false, "after the hook": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(preStop(ctr("app"), "sleep", "3")))
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				stopping := time.Second
+				if hookEnded {
+					stopping = 5 * time.Second
+				}
+				ctx, crash := context.WithTimeout(t.Context(), stopping)
+				defer crash()
+				n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod})
+				n.restart(recorded(dir))
+				n.settle(pod, time.Minute)
+				time.Sleep(time.Hour)
+				n.sync(pod)
+				n.restart(recorded(dir)) // nor does the record tell of it
+				hooks := n.Journal().Count(critest.ExecSync)
+				if took := n.end(pod, nil); took != 30*time.Second {
+					t.Errorf("took %v, want the 30s of its grace period\n%v", took, n.Journal())
+				}
+				n.wantEnded()
+				if ran := n.Journal().Count(critest.ExecSync) - hooks; ran != 1 {
+					t.Errorf("the hook was run %d times at its end, want once", ran)
+				}
+			})
+		})
+	}
+}
+
 // C5: a container that has had its only run does not run again because the
 // runtime has lost its record.
 func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
