@@ -115,11 +115,7 @@ func (p *page) ended(w podworkers.Work, err error, at time.Time) {
 		p.since = at
 	}
 	p.err = err
-	switch {
-	case err != nil:
-	case w.Type == podworkers.SyncTerminatingRuntimePod:
-		p.stopped, p.stopping = at, false
-	case w.Type == podworkers.SyncTerminatingPod:
-		p.stopped = at
+	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
+		p.stopped, p.stopping = at, false // with its definition, if that came meanwhile
 	}
 }

@@ -53,17 +53,26 @@ func (l *Loop) forget(ctx context.Context) {
 	}
 }
 
-// forgotten returns the pods that the workers forget. Until each is forgotten
+// forgotten returns the pods that the workers forget, or have forgotten by themselves: a
+// pod that was added while what an earlier agent had left of it was stopped is to begin
+// when they are done with that, which they do not tell. Until each is forgotten
 // altogether, no new pod with its UID comes.
 func (l *Loop) forgotten() []types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, forgotten := l.workers.Known(l.desired())
+	known, _ := l.workers.Known(l.desired())
+	there := make(map[types.UID]bool, len(known))
+	for _, k := range known {
+		there[k.UID] = true
+	}
 	var uids []types.UID
-	for _, known := range forgotten {
-		delete(l.lives, known.UID)
-		l.leaving[known.UID] = true
-		uids = append(uids, known.UID)
+	for _, uid := range l.uids() {
+		if there[uid] || !l.lives[uid].taken {
+			continue
+		}
+		delete(l.lives, uid)
+		l.leaving[uid] = true
+		uids = append(uids, uid)
 	}
 	return uids
 }
