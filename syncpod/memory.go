@@ -35,10 +35,13 @@ func (m *memories) of(uid types.UID) *memory {
 	return p
 }
 
-func (m *memories) forget(uid types.UID) {
+// take returns what is remembered of a pod, nil for nothing, and forgets it.
+func (m *memories) take(uid types.UID) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	p := m.pods[uid]
 	delete(m.pods, uid)
+	return p
 }
 
 // memory is what a Syncer remembers of one pod. All of it can be lost: then a

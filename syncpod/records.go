@@ -135,7 +135,7 @@ func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
 // SyncTerminatedPod and SyncTerminatingRuntimePod do so by themselves. It must not
 // be called during work on the pod.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
-	s.known.forget(uid)
+	s.known.take(uid).unload()
 	s.config.Sandboxes.Forget(uid)
 	s.config.Images.Forget(uid)
 	if s.config.Records == nil {
@@ -153,6 +153,19 @@ func (m *memory) isLoaded() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loaded
+}
+
+// unload keeps work that was given up, and returns late, from recording a pod that is
+// gone. What is being recorded is recorded when it returns.
+func (m *memory) unload() {
+	if m == nil {
+		return
+	}
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loaded = false
 }
 
 // restore adds to a memory what was recorded.

@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // crashDuring runs an agent until the call that it is told of begins to end, and
@@ -455,4 +456,36 @@ func TestFileRecordsStayInTheirDirectory(t *testing.T) {
 	if _, err := (syncpod.FileRecords{}).LoadRecord(t.Context(), "a"); err == nil {
 		t.Error("no directory is no error")
 	}
+}
+
+// F14, W2: work on a pod that is given up and returns when the pod is long gone leaves no
+// record, which another pod of its UID would take for its own.
+func TestLateWorkLeavesNoRecord(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	bubble(t, func(t *testing.T, n *node) {
+		hooked, release := make(chan struct{}), make(chan struct{})
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
+			c.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) {
+				close(hooked)
+				<-release // whatever becomes of its context
+				return hook.Result{}, nil
+			})
+		})
+		pod := testPod(containers(postStart(ctr("app"), "true")))
+		ctx, giveUp := context.WithCancel(t.Context())
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			n.SyncPod(ctx, pod, nil)
+		}()
+		<-hooked
+		giveUp()
+		n.end(pod, nil)
+		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		close(release)
+		<-returned
+		if all, err := records.ListRecords(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v, want none", all, err)
+		}
+	})
 }
