@@ -36,8 +36,9 @@ type Loop struct {
 	// tidy up.
 	news, tidy flag
 
-	// removals are those in progress.
-	removals chan struct{}
+	// removals are those of remains in the runtime that are in progress, and forgetting
+	// those of what is kept on the node.
+	removals, forgetting chan struct{}
 
 	feedsMu sync.Mutex
 	feeds   []*feed
@@ -63,7 +64,8 @@ func New(c Config) (*Loop, error) {
 		config: c,
 		book:   &book{pages: map[types.UID]*page{}},
 		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
-		lives: map[types.UID]*life{}, leaving: map[types.UID]bool{},
+		forgetting: make(chan struct{}, parallelRemovals),
+		lives:      map[types.UID]*life{}, leaving: map[types.UID]bool{},
 	}
 	l.sink = sink{book: l.book, store: c.Store, next: c.Sync.Sink}
 	for _, s := range c.Sources {
