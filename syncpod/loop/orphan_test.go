@@ -112,6 +112,31 @@ func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 	})
 }
 
+// P6: a pod that came again, and changed, while what an earlier agent had left of it was
+// stopped is looked at like any other: a crash is seen at once.
+func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
+		n.orphanThatDoesNotStop(critest.ExecSync, 0)
+		src := loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src)
+		time.Sleep(time.Second)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Second)
+		changed := pod("file", "web", "u", forever)
+		changed.Labels = map[string]string{"a": "b"}
+		set(t, src, changed)
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u")
+		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
+		if err := n.rt.ExitContainer(started[len(started)-1].ContainerID, critest.Exit{Code: 1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second) // it is the second crash
+		n.wantRunning(1, "u")
+	})
+}
+
 // orphanThatDoesNotStop leaves a pod behind that cannot be stopped for a while.
 func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	n.t.Helper()
