@@ -244,7 +244,7 @@ func (w *Workers) renew(old *worker, uid types.UID, then *followUp) *worker {
 // forget takes away what is held of a pod that the Set has forgotten.
 func (w *Workers) forget(p *worker, then *followUp) {
 	if p.phase != Finished {
-		then.moved = append(then.moved, moved{p.uid, p.phase, Finished})
+		then.forgotten = append(then.forgotten, moved{p.uid, p.phase, Finished})
 	}
 	w.timers.remove(p)
 	p.queued = nowhere

@@ -35,6 +35,8 @@ type scripted struct {
 	busy  map[types.UID]inFlight
 	moves []string
 	seen  []types.UID
+	// lives are moves and seen together, in the order in which they were told.
+	lives []string
 	ended []time.Duration
 }
 
@@ -119,12 +121,14 @@ func (s *scripted) PodSeen(uid types.UID, _ time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, uid)
+	s.lives = append(s.lives, fmt.Sprintf("%s seen", uid))
 }
 
 func (s *scripted) PhaseChanged(uid types.UID, from, to Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moves = append(s.moves, fmt.Sprintf("%s %v-%v", uid, from, to))
+	s.lives = append(s.lives, s.moves[len(s.moves)-1])
 }
 
 func (s *scripted) SyncEnded(_ Work, took time.Duration, _ error) {

@@ -11,7 +11,9 @@ import (
 // told.
 type followUp struct {
 	// now is the time of the change.
-	now       time.Time
+	now time.Time
+	// forgotten are the last steps of pods, after which others of their UIDs are seen.
+	forgotten []moved
 	seen      []types.UID
 	moved     []moved
 	abandoned []Work
@@ -46,14 +48,19 @@ func (w *Workers) unlock(f *followUp) {
 	}
 }
 
-func (w *Workers) tell(f *followUp) {
-	for _, uid := range f.seen {
-		w.config.Observer.PodSeen(uid, f.now)
-	}
-	for _, m := range f.moved {
+func (w *Workers) tellMoves(moves []moved) {
+	for _, m := range moves {
 		w.config.Log.Info("pod moved on", "podUID", m.uid, "from", m.from.String(), "to", m.to.String())
 		w.config.Observer.PhaseChanged(m.uid, m.from, m.to)
 	}
+}
+
+func (w *Workers) tell(f *followUp) {
+	w.tellMoves(f.forgotten)
+	for _, uid := range f.seen {
+		w.config.Observer.PodSeen(uid, f.now)
+	}
+	w.tellMoves(f.moved)
 	for _, work := range f.abandoned {
 		w.config.Log.Info("work was cancelled and does not return, going on without it", "podUID", work.UID, "work", work.Type.String())
 		w.config.Observer.SyncAbandoned(work)

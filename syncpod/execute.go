@@ -18,7 +18,9 @@ func (w *work) carryOut(ctx context.Context) {
 	for _, ref := range w.plan.Release {
 		w.config.Lifecycle.Release(w.pod, ref.Name)
 	}
-	if w.plan.KillPod && !w.killWholePod(ctx) {
+	if !w.plan.KillPod {
+		w.memory.endKill() // one that has failed, and is not wanted any more
+	} else if !w.killWholePod(ctx) {
 		return
 	}
 	w.clearAway(ctx)

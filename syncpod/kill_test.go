@@ -172,6 +172,38 @@ type probes map[runtime.ContainerID]actions.ProbeResults
 
 func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults { return p }
 
+// K1: stopping a pod failed while it was not admitted, and now it is. When its sandbox is
+// to be replaced much later its containers have their whole time again.
+func TestK1_ATimeThatWasNotUsedIsNotRemembered(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var refusal *syncpod.Refusal
+		n.restart(func(c *syncpod.Config) {
+			c.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return refusal })}
+		})
+		pod := testPod()
+		n.settle(pod, time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		refusal = &syncpod.Refusal{Reason: "Busy"}
+		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
+			t.Fatal("the stop has not failed")
+		}
+		refusal = nil
+		n.settle(pod, time.Minute)
+		n.wantStates("app 0 running")
+		time.Sleep(time.Hour)
+		n.stubborn("app")
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) {
+			s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		}))
+		began := time.Now()
+		n.sync(pod)
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("replaced within %v, want the 30s of its grace period\n%v", took, n.Journal())
+		}
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
 func TestK1_DeadlineCountsFromTheRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)

@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -34,10 +35,13 @@ func (m *memories) of(uid types.UID) *memory {
 	return p
 }
 
-func (m *memories) forget(uid types.UID) {
+// take returns what is remembered of a pod, nil for nothing, and forgets it.
+func (m *memories) take(uid types.UID) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	p := m.pods[uid]
 	delete(m.pods, uid)
+	return p
 }
 
 // memory is what a Syncer remembers of one pod. All of it can be lost: then a
@@ -228,6 +232,23 @@ func (m *memory) marked(set map[string]bool, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return set[id]
+}
+
+// callOff forgets an end that has not come: the agent that was to bring it about was
+// stopped before, and now the pod is to run. Its next end has its whole time again, and
+// its preStop handlers. Nothing is forgotten once ctx has ended, for the pod may have
+// been told to end since. It reports whether there was such an end.
+func (m *memory) callOff(ctx context.Context) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.deadline.IsZero() || ctx.Err() != nil {
+		return false
+	}
+	m.deadline = time.Time{}
+	clear(m.signalled)
+	clear(m.preStopped)
+	clear(m.preStopEnded)
+	return true
 }
 
 // beginKill returns when the time of containers that have to go with their

@@ -214,6 +214,15 @@ type Cleaner interface {
 	CleanPod(ctx context.Context, pod *v1.Pod) error
 }
 
+// RemainsCleaner is what a [Cleaner] may be besides: one that can tidy up after a pod of
+// which no more than the UID is known, because it went while no agent was there. A
+// *poddir.Dirs is one.
+type RemainsCleaner interface {
+	// RemovePod tidies up after a pod of which nothing runs. That there is nothing to
+	// tidy up is no error.
+	RemovePod(ctx context.Context, pod types.UID) error
+}
+
 // CleanerFunc is a function that is a [Cleaner].
 type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
 

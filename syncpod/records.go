@@ -131,11 +131,29 @@ func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
 	return uids, nil
 }
 
-// Forget drops all that is remembered of a pod that is gone, its record included.
-// SyncTerminatedPod and SyncTerminatingRuntimePod do so by themselves. It must not
-// be called during work on the pod.
+// Forget drops all that is kept of a pod that is gone: its record, and what those of
+// Config.Clean that are a [RemainsCleaner] find of it. After an error it may be called
+// again. It must not be called during work on the pod, nor while anything of it runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
-	s.known.forget(uid)
+	var errs []error
+	for _, c := range s.config.Clean {
+		if remains, ok := c.(RemainsCleaner); ok {
+			errs = append(errs, remains.RemovePod(ctx, uid))
+		}
+	}
+	err := errors.Join(errs...)
+	if err == nil || ctx.Err() == nil { // or else the record is to tell the next agent of the rest
+		err = errors.Join(err, s.drop(ctx, uid))
+	}
+	if err != nil {
+		return fmt.Errorf("syncpod: forget pod %s: %w", uid, err)
+	}
+	return nil
+}
+
+// drop drops all that is remembered of a pod, its record included.
+func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
+	s.known.take(uid).unload()
 	s.config.Sandboxes.Forget(uid)
 	s.config.Images.Forget(uid)
 	if s.config.Records == nil {
@@ -143,16 +161,26 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := s.config.Records.DeleteRecord(ctx, uid); err != nil {
-		return fmt.Errorf("syncpod: forget pod %s: %w", uid, err)
-	}
-	return nil
+	return s.config.Records.DeleteRecord(ctx, uid)
 }
 
 func (m *memory) isLoaded() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loaded
+}
+
+// unload keeps work that was given up, and returns late, from recording a pod that is
+// gone. What is being recorded is recorded when it returns.
+func (m *memory) unload() {
+	if m == nil {
+		return
+	}
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loaded = false
 }
 
 // restore adds to a memory what was recorded.

@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // crashDuring runs an agent until the call that it is told of begins to end, and
@@ -86,6 +87,43 @@ func TestK7_RestartDuringTheEnd(t *testing.T) {
 				}
 				if ran := n.Journal().Count(critest.ExecSync); ran != tc.wantHooks {
 					t.Errorf("the hook was run %d times, want %d", ran, tc.wantHooks)
+				}
+			})
+		})
+	}
+}
+
+// K1, K7: an agent was stopped while it stopped the pod, as when a drain is cut short, and
+// the pod is to run after all. The end that is asked for later is another one: it has its
+// whole grace period, and the preStop handler runs.
+func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
+	for name, hookEnded := range map[string]bool{"before the hook": false, "after the hook": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(preStop(ctr("app"), "sleep", "3")))
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				stopping := time.Second
+				if hookEnded {
+					stopping = 5 * time.Second
+				}
+				ctx, crash := context.WithTimeout(t.Context(), stopping)
+				defer crash()
+				n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod})
+				n.restart(recorded(dir))
+				n.settle(pod, time.Minute)
+				time.Sleep(time.Hour)
+				n.sync(pod)
+				n.restart(recorded(dir)) // nor does the record tell of it
+				hooks := n.Journal().Count(critest.ExecSync)
+				if took := n.end(pod, nil); took != 30*time.Second {
+					t.Errorf("took %v, want the 30s of its grace period\n%v", took, n.Journal())
+				}
+				n.wantEnded()
+				if ran := n.Journal().Count(critest.ExecSync) - hooks; ran != 1 {
+					t.Errorf("the hook was run %d times at its end, want once", ran)
 				}
 			})
 		})
@@ -418,4 +456,36 @@ func TestFileRecordsStayInTheirDirectory(t *testing.T) {
 	if _, err := (syncpod.FileRecords{}).LoadRecord(t.Context(), "a"); err == nil {
 		t.Error("no directory is no error")
 	}
+}
+
+// F14, W2: work on a pod that is given up and returns when the pod is long gone leaves no
+// record, which another pod of its UID would take for its own.
+func TestLateWorkLeavesNoRecord(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	bubble(t, func(t *testing.T, n *node) {
+		hooked, release := make(chan struct{}), make(chan struct{})
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
+			c.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) {
+				close(hooked)
+				<-release // whatever becomes of its context
+				return hook.Result{}, nil
+			})
+		})
+		pod := testPod(containers(postStart(ctr("app"), "true")))
+		ctx, giveUp := context.WithCancel(t.Context())
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			n.SyncPod(ctx, pod, nil)
+		}()
+		<-hooked
+		giveUp()
+		n.end(pod, nil)
+		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		close(release)
+		<-returned
+		if all, err := records.ListRecords(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v, want none", all, err)
+		}
+	})
 }

@@ -103,6 +103,9 @@ func (w *work) act(ctx context.Context) {
 	if w.over = w.isOver(); w.over {
 		return
 	}
+	if w.memory.callOff(ctx) {
+		w.record(ctx, w.memory)
+	}
 	if w.refused != nil {
 		w.block(ctx)
 		return

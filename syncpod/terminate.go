@@ -120,7 +120,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 // forget drops all that is remembered of a pod. A record that stays is deleted
 // when an agent finds that its pod is gone.
 func (s *Syncer) forget(ctx context.Context, uid types.UID) {
-	if err := s.Forget(ctx, uid); err != nil {
+	if err := s.drop(ctx, uid); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not deleted", "podUID", uid)
 	}
 }

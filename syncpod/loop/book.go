@@ -36,6 +36,10 @@ type page struct {
 	// leftover: something may be kept of the pod that is not known here, by an earlier
 	// agent or because it could not be deleted.
 	leftover bool
+	// due is when the next attempt may be made to delete that after one that failed, and
+	// pause how long that is put off.
+	due   time.Time
+	pause time.Duration
 
 	phase podworkers.Phase
 	// working counts the calls in flight.
@@ -92,6 +96,9 @@ func (b *book) uids() []types.UID {
 	return slices.Sorted(maps.Keys(b.pages))
 }
 
+// kept reports whether anything may be kept of the pod that outlives the agent.
+func (p *page) kept() bool { return p.status != nil || p.leftover }
+
 // over reports whether the pod was reported to have ended for good.
 func (p *page) over() bool { return p.status != nil && isOver(p.status.Phase) }
 
@@ -115,11 +122,7 @@ func (p *page) ended(w podworkers.Work, err error, at time.Time) {
 		p.since = at
 	}
 	p.err = err
-	switch {
-	case err != nil:
-	case w.Type == podworkers.SyncTerminatingRuntimePod:
-		p.stopped, p.stopping = at, false
-	case w.Type == podworkers.SyncTerminatingPod:
-		p.stopped = at
+	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
+		p.stopped, p.stopping = at, false // with its definition, if that came meanwhile
 	}
 }

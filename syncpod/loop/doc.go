@@ -58,8 +58,9 @@
 // When the context of [Loop.Run] ends the agent detaches: pods go on. The next one
 // learns from the runtime what runs, and from the [StatusStore] what was reported:
 // running pods are adopted as they are, finished ones stay finished. Nothing is
-// stopped before the source has spoken that could want it. [Loop.Drain] stops the
-// pods first.
+// stopped before the source has spoken that could want it. What is kept of a pod that
+// went meanwhile is deleted, its directory included, once all sources have spoken.
+// [Loop.Drain] stops the pods first.
 //
 // # Files
 //

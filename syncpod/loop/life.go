@@ -24,6 +24,8 @@ type life struct {
 	// again: wanted is a new pod with the UID of given, which is stopping, and has to
 	// wait until that is forgotten (kubernetes #104648).
 	again bool
+	// taken: the workers have been told of it, so that they know it until they forget it.
+	taken bool
 	// over: the pod had ended, or was refused, before the workers were told of it. They
 	// finish a static pod that never had its turn without a call, as a kubelet does, so
 	// they get it as one of no source: what an earlier agent has left of it has to be
@@ -109,7 +111,9 @@ func (l *Loop) tell(life *life, u podworkers.Update) {
 	}
 	if err := l.workers.UpdatePod(u); err != nil {
 		l.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
+		return
 	}
+	life.taken = true
 }
 
 // sourceless returns the pod as one of no source.

@@ -1,8 +1,11 @@
 package loop_test
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -318,6 +321,27 @@ func TestKillPod(t *testing.T) {
 		src = loop.NewPush("")
 		n.start([]loop.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)))
+		time.Sleep(time.Minute)
+		n.wantRunning(0, "u")
+	})
+}
+
+// A pod may change while it is killed.
+func TestKillPodWhileItChanges(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, nil)
+		ctx, giveUp := context.WithCancel(t.Context())
+		giveUp()
+		var group sync.WaitGroup
+		for i := range 100 {
+			p := pod("file", "web", "u", forever)
+			p.Labels = map[string]string{"version": strconv.Itoa(i)}
+			set(t, src, p)
+			group.Go(func() { _ = a.KillPod(ctx, "u", podworkers.StopRequest{}) })
+			time.Sleep(time.Microsecond)
+		}
+		group.Wait()
 		time.Sleep(time.Minute)
 		n.wantRunning(0, "u")
 	})

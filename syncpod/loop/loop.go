@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
@@ -35,8 +36,9 @@ type Loop struct {
 	// tidy up.
 	news, tidy flag
 
-	// removals are those in progress.
-	removals chan struct{}
+	// removals are those of remains in the runtime that are in progress, and forgetting
+	// those of what is kept on the node.
+	removals, forgetting chan struct{}
 
 	feedsMu sync.Mutex
 	feeds   []*feed
@@ -62,7 +64,8 @@ func New(c Config) (*Loop, error) {
 		config: c,
 		book:   &book{pages: map[types.UID]*page{}},
 		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
-		lives: map[types.UID]*life{}, leaving: map[types.UID]bool{},
+		forgetting: make(chan struct{}, parallelRemovals),
+		lives:      map[types.UID]*life{}, leaving: map[types.UID]bool{},
 	}
 	l.sink = sink{book: l.book, store: c.Store, next: c.Sync.Sink}
 	for _, s := range c.Sources {
@@ -213,13 +216,21 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 // waits until nothing of it runs; see podworkers.Workers.KillPod. The pod is not
 // started again.
 func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
-	l.mu.Lock()
-	life := l.lives[uid]
-	l.mu.Unlock()
-	if life == nil {
+	pod := l.given(uid)
+	if pod == nil {
 		return fmt.Errorf("loop: pod %s is not known", uid)
 	}
-	return l.workers.KillPod(ctx, podworkers.Update{Pod: life.given, Stop: &stop})
+	return l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop})
+}
+
+// given returns the pod that the workers have, nil if they were not told of any.
+func (l *Loop) given(uid types.UID) *v1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if life := l.lives[uid]; life != nil {
+		return life.given
+	}
+	return nil
 }
 
 // uids returns the pods that the workers know, in order. It must be called with mu

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -51,4 +52,93 @@ func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 			t.Error("it is not stopped and removed")
 		}
 	})
+}
+
+// M2: what an earlier agent has left of a pod is being stopped, or cannot be, when the
+// pod comes again. It runs once that has been stopped.
+func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
+	for _, failing := range stops {
+		t.Run(string(failing), func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				n.orphanThatDoesNotStop(failing, 5)
+				src := loop.NewPush("file")
+				n.start([]loop.Source{src}, nil)
+				set(t, src)
+				time.Sleep(10 * time.Second)
+				set(t, src, pod("file", "web", "u", forever))
+				time.Sleep(10 * time.Minute)
+				n.wantRunning(1, "u")
+			})
+		})
+	}
+}
+
+// W6: and if the pod changes meanwhile, so that it is stopped by its definition, what runs
+// of it after its end is stopped all the same.
+func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.orphanThatDoesNotStop(critest.StopPodSandbox, 10)
+		src := loop.NewPush("file")
+		n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		set(t, src)
+		time.Sleep(10 * time.Second)
+		job := once(pod("file", "web", "u", "exit 3"))
+		set(t, src, job)
+		time.Sleep(100 * time.Millisecond)
+		job = job.DeepCopy()
+		job.Labels = map[string]string{"a": "b"}
+		set(t, src, job)
+		time.Sleep(10 * time.Minute)
+		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
+		before := len(n.rt.Journal())
+		err := n.rt.EditContainer(started[len(started)-1].ContainerID, func(s *runtimeapi.ContainerStatus) {
+			s.State, s.FinishedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 0
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n.rt.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
+			t.Errorf("what runs was not stopped\n%v", n.rt.Journal())
+		}
+	})
+}
+
+// P6: a pod that came again, and changed, while what an earlier agent had left of it was
+// stopped is looked at like any other: a crash is seen at once.
+func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
+		n.orphanThatDoesNotStop(critest.ExecSync, 0)
+		src := loop.NewPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src)
+		time.Sleep(time.Second)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Second)
+		changed := pod("file", "web", "u", forever)
+		changed.Labels = map[string]string{"a": "b"}
+		set(t, src, changed)
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u")
+		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
+		if err := n.rt.ExitContainer(started[len(started)-1].ContainerID, critest.Exit{Code: 1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second) // it is the second crash
+		n.wantRunning(1, "u")
+	})
+}
+
+// orphanThatDoesNotStop leaves a pod behind that cannot be stopped for a while.
+func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
+	n.t.Helper()
+	src := loop.NewPush("file")
+	first := n.start([]loop.Source{src}, nil)
+	set(n.t, src, pod("file", "web", "u", forever))
+	time.Sleep(time.Minute)
+	first.kill()
+	_, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: failing}, Times: times, Err: status.Error(codes.Unknown, "no")})
+	if err != nil {
+		n.t.Fatal(err)
+	}
 }

@@ -1,16 +1,21 @@
 package loop_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -81,45 +86,106 @@ func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	})
 }
 
-// A pod goes while no agent is there, and the runtime has nothing of it any more.
-// What was kept of it on the disk goes as well, and that of pods that are there stays.
+// A pod goes while no agent is there, and the runtime has nothing of it any more, or
+// still runs it. What was kept of it on the disk goes as well, its volumes included, and
+// that of pods that are there stays.
 func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
-	root := t.TempDir()
-	kept := func(t *testing.T) (uids []string) {
-		for _, dir := range []string{"records", "statuses"} {
-			entries, err := os.ReadDir(filepath.Join(root, dir))
-			if err != nil {
-				t.Fatal(err)
+	for name, lost := range map[string]bool{"the runtime has lost it": true, "it still runs": false} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			kept := func(t *testing.T) (uids []string) {
+				for _, dir := range []string{"records", "statuses", "pods"} {
+					entries, err := os.ReadDir(filepath.Join(root, dir))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, e := range entries {
+						uids = append(uids, dir+"/"+e.Name())
+					}
+				}
+				return uids
 			}
-			for _, e := range entries {
-				uids = append(uids, dir+"/"+e.Name())
-			}
-		}
-		return uids
-	}
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		below := func(c *loop.Config) {
-			c.Store = nil
-			c.Root, c.Sync.LogsRoot = root, t.TempDir()
-		}
-		n.leave(below, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
-		removeAll(t, n)
-		if got := kept(t); len(got) != 4 {
-			t.Fatalf("%q are kept of two pods", got)
-		}
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				below := func(c *loop.Config) {
+					c.Store = nil
+					c.Root, c.Sync.LogsRoot = root, t.TempDir()
+				}
+				n.leave(below, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
+				if lost {
+					removeAll(t, n)
+				}
+				if got := kept(t); len(got) != 6 {
+					t.Fatalf("%q are kept of two pods", got)
+				}
 
+				src := loop.NewPush("file")
+				second := n.start([]loop.Source{src}, below)
+				time.Sleep(time.Minute)
+				if got := kept(t); len(got) != 6 {
+					t.Errorf("only %q are kept before the source has spoken", got)
+				}
+				set(t, src, pod("file", "web2", "v", forever))
+				time.Sleep(time.Minute)
+				if got := kept(t); len(got) != 3 {
+					t.Errorf("%q are kept of one pod", got)
+				}
+				n.wantRunning(0, "u")
+				n.wantRunning(1, "v")
+				second.stop()
+			})
+		})
+	}
+}
+
+// G5: what is kept of a pod that is gone cannot be deleted for a while. It is tried again
+// at growing intervals, and what is kept of others goes meanwhile.
+func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.leave(nil, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
+		removeAll(t, n)
+
+		busy := &busyRemains{busy: "u", until: time.Now().Add(5 * time.Minute)}
 		src := loop.NewPush("file")
-		second := n.start([]loop.Source{src}, below)
-		time.Sleep(time.Minute)
-		if got := kept(t); len(got) != 4 {
-			t.Errorf("only %q are kept before the source has spoken", got)
+		n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Clean = []syncpod.Cleaner{busy} })
+		set(t, src)
+		time.Sleep(time.Second)
+		if busy.count("v") != 1 {
+			t.Errorf("the other one was removed %d times", busy.count("v"))
 		}
-		set(t, src, pod("file", "web2", "v", forever))
-		time.Sleep(time.Minute)
-		if got := kept(t); len(got) != 2 {
-			t.Errorf("%q are kept of one pod", got)
+		time.Sleep(10 * time.Minute)
+		// After 0, 2, 6, 14, 30, 62 s, and then each minute.
+		if got := busy.count("u"); got != 10 {
+			t.Errorf("tried %d times, want 10", got)
 		}
-		n.wantRunning(1, "v")
-		second.stop()
 	})
+}
+
+// busyRemains cannot be removed of one pod for a while.
+type busyRemains struct {
+	syncpod.CleanerFunc
+	busy  types.UID
+	until time.Time
+	mu    sync.Mutex
+	tried []types.UID
+}
+
+func (b *busyRemains) RemovePod(_ context.Context, pod types.UID) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tried = append(b.tried, pod)
+	if pod == b.busy && time.Now().Before(b.until) {
+		return errors.New("device or resource busy")
+	}
+	return nil
+}
+
+func (b *busyRemains) count(pod types.UID) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, uid := range b.tried {
+		if uid == pod {
+			n++
+		}
+	}
+	return n
 }

@@ -27,21 +27,24 @@ func (l *Loop) keepTidy(ctx context.Context) {
 		case <-l.tidy:
 		case <-retry.C:
 		}
-		if l.listed.Load() && !l.tidyUp(ctx) {
-			retry.Reset(l.config.HousekeepingInterval)
+		if !l.listed.Load() {
+			continue
+		}
+		if again := l.tidyUp(ctx); !again.IsZero() {
+			retry.Reset(time.Until(again))
 		}
 	}
 }
 
-// tidyUp stops what should not run and forgets what has ended. It reports whether
-// nothing is left to be tried again.
-func (l *Loop) tidyUp(ctx context.Context) bool {
+// tidyUp stops what should not run and forgets what has ended. It returns when to
+// try again what could not be done, zero if there is no such thing.
+func (l *Loop) tidyUp(ctx context.Context) (again time.Time) {
 	wants, pods := l.wanted(), l.watcher.Pods()
 	l.stopOrphans(wants, pods)
 	l.stopStrays(pods)
 	l.forget(ctx)
 	l.removeDead(ctx, wants, pods)
-	return l.forgetRecords(ctx, wants, pods)
+	return l.forgetGone(ctx, wants, pods)
 }
 
 // forget has the workers forget the pods that nobody wants and that have ended, and
@@ -53,17 +56,26 @@ func (l *Loop) forget(ctx context.Context) {
 	}
 }
 
-// forgotten returns the pods that the workers forget. Until each is forgotten
+// forgotten returns the pods that the workers forget, or have forgotten by themselves: a
+// pod that was added while what an earlier agent had left of it was stopped is to begin
+// when they are done with that, which they do not tell. Until each is forgotten
 // altogether, no new pod with its UID comes.
 func (l *Loop) forgotten() []types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, forgotten := l.workers.Known(l.desired())
+	known, _ := l.workers.Known(l.desired())
+	there := make(map[types.UID]bool, len(known))
+	for _, k := range known {
+		there[k.UID] = true
+	}
 	var uids []types.UID
-	for _, known := range forgotten {
-		delete(l.lives, known.UID)
-		l.leaving[known.UID] = true
-		uids = append(uids, known.UID)
+	for _, uid := range l.uids() {
+		if there[uid] || !l.lives[uid].taken {
+			continue
+		}
+		delete(l.lives, uid)
+		l.leaving[uid] = true
+		uids = append(uids, uid)
 	}
 	return uids
 }
@@ -91,58 +103,96 @@ func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
 	})
 }
 
-// forgetRecords drops what is kept of pods that are gone, once it is certain that
-// no source wants them and nothing of them is left to be stopped.
-func (l *Loop) forgetRecords(ctx context.Context, wants wishes, pods []pleg.Pod) (done bool) {
+// forgetGone drops what is kept of pods that are gone, once it is certain that no source
+// wants them and nothing of them is left to be stopped. It returns when to try again what
+// has failed.
+func (l *Loop) forgetGone(ctx context.Context, wants wishes, pods []pleg.Pod) (again time.Time) {
 	if !wants.complete {
-		return true // there will be news
+		return time.Time{} // there will be news
 	}
 	listed := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		listed[p.UID] = p.Running || l.config.Client != nil // or else it stays there
 	}
-	done = true
-	for _, uid := range l.unclaimed(wants, listed) {
-		if err := l.forgetKept(ctx, uid); err != nil {
-			l.config.Log.Error(err, "a pod that is gone is not forgotten", "podUID", uid)
-			done = false
+	uids, again := l.unclaimed(wants, listed)
+	for _, uid := range uids {
+		if known := l.book.read(uid); known.kept() {
+			l.children.Go(func() { l.forgetKept(ctx, uid) })
+			continue
 		}
-		l.left(uid)
-		if l.wanted().uids()[uid] {
-			l.news.raise() // it was held up
-		}
+		l.book.forget(uid)
+		l.gone(uid)
 	}
-	return done
+	return again
 }
 
-// forgetKept drops what is kept of a pod that is gone.
-func (l *Loop) forgetKept(ctx context.Context, uid types.UID) error {
-	if known := l.book.read(uid); known.status != nil || known.leftover {
-		if err := errors.Join(l.config.Store.Delete(ctx, uid), l.syncer.Forget(ctx, uid)); err != nil {
-			l.book.write(uid, func(p *page) { p.leftover = true })
-			return err
-		}
+// forgetKept drops what is kept of a pod that is gone, and lets a new one come.
+func (l *Loop) forgetKept(ctx context.Context, uid types.UID) {
+	err := l.deleteKept(ctx, uid)
+	switch {
+	case err == nil:
+		l.book.forget(uid)
+	case ctx.Err() == nil:
+		l.config.Log.Error(err, "a pod that is gone is not forgotten", "podUID", uid)
+		l.book.write(uid, func(p *page) {
+			p.pause = min(max(2*p.pause, l.config.HousekeepingInterval), maxForgetPause)
+			p.leftover, p.due = true, time.Now().Add(p.pause)
+		})
 	}
-	l.book.forget(uid)
-	return nil
+	l.gone(uid)
+	if err != nil {
+		l.tidy.raise()
+	}
+}
+
+// deleteKept deletes the directory of a pod, which may be large, its record and its
+// status. By the last two the next agent knows of it, if this one is killed meanwhile.
+func (l *Loop) deleteKept(ctx context.Context, uid types.UID) error {
+	select {
+	case l.forgetting <- struct{}{}:
+		defer func() { <-l.forgetting }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := l.syncer.Forget(ctx, uid)
+	if ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, l.config.Store.Delete(ctx, uid))
+}
+
+// maxForgetPause bounds the pause before what is kept of a pod is tried to be deleted again.
+const maxForgetPause = time.Minute
+
+// gone lets a new pod with the UID of one that is gone come, if it is wanted by now.
+func (l *Loop) gone(uid types.UID) {
+	l.left(uid)
+	if l.wanted().uids()[uid] {
+		l.news.raise() // it was held up
+	}
 }
 
 // unclaimed returns the pods that there is something known of, and that neither the
 // sources, the workers nor the runtime have. They are leaving until left is called.
-func (l *Loop) unclaimed(wants wishes, listed map[types.UID]bool) []types.UID {
+// Those that cannot be forgotten have to wait until again, zero if there is none.
+func (l *Loop) unclaimed(wants wishes, listed map[types.UID]bool) (uids []types.UID, again time.Time) {
 	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var uids []types.UID
 	for _, uid := range l.book.uids() {
 		known := l.book.read(uid)
-		if wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || listed[uid] || known.stopping || known.working > 0 {
-			continue
+		switch {
+		case wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || listed[uid] || known.stopping || known.working > 0:
+		case known.due.After(time.Now()):
+			if again.IsZero() || known.due.Before(again) {
+				again = known.due
+			}
+		default:
+			l.leaving[uid] = true
+			uids = append(uids, uid)
 		}
-		l.leaving[uid] = true
-		uids = append(uids, uid)
 	}
-	return uids
+	return uids, again
 }
 
 // left lets a new pod with the UID of one that is gone come.

@@ -70,7 +70,7 @@ func wantedProbes(p *pod, status *runtime.PodStatus, ending bool) map[key]*probe
 
 // first returns how long the first check waits.
 func (p *probe) first() time.Duration {
-	if wait := time.Until(p.due()); wait > 0 {
+	if wait := p.untilDue(); wait > 0 {
 		return wait
 	}
 	if time.Since(p.startedAt) > old {
@@ -79,9 +79,11 @@ func (p *probe) first() time.Duration {
 	return 0
 }
 
-// due is when the first check may be.
-func (p *probe) due() time.Time {
-	return p.startedAt.Add(time.Duration(p.spec.InitialDelaySeconds) * time.Second)
+// untilDue is how long it takes until the first check may be. A start in the future is
+// that of a clock that was set back since (kubernetes #134153): it prolongs no wait.
+func (p *probe) untilDue() time.Duration {
+	delay := time.Duration(p.spec.InitialDelaySeconds) * time.Second
+	return max(0, min(time.Until(p.startedAt.Add(delay)), delay))
 }
 
 func (p *probe) period() time.Duration { return seconds(p.spec.PeriodSeconds, 10) }
@@ -212,7 +214,7 @@ func (p *Prober) finish(probe *probe, ctx context.Context, o outcome) (counts bo
 func (p *Prober) scheduleOthers(startup *probe) {
 	for _, kind := range []Kind{Liveness, Readiness} {
 		if other := startup.pod.probes[key{startup.key.id, kind}]; other != nil {
-			p.schedule(other, max(0, time.Until(other.due())))
+			p.schedule(other, other.untilDue())
 		}
 	}
 }

@@ -183,6 +183,19 @@ func TestThresholds(t *testing.T) {
 	})
 }
 
+// B4: the clock was set back after the container had started.
+func TestB4_StartInTheFutureDelaysNoProbe(t *testing.T) {
+	inBubble(t, func(n *node) {
+		late := exec("alive")
+		late.InitialDelaySeconds = 5
+		started := running("a")
+		started.Containers[0].StartedAt = time.Now().Add(time.Hour)
+		n.Observe(podOf(v1.Container{Name: "app", StartupProbe: exec("started"), LivenessProbe: late}), started, false)
+		time.Sleep(6 * time.Second)
+		n.wantCalls("started 0", "alive 5")
+	})
+}
+
 func TestStartupComesFirst(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.commands.set("started", 1)
