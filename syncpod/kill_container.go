@@ -128,10 +128,12 @@ func (k kill) wait(ctx context.Context) error {
 func (s *Syncer) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
 	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
-	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
+	patience := time.Now().Add(seconds(timeout) + soon)
+	first, cancel := context.WithDeadline(ctx, patience)
 	err := s.askToStop(first, id, timeout)
-	late := first.Err() != nil && ctx.Err() == nil
 	cancel()
+	// By the clock, for the runtime may be the first to say that the time is over.
+	late := !time.Now().Before(patience) && ctx.Err() == nil
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
 			k.memory.unmark(k.memory.signalled, id) // it was refused, and the signal not sent

@@ -259,8 +259,7 @@ func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 					n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: gate})
 				}
 				began := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
+				ctx := giveUp(t, 5*time.Second)
 				if err := n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: setup.pod, Deadline: began.Add(120 * time.Second)}); err == nil {
 					t.Fatal("no error although it was interrupted")
 				}
@@ -291,8 +290,7 @@ func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
 		n.settle(testPod(), time.Minute)
 		n.stubborn("app")
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
+		ctx := giveUp(t, 5*time.Second)
 		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod()})
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: began.Add(6 * time.Second)}))
 		if took := time.Since(began); took != 6*time.Second {
@@ -433,8 +431,7 @@ func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 		t.Run(late.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, Deaf: true})
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
+				ctx := giveUp(t, 5*time.Second)
 				n.SyncPod(ctx, testPod(), nil)
 				var err error
 				for range 20 {
@@ -472,6 +469,9 @@ func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); !errors.Is(err, syncpod.ErrStillRunning) {
 			t.Errorf("error %v, want %v", err, syncpod.ErrStillRunning)
+		}
+		if n.events.count("Killing ") != 1 {
+			t.Errorf("events %q", n.events.all)
 		}
 	})
 }
