@@ -1,7 +1,6 @@
 package syncpod_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -241,8 +240,7 @@ func TestB2_GivingUpCostsNoWait(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
+				ctx := giveUp(t, time.Minute)
 				if _, err := n.SyncPod(ctx, testPod(), nil); err == nil {
 					t.Error("no error")
 				}
@@ -299,4 +297,16 @@ func TestNextTryIsTheFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One that may be tried at any time does not take the time of another away.
+func TestNextTryOfWhatHasNone(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})
+		r, err := n.SyncPod(t.Context(), testPod(containers(ctr("a"), ctr("b"))), nil)
+		if err == nil || len(r.Failed) != 2 || time.Until(r.NextTry) != 10*time.Second {
+			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))
+		}
+	})
 }

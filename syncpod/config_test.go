@@ -127,7 +127,6 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 		if len(removed) != 3 || removed[2].Container != "app" {
 			t.Fatalf("removed\n%v\nwant app last of three", removed)
 		}
-		n.settle(pod, time.Minute)
 		n.wantStates("app 1 running", "b 1 running", "one 1 exited")
 	})
 }

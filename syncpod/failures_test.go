@@ -166,8 +166,7 @@ func TestC7_SideBySideNobodyWaitsForAHook(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
 		pod := testPod(containers(postStart(ctr("app"), "sleep", "100000"), ctr("b")))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := giveUp(t, time.Second)
 		n.SyncPod(ctx, pod, nil)
 		n.wantStates("app 0 running", "b 0 running")
 	})

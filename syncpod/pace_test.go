@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -75,8 +76,7 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 		for _, pod := range pods[:3] {
 			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(pod.UID)}, When: critest.Midway, Hang: &critest.Gate{}})
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := giveUp(t, time.Minute)
 		took, errs := n.syncAll(ctx, pods)
 		if errs[3] != nil || took[3] > 4*time.Second {
 			t.Errorf("the pod that does not hang: %v after %v", errs[3], took[3])
@@ -93,9 +93,8 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Delay: 40 * time.Millisecond})
 		go n.SyncPod(t.Context(), pods[0], &runtime.PodStatus{UID: pods[0].UID})
 		time.Sleep(time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if _, err := n.SyncPod(ctx, pods[1], &runtime.PodStatus{UID: pods[1].UID}); !errors.Is(err, context.DeadlineExceeded) {
+		ctx := giveUp(t, 10*time.Millisecond)
+		if _, err := n.SyncPod(ctx, pods[1], &runtime.PodStatus{UID: pods[1].UID}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want the context's", err)
 		}
 		for _, c := range n.Journal() {
@@ -106,5 +105,23 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err := n.SyncPod(t.Context(), pods[1], &runtime.PodStatus{UID: pods[1].UID})
 		must(t, err)
+	})
+}
+
+// G1: nor does it keep an image.
+func TestG1_ImageOfAStartGivenUpBeforeItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.MaxStarts, c.StartSideBySide = 1, true })
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})
+		ctx := giveUp(t, 10*time.Millisecond)
+		r, err := n.SyncPod(ctx, testPod(containers(ctr("a"), ctr("b"))), nil)
+		if !errors.Is(err, syncpod.ErrCreateContainer) || len(r.Failed) != 2 {
+			t.Errorf("error %v, failed %v", err, r.Failed)
+		}
+		for _, name := range []string{"a", "b"} {
+			if n.images.Leases().Held(&runtimeapi.Image{RepoTags: []string{"registry.test/" + name + ":1"}}) {
+				t.Errorf("the image of %s is still held", name)
+			}
+		}
 	})
 }
