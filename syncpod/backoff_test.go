@@ -200,13 +200,35 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 
 // A runtime that is away says nothing of a pod, and costs it no wait.
 func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
+	for code, want := range map[codes.Code]error{codes.Unavailable: cri.ErrUnavailable, codes.Canceled: cri.ErrCanceled} {
+		t.Run(code.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(code, "EOF")})
+				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, want) {
+					t.Fatalf("error %v", err)
+				}
+				n.sync(testPod())
+				n.wantStates("app 0 running")
+			})
+		})
+	}
+}
+
+// B2: that a pod has had a sandbox does not bring the next one back sooner.
+func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(codes.Unavailable, "EOF")})
-		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, cri.ErrUnavailable) {
-			t.Fatalf("error %v", err)
+		n.settle(testPod(), time.Minute)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+		for end := time.Now().Add(time.Minute + 20*time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+			n.SyncPod(t.Context(), testPod(), nil)
 		}
-		n.sync(testPod())
-		n.wantStates("app 0 running")
+		if gaps := n.gaps(critest.RunPodSandbox)[1:]; !slices.Equal(gaps, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second}) {
+			t.Errorf("tried %v apart", gaps)
+		}
+		if n.events.count("FailedCreatePodSandBox  Failed to create pod sandbox: ") != 4 {
+			t.Errorf("events %q", n.events.all)
+		}
 	})
 }
 

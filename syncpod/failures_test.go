@@ -106,6 +106,9 @@ func TestB3_OtherCredentialsAreTriedAtOnce(t *testing.T) {
 		password = "new"
 		n.sync(pod)
 		n.wantStates("app 0 running")
+		if n.events.count("FailedToRetrieveImagePullSecret") != 0 {
+			t.Errorf("events %q", n.events.all)
+		}
 	}, func(c *critest.Config) {
 		c.Registry = []critest.RemoteImage{{Image: critest.Image{Name: "registry.test/app:1"}}}
 	})

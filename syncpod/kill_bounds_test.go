@@ -287,12 +287,12 @@ func TestRuntimePodThatIsNotStopped(t *testing.T) {
 // A container in no list but that of the ephemeral ones is stopped as what it is.
 func TestEphemeralContainerIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		pod := testPod(ephemeral("debug", "sleep", "1000"))
+		pod := testPod(inits(ctr("one", "true")), ephemeral("debug", "sleep", "1000"))
 		n.settle(pod, time.Minute)
-		n.wantStates("app 0 running", "debug 0 running")
+		n.wantStates("app 0 running", "debug 0 running", "one 0 exited")
 		n.end(pod, nil)
 		n.wantEnded()
-		if n.events.count("Killing spec.ephemeralContainers{debug}") != 1 {
+		if n.events.count("Killing spec.ephemeralContainers{debug}") != 1 || n.events.count("Started spec.initContainers{one}") != 1 {
 			t.Errorf("events %q", n.events.all)
 		}
 	})

@@ -376,8 +376,22 @@ func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 				t.Errorf("took %v, want 32s at most", took)
 			}
 			must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+			began := time.Now()
+			if err := n.Forget(t.Context(), podUID); err == nil || time.Since(began) > time.Second {
+				t.Errorf("forgotten: %v after %v", err, time.Since(began))
+			}
 		})
 	}
+}
+
+// Who keeps no records has none.
+func TestNoRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		if all, err := n.Recorded(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v", all, err)
+		}
+	})
 }
 
 // E4: what a loss of power has left of a record is replaced.
@@ -423,6 +437,22 @@ func TestFileRecords(t *testing.T) {
 	}
 	if got, err := records.LoadRecord(t.Context(), "a"); err != nil || got.Deadline != (time.Time{}) {
 		t.Errorf("read %+v, %v after it was deleted", got, err)
+	}
+}
+
+// What cannot be read, listed or deleted is an error. It is not lost by that.
+func TestFileRecordsThatFail(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	must(t, os.MkdirAll(filepath.Join(records.Dir, "a.json", "full"), 0o700))
+	if _, err := records.LoadRecord(t.Context(), "a"); err == nil || errors.Is(err, syncpod.ErrRecordLost) {
+		t.Errorf("loaded: %v", err)
+	}
+	if err := records.DeleteRecord(t.Context(), "a"); err == nil {
+		t.Error("deleted")
+	}
+	must(t, os.WriteFile(filepath.Join(records.Dir, "file"), nil, 0o600))
+	if _, err := (syncpod.FileRecords{Dir: filepath.Join(records.Dir, "file")}).ListRecords(t.Context()); err == nil {
+		t.Error("listed")
 	}
 }
 
