@@ -204,17 +204,24 @@ func TestC8_CreatedIsNotFinished(t *testing.T) {
 	})
 }
 
-// C9: a container that takes its time does not keep the next from being stopped.
+// C9: a container that takes its time does not keep the next from being stopped, whatever
+// restart policy of its own it has.
 func TestC9_ContainersOfAPodStopSideBySide(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		pod := testPod(containers(ctr("a"), ctr("b")))
-		n.settle(pod, time.Minute)
-		n.stubborn("a", "b")
-		n.end(pod, nil)
-		if stops := n.Journal().Of(critest.StopContainer); len(stops) != 2 || !stops[0].Start.Equal(stops[1].Start) {
-			t.Errorf("stops are not simultaneous:\n%v", stops)
-		}
-	})
+	always, never := v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever
+	for name, policy := range map[string]*v1.ContainerRestartPolicy{"the pod's policy": nil, "Always": &always, "Never": &never} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(containers(ctr("a"), ctr("b")))
+				pod.Spec.Containers[0].RestartPolicy = policy
+				n.settle(pod, time.Minute)
+				n.stubborn("a", "b")
+				n.end(pod, nil)
+				if stops := n.Journal().Of(critest.StopContainer); len(stops) != 2 || !stops[0].Start.Equal(stops[1].Start) {
+					t.Errorf("stops are not simultaneous:\n%v", stops)
+				}
+			})
+		})
+	}
 }
 
 // C9: an error on one container does not keep another from being stopped when

@@ -44,8 +44,10 @@ func specOf(pod *v1.Pod, ref actions.ContainerRef) *v1.Container {
 	return &pod.Spec.Containers[ref.Index]
 }
 
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+// isSidecar reports whether a container is an init container that runs on beside the
+// others. Of a regular one the same policy says nothing but that it restarts.
+func isSidecar(ref actions.ContainerRef, c *v1.Container) bool {
+	return ref.Kind == actions.InitContainer && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // instance returns what was observed of a container.
