@@ -265,7 +265,7 @@ func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 func TestRuntimePodThatIsNotStopped(t *testing.T) {
 	records := syncpod.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(records.Dir))
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Messages = farewell{} })
 		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{Name: "web"}); err == nil {
 			t.Error("a pod without a UID has ended")
 		}

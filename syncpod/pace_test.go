@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -52,15 +53,19 @@ func slow(method critest.Method, d time.Duration) func(*critest.Config) {
 func TestMaxStarts(t *testing.T) {
 	const step = 10 * time.Millisecond
 	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
-		for limit, want := range map[int]time.Duration{1: 4 * step, 2: 2 * step, -1: step} {
+		for limit, want := range map[int]time.Duration{1: 4 * step, 2: 2 * step, -1: step, 0: 2 * step} {
 			t.Run(fmt.Sprint(method, limit), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
+					pods := 4
+					if limit == 0 {
+						pods = 2 * (goruntime.NumCPU() + 1)
+					}
 					n.restart(func(c *syncpod.Config) { c.MaxStarts = limit })
 					began := time.Now()
-					_, errs := n.syncAll(t.Context(), crowd(4))
+					_, errs := n.syncAll(t.Context(), crowd(pods))
 					must(t, errors.Join(errs...))
 					if took := time.Since(began); took != want {
-						t.Errorf("four pods took %v, want %v", took, want)
+						t.Errorf("%d pods took %v, want %v", pods, took, want)
 					}
 				}, slow(method, step))
 			})

@@ -313,11 +313,11 @@ func TestReportedWhileItStops(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) }()
 		time.Sleep(10 * time.Second)
-		if got := n.report.container("app").State.Terminated; got == nil || got.ExitCode != 3 || got.Message != "bye app" {
+		if got := n.report.container("app").State.Terminated; got == nil || got.ExitCode != 3 || got.Message != "bye app of web" {
 			t.Errorf("reported %+v", n.report.container("app").State)
 		}
 		must(t, <-ended)
-		if got := n.report.container("b").State.Terminated; got == nil || got.Message != "bye b" {
+		if got := n.report.container("b").State.Terminated; got == nil || got.Message != "bye b of web" {
 			t.Errorf("reported %+v", n.report.container("b").State)
 		}
 	})
@@ -326,8 +326,8 @@ func TestReportedWhileItStops(t *testing.T) {
 // farewell is the last message of every container.
 type farewell struct{}
 
-func (farewell) Message(_ *v1.Pod, c *runtime.ContainerStatus) (string, error) {
-	return "bye " + c.Name, nil
+func (farewell) Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+	return "bye " + c.Name + " of " + pod.Name, nil
 }
 
 // A pod whose last status was not delivered is not over: it is tried again.

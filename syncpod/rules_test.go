@@ -178,6 +178,9 @@ func TestM4_WhatAMirrorIs(t *testing.T) {
 			t.Errorf("a pod from %s is static: %v", source, !want)
 		}
 	}
+	if isStatic(&v1.Pod{}) {
+		t.Error("a pod of which no source is known is static")
+	}
 }
 
 // C3: the highest attempt with a log counts, in whatever order they are listed.
