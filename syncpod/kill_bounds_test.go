@@ -44,18 +44,20 @@ func TestK1_TimeOfAReplacedSandbox(t *testing.T) {
 // A runtime that does not answer holds a sync up for Config.StopPatience.
 func TestRemovalsAreBounded(t *testing.T) {
 	for _, m := range []critest.Method{critest.StopContainer, critest.RemoveContainer} {
-		t.Run(string(m), func(t *testing.T) {
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.StopPatience = 7 * time.Second })
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
-				n.SyncPod(t.Context(), testPod(), nil) // leaves a created container
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
-				began := time.Now()
-				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) || time.Since(began) != 7*time.Second {
-					t.Errorf("%v after %v, want 7s", err, time.Since(began))
-				}
+		for patience, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second} {
+			t.Run(fmt.Sprint(m, patience), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					n.restart(func(c *syncpod.Config) { c.StopPatience = patience })
+					n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+					n.SyncPod(t.Context(), testPod(), nil) // leaves a created container
+					n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+					began := time.Now()
+					if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) || time.Since(began) != want {
+						t.Errorf("%v after %v, want %v", err, time.Since(began), want)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -71,6 +72,33 @@ func TestMaxStarts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What is nearest to running goes first: a pod that has its sandbox does not wait for
+// those that have none yet.
+func TestContainersGoBeforeSandboxes(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		pods := crowd(3)
+		busy, without, with := pods[0], pods[1], pods[2]
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, PodUID: string(with.UID)}, Err: errBroken})
+		n.SyncPod(t.Context(), with, nil) // has its sandbox now
+		time.Sleep(time.Minute)
+		before := len(n.Journal())
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(busy.UID)}, Delay: 10 * time.Millisecond})
+		var group sync.WaitGroup
+		for _, pod := range []*v1.Pod{busy, without, with} {
+			group.Go(func() { n.SyncPod(t.Context(), pod, nil) })
+			time.Sleep(time.Millisecond)
+		}
+		group.Wait()
+		calls := n.Journal().After(before)
+		created := slices.IndexFunc(calls, func(c critest.Call) bool { return c.Method == critest.CreateContainer && c.PodUID == string(with.UID) })
+		sandbox := slices.IndexFunc(calls, func(c critest.Call) bool { return c.Method == critest.RunPodSandbox && c.PodUID == string(without.UID) })
+		if created < 0 || sandbox < 0 || created > sandbox {
+			t.Errorf("calls\n%v", calls)
+		}
+	})
 }
 
 // However few may start at once, pods whose starts hang hold up no others for long.
