@@ -1,6 +1,9 @@
 package syncpod_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -49,9 +53,14 @@ func TestS4_RunningPodLosesItsAddress(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				n.address("")
-				n.sync(pod)
+				lent := n.status()
+				r, err := n.SyncPod(t.Context(), pod, lent)
+				must(t, err)
+				if r.Over || r.Plan.KillPod || lent.LatestSandbox().Network == nil {
+					t.Errorf("result %+v the second time, want to wait; lent %+v", r, lent.LatestSandbox())
+				}
 				time.Sleep(10 * time.Second)
-				r := n.sync(pod)
+				r = n.sync(pod)
 				if policy == v1.RestartPolicyNever {
 					if !r.Over {
 						t.Errorf("result %+v, want the pod to be over", r)
@@ -170,5 +179,67 @@ func TestAddressesOfTheNodesNetwork(t *testing.T) {
 		if e := asked.GetEnvs(); len(e) == 0 || e[0].GetKey() != "IP" || string(e[0].GetValue()) != "192.0.2.1" {
 			t.Errorf("environment %v", e)
 		}
+	})
+}
+
+// S4: an address that came ends the wait: what fails later waits for as long as the first
+// time.
+func TestS4_AddressEndsTheBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		ip := n.status().IPs()[0]
+		n.address("")
+		n.sync(testPod())
+		n.address(ip)
+		n.sync(testPod())
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
+		if r, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || time.Until(r.NextTry) != 10*time.Second {
+			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))
+		}
+	})
+}
+
+// reader is what tells of new sandboxes.
+type reader struct {
+	syncpod.Statuses
+	edit func(*runtime.SandboxStatus) error
+}
+
+func (r reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error) {
+	s, err := r.Statuses.SandboxStatus(ctx, id)
+	return s, errors.Join(err, r.edit(&s))
+}
+
+// S4: of a runtime that tells no network it is not known that there is no address: nobody
+// waits for one. Nothing is started in a sandbox that cannot be looked at.
+func TestS4_WhatIsToldOfANewSandbox(t *testing.T) {
+	cause := errors.New("no answer")
+	for want, edit := range map[error]func(*runtime.SandboxStatus) error{
+		nil:   func(s *runtime.SandboxStatus) error { s.Network = nil; return nil },
+		cause: func(*runtime.SandboxStatus) error { return cause },
+	} {
+		t.Run(fmt.Sprint(want), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(func(c *syncpod.Config) { c.Statuses = reader{c.Statuses, edit} })
+				_, err := n.SyncPod(t.Context(), testPod(), nil)
+				if !errors.Is(err, want) || (n.Journal().Count(critest.StartContainer) == 0) != (want != nil) {
+					t.Errorf("error %v\n%v", err, n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// A pod has its address in its status while its images are pulled.
+func TestAddressIsReportedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
+		time.AfterFunc(5*time.Second, func() {
+			if s := n.report.last(); s.PodIP == "" {
+				t.Errorf("reported %+v", s)
+			}
+		})
+		n.SyncPod(giveUp(t, 10*time.Second), testPod(), nil)
 	})
 }

@@ -125,5 +125,11 @@ func TestRefusals(t *testing.T) {
 		if r := n.sync(deleted); !r.Over || asked != before {
 			t.Errorf("over %v, asked %d times more", r.Over, asked-before)
 		}
+		failed := testPod(func(p *v1.Pod) { p.UID, p.Status.Phase = "failed", v1.PodFailed })
+		n.sync(failed)
+		before = asked
+		if r := n.sync(failed); !r.Over || asked != before {
+			t.Errorf("over %v, asked %d times more", r.Over, asked-before)
+		}
 	})
 }

@@ -1,7 +1,6 @@
 package syncpod_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -201,13 +200,35 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 
 // A runtime that is away says nothing of a pod, and costs it no wait.
 func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
+	for code, want := range map[codes.Code]error{codes.Unavailable: cri.ErrUnavailable, codes.Canceled: cri.ErrCanceled} {
+		t.Run(code.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(code, "EOF")})
+				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, want) {
+					t.Fatalf("error %v", err)
+				}
+				n.sync(testPod())
+				n.wantStates("app 0 running")
+			})
+		})
+	}
+}
+
+// B2: that a pod has had a sandbox does not bring the next one back sooner.
+func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(codes.Unavailable, "EOF")})
-		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, cri.ErrUnavailable) {
-			t.Fatalf("error %v", err)
+		n.settle(testPod(), time.Minute)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+		for end := time.Now().Add(time.Minute + 20*time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+			n.SyncPod(t.Context(), testPod(), nil)
 		}
-		n.sync(testPod())
-		n.wantStates("app 0 running")
+		if gaps := n.gaps(critest.RunPodSandbox)[1:]; !slices.Equal(gaps, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second}) {
+			t.Errorf("tried %v apart", gaps)
+		}
+		if n.events.count("FailedCreatePodSandBox  Failed to create pod sandbox: ") != 4 {
+			t.Errorf("events %q", n.events.all)
+		}
 	})
 }
 
@@ -241,8 +262,7 @@ func TestB2_GivingUpCostsNoWait(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
+				ctx := giveUp(t, time.Minute)
 				if _, err := n.SyncPod(ctx, testPod(), nil); err == nil {
 					t.Error("no error")
 				}
@@ -299,4 +319,16 @@ func TestNextTryIsTheFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One that may be tried at any time does not take the time of another away.
+func TestNextTryOfWhatHasNone(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})
+		r, err := n.SyncPod(t.Context(), testPod(containers(ctr("a"), ctr("b"))), nil)
+		if err == nil || len(r.Failed) != 2 || time.Until(r.NextTry) != 10*time.Second {
+			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))
+		}
+	})
 }

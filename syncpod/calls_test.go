@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // methods are the calls made since the first n, in order.
@@ -62,6 +63,19 @@ func TestASettledPodCostsNoCall(t *testing.T) {
 		}
 		if got := n.methods(before); len(got) > 0 || len(n.report.all) != reported {
 			t.Errorf("calls %v, and %d reports, want none", got, len(n.report.all)-reported)
+		}
+	})
+}
+
+// Nor does its end.
+func TestCallsOfAnEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		status, before := n.status(), len(n.Journal())
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Status: status}))
+		looks := n.Journal().After(before)
+		if got := slices.Compact(n.methods(before)[:2]); !slices.Equal(got, []critest.Method{critest.StopContainer, critest.StopPodSandbox}) || len(looks.Changes()) != 2 || looks.Count(critest.ListContainers) != 1 {
+			t.Errorf("calls\n%v", looks)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package syncpod_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -33,6 +35,7 @@ func TestNewNamesTheField(t *testing.T) {
 			"Config.PostStartTimeout":     func(c *syncpod.Config) { c.PostStartTimeout = -1 },
 			"Config.CleanupTimeout":       func(c *syncpod.Config) { c.CleanupTimeout = -1 },
 			"Config.ReservedTries":        func(c *syncpod.Config) { c.ReservedTries = -1 },
+			"Config.MaxStarts":            func(c *syncpod.Config) { c.MaxStarts = -2 },
 			"FirstBackOff and MaxBackOff": func(c *syncpod.Config) { c.FirstBackOff = -1 },
 			"Owner.Name":                  func(c *syncpod.Config) { c.Owner.Name = "a b" },
 		} {
@@ -127,7 +130,6 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 		if len(removed) != 3 || removed[2].Container != "app" {
 			t.Fatalf("removed\n%v\nwant app last of three", removed)
 		}
-		n.settle(pod, time.Minute)
 		n.wantStates("app 1 running", "b 1 running", "one 1 exited")
 	})
 }
@@ -206,8 +208,12 @@ func TestLogDirectoryIsThere(t *testing.T) {
 }
 
 func TestLogLink(t *testing.T) {
-	dir := t.TempDir()
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	t.Chdir(elsewhere)
 	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.LogsRoot, c.Logs = filepath.Join(dir, "pods"), nil })
+		n.sync(testPod()) // without links
+		must(t, n.Remove(n.current("app").ID.ID))
 		n.restart(func(c *syncpod.Config) {
 			c.LogsRoot, c.LogLinks, c.Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
 		})
@@ -220,6 +226,9 @@ func TestLogLink(t *testing.T) {
 		n.sync(testPod())
 		n.wantStates("app 5 running") // one more than any log on disk
 	}, func(c *critest.Config) { c.Dir = dir })
+	if links, err := os.ReadDir(elsewhere); err != nil || len(links) > 0 {
+		t.Errorf("links %v, %v that nobody asked for", links, err)
+	}
 	links, err := os.ReadDir(filepath.Join(dir, "links"))
 	must(t, err)
 	if len(links) != 1 || !strings.HasPrefix(links[0].Name(), "web_default_app-") {
@@ -241,6 +250,37 @@ func TestLogLinkName(t *testing.T) {
 	for _, bad := range []*v1.Pod{nil, testPod(func(p *v1.Pod) { p.Name = "../x" }), testPod(func(p *v1.Pod) { p.Namespace = "" })} {
 		if name, err := syncpod.LogLinkName(bad, "app", "id"); err == nil {
 			t.Errorf("%q is a name", name)
+		}
+	}
+}
+
+// A Client is all that a Syncer needs: it runs handlers over it, and resizes in place.
+func TestClientAlone(t *testing.T) {
+	logs := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		s, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", LogsRoot: logs})
+		must(t, err)
+		pod := testPod(limited("1", "1Gi"), func(p *v1.Pod) { p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec("true")} })
+		for _, cpu := range []string{"1", "2"} {
+			limited(cpu, "1Gi")(pod)
+			_, err := s.SyncPod(t.Context(), pod, nil)
+			must(t, err)
+		}
+		if j := n.Journal(); j.Count(critest.ExecSync) != 1 || j.Count(critest.UpdateContainerResources) != 1 {
+			t.Errorf("calls\n%v", j)
+		}
+	})
+}
+
+// A failure is said of a container, or of the pod, and with its cause if there is one.
+func TestWhatAStepErrorSays(t *testing.T) {
+	app := actions.ContainerRef{Kind: actions.RegularContainer, Name: "app"}
+	for want, e := range map[string]*syncpod.StepError{
+		"pod: CreatePodSandboxError: CreatePodSandboxError": {Reason: syncpod.ErrCreatePodSandbox},
+		`container "app": RunContainerError: full`:          {Reason: syncpod.ErrRunContainer, Container: app, Err: errors.New("full")},
+	} {
+		if got := e.Error(); got != want || !errors.Is(e, e.Reason) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

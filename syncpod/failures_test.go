@@ -106,6 +106,9 @@ func TestB3_OtherCredentialsAreTriedAtOnce(t *testing.T) {
 		password = "new"
 		n.sync(pod)
 		n.wantStates("app 0 running")
+		if n.events.count("FailedToRetrieveImagePullSecret") != 0 {
+			t.Errorf("events %q", n.events.all)
+		}
 	}, func(c *critest.Config) {
 		c.Registry = []critest.RemoteImage{{Image: critest.Image{Name: "registry.test/app:1"}}}
 	})
@@ -166,8 +169,7 @@ func TestC7_SideBySideNobodyWaitsForAHook(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
 		pod := testPod(containers(postStart(ctr("app"), "sleep", "100000"), ctr("b")))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := giveUp(t, time.Second)
 		n.SyncPod(ctx, pod, nil)
 		n.wantStates("app 0 running", "b 0 running")
 	})
@@ -202,17 +204,24 @@ func TestC8_CreatedIsNotFinished(t *testing.T) {
 	})
 }
 
-// C9: a container that takes its time does not keep the next from being stopped.
+// C9: a container that takes its time does not keep the next from being stopped, whatever
+// restart policy of its own it has.
 func TestC9_ContainersOfAPodStopSideBySide(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		pod := testPod(containers(ctr("a"), ctr("b")))
-		n.settle(pod, time.Minute)
-		n.stubborn("a", "b")
-		n.end(pod, nil)
-		if stops := n.Journal().Of(critest.StopContainer); len(stops) != 2 || !stops[0].Start.Equal(stops[1].Start) {
-			t.Errorf("stops are not simultaneous:\n%v", stops)
-		}
-	})
+	always, never := v1.ContainerRestartPolicyAlways, v1.ContainerRestartPolicyNever
+	for name, policy := range map[string]*v1.ContainerRestartPolicy{"the pod's policy": nil, "Always": &always, "Never": &never} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(containers(ctr("a"), ctr("b")))
+				pod.Spec.Containers[0].RestartPolicy = policy
+				n.settle(pod, time.Minute)
+				n.stubborn("a", "b")
+				n.end(pod, nil)
+				if stops := n.Journal().Of(critest.StopContainer); len(stops) != 2 || !stops[0].Start.Equal(stops[1].Start) {
+					t.Errorf("stops are not simultaneous:\n%v", stops)
+				}
+			})
+		})
+	}
 }
 
 // C9: an error on one container does not keep another from being stopped when

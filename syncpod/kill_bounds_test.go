@@ -3,12 +3,19 @@ package syncpod_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -23,9 +30,7 @@ func TestK1_TimeOfAReplacedSandbox(t *testing.T) {
 			n.stubborn("app")
 			must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
-			n.SyncPod(ctx, pod, nil)
-			cancel()
+			n.SyncPod(giveUp(t, 12*time.Second), pod, nil)
 			n.SyncPod(t.Context(), pod, nil)
 			if took := time.Since(began); took < 30*time.Second || took > 32*time.Second {
 				t.Errorf("stopped after %v, want 30s\n%v", took, n.Journal().Of(critest.StopContainer))
@@ -39,18 +44,20 @@ func TestK1_TimeOfAReplacedSandbox(t *testing.T) {
 // A runtime that does not answer holds a sync up for Config.StopPatience.
 func TestRemovalsAreBounded(t *testing.T) {
 	for _, m := range []critest.Method{critest.StopContainer, critest.RemoveContainer} {
-		t.Run(string(m), func(t *testing.T) {
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.StopPatience = 7 * time.Second })
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
-				n.SyncPod(t.Context(), testPod(), nil) // leaves a created container
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
-				began := time.Now()
-				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) || time.Since(began) != 7*time.Second {
-					t.Errorf("%v after %v, want 7s", err, time.Since(began))
-				}
+		for patience, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second} {
+			t.Run(fmt.Sprint(m, patience), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					n.restart(func(c *syncpod.Config) { c.StopPatience = patience })
+					n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+					n.SyncPod(t.Context(), testPod(), nil) // leaves a created container
+					n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+					began := time.Now()
+					if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) || time.Since(began) != want {
+						t.Errorf("%v after %v, want %v", err, time.Since(began), want)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -75,9 +82,7 @@ func TestW3_InterruptedStopIsToldOnce(t *testing.T) {
 		n.settle(pod, time.Minute)
 		n.stubborn("hooked", "deaf")
 		for range 2 {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod})
-			cancel()
+			n.SyncTerminatingPod(giveUp(t, 5*time.Second), syncpod.Termination{Pod: pod})
 		}
 		if n.events.count("FailedPreStopHook")+n.events.count("ExceededGracePeriod") != 0 || n.events.count("Killing spec.containers{deaf}") != 1 {
 			t.Errorf("events %q", n.events.all)
@@ -130,6 +135,167 @@ func TestT2_KeptOverTheStopOfARuntimePod(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), pod, &runtime.PodStatus{UID: podUID}))
 		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 42 {
 			t.Errorf("reported %+v, want exit code 42", c)
+		}
+	})
+}
+
+// K6: a pod that cannot be looked at is not said to have ended, and what is wrong is
+// told.
+func TestK6_NothingHasEndedUnseen(t *testing.T) {
+	for name, given := range map[string]bool{"before": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(), time.Minute)
+				ended := syncpod.Termination{Pod: testPod()}
+				if given {
+					ended.Status = n.status()
+				}
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: errBroken})
+				if err := n.SyncTerminatingPod(t.Context(), ended); err == nil || !strings.Contains(err.Error(), "it is broken") {
+					t.Errorf("error %v", err)
+				}
+				n.end(testPod(), nil)
+				n.wantEnded()
+			})
+		})
+	}
+}
+
+// K4: why a container could not be stopped is told, also if its sandbox was stopped and
+// it runs on.
+func TestK4_WhyItStillRunsIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.NotFound, "not found")})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()})
+		if err == nil || !strings.Contains(err.Error(), "container app: stop container: ") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// W3: that the time is over leads to a kill also if the runtime is the first to say so,
+// and what was stopped in that very moment is not killed. The sandbox is left for last.
+func TestW3_WhoeverSaysThatTheTimeIsOver(t *testing.T) {
+	for answer, kills := range map[error]bool{errDeadline: true, nil: false} {
+		t.Run(fmt.Sprint(answer), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				var all []v1.Container // many, for it is open which of two timers of one instant is first
+				for i := range 40 {
+					all = append(all, ctr(fmt.Sprint("c", i)))
+				}
+				n.restart(func(c *syncpod.Config) { c.Runtime = punctual{c.Runtime, answer} })
+				pod := testPod(containers(all...))
+				n.settle(pod, time.Minute)
+				n.end(pod, grace(10))
+				want := 0
+				if kills {
+					want = len(all)
+				}
+				if told, stops := n.events.count("ExceededGracePeriod"), n.Journal().Count(critest.StopPodSandbox); told != want || stops != 1 {
+					t.Errorf("%d containers of %d were killed, want %d; %d stops of the sandbox", told, len(all), want, stops)
+				}
+			})
+		})
+	}
+}
+
+// punctual answers in the very moment in which the caller's patience ends, unless it
+// is to kill at once. If that is an error it has done nothing.
+type punctual struct {
+	cri.ContainerRunner
+	answer error
+}
+
+func (p punctual) StopContainer(ctx context.Context, req *runtimeapi.StopContainerRequest, opts ...grpc.CallOption) (*runtimeapi.StopContainerResponse, error) {
+	end, _ := ctx.Deadline()
+	if req.GetTimeout() != 0 && p.answer != nil {
+		time.Sleep(time.Until(end))
+		return nil, p.answer
+	}
+	resp, err := p.ContainerRunner.StopContainer(ctx, req, opts...)
+	if req.GetTimeout() != 0 {
+		time.Sleep(time.Until(end))
+	}
+	return resp, err
+}
+
+// W3: a container that was only waited for until the call was given up has not been
+// told to stop: it has two seconds for that, however late it is. One that may have been
+// told, because the answer was lost, has no more than what is left.
+func TestW3_TimeOfTheNextStop(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hook string
+		want time.Duration
+	}{"given up during the handler": {"1000", 2 * time.Second}, "the answer was lost": {"0", 0}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(containers(preStop(ctr("app"), "sleep", tc.hook)))
+				n.settle(pod, time.Minute)
+				n.stubborn("app")
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, If: func(c critest.Call) bool {
+					return c.Request().(*runtimeapi.StopContainerRequest).GetTimeout() > 2
+				}}, Err: status.Error(codes.Unavailable, "EOF")})
+				n.SyncTerminatingPod(giveUp(t, 5*time.Second), syncpod.Termination{Pod: pod})
+				began := time.Now()
+				must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Deadline: began}))
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("took %v, want %v\n%v", took, tc.want, n.Journal().Of(critest.StopContainer))
+				}
+			})
+		})
+	}
+}
+
+// A container that does not stop in a pod that goes on is asked a second time in the
+// sync that stops it, and then without a limit of its own.
+func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: 2, Hang: &critest.Gate{}})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Delay: 10 * time.Second})
+		changed := testPod()
+		changed.Spec.Containers[0].Image = "registry.test/app:2"
+		n.sync(changed)
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
+// Of a pod without a UID nothing is known, and one that could not be stopped is not
+// forgotten.
+func TestRuntimePodThatIsNotStopped(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Messages = farewell{} })
+		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{Name: "web"}); err == nil {
+			t.Error("a pod without a UID has ended")
+		}
+		n.settle(testPod(), time.Minute)
+		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}); err == nil {
+			t.Error("no error although the sandbox was not stopped")
+		}
+		fault.Remove()
+		for _, want := range []int{1, 0} {
+			if all, err := n.Recorded(t.Context()); err != nil || len(all) != want {
+				t.Errorf("records of %v, %v, want %d", all, err, want)
+			}
+			must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
+		}
+	})
+}
+
+// A container in no list but that of the ephemeral ones is stopped as what it is.
+func TestEphemeralContainerIsStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("one", "true")), ephemeral("debug", "sleep", "1000"))
+		n.settle(pod, time.Minute)
+		n.wantStates("app 0 running", "debug 0 running", "one 0 exited")
+		n.end(pod, nil)
+		n.wantEnded()
+		if n.events.count("Killing spec.ephemeralContainers{debug}") != 1 || n.events.count("Started spec.initContainers{one}") != 1 {
+			t.Errorf("events %q", n.events.all)
 		}
 	})
 }

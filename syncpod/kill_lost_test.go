@@ -97,3 +97,20 @@ func TestHandlersAreToldThePodsAddress(t *testing.T) {
 		}
 	})
 }
+
+// A handler that fails is told of, and keeps no container from being stopped.
+func TestFailedPreStopIsTold(t *testing.T) {
+	for command, want := range map[string]int{"true": 0, "false": 1} {
+		t.Run(command, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(containers(preStop(ctr("app"), command)))
+				n.settle(pod, time.Minute)
+				n.end(pod, nil)
+				n.wantEnded()
+				if n.events.count("FailedPreStopHook spec.containers{app}") != want {
+					t.Errorf("events %q, want it told %d times", n.events.all, want)
+				}
+			})
+		})
+	}
+}

@@ -58,7 +58,7 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) (spared map[stri
 		}
 	}
 	s.findHandlers(ctx, p, kills)
-	turns := newTurns(p.pod, kills)
+	turns := newTurns(kills)
 	errs := make([]error, len(kills))
 	var group sync.WaitGroup
 	for i, k := range kills {
@@ -125,11 +125,11 @@ type turns struct {
 // notSidecar is the rank of what waits for nobody.
 const notSidecar = 1 << 30
 
-func newTurns(pod *v1.Pod, kills []kill) *turns {
+func newTurns(kills []kill) *turns {
 	t := &turns{}
 	for _, k := range kills {
 		rank := notSidecar
-		if pod != nil && k.spec != nil && actions.IsSidecar(k.spec) {
+		if k.spec != nil && k.ref.Kind == actions.InitContainer && actions.IsSidecar(k.spec) {
 			rank = k.ref.Index
 		}
 		t.rank = append(t.rank, rank)

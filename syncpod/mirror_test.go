@@ -49,10 +49,10 @@ func TestM4_MirrorPod(t *testing.T) {
 		api := &mirrors{err: errors.New("no API server")}
 		n.restart(func(c *syncpod.Config) { c.Mirrors = api })
 		n.settle(testPod(staticPod("one")), time.Minute) // runs without its mirror
+		api.err = nil
 		if n.sync(testPod()); len(api.created) > 0 {
 			t.Fatal("the mirror of a pod that is not static")
 		}
-		api.err = nil
 		for range 3 {
 			n.sync(testPod(staticPod("one")))
 		}
@@ -80,3 +80,38 @@ func TestM4_MirrorPod(t *testing.T) {
 		}
 	})
 }
+
+// M4: no mirror is made while it is not known whether there is one, or beside one that
+// has to go. A static pod runs without any.
+func TestM4_NoMirrorBesideAnother(t *testing.T) {
+	down := errors.New("no API server")
+	for name, tc := range map[string]failingMirrors{"not known": {look: down}, "not deleted": {remove: down}, "nobody makes any": {}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				if tc != (failingMirrors{}) {
+					tc.mirrors = &mirrors{now: testPod(staticPod("old"))}
+					n.restart(func(c *syncpod.Config) { c.Mirrors = tc })
+				}
+				n.settle(testPod(staticPod("one")), time.Minute)
+				if tc.mirrors != nil && len(tc.created) > 0 {
+					t.Errorf("created %v", tc.created)
+				}
+			})
+		})
+	}
+}
+
+// failingMirrors cannot look for a mirror, or delete one.
+type failingMirrors struct {
+	*mirrors
+	look, remove error
+}
+
+func (f failingMirrors) MirrorPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
+	if f.look != nil {
+		return nil, f.look
+	}
+	return f.mirrors.MirrorPod(ctx, pod)
+}
+
+func (f failingMirrors) DeleteMirror(context.Context, *v1.Pod) error { return f.remove }

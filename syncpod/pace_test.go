@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -51,20 +54,51 @@ func slow(method critest.Method, d time.Duration) func(*critest.Config) {
 func TestMaxStarts(t *testing.T) {
 	const step = 10 * time.Millisecond
 	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
-		for limit, want := range map[int]time.Duration{1: 4 * step, 2: 2 * step, -1: step} {
+		for limit, want := range map[int]time.Duration{1: 4 * step, 2: 2 * step, -1: step, 0: 2 * step} {
 			t.Run(fmt.Sprint(method, limit), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
+					pods := 4
+					if limit == 0 {
+						pods = 2 * (goruntime.NumCPU() + 1)
+					}
 					n.restart(func(c *syncpod.Config) { c.MaxStarts = limit })
 					began := time.Now()
-					_, errs := n.syncAll(t.Context(), crowd(4))
+					_, errs := n.syncAll(t.Context(), crowd(pods))
 					must(t, errors.Join(errs...))
 					if took := time.Since(began); took != want {
-						t.Errorf("four pods took %v, want %v", took, want)
+						t.Errorf("%d pods took %v, want %v", pods, took, want)
 					}
 				}, slow(method, step))
 			})
 		}
 	}
+}
+
+// What is nearest to running goes first: a pod that has its sandbox does not wait for
+// those that have none yet.
+func TestContainersGoBeforeSandboxes(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		pods := crowd(3)
+		busy, without, with := pods[0], pods[1], pods[2]
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, PodUID: string(with.UID)}, Err: errBroken})
+		n.SyncPod(t.Context(), with, nil) // has its sandbox now
+		time.Sleep(time.Minute)
+		before := len(n.Journal())
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(busy.UID)}, Delay: 10 * time.Millisecond})
+		var group sync.WaitGroup
+		for _, pod := range []*v1.Pod{busy, without, with} {
+			group.Go(func() { n.SyncPod(t.Context(), pod, nil) })
+			time.Sleep(time.Millisecond)
+		}
+		group.Wait()
+		calls := n.Journal().After(before)
+		created := slices.IndexFunc(calls, func(c critest.Call) bool { return c.Method == critest.CreateContainer && c.PodUID == string(with.UID) })
+		sandbox := slices.IndexFunc(calls, func(c critest.Call) bool { return c.Method == critest.RunPodSandbox && c.PodUID == string(without.UID) })
+		if created < 0 || sandbox < 0 || created > sandbox {
+			t.Errorf("calls\n%v", calls)
+		}
+	})
 }
 
 // However few may start at once, pods whose starts hang hold up no others for long.
@@ -75,8 +109,7 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 		for _, pod := range pods[:3] {
 			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(pod.UID)}, When: critest.Midway, Hang: &critest.Gate{}})
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := giveUp(t, time.Minute)
 		took, errs := n.syncAll(ctx, pods)
 		if errs[3] != nil || took[3] > 4*time.Second {
 			t.Errorf("the pod that does not hang: %v after %v", errs[3], took[3])
@@ -93,9 +126,8 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Delay: 40 * time.Millisecond})
 		go n.SyncPod(t.Context(), pods[0], &runtime.PodStatus{UID: pods[0].UID})
 		time.Sleep(time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if _, err := n.SyncPod(ctx, pods[1], &runtime.PodStatus{UID: pods[1].UID}); !errors.Is(err, context.DeadlineExceeded) {
+		ctx := giveUp(t, 10*time.Millisecond)
+		if _, err := n.SyncPod(ctx, pods[1], &runtime.PodStatus{UID: pods[1].UID}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want the context's", err)
 		}
 		for _, c := range n.Journal() {
@@ -106,5 +138,23 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err := n.SyncPod(t.Context(), pods[1], &runtime.PodStatus{UID: pods[1].UID})
 		must(t, err)
+	})
+}
+
+// G1: nor does it keep an image.
+func TestG1_ImageOfAStartGivenUpBeforeItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.MaxStarts, c.StartSideBySide = 1, true })
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})
+		ctx := giveUp(t, 10*time.Millisecond)
+		r, err := n.SyncPod(ctx, testPod(containers(ctr("a"), ctr("b"))), nil)
+		if !errors.Is(err, syncpod.ErrCreateContainer) || len(r.Failed) != 2 {
+			t.Errorf("error %v, failed %v", err, r.Failed)
+		}
+		for _, name := range []string{"a", "b"} {
+			if n.images.Leases().Held(&runtimeapi.Image{RepoTags: []string{"registry.test/" + name + ":1"}}) {
+				t.Errorf("the image of %s is still held", name)
+			}
+		}
 	})
 }

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
@@ -113,6 +115,7 @@ func TestResolverOfAPod(t *testing.T) {
 	domain := sandbox.NodeDNS{ClusterDomain: "cluster.local"}
 	noCluster := sandbox.NodeDNS{Servers: []string{"192.0.2.1"}}
 	own := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.7"}}
+	many := &v1.PodDNSConfig{Nameservers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}}
 	given := &sandbox.Input{DNS: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.9"}}, ClusterDomain: "given.local"}
 	for name, tc := range map[string]struct {
 		node     sandbox.NodeDNS
@@ -122,11 +125,14 @@ func TestResolverOfAPod(t *testing.T) {
 		servers  []string
 		hostname string
 		warnings int
+		left     bool // to the runtime
 	}{
 		"cluster":                         {node: cluster, policy: v1.DNSClusterFirst, servers: []string{"10.96.0.10"}, hostname: "web.sub.default.svc.cluster.local"},
 		"node":                            {node: cluster, policy: v1.DNSDefault, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc.cluster.local"},
-		"left to the runtime":             {policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc"},
-		"only a cluster domain":           {node: domain, policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc.cluster.local"},
+		"left to the runtime":             {policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc", left: true},
+		"only a cluster domain":           {node: domain, policy: v1.DNSClusterFirst, hostname: "web.sub.default.svc.cluster.local", left: true},
+		"none":                            {policy: v1.DNSNone, hostname: "web.sub.default.svc"},
+		"too many of the pod's own":       {policy: v1.DNSClusterFirst, own: many, servers: many.Nameservers[:3], hostname: "web.sub.default.svc", warnings: 1},
 		"only the pod's own":              {policy: v1.DNSClusterFirst, own: own, servers: []string{"192.0.2.7"}, hostname: "web.sub.default.svc"},
 		"given by what prepares":          {node: cluster, policy: v1.DNSClusterFirst, given: given, servers: []string{"192.0.2.9"}, hostname: "web.sub.default.svc.given.local"},
 		"a node that knows of no cluster": {node: noCluster, policy: v1.DNSClusterFirst, servers: []string{"192.0.2.1"}, hostname: "web.sub.default.svc", warnings: 1},
@@ -146,6 +152,9 @@ func TestResolverOfAPod(t *testing.T) {
 				asked := n.Journal().Of(critest.RunPodSandbox)[0].Request().(*runtimeapi.RunPodSandboxRequest).GetConfig()
 				if got := asked.GetDnsConfig().GetServers(); !slices.Equal(got, tc.servers) || asked.GetHostname() != tc.hostname {
 					t.Errorf("servers %v, hostname %s; want %v, %s", got, asked.GetHostname(), tc.servers, tc.hostname)
+				}
+				if (asked.GetDnsConfig() == nil) != tc.left {
+					t.Errorf("resolver %v", asked.GetDnsConfig())
 				}
 				if n.events.count("DNS") != tc.warnings {
 					t.Errorf("events %q", n.events.all)
@@ -209,6 +218,54 @@ func TestRootIsAbsolute(t *testing.T) {
 		}
 		if _, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Root: "/x"}); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A sandbox is made as the node, the agent and the pod's runtime class have it, and so are
+// its containers.
+func TestWhatASandboxIsMadeWith(t *testing.T) {
+	for limited, of := range map[bool]container.Node{true: {MemoryBytes: 1 << 30}, false: {MemoryBytes: 1 << 30, NoCPUQuota: true}} {
+		bubble(t, func(t *testing.T, n *node) {
+			n.restart(func(c *syncpod.Config) {
+				c.Node = of
+				c.RuntimeClasses = sandbox.RuntimeClassesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
+			})
+			n.sync(testPod(func(p *v1.Pod) {
+				p.Spec.RuntimeClassName = new("kata")
+				p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+			}))
+			asked := n.Journal().Of(critest.RunPodSandbox)[0].Request().(*runtimeapi.RunPodSandboxRequest)
+			made := n.Journal().Of(critest.CreateContainer)[0].Request().(*runtimeapi.CreateContainerRequest).GetConfig()
+			if asked.GetRuntimeHandler() != "handler-of-kata" {
+				t.Errorf("runtime handler %q", asked.GetRuntimeHandler())
+			}
+			pulled := n.Journal().Of(critest.PullImage)[0].Request().(*runtimeapi.PullImageRequest).GetImage().GetRuntimeHandler()
+			if pulled != "handler-of-kata" {
+				t.Errorf("the image is pulled for runtime handler %q", pulled)
+			}
+			if quota := asked.GetConfig().GetLinux().GetResources().GetCpuQuota(); (quota > 0) != limited {
+				t.Errorf("CPU quota of the pod %d", quota)
+			}
+			for _, labels := range []map[string]string{asked.GetConfig().GetLabels(), made.GetLabels()} {
+				if !(cri.Owner{}).Owns(labels) {
+					t.Errorf("labels %v are not the agent's", labels)
+				}
+			}
+		}, func(c *critest.Config) { c.Handlers = []string{"handler-of-kata"} })
+	}
+}
+
+// A node that cannot be made ready for a pod gets nothing of it.
+func TestUnpreparedPod(t *testing.T) {
+	cause := errors.New("no such volume")
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) {
+			c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
+		})
+		_, err := n.SyncPod(t.Context(), testPod(), nil)
+		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {
+			t.Errorf("error %v, calls\n%v", err, changes)
 		}
 	})
 }

@@ -113,6 +113,26 @@ func TestK7_EndedHandlerIsRecordedAtOnce(t *testing.T) {
 	})
 }
 
+// K7: so is by when the pod has to end, also to one that comes when nothing has stopped.
+func TestK7_DeadlineIsRecordedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		w := &watchedRecords{}
+		n.restart(watching(w, dir))
+		n.settle(testPod(), time.Minute)
+		n.stubborn("app")
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })
+		n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod()})
+		n.restart(recorded(dir))
+		n.end(testPod(), nil)
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("took %v, want 30s", took)
+		}
+	})
+}
+
 // W2: what the end of a context cuts short is recorded all the same.
 func TestW2_RecordedThoughTheContextHasEnded(t *testing.T) {
 	dir := t.TempDir()

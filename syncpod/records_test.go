@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -75,9 +77,7 @@ func TestK7_RestartDuringTheEnd(t *testing.T) {
 				n.settle(pod, time.Minute)
 				n.stubborn("app")
 				began := time.Now()
-				ctx, crash := context.WithTimeout(t.Context(), tc.crash)
-				defer crash()
-				n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod})
+				n.SyncTerminatingPod(giveUp(t, tc.crash), syncpod.Termination{Pod: pod})
 				time.Sleep(5 * time.Second)
 				n.restart(adjust)
 				must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))
@@ -183,23 +183,35 @@ func TestC5_SecondRunIsTold(t *testing.T) {
 // C5: so it is if only the agent's record tells of the run, and not of a run that
 // the runtime has refused.
 func TestC5_OnlyWhatRanIsToldToRunAgain(t *testing.T) {
-	for name, refused := range map[string]bool{"ran": false, "was refused": true} {
+	starts := critest.Match{Method: critest.StartContainer, Container: "app"}
+	for name, tc := range map[string]struct {
+		faults []critest.Fault
+		want   int
+	}{
+		"ran": {nil, 1},
+		"may have run": {[]critest.Fault{
+			{Match: starts, When: critest.After, Err: status.Error(codes.Unavailable, "gone")},
+			{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}, // that after the start
+		}, 1},
+		"was refused": {[]critest.Fault{{Match: starts, Err: errBroken}}, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
-				pod, want := testPod(containers(ctr("app"), ctr("b")), never), 1
-				if refused {
-					want = 0
-					n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
+				pod := testPod(containers(ctr("app"), ctr("b")), never)
+				for _, f := range tc.faults {
+					n.inject(f)
 				}
 				n.SyncPod(t.Context(), pod, nil)
 				must(t, n.Remove(n.current("app").ID.ID))
 				n.restart(recorded(dir))
 				n.settle(pod, time.Minute)
-				n.wantStates("app 1 running", "b 0 running")
-				if told := n.events.count("ContainerRecordLost spec.containers{app}"); told != want {
-					t.Errorf("told %d times, want %d; events %q", told, want, n.events.all)
+				if c := n.current("app"); c.State != runtime.ContainerRunning {
+					t.Errorf("app is %v", c.State)
+				}
+				if told := n.events.count("ContainerRecordLost spec.containers{app}"); told != tc.want {
+					t.Errorf("told %d times, want %d; events %q", told, tc.want, n.events.all)
 				}
 			})
 		})
@@ -232,6 +244,11 @@ func TestC6_HookAfterACrash(t *testing.T) {
 				if m == critest.ExecSync {
 					want = 2 // its end was not seen
 				}
+				for _, ip := range n.hooks.ips {
+					if ip != n.status().IPs()[0] {
+						t.Errorf("the hook was told the address %q", ip)
+					}
+				}
 				if hooked != want {
 					t.Errorf("the hook of what runs was run %d times, want %d\n%v", hooked, want, n.Journal())
 				}
@@ -246,7 +263,7 @@ func TestC6_EndedHookIsNotRunAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
 		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
-		n.settle(pod, time.Minute)
+		n.sync(pod) // and no more than that
 		n.restart(recorded(dir))
 		n.sync(pod)
 		if ran := n.Journal().Count(critest.ExecSync); ran != 1 {
@@ -255,9 +272,9 @@ func TestC6_EndedHookIsNotRunAgain(t *testing.T) {
 	})
 }
 
-func ephemeral(name string) func(*v1.Pod) {
+func ephemeral(name string, command ...string) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
-		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(ctr(name, "true"))}}
+		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon(ctr(name, command...))}}
 	}
 }
 
@@ -272,7 +289,7 @@ func TestC11_EphemeralRunsOnce(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
-				pod := testPod(ephemeral("debug"))
+				pod := testPod(ephemeral("debug", "true"))
 				n.settle(pod, time.Minute)
 				n.wantStates("app 0 running", "debug 0 exited")
 				must(t, n.Remove(n.current("debug").ID.ID))
@@ -288,8 +305,8 @@ func TestC11_EphemeralRunsOnce(t *testing.T) {
 func TestC11_RefusedStartIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "debug"}, Err: errBroken})
-		n.SyncPod(t.Context(), testPod(ephemeral("debug")), nil)
-		n.settle(testPod(ephemeral("debug")), time.Minute)
+		n.SyncPod(t.Context(), testPod(ephemeral("debug", "true")), nil)
+		n.settle(testPod(ephemeral("debug", "true")), time.Minute)
 		n.wantStates("app 0 running", "debug 0 exited")
 	})
 }
@@ -397,8 +414,22 @@ func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 				t.Errorf("took %v, want 32s at most", took)
 			}
 			must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+			began := time.Now()
+			if err := n.Forget(t.Context(), podUID); err == nil || time.Since(began) > time.Second {
+				t.Errorf("forgotten: %v after %v", err, time.Since(began))
+			}
 		})
 	}
+}
+
+// Who keeps no records has none.
+func TestNoRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		if all, err := n.Recorded(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v", all, err)
+		}
+	})
 }
 
 // E4: what a loss of power has left of a record is replaced.
@@ -444,6 +475,22 @@ func TestFileRecords(t *testing.T) {
 	}
 	if got, err := records.LoadRecord(t.Context(), "a"); err != nil || got.Deadline != (time.Time{}) {
 		t.Errorf("read %+v, %v after it was deleted", got, err)
+	}
+}
+
+// What cannot be read, listed or deleted is an error. It is not lost by that.
+func TestFileRecordsThatFail(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	must(t, os.MkdirAll(filepath.Join(records.Dir, "a.json", "full"), 0o700))
+	if _, err := records.LoadRecord(t.Context(), "a"); err == nil || errors.Is(err, syncpod.ErrRecordLost) {
+		t.Errorf("loaded: %v", err)
+	}
+	if err := records.DeleteRecord(t.Context(), "a"); err == nil {
+		t.Error("deleted")
+	}
+	must(t, os.WriteFile(filepath.Join(records.Dir, "file"), nil, 0o600))
+	if _, err := (syncpod.FileRecords{Dir: filepath.Join(records.Dir, "file")}).ListRecords(t.Context()); err == nil {
+		t.Error("listed")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/poddir"
@@ -45,7 +46,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		if got := n.sync(testPod()); !got.NextTry.Equal(r.next) || r.calls != calls+1 {
 			t.Errorf("next try at %v, want %v, after %d calls", got.NextTry, r.next, r.calls-calls)
 		}
-		if n.events.count("FailedMount  Volumes were not brought up to date: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
+		if n.events.count("FailedMount") != 1 || n.events.count("FailedMount  Volumes were not brought up to date: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
 			t.Errorf("%v, events %q", n.report.last().Phase, n.events.all)
 		}
 		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
@@ -94,6 +95,43 @@ func TestWhoRefreshes(t *testing.T) {
 			if err != nil || string(got) != want {
 				t.Errorf("own %v: the volume holds %q, %v, want %q", own, got, err, want)
 			}
+		})
+	}
+}
+
+// stuck volumes are not refreshed before the call is over.
+type stuck struct{ calls int }
+
+func (s *stuck) RefreshPod(ctx context.Context, _ *v1.Pod) (time.Time, error) {
+	s.calls++
+	<-ctx.Done()
+	return time.Time{}, ctx.Err()
+}
+
+// Volumes hold a sync up for 5 s, and nobody is told when it was given up.
+func TestRefreshIsBounded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given, took  time.Duration
+		calls, told  int
+		beforeImages bool
+	}{
+		"too long":        {time.Hour, 5 * time.Second, 1, 1, false},
+		"given up":        {2 * time.Second, 2 * time.Second, 1, 0, false},
+		"given up before": {2 * time.Second, 2 * time.Second, 0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				s := &stuck{}
+				n.restart(func(c *syncpod.Config) { c.Refresh = s })
+				if tc.beforeImages {
+					n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
+				}
+				began := time.Now()
+				n.SyncPod(giveUp(t, tc.given), testPod(), nil)
+				if took := time.Since(began); took != tc.took || s.calls != tc.calls || n.events.count("FailedMount") != tc.told {
+					t.Errorf("%d calls took %v, want %d and %v; events %q", s.calls, took, tc.calls, tc.took, n.events.all)
+				}
+			})
 		})
 	}
 }

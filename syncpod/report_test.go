@@ -2,7 +2,9 @@ package syncpod_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -202,6 +204,49 @@ func TestReadinessIsReported(t *testing.T) {
 	}
 }
 
+// took is told how long things took.
+type took struct {
+	syncpod.NopObserver
+	mu  sync.Mutex
+	all []string
+}
+
+func (o *took) note(what string, d time.Duration, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, fmt.Sprint(what, " ", d, " ", err != nil))
+}
+
+func (o *took) SandboxCreated(_ *v1.Pod, d time.Duration, err error) { o.note("sandbox", d, err) }
+
+func (o *took) ContainerStarted(_ *v1.Pod, c actions.ContainerRef, d time.Duration, err error) {
+	o.note("start "+c.Name, d, err)
+}
+
+func (o *took) ContainerStopped(_ *v1.Pod, container string, d time.Duration, err error) {
+	o.note("stop "+container, d, err)
+}
+
+func TestWhatTakesItsTimeIsObserved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		observer := &took{}
+		n.restart(func(c *syncpod.Config) { c.Observer = observer })
+		for _, m := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StopContainer} {
+			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
+			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
+		}
+		n.settle(testPod(), time.Minute)
+		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
+		n.end(testPod(), nil)
+		want := []string{
+			"sandbox 1s true", "sandbox 2s false", "start app 1s true", "start app 2s false", "stop app 1s true", "stop app 2s false",
+		}
+		if !slices.Equal(observer.all, want) {
+			t.Errorf("observed %q, want %q", observer.all, want)
+		}
+	})
+}
+
 // running is told when pods run.
 type running struct {
 	syncpod.NopObserver
@@ -253,6 +298,53 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 		}
 		if again := len(n.report.all) - before; again > 0 {
 			t.Errorf("reported %d times while nothing changed", again)
+		}
+	})
+}
+
+// What has ended is reported while the rest of the pod stops, and with its message.
+func TestReportedWhileItStops(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.Messages = farewell{} })
+		pod := testPod(never, containers(ctr("app"), ctr("b")))
+		n.settle(pod, time.Minute)
+		n.stubborn("b")
+		n.exit("app", 3)
+		ended := make(chan error)
+		go func() { ended <- n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) }()
+		time.Sleep(10 * time.Second)
+		if got := n.report.container("app").State.Terminated; got == nil || got.ExitCode != 3 || got.Message != "bye app of web" {
+			t.Errorf("reported %+v", n.report.container("app").State)
+		}
+		must(t, <-ended)
+		if got := n.report.container("b").State.Terminated; got == nil || got.Message != "bye b of web" {
+			t.Errorf("reported %+v", n.report.container("b").State)
+		}
+	})
+}
+
+// farewell is the last message of every container.
+type farewell struct{}
+
+func (farewell) Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+	return "bye " + c.Name + " of " + pod.Name, nil
+}
+
+// A pod whose last status was not delivered is not over: it is tried again.
+func TestLastStatusIsDelivered(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(never)
+		n.settle(pod, time.Minute)
+		down := errors.New("no API server")
+		n.report.set(down, nil)
+		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod})
+		if err := n.SyncTerminatedPod(t.Context(), pod, n.status()); !errors.Is(err, down) {
+			t.Errorf("error %v", err)
+		}
+		n.report.set(nil, nil)
+		must(t, n.SyncTerminatedPod(t.Context(), pod, n.status()))
+		if got := n.report.last().Phase; got != v1.PodFailed {
+			t.Errorf("reported %s", got)
 		}
 	})
 }

@@ -113,6 +113,11 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 		if r := n.inForce(); r.GetCpuQuota() != 200000 {
 			t.Errorf("quota %d", r.GetCpuQuota())
 		}
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		if r, err := n.SyncPod(t.Context(), pod, nil); err == nil || time.Until(r.NextTry) != 10*time.Second {
+			t.Errorf("error %v, next try in %v, want 10s after what has succeeded", err, time.Until(r.NextTry))
+		}
 	})
 }
 
@@ -123,10 +128,15 @@ func TestC10_ResizeAfterARestart(t *testing.T) {
 		n.restart(resizing(n), recorded(dir))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.restart(resizing(n), recorded(dir))
-		n.settle(testPod(limited("2", "1Gi")), time.Minute)
+		n.sync(testPod(limited("2", "1Gi")))
 		n.wantStates("app 0 running")
 		if r := n.inForce(); r.GetCpuQuota() != 200000 {
 			t.Errorf("quota %d", r.GetCpuQuota())
+		}
+		n.restart(resizing(n), recorded(dir))
+		n.sync(testPod(limited("2", "1Gi")))
+		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 1 {
+			t.Errorf("%d updates, want that of the agent before alone", updates)
 		}
 	})
 }

@@ -3,15 +3,24 @@ package syncpod_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/hook"
 )
 
 // releases counts what is released.
@@ -52,8 +61,7 @@ func TestResultsAreKept(t *testing.T) {
 // failing are parts of which one fails.
 type failing struct {
 	syncpod.NopLifecycle
-	*logs
-	preCreate, preStart, directory error
+	preCreate, preStart, directory, attempts, mounts error
 }
 
 func (f failing) PreCreate(context.Context, *v1.Pod, *v1.Container, *runtimeapi.ContainerConfig) error {
@@ -66,19 +74,28 @@ func (f failing) PreStart(context.Context, *v1.Pod, *v1.Container, runtime.Conta
 
 func (f failing) MakeDirectory(string, string) error { return f.directory }
 
+func (f failing) LastAttempt(string, string) (uint32, bool, error) { return 0, false, f.attempts }
+
+func (f failing) Mounts(context.Context, container.MountRequest) (container.Mounts, error) {
+	return container.Mounts{}, f.mounts
+}
+
 func TestNothingIsMadeOfWhatIsNotReady(t *testing.T) {
-	for want, tc := range map[syncpod.Reason]struct {
+	for name, tc := range map[string]struct {
+		want    syncpod.Reason
 		parts   failing
 		created int
 	}{
-		syncpod.ErrPreCreateHook:   {failing{preCreate: errBroken}, 0},
-		syncpod.ErrCreateContainer: {failing{directory: errBroken}, 0},
-		syncpod.ErrPreStartHook:    {failing{preStart: errBroken}, 1},
+		"hook before it is created": {syncpod.ErrPreCreateHook, failing{preCreate: errBroken}, 0},
+		"directory of logs":         {syncpod.ErrCreateContainer, failing{directory: errBroken}, 0},
+		"attempts of logs":          {syncpod.ErrCreateContainerConfig, failing{attempts: errBroken}, 0},
+		"mounts":                    {syncpod.ErrCreateContainerConfig, failing{mounts: errBroken}, 0},
+		"hook before it is started": {syncpod.ErrPreStartHook, failing{preStart: errBroken}, 1},
 	} {
-		t.Run(string(want), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				tc.parts.logs = n.logs
-				n.restart(func(c *syncpod.Config) { c.Lifecycle, c.Logs = tc.parts, tc.parts })
+				want := tc.want
+				n.restart(func(c *syncpod.Config) { c.Lifecycle, c.Logs, c.Mounts = tc.parts, tc.parts, tc.parts })
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if j := n.Journal(); !errors.Is(err, want) || !errors.Is(err, errBroken) || j.Count(critest.CreateContainer) != tc.created || j.Count(critest.StartContainer) != 0 {
 					t.Errorf("error %v, want %v\n%v", err, want, j)
@@ -109,7 +126,9 @@ func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "false")))
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
-		n.SyncPod(t.Context(), pod, nil)
+		if _, err := n.SyncPod(t.Context(), pod, nil); !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "it is broken") {
+			t.Errorf("error %v, want both causes", err)
+		}
 		r, err := n.SyncPod(t.Context(), pod, nil)
 		if !errors.Is(err, syncpod.ErrPostStartHook) || len(r.Failed) != 1 || r.Failed[0].Container.Name != "app" || n.hooks.calls != 2 {
 			t.Errorf("error %v, failed %+v; the handler was run %d times, want twice", err, r.Failed, n.hooks.calls)
@@ -147,6 +166,262 @@ func TestNonRoot(t *testing.T) {
 		_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
 		if !errors.Is(err, syncpod.ErrCreateContainerConfig) || n.Journal().Count(critest.CreateContainer) != 0 {
 			t.Errorf("error %v\n%v", err, n.Journal())
+		}
+	})
+}
+
+// A runtime that answers without an ID has made nothing that could be started.
+func TestCreatedWithoutAnID(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.Runtime = nameless{c.Runtime} })
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreateContainer) || n.Journal().Count(critest.StartContainer) != 0 {
+			t.Errorf("error %v\n%v", err, n.Journal())
+		}
+	})
+}
+
+// nameless does not tell the IDs of containers.
+type nameless struct{ cri.ContainerRunner }
+
+func (nameless) CreateContainer(context.Context, *runtimeapi.CreateContainerRequest, ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
+	return &runtimeapi.CreateContainerResponse{}, nil
+}
+
+// An ephemeral container sees the processes of its target if that runs.
+func TestTargetOfAnEphemeralContainer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		target string
+		want   bool
+	}{"none": {"", false}, "runs": {"b", true}, "has ended": {"done", false}, "is unknown": {"other", false}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(inits(ctr("done", "true")), containers(ctr("app"), ctr("b")))
+				n.settle(pod, time.Minute)
+				want := ""
+				if tc.want {
+					want = n.current(tc.target).ID.ID
+				}
+				ephemeral("debug", "true")(pod)
+				pod.Spec.EphemeralContainers[0].TargetContainerName = tc.target
+				n.settle(pod, time.Minute)
+				asked := n.Journal().Container("debug").Of(critest.CreateContainer)[0].Request().(*runtimeapi.CreateContainerRequest)
+				options := asked.GetConfig().GetLinux().GetSecurityContext().GetNamespaceOptions()
+				if options.GetTargetId() != want || (options.GetPid() == runtimeapi.NamespaceMode_TARGET) != tc.want {
+					t.Errorf("PID namespace %v of %q, want that of %q", options.GetPid(), options.GetTargetId(), want)
+				}
+				n.exit("app", 1)
+				n.settle(pod, time.Minute)
+				again := n.Journal().Container("app").Of(critest.CreateContainer)[1].Request().(*runtimeapi.CreateContainerRequest)
+				if id := again.GetConfig().GetLinux().GetSecurityContext().GetNamespaceOptions().GetTargetId(); id != "" {
+					t.Errorf("app sees the processes of %q", id)
+				}
+			})
+		})
+	}
+}
+
+// What an image fails with is told by the events that a kubelet has for it.
+func TestEventsOfImages(t *testing.T) {
+	for want, change := range map[string]func(*node, *v1.Container){
+		"ErrImageNeverPull spec.containers{app} ": func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },
+		"InspectFailed spec.containers{app} ":     func(_ *node, c *v1.Container) { c.Image = "registry.test/APP:1" },
+		"Failed spec.containers{app} ": func(n *node, _ *v1.Container) {
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+		},
+		"BackOff spec.containers{app} ": func(n *node, _ *v1.Container) {
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+			n.SyncPod(n.t.Context(), testPod(), nil)
+		},
+		`Pulled spec.containers{app} Successfully pulled image "registry.test/app:1" in 3s. Image size: 1048576 bytes.`: func(n *node, _ *v1.Container) {
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second})
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod()
+				change(n, &pod.Spec.Containers[0])
+				n.SyncPod(t.Context(), pod, nil)
+				if n.events.count(want) == 0 {
+					t.Errorf("events %q", n.events.all)
+				}
+			})
+		})
+	}
+}
+
+// C6: a handler is not run once it, or what it is run in, is gone.
+func TestC6_HandlerThatIsGone(t *testing.T) {
+	for name, edit := range map[string]func(*node, *v1.Pod){
+		"handler":   func(_ *node, p *v1.Pod) { p.Spec.Containers[1].Lifecycle = nil },
+		"container": func(_ *node, p *v1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] },
+		"process":   func(n *node, _ *v1.Pod) { n.exit("app", 0) },
+		"sandbox": func(n *node, p *v1.Pod) {
+			p.Spec.Containers = p.Spec.Containers[1:] // no other handler is to be run
+			must(n.t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(never, containers(postStart(ctr("first"), "true"), postStart(ctr("app"), "true")))
+				n.crashDuring(critest.StartContainer, "app", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
+				edit(n, pod)
+				n.SyncPod(t.Context(), pod, nil)
+				if ran := n.Journal().Count(critest.ExecSync); ran != 1 {
+					t.Errorf("%d handlers were run, want that of the first\n%v", ran, n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// Without anything to run handlers with, a container that has one after its start
+// fails, and one that has one before its stop is stopped, which is told.
+func TestHandlersWithoutARunner(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.Hooks = nil })
+		pod := testPod(containers(postStart(ctr("app"), "true"), preStop(ctr("b"), "true")))
+		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrPostStartHook) {
+			t.Errorf("error %v", err)
+		}
+		n.wantStates("app 0 exited", "b 0 running")
+		n.end(pod, nil)
+		if n.events.count("FailedPreStopHook spec.containers{b}") != 1 {
+			t.Errorf("events %q", n.events.all)
+		}
+	})
+}
+
+// A sandbox that cannot be configured is told of, and not asked for.
+func TestSandboxWithoutItsRuntimeClass(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(func(p *v1.Pod) { p.Spec.RuntimeClassName = new("gvisor") })
+		r, err := n.SyncPod(t.Context(), pod, nil)
+		if !errors.Is(err, syncpod.ErrConfigPodSandbox) || len(r.Failed) != 1 || r.Failed[0].Step != syncpod.StepSandbox || !strings.Contains(err.Error(), "gvisor") {
+			t.Errorf("error %v, failed %v", err, r.Failed)
+		}
+		if n.Journal().Count(critest.RunPodSandbox) != 0 || n.events.count("FailedCreatePodSandBox  Failed to create pod sandbox: ") != 1 {
+			t.Errorf("events %q\n%v", n.events.all, n.Journal())
+		}
+	})
+}
+
+// That a sandbox has changed is told of a pod that gets another one, and not of one
+// that has none yet or needs none any more.
+func TestChangeOfASandboxIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  *v1.Pod
+		act  func(*node)
+		want int
+	}{
+		"first one":       {testPod(), func(*node) {}, 0},
+		"its run is over": {testPod(never), func(n *node) { n.exit("app", 0) }, 0},
+		"lost":            {testPod(), func(n *node) { must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Lost})) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(tc.pod, time.Minute)
+				tc.act(n)
+				n.sync(tc.pod)
+				if told := n.events.count("SandboxChanged"); told != tc.want {
+					t.Errorf("told %d times, want %d", told, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// What a runtime does not answer when it is asked what became of a call holds a
+// sync up for Config.CleanupTimeout.
+func TestLooksAreBounded(t *testing.T) {
+	for _, m := range []critest.Method{critest.CreateContainer, critest.StartContainer} {
+		for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 7 * time.Second: 7 * time.Second} {
+			t.Run(fmt.Sprint(m, timeout), func(t *testing.T) {
+				bubble(t, func(t *testing.T, n *node) {
+					n.restart(func(c *syncpod.Config) { c.CleanupTimeout = timeout })
+					n.inject(critest.Fault{Match: critest.Match{Method: m}, Err: errDeadline})
+					n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Hang: &critest.Gate{}})
+					began := time.Now()
+					_, err := n.SyncPod(t.Context(), testPod(), &runtime.PodStatus{UID: podUID})
+					if took := time.Since(began); err == nil || took != want {
+						t.Errorf("%v after %v, want %v", err, took, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// C2: a number is given up for a name that is refused, and for nothing else.
+func TestC2_WhatGivesANumberUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault critest.Fault
+		calls time.Duration
+		want  string
+	}{
+		"the name is taken":   {critest.Fault{Err: status.Error(codes.AlreadyExists, "it exists")}, time.Hour, "app 1 running"},
+		"the runtime is away": {critest.Fault{Err: status.Error(codes.Unavailable, "gone")}, time.Hour, "app 0 running"},
+		"the calls are short": {critest.Fault{When: critest.Midway, Hang: &critest.Gate{}}, time.Second, "app 0 running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				tc.fault.Match.Method, tc.fault.Times = critest.CreateContainer, 4
+				if tc.fault.Hang != nil {
+					tc.fault.Hang = &critest.Gate{} // of this bubble
+				}
+				fault := n.inject(tc.fault)
+				for range 3 {
+					n.SyncPod(giveUp(t, tc.calls), testPod(), nil)
+					time.Sleep(time.Hour)
+				}
+				if fault.Struck() != 3 {
+					t.Errorf("asked %d times, want 3", fault.Struck())
+				}
+				fault.Remove()
+				n.settle(testPod(), time.Minute)
+				n.wantStates(tc.want)
+			})
+		})
+	}
+}
+
+// C1: a name that is taken anew whenever its holder was removed is asked for twice in
+// one sync.
+func TestC1_HolderThatComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.Runtime = usurper{c.Runtime} })
+		_, err := n.SyncPod(t.Context(), testPod(), nil)
+		if asked := n.Journal().Count(critest.CreateContainer); !errors.Is(err, cri.ErrAlreadyExists) || asked != 2 {
+			t.Errorf("error %v after %d creations", err, asked)
+		}
+	})
+}
+
+// usurper makes something else than what it is asked for, and says that it is there.
+type usurper struct{ cri.ContainerRunner }
+
+func (u usurper) CreateContainer(ctx context.Context, req *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
+	other := proto.Clone(req).(*runtimeapi.CreateContainerRequest)
+	other.Config.Annotations[runtime.AnnotationHash] = "other"
+	if _, err := u.ContainerRunner.CreateContainer(ctx, other, opts...); err != nil {
+		return nil, err
+	}
+	return nil, status.Error(codes.AlreadyExists, "it exists")
+}
+
+// C7: a handler that took too long has, whatever its runner says of it.
+func TestC7_RunnersWordsForADeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) {
+			c.Hooks = syncpod.HookRunnerFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
+				<-ctx.Done()
+				return hook.Result{}, errors.New("gave up")
+			})
+		})
+		if _, err := n.SyncPod(t.Context(), testPod(containers(postStart(ctr("app"), "true"))), nil); !errors.Is(err, syncpod.ErrHookTimeout) {
+			t.Errorf("error %v", err)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
@@ -131,22 +132,29 @@ func TestS4_SandboxWithoutAddress(t *testing.T) {
 	}
 }
 
-func TestS7_NoNewSandboxBesideAContainerThatDoesNotStop(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		n.settle(testPod(), time.Minute)
-		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
-		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
-			t.Fatal("no error although a stop failed")
-		}
-		if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
-			t.Fatalf("%d sandboxes were made, want none beside the first", made)
-		}
-		fault.Remove()
-		n.watch()
-		n.settle(testPod(), time.Minute)
-		n.wantStates("app 0 exited", "app 1 running")
-	})
+func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
+	for _, m := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
+		t.Run(string(m), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(), time.Minute)
+				must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+				fault := n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
+				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillPodSandbox) || !strings.Contains(err.Error(), "it is broken") {
+					t.Fatalf("error %v, want %v and its cause", err, syncpod.ErrKillPodSandbox)
+				}
+				if n.events.count("FailedKillPod") != 1 || n.events.count("SandboxChanged") != 1 {
+					t.Errorf("events %q", n.events.all)
+				}
+				if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
+					t.Fatalf("%d sandboxes were made, want none beside the first", made)
+				}
+				fault.Remove()
+				n.watch()
+				n.settle(testPod(), time.Minute)
+				n.wantStates("app 0 exited", "app 1 running")
+			})
+		})
+	}
 }
 
 // C1: a start that was lost, however it was, never leaves two instances alive.
@@ -206,8 +214,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 		pod := testPod(containers(ctr("a"), ctr("b")))
 		pod.Spec.Containers[1].Image = second
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, When: critest.Midway, Hang: &critest.Gate{}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := giveUp(t, time.Second)
 		if _, err := n.SyncPod(ctx, pod, nil); err == nil {
 			t.Fatal("no error although the creation hangs")
 		}
@@ -215,6 +222,38 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 			t.Errorf("the image of b is still held\n%v", n.Journal())
 		}
 	})
+}
+
+// G1: so may an image that comes when nobody waits for it any more.
+func TestG1_LateImagesAreLetGo(t *testing.T) {
+	const second = "registry.test/second:1"
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(func(c *syncpod.Config) { c.Images = lateImages{c.Images, second} })
+		pod := testPod(containers(ctr("a"), ctr("b")))
+		pod.Spec.Containers[1].Image = second
+		ctx := giveUp(t, time.Second)
+		if _, err := n.SyncPod(ctx, pod, nil); err == nil {
+			t.Fatal("no error although it was given up")
+		}
+		time.Sleep(time.Minute)
+		if n.images.Leases().Held(&runtimeapi.Image{RepoTags: []string{second}}) {
+			t.Errorf("the image of b is still held\n%v", n.Journal())
+		}
+	})
+}
+
+// lateImages has one image only once its caller has gone.
+type lateImages struct {
+	syncpod.Images
+	late string
+}
+
+func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.Image, error) {
+	if req.Image == l.late {
+		<-ctx.Done()
+		time.Sleep(time.Second)
+	}
+	return l.Images.EnsureImage(context.WithoutCancel(ctx), req)
 }
 
 func TestC1_StartIsNotRepeated(t *testing.T) {
@@ -304,6 +343,45 @@ func TestC1_HolderThatRunsIsStopped(t *testing.T) {
 	})
 }
 
+// C1: nor is it removed, or anything made beside it, if it does not stop or cannot be
+// looked for.
+func TestC1_HolderThatStays(t *testing.T) {
+	for _, m := range []critest.Method{critest.StopContainer, critest.ListContainers} {
+		t.Run(string(m), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(), time.Minute)
+				stale := n.status()
+				stale.Containers = nil
+				n.restart()
+				n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
+				before := len(n.Journal())
+				_, err := n.SyncPod(t.Context(), testPod(), stale)
+				if !errors.Is(err, syncpod.ErrCreateContainer) || !errors.Is(err, cri.ErrNameReserved) || !strings.Contains(err.Error(), "it is broken") {
+					t.Errorf("error %v", err)
+				}
+				if j := n.Journal().After(before); j.Count(critest.RemoveContainer) != 0 || j.Count(critest.CreateContainer) != 1 {
+					t.Errorf("calls\n%v", j)
+				}
+			})
+		})
+	}
+}
+
+// C1: a start without an answer of a container that is gone by then is no start.
+func TestC1_StartedAndGone(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
+		n.OnCall(func(_ int, c critest.Call) {
+			if c.Method == critest.StartContainer {
+				_ = n.Remove(c.ContainerID)
+			}
+		})
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrRunContainer) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -320,14 +398,17 @@ func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
 }
 
 func TestC2_LostNameIsGivenUp(t *testing.T) {
-	bubble(t, func(t *testing.T, n *node) {
-		n.HoldName("app_web_default_" + podUID + "_0")
-		n.settle(testPod(), 10*time.Minute)
-		n.wantStates("app 1 running")
-		if tries := n.Journal().Count(critest.CreateContainer); tries != 4 {
-			t.Errorf("%d creations, want 3 refused and one that works", tries)
-		}
-	})
+	for configured, refused := range map[int]int{0: 3, 5: 5} {
+		bubble(t, func(t *testing.T, n *node) {
+			n.restart(func(c *syncpod.Config) { c.ReservedTries = configured })
+			n.HoldName("app_web_default_" + podUID + "_0")
+			n.settle(testPod(), time.Hour)
+			n.wantStates("app 1 running")
+			if tries := n.Journal().Count(critest.CreateContainer); tries != refused+1 {
+				t.Errorf("%d creations, want %d refused and one that works", tries, refused)
+			}
+		})
+	}
 }
 
 func TestC2_HolderOfTheNameIsRemoved(t *testing.T) {
@@ -559,6 +640,9 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 					if took := time.Since(began); took != time.Minute {
 						t.Errorf("returned after %v, want at once when it was cancelled", took)
 					}
+					if n.events.count("Failed") != 0 {
+						t.Errorf("told as a failure: %q", n.events.all)
+					}
 					before := len(n.Journal())
 					gate.Open()
 					time.Sleep(time.Hour)
@@ -574,8 +658,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Hang: &critest.Gate{}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		n.wantStates()
 	})
@@ -585,8 +668,7 @@ func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, Deaf: true})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		time.Sleep(time.Minute)
 		n.wantStates("app 0 created")

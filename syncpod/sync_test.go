@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -101,6 +103,14 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// giveUp is a context that ends after d. It has no deadline, of which the runtime would
+// know and be the first to say that it is over.
+func giveUp(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(d, cancel)
+	return ctx
 }
 
 func (n *node) inject(f critest.Fault) *critest.Injected {
@@ -208,11 +218,13 @@ type hooks struct {
 	client *cri.Client
 	mu     sync.Mutex
 	calls  int
+	ips    []string
 }
 
 func (h *hooks) Run(ctx context.Context, req hook.Request) (hook.Result, error) {
 	h.mu.Lock()
 	h.calls++
+	h.ips = append(h.ips, req.PodIP)
 	h.mu.Unlock()
 	resp, err := h.client.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: req.ContainerID, Cmd: req.Handler.Exec.Command})
 	if err == nil && resp.GetExitCode() != 0 {
@@ -333,4 +345,48 @@ type oneSecret string
 
 func (s oneSecret) Secret(context.Context, string, string) (*v1.Secret, error) {
 	return &v1.Secret{Data: map[string][]byte{"password": []byte(s)}}, nil
+}
+
+// unclear are parts that fail before anything is done.
+type unclear struct {
+	syncpod.Sandboxes
+	syncpod.Statuses
+	settle, read error
+}
+
+func (u unclear) Doubtful(types.UID) bool { return u.settle != nil }
+
+func (u unclear) Settle(context.Context, types.UID, string) error { return u.settle }
+
+func (u unclear) PodStatus(context.Context, types.UID, *runtime.PodStatus) (*runtime.PodStatus, error) {
+	return nil, u.read
+}
+
+// Nothing is done with a pod of which it is not known what the runtime has.
+func TestNothingIsDoneUnseen(t *testing.T) {
+	cause := errors.New("no answer")
+	for name, tc := range map[string]struct {
+		parts unclear
+		given *runtime.PodStatus
+	}{
+		"not read":             {unclear{read: cause}, nil},
+		"neither":              {unclear{}, nil},
+		"late sandboxes stand": {unclear{settle: cause}, &runtime.PodStatus{UID: podUID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(func(c *syncpod.Config) {
+					tc.parts.Sandboxes, tc.parts.Statuses = c.Sandboxes, c.Statuses
+					c.Sandboxes, c.Statuses = tc.parts, tc.parts
+				})
+				_, err := n.SyncPod(t.Context(), testPod(), tc.given)
+				if err == nil || name != "neither" && !errors.Is(err, cause) {
+					t.Errorf("error %v", err)
+				}
+				if changes := n.Journal().Changes(); len(changes) > 0 || len(n.report.all) > 0 {
+					t.Errorf("reported %+v, calls\n%v", n.report.all, changes)
+				}
+			})
+		})
+	}
 }
