@@ -52,6 +52,9 @@ type page struct {
 	// stopping: the pod, or what the runtime has of it, is being stopped without its
 	// definition.
 	stopping bool
+	// orphan: no source wanted the pod when that began, so that what is left of it has to
+	// go before a pod of its UID may come, which would be taken to have run already.
+	orphan bool
 	// stopped is when the pod was last found to have nothing left that runs.
 	stopped time.Time
 }

@@ -1,6 +1,10 @@
 package loop
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
 )
@@ -46,8 +50,19 @@ func (l *Loop) survives(p pleg.Pod) bool {
 func (l *Loop) stopRuntimePod(p pleg.Pod) {
 	pod := runtimePod(p)
 	if err := l.workers.UpdatePod(podworkers.Update{Type: podworkers.Kill, RuntimePod: &pod}); err == nil {
-		l.book.write(p.UID, func(k *page) { k.stopping = true })
+		l.book.write(p.UID, func(k *page) { k.stopping, k.orphan = true, true })
 	}
+}
+
+// awaitOrphan reports whether a pod has to wait because it was an orphan that is being
+// stopped, and has what is left of it removed when it has stopped. It must be called with
+// mu held.
+func (l *Loop) awaitOrphan(ctx context.Context, uid types.UID) bool {
+	known := l.book.read(uid)
+	if known.orphan && !known.stopping {
+		l.leave(ctx, uid)
+	}
+	return known.orphan
 }
 
 func runtimePod(p pleg.Pod) podworkers.RuntimePod {

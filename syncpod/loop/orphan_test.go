@@ -129,6 +129,32 @@ func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
 	})
 }
 
+// M2: what an agent has stopped of an orphan is not taken for the run of the pod that comes
+// again meanwhile, whatever is heard of that before the orphan has stopped.
+func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
+	for name, changes := range map[string]bool{"it comes again": false, "and changes": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
+				job := once(pod("file", "web", "u", forever))
+				n.orphanThatDoesNotStop(critest.ExecSync, 0)
+				src := loop.NewPush("file")
+				n.start([]loop.Source{src}, nil)
+				set(t, src)
+				time.Sleep(time.Second)
+				set(t, src, job)
+				time.Sleep(time.Second)
+				if changes {
+					job = job.DeepCopy()
+					job.Labels = map[string]string{"a": "b"}
+					set(t, src, job)
+				}
+				time.Sleep(time.Minute)
+				n.wantRunning(1, "u")
+			})
+		})
+	}
+}
+
 // orphanThatDoesNotStop leaves a pod behind that cannot be stopped for a while.
 func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	n.t.Helper()

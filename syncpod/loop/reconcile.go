@@ -39,7 +39,7 @@ func (l *Loop) reconcile(ctx context.Context) {
 	for _, p := range pods {
 		running[p.UID] = p.Running
 	}
-	for _, wish := range l.update(wants) {
+	for _, wish := range l.update(ctx, wants) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -66,13 +66,13 @@ func (l *Loop) stopUnwanted(wants wishes) {
 
 // update tells of the pods that have changed, and returns those that are new, in
 // the order in which they were created.
-func (l *Loop) update(wants wishes) (additions []wish) {
+func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range wants.pods {
 		life := l.lives[w.pod.UID]
 		switch {
-		case life == nil && l.leaving[w.pod.UID]: // there will be news when it has left
+		case life == nil && (l.leaving[w.pod.UID] || l.awaitOrphan(ctx, w.pod.UID)): // there will be news when it has left
 		case life == nil:
 			additions = append(additions, w)
 		case life.wanted == nil:
@@ -106,7 +106,7 @@ func (l *Loop) add(w wish, running bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leaving[uid] {
+	if l.leaving[uid] || l.book.read(uid).orphan {
 		return // there will be news when it has left
 	}
 	life := &life{source: w.source, wanted: w.pod, given: given, over: isOver(given.Status.Phase)}

@@ -31,31 +31,55 @@ func (l *Loop) removeDead(ctx context.Context, wants wishes, pods []pleg.Pod) {
 		if p.Running || wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || wants.mayMiss(p.Source) || l.book.read(uid).stopping {
 			continue
 		}
-		l.leaving[uid] = true
-		l.children.Go(func() { l.removeRemains(ctx, uid) })
+		l.leave(ctx, uid)
 	}
+}
+
+// leave has what the runtime has of a pod removed, and if a new one with its UID waits
+// for that what an earlier agent has kept, too: by either of them the new one would have
+// had its run. It must be called with mu held.
+func (l *Loop) leave(ctx context.Context, uid types.UID) {
+	l.leaving[uid] = true
+	l.book.write(uid, func(p *page) { p.orphan = false })
+	l.children.Go(func() {
+		switch {
+		case !l.removeFromRuntime(ctx, uid):
+		case l.wanted().uids()[uid]:
+			l.forgetKept(ctx, uid)
+		default:
+			l.left(uid)
+			l.news.raise()
+		}
+	})
 }
 
 // removeRemains removes what the runtime has of a pod that is gone, and then lets a
 // new pod with its UID come. That would be taken to have had its run otherwise.
 func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
+	if l.removeFromRuntime(ctx, uid) {
+		l.left(uid)
+		l.news.raise()
+	}
+}
+
+// removeFromRuntime removes what the runtime has of a pod, and reports whether it has
+// before ctx has ended.
+func (l *Loop) removeFromRuntime(ctx context.Context, uid types.UID) bool {
 	for {
 		err := l.tryToRemove(ctx, uid)
 		if err == nil {
-			break
+			return true
 		}
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		l.config.Log.Error(err, "remains of a pod not removed", "podUID", uid)
 		select {
 		case <-time.After(l.config.HousekeepingInterval):
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
-	l.left(uid)
-	l.news.raise()
 }
 
 // tryToRemove removes it once. It fails unless a last look has found nothing.

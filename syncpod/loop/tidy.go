@@ -137,6 +137,7 @@ func (l *Loop) forgetKept(ctx context.Context, uid types.UID) {
 		l.book.write(uid, func(p *page) {
 			p.pause = min(max(2*p.pause, l.config.HousekeepingInterval), maxForgetPause)
 			p.leftover, p.due = true, time.Now().Add(p.pause)
+			p.status, p.untold = nil, false // a new pod of its UID is not to have it
 		})
 	}
 	l.gone(uid)
