@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -66,15 +67,26 @@ func (n *node) cutStart(pod *v1.Pod, container string) error {
 
 // A start that the runtime refuses is an end, also for the agent that comes after.
 func TestRefusedStartIsAnEnd(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
-		pod := testPod(containers(ctr("app", "no-such-command")), never)
-		n.SyncPod(t.Context(), pod, nil)
-		n.restart(recorded(dir))
-		n.settle(pod, time.Minute)
-		if made := n.Journal().Count(critest.CreateContainer); made != 1 {
-			t.Errorf("it was made %d times\n%v", made, n.Journal())
-		}
-	})
+	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(ctr("app", "no-such-command"), ctr("b")), never)
+				n.SyncPod(t.Context(), pod, nil)
+				n.wantStates("app 0 exited", "b 0 running")
+				// As it looks if the start was cut short.
+				must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 }))
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.drive(pod, time.Minute)
+				if made := n.Journal().Container("app").Count(critest.CreateContainer); made != 1 {
+					t.Errorf("it was made %d times\n%v", made, n.Journal())
+				}
+			}, func(c *critest.Config) {
+				c.Images = []critest.Image{{Name: "registry.test/app:1", OnlyKnown: true}}
+			})
+		})
+	}
 }

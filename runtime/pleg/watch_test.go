@@ -240,6 +240,57 @@ func (s *streaming) said() []bool {
 	return slices.Clone(s.all)
 }
 
+// How lists and looks ended, and how long they took, is observed.
+func TestListsAndLooksAreObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		id := n.pod("u")
+		seen := &observed{}
+		n.run(listsOnly, func(c *Config) { c.Observer = seen })
+		time.Sleep(time.Second)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 100 * time.Millisecond, Err: internal()})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 50 * time.Millisecond, Err: internal()})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 70 * time.Millisecond})
+		n.exit(id, 1)
+		time.Sleep(time.Minute)
+		for _, want := range []string{"list of 1 in 0s", "list of 0 in 100ms, failed", "look at u in 50ms, failed", "look at u in 70ms"} {
+			if !slices.Contains(seen.said(), want) {
+				t.Errorf("observed %q, want %q", slices.Compact(seen.said()), want)
+			}
+		}
+	})
+}
+
+// observed is an observer that writes down what it is told.
+type observed struct {
+	NopObserver
+	mu  sync.Mutex
+	all []string
+}
+
+func (o *observed) Listed(pods int, took time.Duration, err error) {
+	o.say(fmt.Sprint("list of ", pods, " in ", took), err)
+}
+
+func (o *observed) Looked(uid types.UID, took time.Duration, err error) {
+	o.say(fmt.Sprint("look at ", uid, " in ", took), err)
+}
+
+func (o *observed) say(what string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		what += ", failed"
+	}
+	o.all = append(o.all, what)
+}
+
+func (o *observed) said() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.all)
+}
+
 // A stream that always ends soon is not relied on, and does not have lists read
 // each time.
 func TestF9_StreamThatFlaps(t *testing.T) {
