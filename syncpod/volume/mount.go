@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/safepath"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
@@ -90,14 +92,42 @@ func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string) 
 	if err != nil || below == "" {
 		return volume, err
 	}
-	return v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, isOfFiles(vol)})
+	path, err := v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, isOfFiles(vol)})
+	switch {
+	case err == nil:
+		return path, nil
+	case ask.SubPathExpr != "":
+		return "", fmt.Errorf("subPathExpr %q: %w", ask.SubPathExpr, withoutPath(err))
+	}
+	return "", fmt.Errorf("subPath %q: %w", below, err)
 }
 
-// subPathOf returns the subPath, or the subPathExpr with its variables.
-func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
-	if ask.SubPathExpr == "" {
-		return ask.SubPath, nil
+// withoutPath returns the reason of a failure alone: a path that comes of a subPathExpr
+// may have a Secret in it.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
 	}
+	return err
+}
+
+// subPathOf returns the subPath, or the subPathExpr with its variables. "" is none.
+func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
+	switch {
+	case ask.SubPathExpr != "":
+		return expand(ask, vars)
+	case ask.SubPath != "":
+		return ask.SubPath, safepath.Relative("subPath", ask.SubPath)
+	}
+	return "", nil
+}
+
+func expand(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	lookup := env.Lookup(vars)
 	var missing []string
 	expanded := env.Expand(ask.SubPathExpr, func(name string) (string, bool) {
@@ -109,6 +139,9 @@ func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	})
 	if len(missing) > 0 {
 		return "", fmt.Errorf("subPathExpr %q: there is no variable %s", ask.SubPathExpr, strings.Join(missing, ", "))
+	}
+	if safepath.Relative("", expanded) != nil {
+		return "", fmt.Errorf("subPathExpr %q: with its variables it is empty or absolute, has .. as an element, or a backslash or NUL in it", ask.SubPathExpr)
 	}
 	return expanded, nil
 }

@@ -139,6 +139,25 @@ func TestSubPath(t *testing.T) {
 	}
 }
 
+// A variable of a subPathExpr may come from a Secret, which no error tells.
+func TestErrorsOfASubPathExprAreWithoutItsVariables(t *testing.T) {
+	const secret = "hunter2"
+	v, dir := unprivileged(t), t.TempDir()
+	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
+	setUp(t, v, podWith(named("vol", emptyDir())), dir)
+	err := errors.Join(os.WriteFile(filepath.Join(vol, "file"), nil, 0o600), os.Symlink("/"+secret, filepath.Join(vol, secret)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"file/" + secret, secret, secret + "/below", "../" + secret, "/" + secret, secret + "\\", strings.Repeat(secret, 50)} {
+		mount := v1.VolumeMount{SubPathExpr: "$(PASSWORD)"}
+		got, err := subPathOf(t, v, dir, mount, env.Var{Name: "PASSWORD", Value: value})
+		if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "$(PASSWORD)") {
+			t.Errorf("%s: %q, %v", value, got, err)
+		}
+	}
+}
+
 // Links that a container has made do not lead out of the volume, nor do
 // directories get made through them.
 func TestSubPathThroughALinkThatLeadsOut(t *testing.T) {

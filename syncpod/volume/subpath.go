@@ -2,7 +2,6 @@ package volume
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -31,16 +30,13 @@ func (p pinPath) path() (string, error) {
 // subPath returns the path on the node of what is at a path in a volume, which
 // symbolic links do not lead out of. A directory is made if nothing is there.
 func (v *Volumes) subPath(volume, below string, at pinPath) (string, error) {
-	if err := safepath.Relative("subPath", below); err != nil {
-		return "", err
-	}
 	root, err := os.OpenRoot(volume)
 	if err != nil {
-		return "", fmt.Errorf("subPath %q: %w", below, err)
+		return "", err
 	}
 	defer root.Close()
 	if err := makeSubPath(root, below); err != nil {
-		return "", fmt.Errorf("subPath %q: %w", below, err)
+		return "", err
 	}
 	target, err := at.path()
 	if err != nil {
@@ -53,10 +49,7 @@ func (v *Volumes) subPath(volume, below string, at pinPath) (string, error) {
 		}
 		return path, err
 	}
-	if err := pin(root, below, target); err != nil {
-		return "", fmt.Errorf("subPath %q: %w", below, err)
-	}
-	return target, nil
+	return target, pin(root, below, target)
 }
 
 // link notes by a link, in place of a mount, what a container has mounted.
