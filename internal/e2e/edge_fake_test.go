@@ -221,6 +221,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = events.Run(ctx) }) // ends with ctx
+		synctest.Wait()                            // until the stream that is to be lost is open
 		config := newEdge(t, client, cri.DefaultOwner).config("secretive")
 		config.Annotations = map[string]string{"token": "hunter2"}
 		config.Labels["token"] = "hunter2"
