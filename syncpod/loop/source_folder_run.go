@@ -87,7 +87,7 @@ func (r *folderRun) unwatch() {
 func (r *folderRun) publish(err error) {
 	r.away = errors.Is(err, fs.ErrNotExist)
 	s := r.snapshot(err)
-	if r.watched == nil && err == nil {
+	if err == nil && r.watched == nil && !r.absent() {
 		s.Warnings = append(s.Warnings, fmt.Errorf("%s is read every %v only, it cannot be watched: %w", r.path, r.rescan, r.blind))
 	}
 	if r.delivered && !s.ConfigsChanged && same(s, r.last) {
@@ -95,6 +95,12 @@ func (r *folderRun) publish(err error) {
 	}
 	r.last, r.delivered = s, true
 	r.deliver(s)
+}
+
+// absent reports whether the folder was not there when it was to be read, or to be
+// watched; in that case it may have come since.
+func (r *folderRun) absent() bool {
+	return r.away || r.watched == nil && errors.Is(r.blind, fs.ErrNotExist)
 }
 
 func same(a, b Snapshot) bool {
@@ -107,7 +113,7 @@ func sameText(a, b error) bool { return a.Error() == b.Error() }
 // follow reads files as they change, until it is time to read all of them.
 func (r *folderRun) follow(ctx context.Context) {
 	wait := r.rescan
-	if r.away {
+	if r.absent() {
 		wait = min(wait, absence)
 	}
 	rescan := time.NewTimer(wait)

@@ -451,6 +451,38 @@ func TestFolderIsWatched(t *testing.T) {
 	}
 }
 
+// The folder comes between the try to watch it and the reading of it. It is watched soon,
+// and nobody is told that it cannot be.
+func TestFolderThatComesAfterItWasToBeWatched(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "manifests")
+	f, err := NewFolder(FolderConfig{Path: dir, Node: "n", Rescan: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	f.watch = func(dir string) (w *watch, err error) {
+		w, err = newWatch(dir)
+		once.Do(func() { err = errors.Join(err, os.Mkdir(dir, 0o700)) })
+		return w, err
+	}
+	snapshots := make(chan Snapshot, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
+	first := <-snapshots
+	if len(first.Warnings) > 0 {
+		t.Error(first.Warnings)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(podText("a", "a:1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, snapshots, "a is there", hasPod("a-n", "a:1"))
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // A ConfigMap that is mounted is changed by replacing a hidden link.
 func TestFolderFollowsMountedConfigMaps(t *testing.T) {
 	dir := t.TempDir()
