@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -93,7 +92,7 @@ func (w *world) change() {
 	}
 	source := w.trace.pods[p.UID].source
 	p = p.DeepCopy()
-	p.Spec.Containers[0].Image = fmt.Sprintf("registry.test/app:%d", 1+w.rng.IntN(3))
+	p.Spec.Containers[0].Image = image(p, p.Spec.Containers[0].Name, 1+w.rng.IntN(3))
 	w.say("change %s to %s", p.UID, p.Spec.Containers[0].Image)
 	w.trace.pods[p.UID].changed = true
 	w.wanted[source][p.UID] = p
@@ -131,7 +130,7 @@ func (w *world) some(is func(critest.Process) bool) *critest.Process {
 }
 
 func (w *world) restartRuntime() {
-	r := critest.Restart{Down: time.Duration(w.rng.IntN(30)) * time.Second, Disconnect: w.rng.IntN(2) == 0}
+	r := critest.Restart{Down: w.upTo(30 * time.Second), Disconnect: w.rng.IntN(2) == 0}
 	fates := [][2]critest.Fate{
 		{critest.Kept, critest.Kept}, {critest.Lost, critest.Lost}, {critest.Lost, critest.Kept},
 		{critest.Gone, critest.Gone}, {critest.Kept, critest.Doubted}, {critest.Lost, critest.Doubted},
@@ -147,7 +146,7 @@ func (w *world) restartAgent() {
 	w.stop(w.rng.IntN(2) == 0)
 	for range w.rng.IntN(3) {
 		w.actAlone()
-		w.sleep(time.Duration(w.rng.Int64N(int64(5 * time.Second))))
+		w.sleep(w.upTo(5 * time.Second))
 	}
 	w.start()
 }

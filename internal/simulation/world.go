@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -77,7 +78,7 @@ func live(t testing.TB, seed uint64) *trace {
 	w.check(rt.SetRandom(w.chaos))
 	for range 15 + rng.IntN(25) {
 		w.act()
-		w.sleep(time.Duration(rng.Int64N(int64(8 * time.Second))))
+		w.sleep(w.upTo(8 * time.Second))
 	}
 	w.settle()
 	return w.trace
@@ -87,6 +88,9 @@ func live(t testing.TB, seed uint64) *trace {
 const latency = 5 * time.Millisecond
 
 func (w *world) sleep(d time.Duration) { time.Sleep(d) }
+
+// upTo is a time that hardly anything else happens at.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
 
 func (w *world) check(err error) {
 	if err != nil {
@@ -101,7 +105,7 @@ func (w *world) say(format string, args ...any) {
 
 // start starts an agent that is told of all pods sooner or later, source by source.
 func (w *world) start() {
-	conn, err := w.rt.Dial()
+	conn, err := w.rt.Dial(asDialled()...)
 	w.check(err)
 	a := &agent{conn: conn, ended: make(chan struct{}), push: map[string]*loop.Push{}, span: &agentSpan{told: map[string]time.Time{}}}
 	var all []loop.Source
@@ -111,7 +115,8 @@ func (w *world) start() {
 	}
 	a.Loop, err = loop.New(loop.Config{
 		Client: cri.NewClient(conn), Sources: all, Store: w.disk,
-		Sync:    syncpod.Config{RuntimeName: "critest", Sink: w.trace, Logs: noLogs{}, Records: w.disk},
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: w.trace, Logs: noLogs{}, Records: w.disk,
+			MaxStarts: -1}, // turns depend on how busy the machine is
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
 	})
 	w.check(err)
@@ -128,8 +133,20 @@ func (w *world) start() {
 	w.agent = a
 	w.say("agent starts")
 	for _, name := range sources {
-		w.sleep(time.Duration(w.rng.IntN(3)) * time.Second)
+		w.sleep(w.upTo(3 * time.Second))
 		w.tell(name)
+	}
+}
+
+// asDialled are the options of a connection that cri.Dial makes, but for the jitter of
+// its reconnections, which no seed would bring back.
+func asDialled() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
 	}
 }
 

@@ -28,6 +28,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, call.Method.midways(), func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err != nil {
 		resp, err = nil, asStatus(err)
+		time.Sleep(lag) // those that a restart has cut short do not all end in one instant
 	}
 	r.end(call, resp, f, err)
 	return resp, err
