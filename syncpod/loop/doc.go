@@ -29,7 +29,7 @@
 //
 //	config.go      Config; config_client.go makes of the Client what is missing,
 //	               parts.go are the interfaces in it
-//	store.go       StatusStore; store_file.go keeps it in files
+//	store.go       StatusStore; store_file.go keeps it in files, restore.go reads it first of all
 //	source.go      Source; source_push.go is one for programs
 //	source_folder.go    Folder: which manifests there are
 //	source_folder_run.go, source_folder_watch.go   when they are read
