@@ -150,7 +150,7 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 	if m.endRestartAll(); m.restartsAll(false) {
 		t.Error("that all restart does not end")
 	}
-	if first := m.beginKill(now); !m.beginKill(now.Add(time.Hour)).Equal(first) || !m.beginKill(now.Add(-time.Hour)).Before(first) {
+	if first := m.beginKill("1", now); !m.beginKill("1", now.Add(time.Hour)).Equal(first) || !m.beginKill("1", now.Add(-time.Hour)).Before(first) {
 		t.Error("the time to stop is put off, or not brought forward")
 	}
 	c := &v1.Container{Name: "app", Image: "a:1"}

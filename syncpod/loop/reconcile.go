@@ -21,17 +21,17 @@ func (l *Loop) follow(ctx context.Context) {
 			return
 		case <-l.news:
 		}
-		// What ran before the agent was started is adopted, so it has to be known.
-		if l.listed.Load() {
-			l.reconcile(ctx)
-		}
+		l.reconcile(ctx)
 	}
 }
 
 // reconcile compares what the sources want with what the workers know. What has to
 // stop comes first: of static pods with one name only one runs at a time, also if an
-// earlier agent has left one of them behind (kubernetes #126711).
+// earlier agent has left one of them behind (kubernetes #126711). What ran before the
+// agent was started is adopted, so that has to be known before a pod is to run. The time of
+// one that is to stop runs before that, too.
 func (l *Loop) reconcile(ctx context.Context) {
+	listed := l.listed.Load()
 	wants, pods := l.wanted(), l.watcher.Pods()
 	l.stopUnwanted(wants)
 	l.stopOrphans(wants, pods)
@@ -43,7 +43,9 @@ func (l *Loop) reconcile(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		l.add(wish, running[wish.pod.UID])
+		if listed || wish.pod.DeletionTimestamp != nil {
+			l.add(wish, running[wish.pod.UID])
+		}
 	}
 	l.tidy.raise()
 }
