@@ -109,6 +109,38 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 	})
 }
 
+// W3: a source loses a pod that it has and finds it again, and then it is deleted: the pod
+// that waits for the end of the first is to be gone, and so is the first.
+func TestW3_DeletedWhileItComesAgain(t *testing.T) {
+	for name, between := range map[string]bool{"as it is": true, "as one that is deleted": false} {
+		t.Run("it comes again "+name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				web := api(pod("", "web", "u", deaf))
+				web.Spec.TerminationGracePeriodSeconds = new(int64(60))
+				src := loop.NewPush("api")
+				n.start([]loop.Source{src}, nil)
+				set(t, src, web)
+				time.Sleep(time.Minute)
+				set(t, src)
+				time.Sleep(5 * time.Second)
+				if between {
+					set(t, src, web)
+					time.Sleep(5 * time.Second)
+				}
+				set(t, src, deleted(web, 3))
+				time.Sleep(4 * time.Second)
+				n.wantRunning(0, "u")
+				starts := n.rt.Journal().Of(critest.StartContainer)
+				set(t, src)
+				time.Sleep(time.Minute)
+				if again := n.rt.Journal().Of(critest.StartContainer); len(again) != len(starts) {
+					t.Errorf("it was started again:\n%v", again)
+				}
+			})
+		})
+	}
+}
+
 // K7: a pod is deleted while the runtime is away, or hangs, and the agent is restarted
 // before that is over: the time does not begin again.
 func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {

@@ -81,7 +81,12 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 			l.log(w.pod).Info("pod comes again", "source", w.source)
 			life.wanted, life.source, life.again = w.pod, w.source, true
 			l.tell(life, podworkers.Update{Type: podworkers.Create})
+			l.shorten(life)
 		case life.again: // it has to wait, whatever it says now
+			if differs(life.wanted, w.pod) {
+				life.wanted, life.source = w.pod, w.source
+				l.shorten(life)
+			}
 		case differs(life.wanted, w.pod):
 			l.log(w.pod).Info("pod changed", "source", w.source)
 			life.wanted, life.source = w.pod, w.source
@@ -93,6 +98,14 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 		return a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time)
 	})
 	return additions
+}
+
+// shorten gives a pod that is stopping no more time than one that is deleted while it waits
+// for that: its source may have lost it for a moment, so that the two are the same.
+func (l *Loop) shorten(life *life) {
+	if grace := life.wanted.DeletionGracePeriodSeconds; grace != nil {
+		l.tell(life, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
+	}
 }
 
 // add takes a new pod on. One that may not run is taken on as over: it is cleaned up
