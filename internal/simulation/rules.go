@@ -53,6 +53,15 @@ var rules = []rule{
 	{"S6: a sandbox is stopped before it is removed", (*trace).stoppedFirst},
 	{"E1: few calls while the runtime is away", (*trace).fewCallsAway},
 	{"S1, S3, S5, W4, W6, K6: all arrives", (*trace).arrives},
+	{"M1: one static pod of a name", (*trace).oneOfAName},
+	{"M5: nothing of others is touched", (*trace).ownOnly},
+	{"W9: a kill is answered when nothing runs", (*trace).killsAnswered},
+	{"K4, T6: what is told to have ended has", (*trace).endsAreTrue},
+	{"T5: ready after a probe that succeeded", (*trace).readyIsTrue},
+	{"C6: what runs had its postStart handler", (*trace).hooked},
+	{"C10: resources are those accepted last", (*trace).resized},
+	{"B1: restarts are spaced", (*trace).spaced},
+	{"I5: sidecars stop last", (*trace).sidecarsLast},
 }
 
 func (tr *trace) uids() []types.UID { return slices.Sorted(maps.Keys(tr.pods)) }
@@ -149,8 +158,12 @@ func (tr *trace) nothingUnwanted(v *verdict) {
 // broken.
 func (tr *trace) stopsInTime(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
-		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
-		if known == nil || a == nil || known.unwanted().IsZero() {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil || known.unwanted().IsZero() {
+			continue
+		}
+		a := tr.agentOf(known, c.Start)
+		if a == nil {
 			continue
 		}
 		told := a.told[known.source]
@@ -195,8 +208,12 @@ func (tr *trace) initialisedBy(c v1.Container, app *instance) bool {
 
 func (tr *trace) nothingBeforeSource(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox, critest.RemoveContainer, critest.RemovePodSandbox) {
-		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
-		if known == nil || a == nil {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil {
+			continue
+		}
+		a := tr.agentOf(known, c.Start)
+		if a == nil {
 			continue
 		}
 		told := a.told[known.source]

@@ -67,7 +67,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "new", Started: at(3)}}
 		}},
 		{"M3", "a stop before the source has spoken", func(tr *trace) {
-			tr.agents = []*agentSpan{{span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
+			tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
 			tr.calls = critest.Journal{call(critest.StopPodSandbox, 3, unchanged)}
 		}},
 		{"T1", "running after the end", func(tr *trace) {
@@ -103,9 +103,8 @@ func TestRulesNotice(t *testing.T) {
 		}},
 	} {
 		tr := newTrace()
-		tr.health = "ok"
 		p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
-		tr.pods = map[types.UID]*podSpan{"u": {kind: "polite", source: "file", pod: p}}
+		tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
 		tt.breaks(tr)
 		noticed := false
 		broken := tr.result(0, false).Broken
