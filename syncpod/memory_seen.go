@@ -162,6 +162,18 @@ func (m *memory) withStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return full
 }
 
+// hasRunSince reports whether a container that is to run once has run since a look has
+// brought this status: a start that was given up may succeed before what it was about is
+// removed.
+func (m *memory) hasRunSince(status *runtime.PodStatus, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	run, ok := m.seen[name]
+	return ok && m.once[name] && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+		return c.ID == run.ID && c.State != runtime.ContainerCreated
+	})
+}
+
 // forgetRun drops what is known of an instance that was removed so that all starts over.
 func (m *memory) forgetRun(name string, id runtime.ContainerID) {
 	m.mu.Lock()
