@@ -60,12 +60,16 @@ type toldEnds struct {
 // exitCode judges one end in a status.
 func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.ContainerStatus, end *v1.ContainerStateTerminated) {
 	attempt := c.RestartCount
+	_, current, _ := strings.Cut(c.ContainerID, "://")
+	if i := tr.instances[current]; i != nil { // restarts may have been counted that did not come
+		attempt = int32(i.Attempt)
+	}
 	if end == c.LastTerminationState.Terminated && (c.State.Running != nil || c.State.Terminated != nil) {
 		attempt--
 	}
 	_, id, _ := strings.Cut(end.ContainerID, "://")
 	truth := tr.instances[id]
-	if truth != nil { // restarts may have been counted that did not come
+	if truth != nil {
 		attempt = int32(truth.Attempt)
 	}
 	key := fmt.Sprint(s.uid, c.Name, attempt)
