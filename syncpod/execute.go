@@ -171,7 +171,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if err := w.removeContainer(ctx, r.id.ID); err != nil {
 		return err
 	}
-	w.memory.forgetExit(r.id)
+	w.memory.forgetRun(r.ref.Name, r.id)
 	return nil
 }
 

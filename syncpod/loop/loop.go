@@ -88,6 +88,7 @@ func (l *Loop) assemble() error {
 	}
 	l.syncer = syncer
 	watchConfig := c.Watch
+	watchConfig.Reader = reader{c.Watch.Reader, syncer}
 	watchConfig.Changed = l.changed
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
