@@ -42,31 +42,45 @@ const (
 
 // checkWorkers runs a recorded case the way podsync does it, and if that differs
 // again with the kubelet's ways in what podsync does otherwise on purpose, to see
-// that nothing else differs.
+// that nothing else differs. In its own way podsync is held to what it promises,
+// whatever the kubelet did.
 func checkWorkers(line []byte) (outcome, error) {
 	var c record.Workers
 	if err := json.Unmarshal(line, &c); err != nil {
 		return outcome{}, fmt.Errorf("not a recorded workers case: %w", err)
 	}
 	o := outcome{name: c.Name}
-	for _, ways := range [][]string{
-		{}, {promptSuccessor}, {runtimePodStops}, {promptSuccessor, runtimePodStops},
-		{promptSuccessor, newPlace}, {promptSuccessor, newPlace, runtimePodStops},
-	} {
+	own := newWorkersRun(nil)
+	diff, err := own.run(&c)
+	if err != nil {
+		return o, fmt.Errorf("workers case %s: %w", c.Name, err)
+	}
+	if broken := sideBySide(own.broken); broken != "" {
+		o.diff = diff + broken
+		return o, nil
+	}
+	if diff == "" {
+		o.deviation = own.deviation()
+		return o, nil
+	}
+	for _, ways := range kubeletWays() {
 		r := newWorkersRun(ways)
-		diff, err := r.run(&c)
-		if err != nil {
-			return o, fmt.Errorf("workers case %s: %w", c.Name, err)
-		}
-		if diff == "" {
-			o.deviation, o.diff = strings.Join(slices.Sorted(maps.Keys(r.deviations)), "; "), ""
+		if other, err := r.run(&c); err == nil && other == "" {
+			o.deviation = r.deviation()
 			return o, nil
 		}
-		if len(ways) == 0 {
-			o.diff = diff // podsync's own way is the one to show
-		}
 	}
+	o.diff = diff // podsync's own way is the one to show
 	return o, nil
+}
+
+// kubeletWays returns the rules to take the kubelet's way in, those first that need
+// the fewest.
+func kubeletWays() [][]string {
+	return [][]string{
+		{promptSuccessor}, {runtimePodStops}, {promptSuccessor, runtimePodStops},
+		{promptSuccessor, newPlace}, {promptSuccessor, newPlace, runtimePodStops},
+	}
 }
 
 // workersRun drives a Set through a recorded case.
@@ -82,6 +96,8 @@ type workersRun struct {
 	line []types.UID
 	// answers counts the answers to each request.
 	answers map[podworkers.StopID]int
+	// broken are promises that were not kept.
+	broken []row
 
 	// Of the step at hand:
 
@@ -106,6 +122,13 @@ func (r *workersRun) kubeletWay(rule string) bool {
 	return true
 }
 
+// deviation names the rules that came into play.
+func (r *workersRun) deviation() string {
+	return strings.Join(slices.Sorted(maps.Keys(r.deviations)), "; ")
+}
+
+// run returns what differs in the first step in which something does. It goes on
+// after that in podsync's own way, for the sake of the promises.
 func (r *workersRun) run(c *record.Workers) (diff string, err error) {
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -113,11 +136,16 @@ func (r *workersRun) run(c *record.Workers) (diff string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("steps[%d]: %w", i, err)
 		}
-		if diff := sideBySide(rows); diff != "" {
-			return fmt.Sprintf("  in steps[%d]:\n%s", i, diff), nil
+		if differs := sideBySide(rows); differs != "" && diff == "" {
+			diff = fmt.Sprintf("  in steps[%d]:\n%s", i, differs)
 		}
+		if diff != "" && len(r.ways) > 0 {
+			return diff, nil
+		}
+		r.checkPromises(i)
 	}
-	return sideBySide(r.compareAnswers(c)), nil
+	r.broken = append(r.broken, r.checkAnswers(c)...)
+	return diff, nil
 }
 
 func (r *workersRun) step(id podworkers.StopID, do *record.WorkersDo, want *record.WorkersWant) (rows []row, err error) {
@@ -158,7 +186,7 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 	}
 	if !ignored && !again {
 		l := r.life(do.UID, u)
-		l.take(u, r.set.TerminationRequested(do.UID))
+		l.take(u, r.running(do.UID))
 	}
 	r.follow(do.UID, e)
 	return nil
@@ -217,14 +245,22 @@ func (r *workersRun) work(uid types.UID) {
 	if len(r.results) > 0 {
 		result, r.results = r.results[0], r.results[1:]
 	}
-	made := callOf(w, result)
-	made.bound = l.bound
-	r.calls[uid] = append(r.calls[uid], made)
-	l.worked(w, result)
+	r.note(l, w, result)
 	if w.Type == podworkers.SyncTerminatingRuntimePod && result != podworkers.Failed {
 		delete(r.lives, uid) // the Set has forgotten it with that
 	}
 	r.follow(uid, r.set.Done(w, result))
+}
+
+// note takes down a call.
+func (r *workersRun) note(l *life, w podworkers.Work, result podworkers.Outcome) {
+	made := callOf(w, result)
+	made.bound = l.bound
+	r.calls[w.UID] = append(r.calls[w.UID], made)
+	if l.static && !l.synced && w.Type == podworkers.SyncPod {
+		l.beside = r.others(w.UID, r.onNode)
+	}
+	l.worked(w, result)
 }
 
 // skips reports whether the kubelet would not make this call: for a static pod

@@ -50,23 +50,6 @@ func recordedCall(c record.WorkersCall) call {
 	return call{text: text}
 }
 
-// compareAnswers holds podsync to its own word where the kubelet gives none: a
-// request to stop a pod is answered once, unless the pod is still to stop.
-func (r *workersRun) compareAnswers(c *record.Workers) (rows []row) {
-	for i := range c.Steps {
-		do := &c.Steps[i].Do
-		if do.Kill == nil {
-			continue
-		}
-		got, want := r.answers[podworkers.StopID(i+1)], 1
-		if got == 0 && r.running(do.UID) {
-			want = 0
-		}
-		rows = append(rows, row{fmt.Sprintf("answers to steps[%d]", i), fmt.Sprint(want), fmt.Sprint(got)})
-	}
-	return rows
-}
-
 func (r *workersRun) compareKill(id podworkers.StopID, do *record.WorkersDo, want bool) row {
 	got := slices.Contains(r.stopped, id)
 	if got && !want && do.RuntimeOnly && !r.running(do.UID) {

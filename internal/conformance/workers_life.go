@@ -18,6 +18,15 @@ type life struct {
 	// synced: the pod had a SyncPod. stopping: it had a call that stops it. skipped:
 	// the calls that end it were not made, in the kubelet's way.
 	synced, stopping, skipped bool
+	// beside: it was started while something of another one of its name could run.
+	beside bool
+	// inRuntime: the runtime was said to have it before it was stopped. stopped: a call
+	// that stops it has succeeded.
+	inRuntime, stopped bool
+	// grace is the time to stop that it was told last, in seconds; zero if it was never
+	// told. lengthened: it was told a longer one after that.
+	grace      int64
+	lengthened bool
 	// pod is its last definition.
 	pod *v1.Pod
 	// bound is a time to stop that podsync keeps to and the kubelet does not, in
@@ -38,13 +47,14 @@ func (r *workersRun) life(uid types.UID, first podworkers.Update) *life {
 	return l
 }
 
-// take notes news that the Set has taken. A deletion grace period of zero does not
+// take notes news that the Set has taken, and after which the pod is being stopped or not. A deletion grace period of zero does not
 // bound what is asked for with the same news, for the kubelet.
-func (l *life) take(u podworkers.Update, terminating bool) {
+func (l *life) take(u podworkers.Update, stopping bool) {
 	if u.Pod != nil {
 		l.pod = u.Pod
 	}
-	if l.pod == nil || !terminating || u.Stop == nil || u.Stop.GracePeriodSeconds == nil {
+	l.inRuntime = l.inRuntime || u.Pod == nil && stopping
+	if l.pod == nil || !stopping || u.Stop == nil || u.Stop.GracePeriodSeconds == nil {
 		return
 	}
 	if given := l.pod.DeletionGracePeriodSeconds; given != nil && *given == 0 {
@@ -52,22 +62,40 @@ func (l *life) take(u podworkers.Update, terminating bool) {
 	}
 }
 
-// worked notes a call and its result. A pod that its SyncPod has ended keeps to its
-// own time, of which the kubelet knows nothing.
+// worked notes a call and its result.
 func (l *life) worked(w podworkers.Work, result podworkers.Outcome) {
-	if w.Type != podworkers.SyncPod {
+	switch {
+	case w.Type != podworkers.SyncPod:
 		l.stopping = true
+		l.stopped = l.stopped || w.Type != podworkers.SyncTerminatedPod && result != podworkers.Failed
+		if w.Type == podworkers.SyncTerminatingPod {
+			l.told(w.GracePeriodSeconds)
+		}
 		return
+	case result == podworkers.SucceededTerminal:
+		l.endedItself(w.Pod)
 	}
 	l.synced = true
-	if result != podworkers.SucceededTerminal {
+}
+
+// told notes the time that a pod is told to stop in.
+func (l *life) told(grace *int64) {
+	if grace == nil {
+		l.lengthened = l.lengthened || l.grace != 0
 		return
 	}
+	l.lengthened = l.lengthened || l.grace != 0 && *grace > l.grace || l.bound != 0 && *grace > l.bound
+	l.grace = *grace
+}
+
+// endedItself notes that a pod which its SyncPod has ended keeps to its own time, of
+// which the kubelet knows nothing.
+func (l *life) endedItself(pod *v1.Pod) {
 	switch {
-	case w.Pod.DeletionGracePeriodSeconds != nil:
-		l.keepTo(*w.Pod.DeletionGracePeriodSeconds)
-	case w.Pod.Spec.TerminationGracePeriodSeconds != nil:
-		l.keepTo(*w.Pod.Spec.TerminationGracePeriodSeconds)
+	case pod.DeletionGracePeriodSeconds != nil:
+		l.keepTo(*pod.DeletionGracePeriodSeconds)
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		l.keepTo(*pod.Spec.TerminationGracePeriodSeconds)
 	}
 }
 
