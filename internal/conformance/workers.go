@@ -40,18 +40,22 @@ const (
 	runtimePodStops = "W6: a static pod that the runtime has is stopped before it is finished"
 )
 
-// checkWorkers runs a recorded case the way podsync does it, and if that differs
-// again with the kubelet's ways in what podsync does otherwise on purpose, to see
-// that nothing else differs. In its own way podsync is held to what it promises,
-// whatever the kubelet did.
 func checkWorkers(line []byte) (outcome, error) {
 	var c record.Workers
 	if err := json.Unmarshal(line, &c); err != nil {
 		return outcome{}, fmt.Errorf("not a recorded workers case: %w", err)
 	}
+	return judgeWorkers(&c)
+}
+
+// judgeWorkers runs a recorded case the way podsync does it, and if that differs
+// again with the kubelet's ways in what podsync does otherwise on purpose, to see
+// that nothing else differs. In its own way podsync is held to what it promises,
+// whatever the kubelet did.
+func judgeWorkers(c *record.Workers) (outcome, error) {
 	o := outcome{name: c.Name}
 	own := newWorkersRun(nil)
-	diff, err := own.run(&c)
+	diff, err := own.run(c)
 	if err != nil {
 		return o, fmt.Errorf("workers case %s: %w", c.Name, err)
 	}
@@ -65,7 +69,7 @@ func checkWorkers(line []byte) (outcome, error) {
 	}
 	for _, ways := range kubeletWays() {
 		r := newWorkersRun(ways)
-		if other, err := r.run(&c); err == nil && other == "" {
+		if other, err := r.run(c); err == nil && other == "" {
 			o.deviation = r.deviation()
 			return o, nil
 		}
