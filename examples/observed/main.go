@@ -7,9 +7,8 @@
 //
 // It runs two pods, one of which crashes. What to copy:
 //
-//   - slog for the agent's log: Log in Observe, below. podsync logs transitions, one line
-//     each, at the level Info, what fails at Error, and V(1) as slog.LevelDebug is -4 and
-//     V(1) is -1: a handler of the level -1 shows it.
+//   - slog for the agent's log: Log in New. podsync logs each transition in one line at the
+//     level Info, and at Error what fails. Details have logr's V(1), which is slog's level -1.
 //   - Observers for metrics: observers.go. There are four, each told in the words of its
 //     package: podworkers of work on pods, syncpod of sandboxes and containers, pleg of
 //     lists and looks at the runtime, and image of pulls. They are called while work
