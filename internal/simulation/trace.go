@@ -17,7 +17,7 @@ import (
 // trace is what has happened in a life.
 type trace struct {
 	mu sync.Mutex
-	// instances are the containers that were asked to start, by their IDs.
+	// instances are what ran, by container ID, once the life is over.
 	instances map[string]*instance
 	works     []workSpan
 	statuses  []published
@@ -29,26 +29,28 @@ type trace struct {
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
-	health     string
+	health     []string
+	quotas     map[string]int64 // of CPU, by container ID
+	kills      []*kill
 	// away are the times in which the runtime was.
-	away []span
-	end  time.Time
+	away       []span
+	begin, end time.Time
+	// said is what was done to the node, met how often what was done.
+	said []event
+	met  map[string]int
 }
 
 type span struct{ from, to time.Time }
 
-// instance is the truth about one container.
+// instance is one run of a container.
 type instance struct {
-	id, uid, name, sandbox string
-	attempt                uint32
-	// started is zero if it never ran, finished while it runs.
-	started, finished time.Time
-	exitCode          int32
-	gone              bool
+	critest.Process
+	// order is its place among all starts: two at one instant have one, too.
+	order int
 }
 
 func (i *instance) runsAt(at time.Time) bool {
-	return !i.started.IsZero() && i.started.Before(at) && (i.finished.IsZero() || i.finished.After(at))
+	return i.Started.Before(at) && (i.Ended.IsZero() || i.Ended.After(at))
 }
 
 // workSpan is one call of the Syncer.
@@ -68,21 +70,32 @@ type published struct {
 // agentSpan is the life of one agent.
 type agentSpan struct {
 	span
+	party string
 	// told is when its sources delivered first, by name.
 	told map[string]time.Time
 }
 
 // podSpan is what became of a pod at its source.
 type podSpan struct {
-	kind   string
+	kind   kind
+	party  *party
 	source string
-	pod    *v1.Pod
+	pod    *v1.Pod // as it was wanted last
 	// marked is when it was to be deleted, removed when its source dropped it.
 	marked, removed time.Time
 	// grace is the time it is given to stop, in seconds.
 	grace int64
 	// changed: its spec was changed while it was there.
 	changed bool
+	// cpu is what it was resized to, 0 if it was not.
+	cpu int64
+}
+
+// kill is a request of the node to stop a pod.
+type kill struct {
+	uid          types.UID
+	at, answered time.Time
+	err          error
 }
 
 // unwanted is since when nothing of the pod may be started.
@@ -93,39 +106,15 @@ func (p *podSpan) unwanted() time.Time {
 	return p.removed
 }
 
+// ran takes over what really ran.
+func (tr *trace) ran(all []critest.Process) {
+	for n, p := range all {
+		tr.instances[p.ContainerID] = &instance{p, n}
+	}
+}
+
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}}
-}
-
-// observe looks at what the runtime really has. It sees no fault.
-func (tr *trace) observe(rt *critest.Runtime) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	for _, c := range rt.Journal().Of(critest.StartContainer) {
-		if tr.instances[c.ContainerID] == nil && c.Container != "" {
-			tr.instances[c.ContainerID] = &instance{id: c.ContainerID, uid: c.PodUID, name: c.Container, sandbox: c.SandboxID, attempt: c.Attempt}
-		}
-	}
-	for _, i := range tr.instances {
-		i.observe(rt)
-	}
-}
-
-func (i *instance) observe(rt *critest.Runtime) {
-	if i.gone {
-		return
-	}
-	err := rt.EditContainer(i.id, func(s *runtimeapi.ContainerStatus) {
-		if s.StartedAt != 0 {
-			i.started = time.Unix(0, s.StartedAt)
-		}
-		if s.State == runtimeapi.ContainerState_CONTAINER_EXITED {
-			i.finished, i.exitCode = time.Unix(0, s.FinishedAt), s.ExitCode
-		}
-	})
-	if i.gone = err != nil; i.gone && i.finished.IsZero() {
-		i.finished, i.exitCode = time.Now(), -1
-	}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -149,24 +138,34 @@ func (tr *trace) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatu
 	return nil
 }
 
-// of returns the instances of a pod's container in the order of their attempts.
+// of returns the instances of a pod's containers in the order of their starts.
 func (tr *trace) of(uid types.UID) []*instance {
 	var all []*instance
 	for _, i := range tr.instances {
-		if i.uid == string(uid) {
+		if i.PodUID == string(uid) {
 			all = append(all, i)
 		}
 	}
-	slices.SortFunc(all, func(a, b *instance) int { return a.started.Compare(b.started) })
+	slices.SortFunc(all, func(a, b *instance) int { return a.order - b.order })
 	return all
 }
 
-// agentAt returns the agent that was there, nil if none was.
-func (tr *trace) agentAt(at time.Time) *agentSpan {
+// agentOf returns the agent that looked after a pod at a time, nil if none did.
+func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	for _, a := range tr.agents {
-		if !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
+		if a.party == pod.party.name && !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
 			return a
 		}
 	}
 	return nil
+}
+
+// evicted returns when the node has stopped a pod for good, zero if it did not.
+func (tr *trace) evicted(uid types.UID) time.Time {
+	for _, k := range tr.kills {
+		if k.uid == uid && k.err == nil && !k.answered.IsZero() {
+			return k.answered
+		}
+	}
+	return time.Time{}
 }

@@ -32,7 +32,7 @@ func (s service) StartContainer(ctx context.Context, req *runtimeapi.StartContai
 	c.starting = false
 	if err != nil {
 		c.state = runtimeapi.ContainerState_CONTAINER_EXITED
-		c.finishedAt, c.exitCode = time.Now().UnixNano(), startErrorCode
+		c.finishedAt, c.exitCode = s.now(), startErrorCode
 		c.reason, c.message = startErrorReason, status.Convert(err).Message()
 	}
 	s.mu.Unlock()
@@ -77,7 +77,8 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 		return status.Errorf(codes.Unknown, "sandbox container %q is not running", c.sandbox.id)
 	}
 	c.process, c.running = p, true
-	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+	s.began(c)
+	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, s.now()
 	s.mu.Unlock()
 	s.emit(c.id, c.sandbox.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	if err := s.start(func() { s.recordExit(c, p.Run()) }); err != nil {
@@ -92,7 +93,7 @@ func (r *Runtime) recordExit(c *container, code int) {
 	r.mu.Lock()
 	c.running = false
 	c.state = runtimeapi.ContainerState_CONTAINER_EXITED
-	c.finishedAt, c.exitCode = time.Now().UnixNano(), int32(code)
+	c.finishedAt, c.exitCode = r.now(), int32(code)
 	c.reason = "Completed"
 	if code != 0 {
 		c.reason = "Error"
@@ -103,6 +104,7 @@ func (r *Runtime) recordExit(c *container, code int) {
 			c.reason = e.Reason
 		}
 	}
+	c.ran.Ended, c.ran.ExitCode = time.Now(), c.exitCode
 	known := r.containers[c.id] == c && !c.unseen
 	r.mu.Unlock()
 	if known {

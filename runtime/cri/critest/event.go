@@ -29,7 +29,8 @@ type broker struct {
 	streams []*eventStream
 	unheard []event // nobody was listening
 	faults  []injectedEventFault
-	held    []event // reordered: they wait for the next one
+	held    []event   // reordered: they wait for the next one
+	last    time.Time // when the last one was due
 	random  *chance
 }
 
@@ -51,7 +52,7 @@ func (es *eventStream) notify() {
 // emit tells an event with the state of the pod as it is now.
 func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 	msg := &runtimeapi.ContainerEventResponse{
-		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
+		ContainerId: id, ContainerEventType: t, CreatedAt: r.now(),
 	}
 	r.mu.Lock()
 	sb := r.sandboxes[sandboxID]
