@@ -58,6 +58,7 @@ var rooms = []room{
 	{"internal/licences", nil, "it reads the module cache"},
 	{"internal/conformance/...", []string{"..."}, "it compares whatever decides"},
 	{"internal/simulation/...", []string{"..."}, "it runs whatever decides"},
+	{"internal/upgrade", []string{"..."}, "it reads what earlier releases have written"},
 	{"internal/e2e/...", []string{"..."}, "it runs the library as a whole"},
 	{"examples/...", []string{"..."}, "an example may show anything"},
 }
