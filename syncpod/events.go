@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -40,6 +41,9 @@ const (
 	eventFailedPostStart     = "FailedPostStartHook"
 	eventFailedPreStop       = "FailedPreStopHook"
 	eventExceededGrace       = "ExceededGracePeriod"
+	eventSandboxStatus       = "FailedPodSandBoxStatus"
+	eventFailedSync          = "FailedSync"
+	eventFailedCgroup        = "FailedCreatePodContainer"
 	eventNetworkNotReady     = "NetworkNotReady"
 	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
 	eventFailedMount         = "FailedMount"
@@ -53,6 +57,13 @@ const (
 func (s *Syncer) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
 	if about != nil {
 		s.config.Events.Eventf(about, kind, reason, format, args...)
+	}
+}
+
+// warn tells what keeps the pod from running. That the agent is to end does not count.
+func (w *work) warn(ctx context.Context, reason, format string, args ...any) {
+	if ctx.Err() == nil {
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, reason, format, args...)
 	}
 }
 

@@ -139,6 +139,9 @@ func (e *ending) run(ctx context.Context) error {
 	}
 	report, recorded := e.reportBeside(ctx), e.recordBeside(ctx)
 	err := e.rounds(ctx)
+	if err != nil && ctx.Err() == nil {
+		e.eventf(aboutPod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
+	}
 	recorded()
 	e.record(ctx, e.kill.memory)
 	return errors.Join(err, e.reportEnd(ctx, report))

@@ -138,6 +138,16 @@ func TestRun(t *testing.T) {
 	a.says("Detached from 1 running pod.")
 }
 
+// What keeps a pod from starting is said.
+func TestRunSaysWhyAPodDoesNotStart(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	volume := "  volumes: [{name: data, configMap: {name: nosuch}}]\n  containers:\n"
+	a.write("web.yaml", strings.NewReplacer("  containers:\n", volume, "    image:", "    volumeMounts: [{name: data, mountPath: /data}]\n    image:").Replace(web))
+	a.says("Warning", "FailedMount", "web-n1", `MountVolume.SetUp failed for volume "data" : configMap "nosuch": `)
+	a.end()
+}
+
 // With -drain the pods are stopped before the agent ends.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -107,6 +110,19 @@ func TestComplaints(t *testing.T) {
 	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Of a pod what its events do not tell is complained of: those of its steps do.
+func TestComplaintsOfPods(t *testing.T) {
+	step := &syncpod.StepError{Step: syncpod.StepPrepare, Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
+	health := loop.Health{Pods: []loop.PodTrouble{
+		{Name: "default/web", Err: errors.Join(errors.Join(step, step), errors.New("no sink"))},
+		{UID: "u", Err: fmt.Errorf("stop: %w", errors.New("no answer"))},
+		{Name: "default/told", Err: step},
+	}}
+	if got, want := troubles(health), []string{"Pod default/web: no sink", "Pod u: stop: no answer"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -180,6 +180,9 @@ func (c Config) connected() (Config, error) {
 	if c.Watch.Cache == nil {
 		c.Watch.Cache = &runtime.Cache{}
 	}
+	if c.Watch.Observer == nil {
+		c.Watch.Observer = pleg.NopObserver{}
+	}
 	if c.Workers.Observer == nil {
 		c.Workers.Observer = podworkers.NopObserver{}
 	}

@@ -88,7 +88,7 @@ func (l *Loop) assemble() error {
 	}
 	l.syncer = syncer
 	watchConfig := c.Watch
-	watchConfig.Changed = l.changed
+	watchConfig.Changed, watchConfig.Observer = l.changed, lookObserver{c.Watch.Observer, l}
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {

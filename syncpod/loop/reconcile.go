@@ -135,15 +135,16 @@ func (l *Loop) refused(pod *v1.Pod, r *syncpod.Refusal) *v1.Pod {
 	failed.Status = *pod.Status.DeepCopy()
 	failed.Status.Phase, failed.Status.Reason, failed.Status.Message = v1.PodFailed, r.Reason, r.Message
 	l.book.write(pod.UID, func(p *page) { p.status, p.untold = &failed.Status, true })
-	l.event(pod, r)
+	l.event(pod, r.Reason, r.Message)
 	return &failed
 }
 
-func (l *Loop) event(pod *v1.Pod, r *syncpod.Refusal) {
+// event records a warning about a pod.
+func (l *Loop) event(pod *v1.Pod, reason, message string) {
 	if l.config.Sync.Events == nil {
 		return
 	}
-	l.config.Sync.Events.Eventf(reference(pod), v1.EventTypeWarning, r.Reason, "%s", r.Message)
+	l.config.Sync.Events.Eventf(reference(pod), v1.EventTypeWarning, reason, "%s", message)
 }
 
 // lastStatus returns what the runtime last reported of a pod, nil if that is not
