@@ -119,10 +119,18 @@ func TestRun(t *testing.T) {
 	a.says("Normal", "Started", "web-n1 app", "Started container app")
 	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
 	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
-	a.says("bad.yaml", "Pod default/bad", "spec.containers[0].image", "What runs of it goes on.")
+	a.says("bad.yaml", "Pod default/bad", "document 1", "spec.containers[0].image")
 	a.write("bad.yaml", strings.ReplaceAll(web, "name: web", "name: bad"))
 	a.says("All is well again.")
 	a.says("Pod", "Running", "bad-n1")
+	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
+	a.says("bad.yaml", "spec.containers[0].image", "What was read before goes on.")
+	a.write("bad.yaml", strings.ReplaceAll(web, "name: web", "name: bad"))
+	a.write("another.yaml", strings.ReplaceAll(web, "registry.test/app:1", "registry.test/app:2"))
+	a.says("another.yaml: document 1: Pod default/web-n1: another of that name is in", "web.yaml, document 1, which counts")
+	if err := os.Remove(filepath.Join(a.manifests, "another.yaml")); err != nil {
+		t.Fatal(err)
+	}
 	a.write("odd.yaml", strings.NewReplacer("name: web", "name: odd", "command:", "comand:").Replace(web))
 	a.says("Warning: ", "odd.yaml", `unknown field "spec.containers[0].comand"`)
 	if err := os.Remove(filepath.Join(a.manifests, "odd.yaml")); err != nil {

@@ -117,7 +117,9 @@ func troubles(h loop.Health) []string {
 	}
 	wrong = sentences(wrong, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {
-		wrong = sentences(wrong, "%v. What runs of it goes on.", source.Errors...)
+		for _, err := range source.Errors {
+			wrong = append(wrong, err.Error()+goesOn(err))
+		}
 		wrong = sentences(wrong, "Warning: %v", source.Warnings...)
 		wrong = sentences(wrong, "%v", source.Failed)
 	}
@@ -127,6 +129,14 @@ func troubles(h loop.Health) []string {
 		}
 	}
 	return wrong
+}
+
+// goesOn says so of what is wrong with a manifest of which an earlier version counts.
+func goesOn(err error) string {
+	if e, ok := errors.AsType[*loop.ManifestError](err); ok && e.Kept {
+		return ". What was read before goes on."
+	}
+	return ""
 }
 
 // untold are the errors of the work on a pod of which no event tells: those of its

@@ -97,7 +97,7 @@ func TestJSON(t *testing.T) {
 func TestComplaints(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24)}
-	bad := healthWith(fmt.Errorf("web.yaml: Pod default/web: no containers"))
+	bad := healthWith(&loop.ManifestError{File: "web.yaml", Object: "Pod default/web", Err: errors.New("no containers"), Kept: true})
 	o.complain(bad)
 	o.complain(bad)
 	o.complain(healthWith())
@@ -106,7 +106,7 @@ func TestComplaints(t *testing.T) {
 		o.complain(loop.Health{Runtime: pleg.Health{Err: err}})
 	}
 	o.complain(bad)
-	want := "web.yaml: Pod default/web: no containers. What runs of it goes on.\n"
+	want := "web.yaml: Pod default/web: no containers. What was read before goes on.\n"
 	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
