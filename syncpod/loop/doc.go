@@ -24,6 +24,7 @@
 //	available.go   work waits while the runtime is away
 //	observer.go    how the work goes
 //	sink.go        what is reported: remembered, stored, handed on
+//	events.go      events wait for the recorder, and nothing else does
 //	book.go        what has become of each pod
 //	pods.go, health.go  the same, for the embedder
 //
