@@ -2,57 +2,68 @@ package podworkers
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/jitter"
 )
 
-// retryIn returns how long after now failed work is done again. failures counts
-// those in a row, this one included; next is what the work's result asks for.
-func (c *Config) retryIn(err error, failures int, next, now time.Time) time.Duration {
-	wait := c.backoff(failures)
+// A waiter is a pod that is about to wait. What nobody names is spread, so that pods
+// that failed together do not come back together.
+type waiter struct {
+	*Config
+	uid types.UID
+	now time.Time
+}
+
+// retryIn returns after how long failed work is done again. failures counts those in
+// a row, this one included; next is what the work's result asks for.
+func (w waiter) retryIn(err error, failures int, next time.Time) time.Duration {
+	wait := w.backoff(failures)
 	if known, ok := errors.AsType[RetryError](err); ok && !known.RetryAt().IsZero() {
-		wait = c.until(known.RetryAt(), now)
+		wait = w.until(known.RetryAt())
 	} else if soon, ok := errors.AsType[TemporaryError](err); ok && soon.Temporary() {
-		wait = jitter(c.RetryTransient)
+		wait = w.spread(w.RetryTransient)
 	}
 	if !next.IsZero() {
-		wait = min(wait, c.until(next, now))
+		wait = min(wait, w.until(next))
 	}
 	return wait
 }
 
-// resyncIn returns how long after now a pod is looked at again whose work was
-// done, and whose result asks for next.
-func (c *Config) resyncIn(next, now time.Time) time.Duration {
-	wait := jitter(c.ResyncInterval)
+// resyncIn returns after how long a pod is looked at again whose work was done, and
+// whose result asks for next.
+func (w waiter) resyncIn(next time.Time) time.Duration {
+	wait := w.spread(w.ResyncInterval)
 	if !next.IsZero() {
-		wait = min(wait, c.until(next, now))
+		wait = min(wait, w.until(next))
 	}
 	return wait
 }
 
 // backoff returns the wait after that many failures in a row.
-func (c *Config) backoff(failures int) time.Duration {
-	wait := c.RetryInitial
+func (w waiter) backoff(failures int) time.Duration {
+	wait := w.RetryInitial
 	for range failures - 1 {
-		if wait > c.RetryMax/2 {
-			return jitter(c.RetryMax)
+		if wait > w.RetryMax/2 {
+			return w.spread(w.RetryMax)
 		}
 		wait *= 2
 	}
-	return jitter(wait)
+	return w.spread(wait)
 }
 
 // until returns the wait for a time that was named. One that has passed must not
 // make work go round without a pause.
-func (c *Config) until(at, now time.Time) time.Duration {
-	if wait := at.Sub(now); wait > 0 {
+func (w waiter) until(at time.Time) time.Duration {
+	if wait := at.Sub(w.now); wait > 0 {
 		return wait
 	}
-	return jitter(c.RetryTransient)
+	return w.spread(w.RetryTransient)
 }
 
-// jitter returns d and up to half of it more.
-func jitter(d time.Duration) time.Duration {
-	return d + rand.N(d/2+1)
+// spread returns d and up to half of it more.
+func (w waiter) spread(d time.Duration) time.Duration {
+	return d + jitter.UpTo(d/2, string(w.uid), w.now)
 }

@@ -215,18 +215,18 @@ func TestWaitsAreSpread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, wait := range map[string]func() time.Duration{
-		"first failure":      func() time.Duration { return c.retryIn(errBroken, 1, time.Time{}, now) },
-		"hundredth failure":  func() time.Duration { return c.retryIn(errBroken, 100, time.Time{}, now) },
-		"temporary failure":  func() time.Duration { return c.retryIn(temporary{errBroken}, 1, time.Time{}, now) },
-		"time that is over":  func() time.Duration { return c.retryIn(retryAt{errBroken, now}, 1, time.Time{}, now) },
-		"nothing went wrong": func() time.Duration { return c.resyncIn(time.Time{}, now) },
-		"named for later":    func() time.Duration { return c.resyncIn(now.Add(time.Hour), now) },
-		"failed, and later":  func() time.Duration { return c.retryIn(errBroken, 1, now.Add(time.Hour), now) },
+	for name, wait := range map[string]func(waiter) time.Duration{
+		"first failure":      func(w waiter) time.Duration { return w.retryIn(errBroken, 1, time.Time{}) },
+		"hundredth failure":  func(w waiter) time.Duration { return w.retryIn(errBroken, 100, time.Time{}) },
+		"temporary failure":  func(w waiter) time.Duration { return w.retryIn(temporary{errBroken}, 1, time.Time{}) },
+		"time that is over":  func(w waiter) time.Duration { return w.retryIn(retryAt{errBroken, now}, 1, time.Time{}) },
+		"nothing went wrong": func(w waiter) time.Duration { return w.resyncIn(time.Time{}) },
+		"named for later":    func(w waiter) time.Duration { return w.resyncIn(now.Add(time.Hour)) },
+		"failed, and later":  func(w waiter) time.Duration { return w.retryIn(errBroken, 1, now.Add(time.Hour)) },
 	} {
 		waits := map[time.Duration]bool{}
-		for range 20 {
-			waits[wait()] = true
+		for i := range 20 {
+			waits[wait(waiter{&c, types.UID(fmt.Sprint(i)), now})] = true
 		}
 		if longest := slices.Max(slices.Collect(maps.Keys(waits))); len(waits) < 10 || longest > 2*time.Minute {
 			t.Errorf("%s: %d different waits of 20, up to %v", name, len(waits), longest)

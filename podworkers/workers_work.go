@@ -199,13 +199,14 @@ func (w *Workers) finish(j *job, end ended) *job {
 // cancelled is no failure of the pod.
 func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 	p := j.pod
+	wait := waiter{&w.config, j.UID, then.now}
 	var in time.Duration
 	switch {
 	case e.Retry:
-		in = w.config.retryIn(end.err, p.failures+1, end.Next, then.now)
+		in = wait.retryIn(end.err, p.failures+1, end.Next)
 		w.timers.set(p, then.now.Add(in))
 	case p.phase == Syncing:
-		w.timers.set(p, then.now.Add(w.config.resyncIn(end.Next, then.now)))
+		w.timers.set(p, then.now.Add(wait.resyncIn(end.Next)))
 	}
 	switch {
 	case end.err == nil:

@@ -20,7 +20,7 @@ var rooms = []room{
 	{"runtime", nil, "everything else is said in its words, so it stands on nothing of ours"},
 	{"backoff", nil, "keys and time are arguments: it serves without pods"},
 	{"actions", []string{"runtime"}, "a decision is made from what a runtime reported, and knows nothing that carries it out"},
-	{"podworkers", []string{"runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
+	{"podworkers", []string{"internal/jitter", "runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
 	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
@@ -35,7 +35,7 @@ var rooms = []room{
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
-	{"syncpod/probe", []string{"actions", "runtime", "runtime/cri", "syncpod/hook"}, "a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
+	{"syncpod/probe", []string{"actions", "internal/jitter", "runtime", "runtime/cri", "syncpod/hook"}, "a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
 	{"syncpod/volume", []string{"internal/mounts", "internal/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
 	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{
@@ -50,6 +50,7 @@ var rooms = []room{
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/safepath", nil, "it judges paths, for anyone"},
 	{"internal/mounts", nil, "it tells what is mounted, to whoever deletes files"},
+	{"internal/jitter", nil, "it spreads times, for anyone"},
 	{"internal/pace", nil, "it gives turns to work of any kind"},
 	{"internal/podfile", []string{"internal/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/architecture", nil, "it reads the module from outside"},
@@ -90,7 +91,7 @@ var bans = []ban{
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/linux", "internal/safepath"},
+		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/jitter", "internal/linux", "internal/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",
 	},
@@ -100,17 +101,17 @@ var bans = []ban{
 		because: "whatever is done for a pod is done by the Syncer",
 	},
 	{
-		in:      append([]string{"internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
+		in:      append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
 		forbids: []string{"k8s.io/klog/...", "log/..."},
 		because: "log lines go to the logr.Logger that the embedder passes in; these write to one the whole process shares",
 	},
 	{
-		in:      append([]string{"internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
+		in:      append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
 		forbids: []string{"flag", "expvar", "net/http/pprof", "os/signal", "github.com/spf13/...", "github.com/prometheus/...", "go.opentelemetry.io/...", "go.uber.org/..."},
 		because: "a library reads no flag, takes no signal and registers nothing with the process",
 	},
 	{
-		in: append([]string{"internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
+		in: append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
 		forbids: []string{"testing/...", module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
 		because: "an agent's binary carries no test code",
 	},

@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus", "syncpod/podspec/qos", "internal/linux", "internal/safepath"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus", "syncpod/podspec/qos", "internal/jitter", "internal/linux", "internal/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
@@ -18,7 +18,6 @@ var edges = map[string]string{
 	"podworkers/workers_config.go": "takes a log",
 	"podworkers/workers_drain.go":  "waits for all pods to stop",
 	"podworkers/workers_kill.go":   "waits for a pod to stop",
-	"podworkers/workers_retry.go":  "spreads waits at random",
 	"podworkers/workers_syncer.go": "says what is called with a context",
 	"podworkers/workers_tell.go":   "tells log and observer, and starts goroutines",
 	"podworkers/workers_timers.go": "wakes up when something is due",

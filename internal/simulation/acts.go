@@ -1,7 +1,7 @@
 package simulation
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -91,7 +92,7 @@ func (w *world) change() {
 	}
 	source := w.trace.pods[p.UID].source
 	p = p.DeepCopy()
-	p.Spec.Containers[0].Image = fmt.Sprintf("registry.test/app:%d", 1+w.rng.IntN(3))
+	p.Spec.Containers[0].Image = image(p, p.Spec.Containers[0].Name, 1+w.rng.IntN(3))
 	w.say("change %s to %s", p.UID, p.Spec.Containers[0].Image)
 	w.trace.pods[p.UID].changed = true
 	w.wanted[source][p.UID] = p
@@ -100,40 +101,36 @@ func (w *world) change() {
 
 // exit ends a container's process.
 func (w *world) exit() {
-	if i := w.someInstance(func(i *instance) bool { return !i.gone && i.finished.IsZero() && !i.started.IsZero() }); i != nil {
-		w.say("exit %s %s %d", i.uid, i.name, i.attempt)
-		_ = w.rt.ExitContainer(i.id, critest.Exit{Code: 9}) // it may just have ended
+	if p := w.some(func(p critest.Process) bool { return p.Ended.IsZero() }); p != nil {
+		w.say("exit %s %s %d", p.PodUID, p.Container, p.Attempt)
+		_ = w.rt.ExitContainer(p.ContainerID, critest.Exit{Code: 9}) // it may just have ended
 	}
 }
 
 // prune removes a dead container behind the agent's back.
 func (w *world) prune() {
-	if i := w.someInstance(func(i *instance) bool { return !i.gone && !i.finished.IsZero() }); i != nil {
-		w.say("prune %s %s %d", i.uid, i.name, i.attempt)
-		_ = w.rt.Remove(i.id)
+	if p := w.some(func(p critest.Process) bool {
+		return !p.Ended.IsZero() && w.rt.EditContainer(p.ContainerID, func(*runtimeapi.ContainerStatus) {}) == nil
+	}); p != nil {
+		w.say("prune %s %s %d", p.PodUID, p.Container, p.Attempt)
+		_ = w.rt.Remove(p.ContainerID) // it may be gone
 	}
 }
 
-func (w *world) someInstance(is func(*instance) bool) *instance {
-	w.trace.mu.Lock()
-	defer w.trace.mu.Unlock()
-	var all []*instance
-	for _, i := range w.trace.instances {
-		if is(i) {
-			all = append(all, i)
-		}
-	}
+// some returns one of the containers that have run, nil if there is none.
+func (w *world) some(is func(critest.Process) bool) *critest.Process {
+	all := slices.DeleteFunc(w.rt.Processes(), func(p critest.Process) bool { return !is(p) })
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b *instance) int {
-		return strings.Compare(fmt.Sprint(a.uid, a.name, a.attempt), fmt.Sprint(b.uid, b.name, b.attempt))
+	slices.SortFunc(all, func(a, b critest.Process) int {
+		return cmp.Or(strings.Compare(a.PodUID, b.PodUID), strings.Compare(a.Container, b.Container), cmp.Compare(a.Attempt, b.Attempt))
 	})
-	return all[w.rng.IntN(len(all))]
+	return &all[w.rng.IntN(len(all))]
 }
 
 func (w *world) restartRuntime() {
-	r := critest.Restart{Down: time.Duration(w.rng.IntN(30)) * time.Second, Disconnect: w.rng.IntN(2) == 0}
+	r := critest.Restart{Down: w.upTo(30 * time.Second), Disconnect: w.rng.IntN(2) == 0}
 	fates := [][2]critest.Fate{
 		{critest.Kept, critest.Kept}, {critest.Lost, critest.Lost}, {critest.Lost, critest.Kept},
 		{critest.Gone, critest.Gone}, {critest.Kept, critest.Doubted}, {critest.Lost, critest.Doubted},
@@ -149,7 +146,7 @@ func (w *world) restartAgent() {
 	w.stop(w.rng.IntN(2) == 0)
 	for range w.rng.IntN(3) {
 		w.actAlone()
-		w.sleep(time.Duration(w.rng.Int64N(int64(5 * time.Second))))
+		w.sleep(w.upTo(5 * time.Second))
 	}
 	w.start()
 }

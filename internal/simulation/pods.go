@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,11 +58,17 @@ func containers(scripts ...string) []v1.Container {
 	var all []v1.Container
 	for i, script := range scripts {
 		all = append(all, v1.Container{
-			Name: fmt.Sprintf("c%d", i), Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
+			Name: fmt.Sprintf("c%d", i), ImagePullPolicy: v1.PullIfNotPresent,
 			Command: []string{"sh", "-c", script},
 		})
 	}
 	return all
+}
+
+// image is that of a container. Pods of one kind have the same ones.
+func image(p *v1.Pod, container string, version int) string {
+	kind, _, _ := strings.Cut(string(p.UID), "-")
+	return fmt.Sprintf("registry.test/%s-%s:%d", kind, container, version)
 }
 
 // newPod makes the n-th pod of a life.
@@ -75,5 +82,10 @@ func newPod(n, kind int, source string) *v1.Pod {
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace},
 	}
 	kinds[kind].make(p)
+	for _, containers := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			containers[i].Image = image(p, containers[i].Name, 1)
+		}
+	}
 	return p
 }

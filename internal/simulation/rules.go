@@ -15,10 +15,24 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// rule is one that every life has to keep. It returns what breaks it.
+// rule is one that every life has to keep.
 type rule struct {
 	name  string
-	check func(*trace) []string
+	check func(*trace, *verdict)
+}
+
+// verdict is how often a life put a rule to the test, and what broke it.
+type verdict struct {
+	judged int
+	broken []string
+}
+
+// want takes one judgement.
+func (v *verdict) want(kept bool, format string, args ...any) {
+	v.judged++
+	if !kept {
+		v.broken = append(v.broken, fmt.Sprintf(format, args...))
+	}
 }
 
 // rules are all of them, with the rows of the catalogue of failures.
@@ -41,58 +55,42 @@ var rules = []rule{
 	{"S1, S3, S5, W4, W6, K6: all arrives", (*trace).arrives},
 }
 
-// broken holds a trace against all rules.
-func (tr *trace) broken() []string {
-	var all []string
-	for _, r := range rules {
-		for _, what := range r.check(tr) {
-			all = append(all, r.name+": "+what)
-		}
-	}
-	return all
-}
-
 func (tr *trace) uids() []types.UID { return slices.Sorted(maps.Keys(tr.pods)) }
 
 // clock prints a time.
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
 func (i *instance) String() string {
-	return fmt.Sprintf("%s %s attempt %d (%.12s) from %s to %s", i.uid, i.name, i.attempt, i.id, clock(i.started), clock(i.finished))
+	return fmt.Sprintf("%s %s attempt %d (%.12s) from %s to %s", i.PodUID, i.Container, i.Attempt, i.ContainerID, clock(i.Started), clock(i.Ended))
 }
 
-func (tr *trace) oneLive() (broken []string) {
+func (tr *trace) oneLive(v *verdict) {
 	for _, uid := range tr.uids() {
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
-			if i.started.IsZero() {
-				continue
+			if before := last[i.Container]; before != nil {
+				v.want(!before.Overlaps(i.Process), "%v and %v", before, i)
 			}
-			if before := last[i.name]; before != nil && (before.finished.IsZero() || before.finished.After(i.started)) {
-				broken = append(broken, fmt.Sprintf("%v and %v", before, i))
-			}
-			last[i.name] = i
+			last[i.Container] = i
 		}
 	}
-	return broken
 }
 
-func (tr *trace) attemptsGrow() (broken []string) {
+func (tr *trace) attemptsGrow(v *verdict) {
 	last := map[string]critest.Call{}
 	for _, c := range tr.calls.Of(critest.CreateContainer) {
 		if c.Err != nil || c.ContainerID == "" {
 			continue
 		}
 		key := c.PodUID + " " + c.Container
-		if before, ok := last[key]; ok && before.ContainerID != c.ContainerID && before.Attempt >= c.Attempt {
-			broken = append(broken, fmt.Sprintf("%v after %v", c, before))
+		if before, ok := last[key]; ok && before.ContainerID != c.ContainerID {
+			v.want(before.Attempt < c.Attempt, "%v after %v", c, before)
 		}
 		last[key] = c
 	}
-	return broken
 }
 
-func (tr *trace) runsOnce() (broken []string) {
+func (tr *trace) runsOnce(v *verdict) {
 	for _, uid := range tr.uids() {
 		known := tr.pods[uid]
 		if known.pod.Spec.RestartPolicy != v1.RestartPolicyNever || known.changed {
@@ -100,21 +98,16 @@ func (tr *trace) runsOnce() (broken []string) {
 		}
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
-			if i.started.IsZero() {
-				continue
-			}
-			if before := last[i.name]; before != nil {
-				broken = append(broken, fmt.Sprintf("%v after %v", i, before))
-			}
-			last[i.name] = i
+			before := last[i.Container]
+			v.want(before == nil, "%v after %v", i, before)
+			last[i.Container] = i
 		}
 	}
-	return broken
 }
 
 var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
 
-func (tr *trace) nothingAfterStop() (broken []string) {
+func (tr *trace) nothingAfterStop(v *verdict) {
 	stopped := map[types.UID]time.Time{}
 	for _, w := range tr.works {
 		if _, ok := stopped[w.UID]; !ok && w.Type != podworkers.SyncPod && w.Type != podworkers.SyncTerminatingRuntimePod {
@@ -122,44 +115,39 @@ func (tr *trace) nothingAfterStop() (broken []string) {
 		}
 	}
 	for _, c := range tr.calls.Of(starting...) {
-		if at, ok := stopped[types.UID(c.PodUID)]; ok && c.Start.After(at) {
-			broken = append(broken, fmt.Sprintf("%v at %s after it was stopped at %s", c, clock(c.Start), clock(at)))
+		if at, ok := stopped[types.UID(c.PodUID)]; ok {
+			v.want(!c.Start.After(at), "%v at %s after it was stopped at %s", c, clock(c.Start), clock(at))
 		}
 	}
-	return broken
 }
 
-func (tr *trace) oneWay() (broken []string) {
+func (tr *trace) oneWay(v *verdict) {
 	last := map[string]podworkers.WorkType{}
 	for _, w := range tr.works {
 		if w.Type == podworkers.SyncTerminatingRuntimePod {
 			continue
 		}
 		key := fmt.Sprint(w.agent, w.UID)
-		if before := last[key]; w.Type < before {
-			broken = append(broken, fmt.Sprintf("%s: %v after %v at %s", w.UID, w.Type, before, clock(w.from)))
+		if before, ok := last[key]; ok {
+			v.want(w.Type >= before, "%s: %v after %v at %s", w.UID, w.Type, before, clock(w.from))
 		}
 		last[key] = w.Type
 	}
-	return broken
 }
 
-func (tr *trace) nothingUnwanted() (broken []string) {
+func (tr *trace) nothingUnwanted(v *verdict) {
 	for _, c := range tr.calls.Of(starting...) {
 		known := tr.pods[types.UID(c.PodUID)]
 		if known == nil || known.unwanted().IsZero() {
 			continue
 		}
-		if c.Start.After(known.unwanted()) {
-			broken = append(broken, fmt.Sprintf("%v at %s, unwanted since %s", c, clock(c.Start), clock(known.unwanted())))
-		}
+		v.want(!c.Start.After(known.unwanted()), "%v at %s, unwanted since %s", c, clock(c.Start), clock(known.unwanted()))
 	}
-	return broken
 }
 
 // stopsInTime checks what is asked for, not what comes of it: the runtime may be
 // broken.
-func (tr *trace) stopsInTime() (broken []string) {
+func (tr *trace) stopsInTime(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
 		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
 		if known == nil || a == nil || known.unwanted().IsZero() {
@@ -169,95 +157,85 @@ func (tr *trace) stopsInTime() (broken []string) {
 		if told.Before(known.unwanted()) {
 			told = known.unwanted()
 		}
+		if !c.Start.After(told) {
+			continue
+		}
 		timeout := c.Request().(*runtimeapi.StopContainerRequest).Timeout
 		end := c.Start.Add(time.Duration(timeout) * time.Second)
-		if c.Start.After(told) && timeout > 2 && end.After(told.Add(time.Duration(known.grace+2)*time.Second)) {
-			broken = append(broken, fmt.Sprintf("%v at %s with %d s, told at %s to stop in %d s", c, clock(c.Start), timeout, clock(told), known.grace))
-		}
+		v.want(timeout <= 2 || !end.After(told.Add(time.Duration(known.grace+2)*time.Second)),
+			"%v at %s with %d s, told at %s to stop in %d s", c, clock(c.Start), timeout, clock(told), known.grace)
 	}
-	return broken
 }
 
-func (tr *trace) initialised() (broken []string) {
+func (tr *trace) initialised(v *verdict) {
 	for _, uid := range tr.uids() {
 		pod := tr.pods[uid].pod
 		for _, i := range tr.of(uid) {
-			if !strings.HasPrefix(i.name, "c") || i.started.IsZero() {
+			if !strings.HasPrefix(i.Container, "c") {
 				continue
 			}
 			for _, c := range pod.Spec.InitContainers {
-				if !tr.initialisedBy(c, i) {
-					broken = append(broken, fmt.Sprintf("%v before %s", i, c.Name))
-				}
+				v.want(tr.initialisedBy(c, i), "%v before %s", i, c.Name)
 			}
 		}
 	}
-	return broken
 }
 
 func (tr *trace) initialisedBy(c v1.Container, app *instance) bool {
-	for _, i := range tr.of(types.UID(app.uid)) {
-		if i.name != c.Name || i.sandbox != app.sandbox || i.started.IsZero() || i.started.After(app.started) {
+	for _, i := range tr.of(types.UID(app.PodUID)) {
+		if i.Container != c.Name || i.SandboxID != app.SandboxID || i.Started.After(app.Started) {
 			continue
 		}
-		if c.RestartPolicy != nil || !i.finished.IsZero() && !i.finished.After(app.started) && i.exitCode == 0 {
+		if c.RestartPolicy != nil || !i.Ended.IsZero() && !i.Ended.After(app.Started) && i.ExitCode == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (tr *trace) nothingBeforeSource() (broken []string) {
+func (tr *trace) nothingBeforeSource(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox, critest.RemoveContainer, critest.RemovePodSandbox) {
 		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
 		if known == nil || a == nil {
 			continue
 		}
-		if told := a.told[known.source]; told.IsZero() || c.Start.Before(told) {
-			broken = append(broken, fmt.Sprintf("%v at %s, the agent began at %s", c, clock(c.Start), clock(a.from)))
-		}
+		told := a.told[known.source]
+		v.want(!told.IsZero() && !c.Start.Before(told), "%v at %s, the agent began at %s", c, clock(c.Start), clock(a.from))
 	}
-	return broken
 }
 
-func (tr *trace) aloneInSandbox() (broken []string) {
+func (tr *trace) aloneInSandbox(v *verdict) {
 	for _, c := range tr.calls.Of(critest.RunPodSandbox) {
 		for _, i := range tr.of(types.UID(c.PodUID)) {
-			if i.runsAt(c.Start) {
-				broken = append(broken, fmt.Sprintf("%v at %s while there is %v", c, clock(c.Start), i))
-			}
+			v.want(!i.runsAt(c.Start), "%v at %s while there is %v", c, clock(c.Start), i)
 		}
 	}
-	return broken
 }
 
-func (tr *trace) stoppedFirst() (broken []string) {
+func (tr *trace) stoppedFirst(v *verdict) {
 	stopped := map[string]bool{}
 	for _, c := range tr.calls.Of(critest.StopPodSandbox, critest.RemovePodSandbox) {
 		switch {
 		case c.Err != nil:
 		case c.Method == critest.StopPodSandbox:
 			stopped[c.SandboxID] = true
-		case !stopped[c.SandboxID]:
-			broken = append(broken, fmt.Sprintf("%v at %s", c, clock(c.Start)))
+		default:
+			v.want(stopped[c.SandboxID], "%v at %s", c, clock(c.Start))
 		}
 	}
-	return broken
 }
 
 // awayCalls is how many calls a second an agent may make in vain.
 const awayCalls = 20
 
-func (tr *trace) fewCallsAway() (broken []string) {
+func (tr *trace) fewCallsAway(v *verdict) {
 	for _, away := range tr.away {
 		if away.to.Sub(away.from) < 5*time.Second {
 			continue
 		}
 		from := away.from.Add(time.Second) // those in flight end at once
 		n := tr.calls.Where(func(c critest.Call) bool { return c.Start.After(from) && c.Start.Before(away.to) }).Count()
-		if limit := awayCalls * int(away.to.Sub(from)/time.Second); n > limit {
-			broken = append(broken, fmt.Sprintf("%d calls in %v from %s on", n, away.to.Sub(from), clock(from)))
-		}
+		limit := awayCalls * int(away.to.Sub(from)/time.Second)
+		v.want(n <= limit, "%d calls in %v from %s on", n, away.to.Sub(from), clock(from))
 	}
-	return broken
 }

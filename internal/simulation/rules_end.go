@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,21 +13,16 @@ import (
 )
 
 // arrives checks what there is after peace.
-func (tr *trace) arrives() (broken []string) {
+func (tr *trace) arrives(v *verdict) {
 	for _, uid := range tr.uids() {
-		for _, what := range tr.arrived(uid, tr.pods[uid]) {
-			broken = append(broken, fmt.Sprintf("%s: %s", uid, what))
-		}
+		missing := tr.arrived(uid, tr.pods[uid])
+		v.want(len(missing) == 0, "%s: %s", uid, strings.Join(missing, ", "))
 	}
 	for _, uid := range tr.remembered {
-		if known := tr.pods[uid]; known != nil && !known.removed.IsZero() {
-			broken = append(broken, fmt.Sprintf("%s: it is remembered", uid))
-		}
+		known := tr.pods[uid]
+		v.want(known == nil || known.removed.IsZero(), "%s: it is remembered", uid)
 	}
-	if tr.health != "ok" {
-		broken = append(broken, "health: "+tr.health)
-	}
-	return broken
+	v.want(tr.health == "ok", "health: %s", tr.health)
 }
 
 func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
@@ -58,7 +54,7 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 	phase := tr.lastPhase(uid)
 	switch known.kind {
 	case "crash":
-		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].started.Before(tr.end.Add(-6*time.Minute)) {
+		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-6*time.Minute)) {
 			broken = append(broken, "it is not restarted any more")
 		}
 	case "job", "pair", "retry":

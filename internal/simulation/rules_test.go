@@ -38,8 +38,8 @@ func tell(tr *trace, second int, s v1.PodStatus) {
 // Each of these breaks the rule that it is listed under, and is noticed.
 func TestRulesNotice(t *testing.T) {
 	two := func(tr *trace) {
-		tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", started: at(1), finished: at(9)}
-		tr.instances["b"] = &instance{id: "b", uid: "u", name: "c0", started: at(5)}
+		tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(9)}}
+		tr.instances["b"] = &instance{Process: critest.Process{ContainerID: "b", PodUID: "u", Container: "c0", Started: at(5)}}
 	}
 	for _, tt := range []struct {
 		rule, what string
@@ -63,8 +63,8 @@ func TestRulesNotice(t *testing.T) {
 		}},
 		{"I2", "an init container that ran elsewhere", func(tr *trace) {
 			tr.pods["u"].pod.Spec.InitContainers = []v1.Container{{Name: "i0"}}
-			tr.instances["i"] = &instance{id: "i", uid: "u", name: "i0", sandbox: "old", started: at(1), finished: at(2)}
-			tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", sandbox: "new", started: at(3)}
+			tr.instances["i"] = &instance{Process: critest.Process{ContainerID: "i", PodUID: "u", Container: "i0", SandboxID: "old", Started: at(1), Ended: at(2)}}
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "new", Started: at(3)}}
 		}},
 		{"M3", "a stop before the source has spoken", func(tr *trace) {
 			tr.agents = []*agentSpan{{span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
@@ -77,7 +77,7 @@ func TestRulesNotice(t *testing.T) {
 		{"T2", "another code", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("x://a", 2)) }},
 		{"T2", "a guess", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("", 137)) }},
 		{"T2", "not the truth", func(tr *trace) {
-			tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", started: at(1), finished: at(2), exitCode: 3}
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(2), ExitCode: 3}}
 			tell(tr, 3, terminated("x://a", 1))
 		}},
 		{"C3", "a count that falls", func(tr *trace) {
@@ -86,7 +86,7 @@ func TestRulesNotice(t *testing.T) {
 			}
 		}},
 		{"S7", "a sandbox beside what runs", func(tr *trace) {
-			tr.instances["a"] = &instance{id: "a", uid: "u", name: "c0", started: at(1)}
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1)}}
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 2, unchanged)}
 		}},
 		{"S6", "a removal without a stop", func(tr *trace) { tr.calls = critest.Journal{call(critest.RemovePodSandbox, 2, unchanged)} }},
@@ -108,11 +108,12 @@ func TestRulesNotice(t *testing.T) {
 		tr.pods = map[types.UID]*podSpan{"u": {kind: "polite", source: "file", pod: p}}
 		tt.breaks(tr)
 		noticed := false
-		for _, what := range tr.broken() {
+		broken := tr.result(0, false).Broken
+		for _, what := range broken {
 			noticed = noticed || strings.HasPrefix(what, tt.rule)
 		}
 		if !noticed {
-			t.Errorf("%s: nobody notices %s: %q", tt.rule, tt.what, tr.broken())
+			t.Errorf("%s: nobody notices %s: %q", tt.rule, tt.what, broken)
 		}
 	}
 }

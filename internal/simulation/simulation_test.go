@@ -3,64 +3,127 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
+	"time"
 )
 
-var showTrace = flag.Bool("simulation.trace", false, "print what happens in a life")
+// livesHere is how many seeds are tried where PODSYNC_SIMULATION does not say.
+const livesHere = 40
 
-// livesInCI is how many seeds are tried where PODSYNC_SIMULATION does not say.
-const livesInCI = 12
+var tellAll = flag.Bool("simulation.tell", false, "tell the story of each life, not only of those that break a rule")
 
-// TestLives lives from many seeds, PODSYNC_SIMULATION of them.
-func TestLives(t *testing.T) {
-	lives := livesInCI
-	if s := os.Getenv("PODSYNC_SIMULATION"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatalf("PODSYNC_SIMULATION: %v", err)
-		}
-		lives = n
+// number reads an environment variable.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
 	}
-	for seed := range lives {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tr := live(t, uint64(seed), *showTrace)
-				for _, what := range tr.broken() {
-					t.Error(what)
-				}
-				if *showTrace {
-					for _, line := range tr.statusLines() {
-						t.Log(line)
-					}
-					for _, c := range tr.calls.Changes() {
-						t.Logf("%s %s %v", clock(c.Start), clock(c.End), c)
-					}
-				}
-			})
-		})
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
+	return n
 }
 
-// statusLines prints the statuses that were published.
-func (tr *trace) statusLines() (lines []string) {
-	for _, s := range tr.statuses {
-		line := fmt.Sprintf("%s status %s %s %s", clock(s.at), s.uid, s.status.Phase, s.status.Reason)
-		for _, c := range containerStatuses(s.status) {
-			line += fmt.Sprintf("; %s %d", c.Name, c.RestartCount)
-			switch {
-			case c.State.Running != nil:
-				line += " running"
-			case c.State.Waiting != nil:
-				line += " " + c.State.Waiting.Reason
-			}
-			for _, end := range ended(c) {
-				line += fmt.Sprintf(" %d (%s, %.22s)", end.ExitCode, end.Reason, end.ContainerID)
-			}
+// TestLives lives PODSYNC_SIMULATION lives, from the seed PODSYNC_SIMULATION_FROM on,
+// and each of them twice if PODSYNC_SIMULATION_TWICE is 1.
+func TestLives(t *testing.T) {
+	from, lives := number(t, "PODSYNC_SIMULATION_FROM", 0), number(t, "PODSYNC_SIMULATION", livesHere)
+	times := 1 + int(number(t, "PODSYNC_SIMULATION_TWICE", 0))
+	var seeds []uint64
+	for seed := from; seed < from+lives; seed++ {
+		for range times {
+			seeds = append(seeds, seed)
 		}
-		lines = append(lines, line)
 	}
-	return lines
+	all := summary{met: map[string]int{}, judged: map[string]int{}, digests: map[uint64]string{}}
+	begin := time.Now()
+	for r := range liveAll(t, seeds, *tellAll) {
+		all.add(r)
+		if len(r.Broken) > 0 || r.Story != nil {
+			t.Run(fmt.Sprintf("seed=%d", r.Seed), func(t *testing.T) { report(t, r) })
+		}
+	}
+	all.print(t, times, time.Since(begin))
+}
+
+// report fails with the rules that a life broke, and with where its story is.
+func report(t *testing.T, r result) {
+	for _, what := range r.Broken {
+		t.Error(what)
+	}
+	dir := os.Getenv("PODSYNC_SIMULATION_DIR")
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "podsync-simulation")
+	}
+	file := filepath.Join(dir, fmt.Sprintf("seed-%d.txt", r.Seed))
+	if err := writeStory(file, r); err != nil {
+		t.Errorf("the story is lost: %v", err)
+		return
+	}
+	t.Logf("the story is in %s", file)
+}
+
+func writeStory(file string, r result) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	for _, line := range slices.Concat(r.Broken, []string{""}, r.Story) {
+		fmt.Fprintln(f, line)
+	}
+	return f.Close()
+}
+
+// summary is what all lives had together.
+type summary struct {
+	lives, calls  int
+	lasted        time.Duration
+	met, judged   map[string]int
+	digests       map[uint64]string
+	again, differ int
+}
+
+func (s *summary) add(r result) {
+	s.lives, s.calls, s.lasted = s.lives+1, s.calls+r.Calls, s.lasted+r.Lasted
+	for what, n := range r.Met {
+		s.met[what] += n
+	}
+	for what, n := range r.Judged {
+		s.judged[what] += n
+	}
+	if before, ok := s.digests[r.Seed]; ok {
+		s.again++
+		if before != r.Digest {
+			s.differ++
+		}
+	}
+	s.digests[r.Seed] = r.Digest
+}
+
+// print tells what the lives met and which rules they put to the test: what never
+// happened is not tested.
+func (s *summary) print(t *testing.T, times int, took time.Duration) {
+	t.Logf("%d lives in %v: %.1f days, %d calls", s.lives, took.Round(time.Second/10), s.lasted.Hours()/24, s.calls)
+	if times > 1 {
+		t.Logf("%d of %d lives differ when they are lived again", s.differ, s.again)
+	}
+	for _, counts := range []map[string]int{s.met, s.judged} {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			t.Logf("%9d  %s", counts[what], what)
+		}
+	}
+	for _, rule := range rules {
+		if s.judged[rule.name] == 0 {
+			t.Errorf("%s: it was never put to the test", rule.name)
+		}
+	}
 }

@@ -17,7 +17,7 @@ import (
 // trace is what has happened in a life.
 type trace struct {
 	mu sync.Mutex
-	// instances are the containers that were asked to start, by their IDs.
+	// instances are what ran, by container ID, once the life is over.
 	instances map[string]*instance
 	works     []workSpan
 	statuses  []published
@@ -31,24 +31,24 @@ type trace struct {
 	remembered []types.UID
 	health     string
 	// away are the times in which the runtime was.
-	away []span
-	end  time.Time
+	away       []span
+	begin, end time.Time
+	// said is what was done to the node, met how often what was done.
+	said []event
+	met  map[string]int
 }
 
 type span struct{ from, to time.Time }
 
-// instance is the truth about one container.
+// instance is one run of a container.
 type instance struct {
-	id, uid, name, sandbox string
-	attempt                uint32
-	// started is zero if it never ran, finished while it runs.
-	started, finished time.Time
-	exitCode          int32
-	gone              bool
+	critest.Process
+	// order is its place among all starts: two at one instant have one, too.
+	order int
 }
 
 func (i *instance) runsAt(at time.Time) bool {
-	return !i.started.IsZero() && i.started.Before(at) && (i.finished.IsZero() || i.finished.After(at))
+	return i.Started.Before(at) && (i.Ended.IsZero() || i.Ended.After(at))
 }
 
 // workSpan is one call of the Syncer.
@@ -93,39 +93,15 @@ func (p *podSpan) unwanted() time.Time {
 	return p.removed
 }
 
+// ran takes over what really ran.
+func (tr *trace) ran(all []critest.Process) {
+	for n, p := range all {
+		tr.instances[p.ContainerID] = &instance{p, n}
+	}
+}
+
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}}
-}
-
-// observe looks at what the runtime really has. It sees no fault.
-func (tr *trace) observe(rt *critest.Runtime) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	for _, c := range rt.Journal().Of(critest.StartContainer) {
-		if tr.instances[c.ContainerID] == nil && c.Container != "" {
-			tr.instances[c.ContainerID] = &instance{id: c.ContainerID, uid: c.PodUID, name: c.Container, sandbox: c.SandboxID, attempt: c.Attempt}
-		}
-	}
-	for _, i := range tr.instances {
-		i.observe(rt)
-	}
-}
-
-func (i *instance) observe(rt *critest.Runtime) {
-	if i.gone {
-		return
-	}
-	err := rt.EditContainer(i.id, func(s *runtimeapi.ContainerStatus) {
-		if s.StartedAt != 0 {
-			i.started = time.Unix(0, s.StartedAt)
-		}
-		if s.State == runtimeapi.ContainerState_CONTAINER_EXITED {
-			i.finished, i.exitCode = time.Unix(0, s.FinishedAt), s.ExitCode
-		}
-	})
-	if i.gone = err != nil; i.gone && i.finished.IsZero() {
-		i.finished, i.exitCode = time.Now(), -1
-	}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -149,15 +125,15 @@ func (tr *trace) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatu
 	return nil
 }
 
-// of returns the instances of a pod's container in the order of their attempts.
+// of returns the instances of a pod's containers in the order of their starts.
 func (tr *trace) of(uid types.UID) []*instance {
 	var all []*instance
 	for _, i := range tr.instances {
-		if i.uid == string(uid) {
+		if i.PodUID == string(uid) {
 			all = append(all, i)
 		}
 	}
-	slices.SortFunc(all, func(a, b *instance) int { return a.started.Compare(b.started) })
+	slices.SortFunc(all, func(a, b *instance) int { return a.order - b.order })
 	return all
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -44,7 +45,6 @@ type world struct {
 	made   int
 	agent  *agent
 	chaos  critest.Random
-	log    bool
 }
 
 // agent is one run of a Loop.
@@ -59,40 +59,38 @@ type agent struct {
 
 // live plays the life of a seed and returns its trace. It has to be called in a
 // bubble.
-func live(t testing.TB, seed uint64, log bool) *trace {
+func live(t testing.TB, seed uint64) *trace {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	model := []critest.Model{critest.Containerd2, critest.Containerd16, critest.CRIO}[rng.IntN(3)]
 	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
 	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
-	w := &world{t: t, rng: rng, rt: rt, disk: newDisk(), trace: newTrace(), wanted: map[string]map[types.UID]*v1.Pod{}, log: log}
+	w := &world{t: t, rng: rng, rt: rt, disk: newDisk(), trace: newTrace(), wanted: map[string]map[types.UID]*v1.Pod{}}
 	for _, s := range sources {
 		w.wanted[s] = map[types.UID]*v1.Pod{}
 	}
-	deafen := rt.OnCall(func(int, critest.Call) { w.trace.observe(rt) })
 	w.chaos = critest.Random{
 		Seed: seed, Rate: []float64{0, 0.02, 0.1, 0.3}[rng.IntN(4)], EventRate: []float64{0, 0.1, 0.5}[rng.IntN(3)],
-		MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second,
+		MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency,
 	}
 	w.say("model %d, rates %v and %v, delays up to %v", model, w.chaos.Rate, w.chaos.EventRate, w.chaos.MaxDelay)
+	w.trace.begin = time.Now()
 	w.start()
 	w.check(rt.SetRandom(w.chaos))
 	for range 15 + rng.IntN(25) {
 		w.act()
-		w.sleep(time.Duration(rng.Int64N(int64(8 * time.Second))))
+		w.sleep(w.upTo(8 * time.Second))
 	}
 	w.settle()
-	deafen()
-	synctest.Wait() // for calls that are ending and still looked at
 	return w.trace
 }
 
-// sleep passes time, and looks at the truth meanwhile.
-func (w *world) sleep(d time.Duration) {
-	for ; d > 0; d -= time.Second {
-		time.Sleep(min(d, time.Second))
-		w.trace.observe(w.rt)
-	}
-}
+// latency bounds the time that each call and event takes at least.
+const latency = 5 * time.Millisecond
+
+func (w *world) sleep(d time.Duration) { time.Sleep(d) }
+
+// upTo is a time that hardly anything else happens at.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
 
 func (w *world) check(err error) {
 	if err != nil {
@@ -100,15 +98,14 @@ func (w *world) check(err error) {
 	}
 }
 
+// say notes what is done to the node.
 func (w *world) say(format string, args ...any) {
-	if w.log {
-		w.t.Logf("%s %s", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
-	}
+	w.trace.said = append(w.trace.said, event{time.Now(), fmt.Sprintf(format, args...)})
 }
 
 // start starts an agent that is told of all pods sooner or later, source by source.
 func (w *world) start() {
-	conn, err := w.rt.Dial()
+	conn, err := w.rt.Dial(asDialled()...)
 	w.check(err)
 	a := &agent{conn: conn, ended: make(chan struct{}), push: map[string]*loop.Push{}, span: &agentSpan{told: map[string]time.Time{}}}
 	var all []loop.Source
@@ -118,7 +115,8 @@ func (w *world) start() {
 	}
 	a.Loop, err = loop.New(loop.Config{
 		Client: cri.NewClient(conn), Sources: all, Store: w.disk,
-		Sync:    syncpod.Config{RuntimeName: "critest", Sink: w.trace, LogsRoot: w.t.TempDir(), Logs: noLogs{}, Records: w.disk},
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: w.trace, Logs: noLogs{}, Records: w.disk,
+			MaxStarts: -1}, // turns depend on how busy the machine is
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
 	})
 	w.check(err)
@@ -135,8 +133,20 @@ func (w *world) start() {
 	w.agent = a
 	w.say("agent starts")
 	for _, name := range sources {
-		w.sleep(time.Duration(w.rng.IntN(3)) * time.Second)
+		w.sleep(w.upTo(3 * time.Second))
 		w.tell(name)
+	}
+}
+
+// asDialled are the options of a connection that cri.Dial makes, but for the jitter of
+// its reconnections, which no seed would bring back.
+func asDialled() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
 	}
 }
 
@@ -172,7 +182,7 @@ func (w *world) tell(source string) {
 // there.
 func (w *world) settle() {
 	w.say("peace")
-	w.check(w.rt.SetRandom(critest.Random{}))
+	w.check(w.rt.SetRandom(critest.Random{Seed: w.chaos.Seed, Latency: latency}))
 	w.sleep(time.Minute)
 	for uid, known := range w.trace.pods {
 		if !known.marked.IsZero() && known.removed.IsZero() {
@@ -192,9 +202,10 @@ func (w *world) settle() {
 	list, err := client.ListContainers(w.t.Context(), &runtimeapi.ListContainersRequest{})
 	w.check(err)
 	w.trace.sandboxes, w.trace.containers = sandboxes.Items, list.Containers
-	w.trace.observe(w.rt)
 	w.stop(false)
+	synctest.Wait() // for calls that are ending
 	w.trace.calls = w.rt.Journal()
+	w.trace.ran(w.rt.Processes())
 }
 
 // noLogs are logs that tell nothing of attempts.

@@ -2,13 +2,13 @@ package probe
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/jitter"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -74,7 +74,7 @@ func (p *probe) first() time.Duration {
 		return wait
 	}
 	if time.Since(p.startedAt) > old {
-		return rand.N(p.period())
+		return jitter.UpTo(p.period(), p.key.id.String(), time.Now())
 	}
 	return 0
 }

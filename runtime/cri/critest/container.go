@@ -32,7 +32,8 @@ type container struct {
 	reason     string
 	message    string
 	resources  *runtimeapi.LinuxContainerResources
-	unclaimed  bool // made for a caller who had gone: CRI-O does not show it
+	ran        *Process // once it was started
+	unclaimed  bool     // made for a caller who had gone: CRI-O does not show it
 	starting   bool
 	removing   bool
 	running    bool  // the process lives, whatever the state says

@@ -77,6 +77,7 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 		return status.Errorf(codes.Unknown, "sandbox container %q is not running", c.sandbox.id)
 	}
 	c.process, c.running = p, true
+	s.began(c)
 	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
 	s.mu.Unlock()
 	s.emit(c.id, c.sandbox.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
@@ -103,6 +104,7 @@ func (r *Runtime) recordExit(c *container, code int) {
 			c.reason = e.Reason
 		}
 	}
+	c.ran.Ended, c.ran.ExitCode = time.Now(), c.exitCode
 	known := r.containers[c.id] == c && !c.unseen
 	r.mu.Unlock()
 	if known {

@@ -116,6 +116,9 @@
 // it shows no secret. Its queries are for assertions: that a pod caused so many
 // calls, in this order, never two at once.
 //
+// [Runtime.Processes] has what really ran and when, whatever calls were answered:
+// the truth that a journal and published statuses are held against.
+//
 // # Where each rule lives
 //
 //	runtime.go, serve.go, pipe.go  the runtime, and how it is reached
@@ -126,6 +129,7 @@
 //	host.go, memory.go             files: real ones, and those in memory
 //	intercept.go, method.go, subject.go  what happens to every call
 //	journal*.go                    the Journal and its queries
+//	processes.go                   what really ran
 //	event*.go                      events, and what befalls them
 //	fault*.go, restart.go          faults
 //	kit*.go                        the conformance kit

@@ -29,7 +29,8 @@ type broker struct {
 	streams []*eventStream
 	unheard []event // nobody was listening
 	faults  []injectedEventFault
-	held    []event // reordered: they wait for the next one
+	held    []event   // reordered: they wait for the next one
+	last    time.Time // when the last one was due
 	random  *chance
 }
 

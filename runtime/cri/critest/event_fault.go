@@ -89,7 +89,11 @@ func (r *Runtime) DisconnectEvents(err error) {
 func (b *broker) afflict(e event, who subject) []event {
 	waiting := b.held
 	b.held = nil
-	f := b.strike(e, who)
+	f, lag := b.strike(e, who)
+	if e.due = e.due.Add(lag); e.due.Before(b.last) {
+		e.due = b.last // what is merely slow stays in order
+	}
+	b.last = e.due
 	if f == nil {
 		return append([]event{e}, waiting...)
 	}
@@ -112,11 +116,12 @@ func (b *broker) afflict(e event, who subject) []event {
 	return append([]event{e}, waiting...)
 }
 
-func (b *broker) strike(e event, who subject) *EventFault {
+func (b *broker) strike(e event, who subject) (*EventFault, time.Duration) {
+	rng, lag := b.random.event(e.msg.GetContainerEventType(), who)
 	for _, i := range b.faults {
 		if i.fault.matches(e, who) && i.strike() {
-			return &i.fault
+			return &i.fault, lag
 		}
 	}
-	return b.random.eventFault(e.msg.GetContainerEventType(), who)
+	return b.random.eventFault(rng), lag
 }

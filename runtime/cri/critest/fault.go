@@ -216,16 +216,18 @@ type injectedFault struct {
 	fault Fault
 }
 
-// strike takes the fault for a call, if there is one.
-func (r *Runtime) strike(c *Call) *Fault {
+// strike takes the fault for a call, if there is one, and the time that the call takes
+// by chance.
+func (r *Runtime) strike(c *Call) (*Fault, time.Duration) {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
+	rng, lag := r.faults.random.call(c)
 	for _, i := range r.faults.injected {
 		if i.fault.Match.matches(*c) && i.strike() {
-			return &i.fault
+			return &i.fault, lag
 		}
 	}
-	return r.faults.random.fault(c)
+	return r.faults.random.fault(c, rng), lag
 }
 
 type faultKey struct{}

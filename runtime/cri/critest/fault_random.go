@@ -28,6 +28,11 @@ type Random struct {
 	// EventRate is the share of events that are dropped, doubled, delayed or
 	// sent after the next one, between 0 and 1.
 	EventRate float64
+	// Latency bounds the time that every call takes before it does anything, and
+	// every event before it is sent; events stay in order. Each takes a time of its own,
+	// from the seed: so hardly two things happen in the same instant, and in what order
+	// goroutines run decides little. 0 is none.
+	Latency time.Duration
 	// Budget is the number of calls, and that of events, that are struck in all,
 	// so that an agent can be asked to arrive in the end. 0 means no limit.
 	Budget int
@@ -41,22 +46,30 @@ type chance struct {
 	seen   map[string]uint64
 }
 
-// roll decides whether something happens to the next one of a kind, and gives
-// the source of all further decisions on it.
-func (c *chance) roll(kind string) *rand.Rand {
-	if c == nil || c.rate == 0 || c.Budget > 0 && c.struck >= c.Budget {
-		return nil
+// next is the source of all decisions on the next one of a kind, and how long it
+// takes.
+func (c *chance) next(kind string) (rng *rand.Rand, lag time.Duration) {
+	if c == nil {
+		return nil, 0
 	}
 	n := c.seen[kind]
 	c.seen[kind]++
 	h := fnv.New64a()
 	h.Write([]byte(kind))
-	rng := rand.New(rand.NewPCG(c.Seed^h.Sum64(), n))
-	if rng.Float64() >= c.rate {
-		return nil
+	rng = rand.New(rand.NewPCG(c.Seed^h.Sum64(), n))
+	if c.Latency > 0 {
+		lag = time.Duration(rng.Int64N(int64(c.Latency)) + 1)
+	}
+	return rng, lag
+}
+
+// strikes decides whether something happens.
+func (c *chance) strikes(rng *rand.Rand) bool {
+	if c == nil || c.Budget > 0 && c.struck >= c.Budget || rng.Float64() >= c.rate {
+		return false
 	}
 	c.struck++
-	return rng
+	return true
 }
 
 // SetRandom makes the runtime unreliable; the zero Random makes it reliable
@@ -65,8 +78,8 @@ func (r *Runtime) SetRandom(c Random) error {
 	switch {
 	case c.Rate < 0 || c.Rate > 1 || c.EventRate < 0 || c.EventRate > 1:
 		return errors.New("critest: Random.Rate and Random.EventRate must be between 0 and 1")
-	case c.MaxDelay < 0 || c.Budget < 0:
-		return errors.New("critest: Random.MaxDelay and Random.Budget must not be negative")
+	case c.MaxDelay < 0 || c.Latency < 0 || c.Budget < 0:
+		return errors.New("critest: Random.MaxDelay, Random.Latency and Random.Budget must not be negative")
 	}
 	for _, m := range c.Methods {
 		if !m.known() {
@@ -86,22 +99,40 @@ func (r *Runtime) SetRandom(c Random) error {
 	return nil
 }
 
-// fault decides on a call. It must be called with the faults' mu held.
-func (c *chance) fault(call *Call) *Fault {
-	if c == nil || len(c.Methods) > 0 && !slices.Contains(c.Methods, call.Method) || call.Method == GetContainerEvents {
-		return nil
-	}
-	kind := fmt.Sprintf("%s %s %s %d %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image)
-	if rng := c.roll(kind); rng != nil {
-		return c.choose(rng)
-	}
-	return nil
+// call begins the decisions on a call. It must be called with the faults' mu held, as
+// what follows from it.
+func (c *chance) call(call *Call) (*rand.Rand, time.Duration) {
+	return c.next(fmt.Sprintf("%s %s %s %d %s %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image, call.asked()))
 }
 
-// eventFault decides on an event. It must be called with the broker's mu held.
-func (c *chance) eventFault(t runtimeapi.ContainerEventType, who subject) *EventFault {
-	rng := c.roll(fmt.Sprintf("%s %s %s %d", t, who.uid, who.container, who.attempt))
-	if rng == nil {
+// asked tells lists apart that are about no one thing.
+func (c *Call) asked() string {
+	switch q := c.request.(type) {
+	case *runtimeapi.ListPodSandboxRequest:
+		return fmt.Sprint(q.GetFilter().GetLabelSelector()) // sorted
+	case *runtimeapi.ListContainersRequest:
+		return fmt.Sprint(q.GetFilter().GetLabelSelector())
+	}
+	return ""
+}
+
+// fault decides on a call.
+func (c *chance) fault(call *Call, rng *rand.Rand) *Fault {
+	if call.Method == GetContainerEvents || c != nil && len(c.Methods) > 0 && !slices.Contains(c.Methods, call.Method) || !c.strikes(rng) {
+		return nil
+	}
+	return c.choose(rng)
+}
+
+// event begins the decisions on an event. It must be called with the broker's mu
+// held, as what follows from it.
+func (c *chance) event(t runtimeapi.ContainerEventType, who subject) (*rand.Rand, time.Duration) {
+	return c.next(fmt.Sprintf("%s %s %s %d", t, who.uid, who.container, who.attempt))
+}
+
+// eventFault decides on an event.
+func (c *chance) eventFault(rng *rand.Rand) *EventFault {
+	if !c.strikes(rng) {
 		return nil
 	}
 	f := &EventFault{Action: []EventAction{EventDrop, EventDuplicate, EventReorder, EventDelay}[rng.IntN(4)]}

@@ -24,22 +24,23 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		return nil, status.Errorf(codes.Internal, "critest: %T is not a message", req)
 	}
 	call := r.begin(methodOf(info.FullMethod), msg)
-	f := r.strike(&call.Call)
-	resp, err := r.perform(ctx, call.Method, f, func(ctx context.Context) (any, error) { return handle(ctx, req) })
+	f, lag := r.strike(&call.Call)
+	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, call.Method.midways(), func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err != nil {
 		resp, err = nil, asStatus(err)
+		time.Sleep(lag) // those that a restart has cut short do not all end in one instant
 	}
 	r.end(call, resp, f, err)
 	return resp, err
 }
 
-func (r *Runtime) perform(ctx context.Context, m Method, f *Fault, handle func(context.Context) (any, error)) (any, error) {
+func (r *Runtime) perform(ctx context.Context, latency time.Duration, f *Fault, midways bool, handle func(context.Context) (any, error)) (any, error) {
 	ctx, done := r.bounded(ctx, f != nil && f.Deaf)
 	defer done()
 	if r.isAway() {
 		return nil, errAway
 	}
-	if err := pause(ctx, r.cfg.Latency[m]); err != nil {
+	if err := pause(ctx, latency); err != nil {
 		return nil, r.interrupted(ctx, err)
 	}
 	if f == nil {
@@ -47,7 +48,7 @@ func (r *Runtime) perform(ctx context.Context, m Method, f *Fault, handle func(c
 		return resp, r.interrupted(ctx, err)
 	}
 	when := f.When
-	if when == Midway && !m.midways() {
+	if when == Midway && !midways {
 		when = Before
 	}
 	if when == Before {
@@ -129,8 +130,8 @@ func asStatus(err error) error {
 // last, and faults on GetContainerEvents strike before they begin.
 func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	call := r.begin(methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
-	f := r.strike(&call.Call)
-	_, err := r.perform(ss.Context(), call.Method, f, func(ctx context.Context) (any, error) {
+	f, _ := r.strike(&call.Call)
+	_, err := r.perform(ss.Context(), r.cfg.Latency[call.Method], f, false, func(ctx context.Context) (any, error) {
 		return nil, handle(srv, boundedStream{ss, ctx})
 	})
 	if err != nil {

@@ -50,6 +50,7 @@ type Runtime struct {
 	pending    map[string]bool   // names whose holder is being made
 	hidden     map[string]View
 	subjects   map[string]subject // by ID, also of what was removed
+	processes  []*Process         // in the order of their starts
 	images     imageStore
 	conditions []*runtimeapi.RuntimeCondition
 	podCIDR    string

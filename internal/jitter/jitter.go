@@ -1,0 +1,31 @@
+// Package jitter spreads in time what would otherwise happen at once.
+package jitter
+
+import "time"
+
+// UpTo returns a duration from 0 to limit, 0 for a limit that is not positive. It follows
+// from who waits and when alone: those who wait since one moment come back at
+// different times, and the same history waits the same times again.
+func UpTo(limit time.Duration, who string, since time.Time) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return time.Duration(mix(fnv(who)^uint64(since.UnixNano())) % (uint64(limit) + 1))
+}
+
+// fnv is FNV-1a of 64 bits. The one of package hash/fnv allocates.
+func fnv(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// mix lets every bit of h decide on every bit of the result, as the last step of
+// SplitMix64 does.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
