@@ -16,7 +16,8 @@ import (
 
 // Termination asks for a pod to be ended.
 type Termination struct {
-	// Pod is the pod. Required.
+	// Pod is the pod. Required. A static pod that is to end for good needs a
+	// metadata.deletionTimestamp: it is reported as one that comes back otherwise.
 	Pod *v1.Pod
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
@@ -59,9 +60,20 @@ func (l *Loop) stopUnwanted(wants wishes) {
 			continue
 		}
 		l.log(life.given).Info("pod removed", "source", life.source)
-		life.wanted = nil
+		life.wanted, life.given = nil, deleted(life.given)
 		l.tell(life, podworkers.Update{Type: podworkers.Kill})
 	}
+}
+
+// deleted returns the pod with the mark of one that is deleted: so its last status is
+// that of one that does not come back, though it is static (kubernetes #116484).
+func deleted(pod *v1.Pod) *v1.Pod {
+	if pod.DeletionTimestamp != nil || !runtime.IsStatic(pod) {
+		return pod
+	}
+	copied := *pod // shares all but the mark
+	copied.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	return &copied
 }
 
 // update tells of the pods that have changed, and returns those that are new, in
