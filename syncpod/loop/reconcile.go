@@ -33,7 +33,7 @@ func (l *Loop) follow(ctx context.Context) {
 // stop comes first: of static pods with one name only one runs at a time, also if an
 // earlier agent has left one of them behind (kubernetes #126711).
 func (l *Loop) reconcile(ctx context.Context) {
-	wants, pods := l.wanted(), l.watcher.Pods()
+	wants, pods := l.takeWanted(), l.watcher.Pods()
 	l.stopUnwanted(wants)
 	l.stopOrphans(wants, pods)
 	running := map[types.UID]bool{}
@@ -60,6 +60,9 @@ func (l *Loop) stopUnwanted(wants wishes) {
 			continue
 		}
 		l.log(life.given).Info("pod removed", "source", life.source)
+		if last := wants.departed[uid]; last.source == life.source && !life.again && differs(life.wanted, last.pod) {
+			life.given = withStatus(last.pod, l.book.read(uid).status)
+		}
 		life.wanted, life.given = nil, deleted(life.given)
 		l.tell(life, podworkers.Update{Type: podworkers.Kill})
 	}
