@@ -200,6 +200,47 @@ func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 	}
 }
 
+// An agent that was killed leaves its socket, which is in nobody's way. One that lives
+// keeps others out.
+func TestConnectInMemory(t *testing.T) {
+	t.Parallel()
+	root, err := os.MkdirTemp("", "nodeagent-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(root)
+	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(root, "memory.sock"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lis.SetUnlinkOnClose(false) // as with SIGKILL
+	lis.Close()
+	_, disconnect, err := connect(t.Context(), memory, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = connect(t.Context(), memory, root)
+	if err == nil || exitCode(err) != exitUsage || !hasAll(err.Error(), []string{"-root " + root + ": another agent runs there", "another -root"}) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+	disconnect()
+	_, disconnect, err = connect(t.Context(), memory, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disconnect()
+	notes := filepath.Join(root, "memory.sock")
+	if err := os.WriteFile(notes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := connect(t.Context(), memory, root); err == nil {
+		t.Error("a file that is no socket is taken for one")
+	}
+	if _, err := os.Stat(notes); err != nil {
+		t.Errorf("a file that is no socket was removed: %v", err)
+	}
+}
+
 func TestDialFails(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "dial-")
