@@ -112,7 +112,8 @@
 // From the deadline that a [Termination] has, or that the pod's grace period
 // gives, everything is counted: preStop handlers run until then, sidecars wait for
 // the other containers until then, and a container that is told to stop only at
-// the deadline still has two seconds. See [Syncer.SyncTerminatingPod].
+// the deadline still has two seconds. See [Syncer.SyncTerminatingPod]. Of a pod whose end
+// has to wait, such as for the runtime, [Syncer.EndBy] remembers the deadline.
 //
 // # Status
 //

@@ -130,7 +130,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
-	late := timeIsUp(first) && ctx.Err() == nil
+	late := timeIsUp(first) && !timeIsUp(ctx)
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {

@@ -75,6 +75,20 @@ func TestT2_WhatWasSeen(t *testing.T) {
 	}
 }
 
+// K7: a record that is loaded by two calls at a time counts once. What has become of it since
+// the first of them had it is not undone by the second.
+func TestK7_ARecordIsLoadedOnce(t *testing.T) {
+	m := newMemory("u", &Config{})
+	r := Record{Deadline: now, Unhooked: []string{"1"}, PreStopped: []string{"1"}}
+	m.restore(r)
+	m.callOff(t.Context())
+	m.unmark(m.unhooked, "1")
+	m.restore(r)
+	if !m.deadline.IsZero() || m.unhooked["1"] || m.preStopped["1"] {
+		t.Errorf("deadline %v, no handler of %v, ended handlers of %v", m.deadline, m.unhooked, m.preStopped)
+	}
+}
+
 // A record holds what was noted, in order, and shares nothing with it. It is news if
 // it says more than the one saved, and none before that was loaded.
 func TestRecordOfAMemory(t *testing.T) {
@@ -150,7 +164,7 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 	if m.endRestartAll(); m.restartsAll(false) {
 		t.Error("that all restart does not end")
 	}
-	if first := m.beginKill(now); !m.beginKill(now.Add(time.Hour)).Equal(first) || !m.beginKill(now.Add(-time.Hour)).Before(first) {
+	if first := m.beginKill("1", now); !m.beginKill("1", now.Add(time.Hour)).Equal(first) || !m.beginKill("1", now.Add(-time.Hour)).Before(first) {
 		t.Error("the time to stop is put off, or not brought forward")
 	}
 	c := &v1.Container{Name: "app", Image: "a:1"}

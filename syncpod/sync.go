@@ -43,6 +43,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		return Result{}, err
 	}
 	memory := s.remember(ctx, pod.UID)
+	memory.expect(pod)
 	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
 	err := w.run(ctx, status)
 	return w.result(), errors.Join(err, w.report.wait(ctx))
@@ -207,4 +208,14 @@ func (w *work) result() Result {
 		}
 	}
 	return r
+}
+
+// Observe tells of a status of a pod that was read for anybody else, at any time: work
+// on the pod may be in progress, and the runtime may have lost what the status tells
+// when that is over. Of a pod that the Syncer does not know nothing is kept. The status
+// must not be nil, is read only, and may be older than others.
+func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
+	if m := s.known.get(status.UID); m != nil && m.observe(status) {
+		s.record(ctx, m)
+	}
 }

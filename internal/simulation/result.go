@@ -90,16 +90,16 @@ func callLine(c critest.Call) string {
 	if !c.Done() {
 		return line + " never ends"
 	}
-	line += fmt.Sprintf(" until %s %v", clock(c.End), outcome(c))
+	line += fmt.Sprintf(" until %s %v", clock(c.End), codeOf(c))
 	if c.Fault != "" {
 		line += " (" + c.Fault + ")"
 	}
 	return line
 }
 
-// outcome is the code of the answer. Of a deadline both ends of a connection hear in
+// codeOf is the code of the answer. Of a deadline both ends of a connection hear in
 // one instant: who is first is chance.
-func outcome(c critest.Call) codes.Code {
+func codeOf(c critest.Call) codes.Code {
 	if code := status.Code(c.Err); code != codes.DeadlineExceeded {
 		return code
 	}

@@ -53,6 +53,15 @@ var rules = []rule{
 	{"S6: a sandbox is stopped before it is removed", (*trace).stoppedFirst},
 	{"E1: few calls while the runtime is away", (*trace).fewCallsAway},
 	{"S1, S3, S5, W4, W6, K6: all arrives", (*trace).arrives},
+	{"M1: one static pod of a name", (*trace).oneOfAName},
+	{"M5: nothing of others is touched", (*trace).ownOnly},
+	{"W9: a kill is answered when nothing runs", (*trace).killsAnswered},
+	{"K4, T6: what is told to have ended has", (*trace).endsAreTrue},
+	{"T5: ready after a probe that succeeded", (*trace).readyIsTrue},
+	{"C6: what runs had its postStart handler", (*trace).hooked},
+	{"C10: resources are those accepted last", (*trace).resized},
+	{"B1: restarts are spaced", (*trace).spaced},
+	{"I5: sidecars stop last", (*trace).sidecarsLast},
 }
 
 func (tr *trace) uids() []types.UID { return slices.Sorted(maps.Keys(tr.pods)) }
@@ -90,6 +99,7 @@ func (tr *trace) attemptsGrow(v *verdict) {
 	}
 }
 
+// runsOnce lets a second run pass only of what nobody could know to have run.
 func (tr *trace) runsOnce(v *verdict) {
 	for _, uid := range tr.uids() {
 		known := tr.pods[uid]
@@ -99,10 +109,52 @@ func (tr *trace) runsOnce(v *verdict) {
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
 			before := last[i.Container]
-			v.want(before == nil, "%v after %v", i, before)
+			v.want(before == nil || !tr.knew(before, i.Started), "%v after %v", i, before)
 			last[i.Container] = i
 		}
 	}
+}
+
+// knew reports whether an agent knew by then that an instance was started: the call that
+// asked for it was answered to an agent that lived on, or an agent has told of it. Else
+// the start was in flight when the agent or the runtime ended, or its answer was lost.
+func (tr *trace) knew(i *instance, by time.Time) bool {
+	for _, c := range tr.calls.Of(critest.StartContainer) {
+		if c.ContainerID == i.ContainerID && c.Err == nil && c.Done() && tr.livedOn(c) {
+			return true
+		}
+	}
+	for _, s := range tr.statuses {
+		if string(s.uid) == i.PodUID && !s.at.After(by) && tellsOfRun(s.status, i.ContainerID) {
+			return true
+		}
+	}
+	return false
+}
+
+// livedOn reports whether the agent that made a call was there after its answer.
+func (tr *trace) livedOn(c critest.Call) bool {
+	known := tr.pods[types.UID(c.PodUID)]
+	if known == nil {
+		return false
+	}
+	a := tr.agentOf(known, c.Start)
+	return a != nil && (a.to.IsZero() || a.to.After(c.End))
+}
+
+// tellsOfRun reports whether a status says that an instance runs or has ended.
+func tellsOfRun(s v1.PodStatus, id string) bool {
+	for _, c := range containerStatuses(s) {
+		if c.State.Running != nil && strings.HasSuffix(c.ContainerID, "://"+id) {
+			return true
+		}
+		for _, end := range ended(c) {
+			if strings.HasSuffix(end.ContainerID, "://"+id) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
@@ -149,8 +201,12 @@ func (tr *trace) nothingUnwanted(v *verdict) {
 // broken.
 func (tr *trace) stopsInTime(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
-		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
-		if known == nil || a == nil || known.unwanted().IsZero() {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil || known.unwanted().IsZero() {
+			continue
+		}
+		a := tr.agentOf(known, c.Start)
+		if a == nil {
 			continue
 		}
 		told := a.told[known.source]
@@ -195,8 +251,12 @@ func (tr *trace) initialisedBy(c v1.Container, app *instance) bool {
 
 func (tr *trace) nothingBeforeSource(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox, critest.RemoveContainer, critest.RemovePodSandbox) {
-		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
-		if known == nil || a == nil {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil {
+			continue
+		}
+		a := tr.agentOf(known, c.Start)
+		if a == nil {
 			continue
 		}
 		told := a.told[known.source]

@@ -29,7 +29,9 @@ type trace struct {
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
-	health     string
+	health     []string
+	quotas     map[string]int64 // of CPU, by container ID
+	kills      []*kill
 	// away are the times in which the runtime was.
 	away       []span
 	begin, end time.Time
@@ -68,21 +70,32 @@ type published struct {
 // agentSpan is the life of one agent.
 type agentSpan struct {
 	span
+	party string
 	// told is when its sources delivered first, by name.
 	told map[string]time.Time
 }
 
 // podSpan is what became of a pod at its source.
 type podSpan struct {
-	kind   string
+	kind   kind
+	party  *party
 	source string
-	pod    *v1.Pod
+	pod    *v1.Pod // as it was wanted last
 	// marked is when it was to be deleted, removed when its source dropped it.
 	marked, removed time.Time
 	// grace is the time it is given to stop, in seconds.
 	grace int64
 	// changed: its spec was changed while it was there.
 	changed bool
+	// cpu is what it was resized to, 0 if it was not.
+	cpu int64
+}
+
+// kill is a request of the node to stop a pod.
+type kill struct {
+	uid          types.UID
+	at, answered time.Time
+	err          error
 }
 
 // unwanted is since when nothing of the pod may be started.
@@ -101,7 +114,7 @@ func (tr *trace) ran(all []critest.Process) {
 }
 
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -137,12 +150,22 @@ func (tr *trace) of(uid types.UID) []*instance {
 	return all
 }
 
-// agentAt returns the agent that was there, nil if none was.
-func (tr *trace) agentAt(at time.Time) *agentSpan {
+// agentOf returns the agent that looked after a pod at a time, nil if none did.
+func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	for _, a := range tr.agents {
-		if !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
+		if a.party == pod.party.name && !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
 			return a
 		}
 	}
 	return nil
+}
+
+// evicted returns when the node has stopped a pod for good, zero if it did not.
+func (tr *trace) evicted(uid types.UID) time.Time {
+	for _, k := range tr.kills {
+		if k.uid == uid && k.err == nil && !k.answered.IsZero() {
+			return k.answered
+		}
+	}
+	return time.Time{}
 }

@@ -90,6 +90,7 @@ func (l *Loop) assemble() error {
 	}
 	l.syncer = syncer
 	watchConfig := c.Watch
+	watchConfig.Reader = reader{c.Watch.Reader, syncer}
 	watchConfig.Changed, watchConfig.Observer = l.changed, lookObserver{c.Watch.Observer, l}
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
@@ -164,32 +165,6 @@ func (l *Loop) runProbes(ctx context.Context) error {
 		return fmt.Errorf("loop: Config.Probes: %w", err)
 	}
 	return nil
-}
-
-// restore reads what an earlier agent has reported, and of which pods it has kept
-// records.
-func (l *Loop) restore(ctx context.Context) {
-	records, err := l.config.Store.Load(ctx)
-	if err != nil {
-		l.config.Log.Error(err, "some statuses of pods are lost")
-	}
-	recorded, recordsErr := l.syncer.Recorded(ctx)
-	if recordsErr != nil {
-		l.config.Log.Error(recordsErr, "records of pods that are gone stay")
-	}
-	l.mu.Lock()
-	l.storeErr = errors.Join(err, recordsErr)
-	l.mu.Unlock()
-	for _, r := range records {
-		l.book.write(r.UID, func(p *page) {
-			if r.Status.Phase != "" {
-				p.status, p.untold = &r.Status, true
-			}
-		})
-	}
-	for _, uid := range recorded {
-		l.book.write(uid, func(p *page) { p.leftover = true })
-	}
 }
 
 // Drain stops all pods, each within its own grace period, and returns when nothing of

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,9 +17,11 @@ import (
 // syncer is what a Loop needs of a *syncpod.Syncer.
 type syncer interface {
 	SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (syncpod.Result, error)
+	EndBy(pod types.UID, deadline time.Time) (record func(context.Context))
 	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
 	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
+	Observe(ctx context.Context, status *runtime.PodStatus)
 	Recorded(ctx context.Context) ([]types.UID, error)
 	Forget(ctx context.Context, pod types.UID) error
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// disk is what outlives an agent: statuses, and records of pods.
+// disk is what outlives an agent: statuses, and records of pods. While it is out of
+// order, nothing of it can be read or written.
 type disk struct {
+	outage
 	mu       sync.Mutex
 	statuses map[types.UID]loop.StoredStatus
 	records  map[types.UID][]byte
@@ -31,6 +33,9 @@ func newDisk() *disk {
 }
 
 func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
+	if err := d.err(); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var all []loop.StoredStatus
@@ -41,6 +46,9 @@ func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
 }
 
 func (d *disk) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	if err := d.err(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.statuses[pod.UID] = loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
@@ -48,6 +56,9 @@ func (d *disk) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus)
 }
 
 func (d *disk) Delete(_ context.Context, uid types.UID) error {
+	if err := d.err(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.statuses, uid)
@@ -55,6 +66,9 @@ func (d *disk) Delete(_ context.Context, uid types.UID) error {
 }
 
 func (d *disk) LoadRecord(_ context.Context, pod types.UID) (r syncpod.Record, err error) {
+	if err := d.err(); err != nil {
+		return r, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if text := d.records[pod]; text != nil {
@@ -64,6 +78,9 @@ func (d *disk) LoadRecord(_ context.Context, pod types.UID) (r syncpod.Record, e
 }
 
 func (d *disk) SaveRecord(_ context.Context, pod types.UID, r syncpod.Record) error {
+	if err := d.err(); err != nil {
+		return err
+	}
 	text, err := json.Marshal(r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,6 +89,9 @@ func (d *disk) SaveRecord(_ context.Context, pod types.UID, r syncpod.Record) er
 }
 
 func (d *disk) DeleteRecord(_ context.Context, pod types.UID) error {
+	if err := d.err(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.records, pod)
@@ -79,6 +99,9 @@ func (d *disk) DeleteRecord(_ context.Context, pod types.UID) error {
 }
 
 func (d *disk) ListRecords(context.Context) ([]types.UID, error) {
+	if err := d.err(); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Sorted(maps.Keys(d.records)), nil
