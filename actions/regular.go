@@ -52,8 +52,16 @@ func (d *decision) judgeRegular(ref ContainerRef, c *runtime.ContainerStatus) ve
 		again, why := AfterExit(d.Pod, ref.Spec(d.Pod), c.ExitCode)
 		return verdict{start: again, why: why}
 	}
+	return d.judgeUnknown(ref, c)
+}
+
+// judgeUnknown decides on a regular container whose state the runtime cannot tell:
+// it is stopped before another takes its place (kubernetes #69060), and none does
+// if it is known to have started and was to run once.
+func (d *decision) judgeUnknown(ref ContainerRef, c *runtime.ContainerStatus) verdict {
 	v := d.startUnlessDeleted(ContainerStateUnknown)
 	v.kill = v.start
+	v.start = v.start && (c.StartedAt.IsZero() || d.mayRunAgain(ref.Spec(d.Pod)))
 	return v
 }
 

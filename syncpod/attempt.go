@@ -61,8 +61,8 @@ func (w *work) hasHadItsRun(step startStep) bool {
 	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.ran, name)
 }
 
-// warnOfSecondRun says that a container runs again that should not, because
-// nothing is left that tells how it ended (kubernetes #51142).
+// warnOfSecondRun says that a container runs that is to run once and may have had its
+// run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
 func (st *start) warnOfSecondRun() {
 	name := st.spec.Name
 	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.ran, name) {
@@ -71,7 +71,7 @@ func (st *start) warnOfSecondRun() {
 	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
 		return
 	}
-	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s has run before and runs again: the container runtime has lost how it ended", name)
+	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s may have run before and runs again: the container runtime has lost what became of it", name)
 }
 
 // next returns the attempt after one, which may come from anywhere.

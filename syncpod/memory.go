@@ -21,7 +21,14 @@ type memories struct {
 	pods   map[types.UID]*memory
 }
 
-// of returns what is remembered of a pod.
+// get returns what is remembered of a pod, nil for nothing.
+func (m *memories) get(uid types.UID) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pods[uid]
+}
+
+// of returns what is remembered of a pod, and remembers it from now on.
 func (m *memories) of(uid types.UID) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,8 +110,11 @@ type memory struct {
 	// sandbox is the one that was last made here, and unaddressed one that is, or
 	// was, waited for to get an address.
 	sandbox, unaddressed string
-	// seen are exited containers that were observed, and may not be there any more.
-	seen map[runtime.ContainerID]runtime.ContainerStatus
+	// once are the containers of the pod that are to run once.
+	once map[string]bool
+	// seen are the current instances, by name, that have exited, and those of the
+	// containers in once that were started. They may not be there any more.
+	seen map[string]runtime.ContainerStatus
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
 	saved  Record
@@ -152,7 +162,7 @@ func newMemory(uid types.UID, c *Config) *memory {
 		ran: map[string]bool{}, unhooked: map[string]bool{}, asked: map[string]bool{},
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
-		seen:      map[runtime.ContainerID]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
+		seen:      map[string]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
 		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
 	}
 }

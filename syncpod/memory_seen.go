@@ -5,34 +5,102 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
-// see keeps of a status what the runtime may lose: the highest attempts, and the
-// exited containers, whose exit codes are to be reported (kubernetes #104107), of
-// each name the current one.
+// expect notes which containers of the pod are to run once: the ephemeral ones, and
+// those that do not run again after an end of which nothing is known.
+func (m *memory) expect(pod *v1.Pod) {
+	var once map[string]bool // few pods have any
+	note := func(c *v1.Container) {
+		if once == nil {
+			once = map[string]bool{}
+		}
+		once[c.Name] = true
+	}
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if again, _ := actions.RestartsAfter(pod, &list[i], apistatus.LostExitCode); !again {
+				note(&list[i])
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		note((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.once = once
+}
+
+// see keeps of a status what the runtime may lose: the highest attempts, the exited
+// containers, whose exit codes are to be reported (kubernetes #104107), and those that
+// were started and are not to be started again, of each name the current one.
 func (m *memory) see(status *runtime.PodStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forgetInstances(status)
+	m.learn(status)
+}
+
+// observe keeps the same of a status that may be older than others. It reports whether
+// an instance is in it that has run, or has exited, as was not known.
+func (m *memory) observe(status *runtime.PodStatus) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.learn(status)
+}
+
+// started keeps an instance of which the runtime has answered that it was started. It
+// reports whether that is worth keeping: the container is to run once.
+func (m *memory) started(c runtime.ContainerStatus) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.once[c.Name] && m.keep(&c)
+}
+
+// learn must be called with mu held.
+func (m *memory) learn(status *runtime.PodStatus) (news bool) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
-		if c.State == runtime.ContainerRunning || c.State == runtime.ContainerExited {
-			m.ran[c.Name] = true
-		}
-		if status.Latest(c.Name) != c {
+		if c.State != runtime.ContainerRunning && c.State != runtime.ContainerExited || m.isCut(c) {
 			continue
 		}
-		for id, old := range m.seen {
-			if old.Name == c.Name {
-				delete(m.seen, id)
-			}
-		}
-		if c.State == runtime.ContainerExited {
-			m.seen[c.ID] = *c
+		m.ran[c.Name] = true
+		if status.Latest(c.Name) == c && m.keep(c) {
+			news = true
 		}
 	}
+	return news
+}
+
+// keep keeps an instance that runs or has exited, unless more is known already, and
+// reports whether that was news. How it ended first holds. It must be called with mu
+// held.
+func (m *memory) keep(c *runtime.ContainerStatus) (news bool) {
+	last, known := m.seen[c.Name]
+	same, exited := known && last.ID == c.ID, c.State == runtime.ContainerExited
+	switch {
+	case known && last.Attempt > c.Attempt:
+		return false
+	case same && last.State == runtime.ContainerExited:
+		if exited && last.Message == "" {
+			m.seen[c.Name] = *c // with its termination message
+		}
+		return false
+	case same && !exited:
+		return false
+	case exited, m.once[c.Name]:
+		m.seen[c.Name] = *c
+		return true
+	}
+	delete(m.seen, c.Name)
+	return known
 }
 
 // forgetInstances drops what is noted of instances that are gone. It must be
@@ -49,36 +117,75 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 	maps.DeleteFunc(m.resources, func(id string, _ runtime.ContainerResources) bool { return !there[id] })
 }
 
-// withSeen returns a status with the exited containers that were seen and are
-// gone: those that no newer instance has followed.
+// withSeen returns a status with the containers that were seen and are gone: those
+// that no newer instance has followed. Of one that was not seen to end it says that it
+// is lost.
 func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var lost []runtime.ContainerStatus
+	var gone []runtime.ContainerStatus
 	for _, c := range m.seen {
-		if status.Latest(c.Name) == nil {
-			lost = append(lost, c)
+		if latest := status.Latest(c.Name); latest != nil && latest.Attempt >= c.Attempt {
+			continue
 		}
+		if c.State == runtime.ContainerRunning {
+			c = apistatus.Lost(c)
+		}
+		gone = append(gone, c)
 	}
-	if len(lost) == 0 || status == nil {
+	if len(gone) == 0 || status == nil {
 		return status
 	}
-	sortByName(lost)
+	sortByName(gone)
 	full := *status
-	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), lost...)
+	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), gone...)
 	return &full
 }
 
-// forgetExit drops the exit of an instance that was removed so that all starts over.
-func (m *memory) forgetExit(id runtime.ContainerID) {
+// withStarts returns a status that tells of the instances in an unknown state when
+// they were started, as far as that is known: a runtime that has lost the one may have
+// lost the other.
+func (m *memory) withStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.seen, id)
+	full := status
+	for i, c := range status.Containers {
+		if c.State != runtime.ContainerUnknown || !c.StartedAt.IsZero() || m.seen[c.Name].ID != c.ID {
+			continue
+		}
+		if full == status {
+			full = new(*status)
+			full.Containers = slices.Clone(status.Containers)
+		}
+		full.Containers[i].StartedAt = m.seen[c.Name].StartedAt
+	}
+	return full
+}
+
+// hasRunSince reports whether a container that is to run once has run since a look has
+// brought this status: a start that was given up may succeed before what it was about is
+// removed.
+func (m *memory) hasRunSince(status *runtime.PodStatus, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	run, ok := m.seen[name]
+	return ok && m.once[name] && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+		return c.ID == run.ID && c.State != runtime.ContainerCreated
+	})
+}
+
+// forgetRun drops what is known of an instance that was removed so that all starts over.
+func (m *memory) forgetRun(name string, id runtime.ContainerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen[name].ID == id {
+		delete(m.seen, name)
+	}
 }
 
 // complete adds to a status what the runtime has lost, or does not tell.
 func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
-	full := w.memory.withSeen(status)
+	full := w.memory.withStarts(w.memory.withSeen(status))
 	if w.config.Updater == nil {
 		return full
 	}

@@ -58,6 +58,9 @@ type Record struct {
 	Ran []string `json:"ran,omitempty"`
 	// Exited are the current instances that have exited, by name, sorted.
 	Exited []runtime.ContainerStatus `json:"exited,omitempty"`
+	// Started are the current instances that were started and not seen to end, of those
+	// containers that are to run once, by name, sorted.
+	Started []runtime.ContainerStatus `json:"started,omitempty"`
 	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
 	Unhooked []string `json:"unhooked,omitempty"`
@@ -206,8 +209,10 @@ func (m *memory) restore(r Record) {
 	for _, name := range r.Ran {
 		m.ran[name] = true
 	}
-	for _, c := range r.Exited {
-		m.seen[c.ID] = c
+	for _, c := range slices.Concat(r.Started, r.Exited) {
+		if known, ok := m.seen[c.Name]; !ok || known.Attempt < c.Attempt {
+			m.seen[c.Name] = c
+		}
 	}
 	for _, id := range r.Unhooked {
 		m.unhooked[id] = true
@@ -238,9 +243,14 @@ func (m *memory) toRecord() (r Record, news bool) {
 		Deadline: m.deadline,
 		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: sortedKeys(m.asked),
 		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
-		Exited: slices.Collect(maps.Values(m.seen)),
 	}
-	sortByName(r.Exited)
+	for _, name := range slices.Sorted(maps.Keys(m.seen)) {
+		if c := m.seen[name]; c.State == runtime.ContainerRunning {
+			r.Started = append(r.Started, c)
+		} else {
+			r.Exited = append(r.Exited, c)
+		}
+	}
 	return r, !r.repeats(m.saved)
 }
 

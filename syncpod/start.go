@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,6 +30,10 @@ type start struct {
 	made uint32
 }
 
+// errRanAfterAll keeps a container that is to run once from its second run. The next look
+// tells what becomes of it.
+var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
+
 // startAll starts the plan's containers in order. Their images are pulled side by
 // side, so that they come as early as they can.
 func (w *work) startAll(ctx context.Context) {
@@ -42,6 +47,10 @@ func (w *work) startAll(ctx context.Context) {
 	}()
 	for _, step := range w.plan.Start {
 		if w.blocked[step.Container.Name] {
+			continue
+		}
+		if w.memory.hasRunSince(w.status, step.Container.Name) {
+			w.fail(&StepError{Step: StepCreate, Reason: ErrCreateContainer, Container: step.Container, Err: errRanAfterAll})
 			continue
 		}
 		st := &start{work: w, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}

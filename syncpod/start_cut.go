@@ -21,11 +21,12 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 	open, cut := map[string]bool{}, map[string]bool{}
 	for i := range status.Containers {
 		c := &status.Containers[i]
-		if !m.asked[c.ID.ID] || c.State != runtime.ContainerCreated && (c.State != runtime.ContainerExited || !c.StartedAt.IsZero()) {
+		isCut := m.isCut(c)
+		if !isCut && (!m.asked[c.ID.ID] || c.State != runtime.ContainerCreated) {
 			continue
 		}
 		open[c.ID.ID] = true
-		if c.State == runtime.ContainerExited {
+		if isCut {
 			cut[c.ID.ID] = true
 		}
 		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
@@ -37,4 +38,10 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 	rest := *status
 	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return cut[c.ID.ID] })
 	return &rest
+}
+
+// isCut reports whether the start of an instance was cut short. It must be called with
+// mu held.
+func (m *memory) isCut(c *runtime.ContainerStatus) bool {
+	return m.asked[c.ID.ID] && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
 }

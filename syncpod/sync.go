@@ -43,6 +43,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		return Result{}, err
 	}
 	memory := s.remember(ctx, pod.UID)
+	memory.expect(pod)
 	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
 	err := w.run(ctx, status)
 	return w.result(), errors.Join(err, w.report.wait(ctx))
@@ -122,6 +123,7 @@ func (w *work) act(ctx context.Context) {
 func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && w.config.Sandboxes.Doubtful(w.pod.UID) {
 		if err := w.config.Sandboxes.Settle(ctx, w.pod.UID, w.memory.sandboxInUse(status)); err != nil {
+			w.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 		status = nil
@@ -129,6 +131,7 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status == nil {
 		var err error
 		if status, err = w.read(ctx, w.pod.UID, nil); err != nil {
+			w.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
@@ -137,6 +140,10 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	w.record(ctx, w.memory)
 	w.status = w.complete(status)
 	return nil
+}
+
+func (w *work) tellUnseen(ctx context.Context, err error) {
+	w.warn(ctx, eventFailedSync, "error determining status: %v", err)
 }
 
 // read reads the status of a pod.
@@ -201,4 +208,14 @@ func (w *work) result() Result {
 		}
 	}
 	return r
+}
+
+// Observe tells of a status of a pod that was read for anybody else, at any time: work
+// on the pod may be in progress, and the runtime may have lost what the status tells
+// when that is over. Of a pod that the Syncer does not know nothing is kept. The status
+// must not be nil, is read only, and may be older than others.
+func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
+	if m := s.known.get(status.UID); m != nil && m.observe(status) {
+		s.record(ctx, m)
+	}
 }

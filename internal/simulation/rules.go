@@ -99,6 +99,7 @@ func (tr *trace) attemptsGrow(v *verdict) {
 	}
 }
 
+// runsOnce lets a second run pass only of what nobody could know to have run.
 func (tr *trace) runsOnce(v *verdict) {
 	for _, uid := range tr.uids() {
 		known := tr.pods[uid]
@@ -108,10 +109,52 @@ func (tr *trace) runsOnce(v *verdict) {
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
 			before := last[i.Container]
-			v.want(before == nil, "%v after %v", i, before)
+			v.want(before == nil || !tr.knew(before, i.Started), "%v after %v", i, before)
 			last[i.Container] = i
 		}
 	}
+}
+
+// knew reports whether an agent knew by then that an instance was started: the call that
+// asked for it was answered to an agent that lived on, or an agent has told of it. Else
+// the start was in flight when the agent or the runtime ended, or its answer was lost.
+func (tr *trace) knew(i *instance, by time.Time) bool {
+	for _, c := range tr.calls.Of(critest.StartContainer) {
+		if c.ContainerID == i.ContainerID && c.Err == nil && c.Done() && tr.livedOn(c) {
+			return true
+		}
+	}
+	for _, s := range tr.statuses {
+		if string(s.uid) == i.PodUID && !s.at.After(by) && tellsOfRun(s.status, i.ContainerID) {
+			return true
+		}
+	}
+	return false
+}
+
+// livedOn reports whether the agent that made a call was there after its answer.
+func (tr *trace) livedOn(c critest.Call) bool {
+	known := tr.pods[types.UID(c.PodUID)]
+	if known == nil {
+		return false
+	}
+	a := tr.agentOf(known, c.Start)
+	return a != nil && (a.to.IsZero() || a.to.After(c.End))
+}
+
+// tellsOfRun reports whether a status says that an instance runs or has ended.
+func tellsOfRun(s v1.PodStatus, id string) bool {
+	for _, c := range containerStatuses(s) {
+		if c.State.Running != nil && strings.HasSuffix(c.ContainerID, "://"+id) {
+			return true
+		}
+		for _, end := range ended(c) {
+			if strings.HasSuffix(end.ContainerID, "://"+id) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}

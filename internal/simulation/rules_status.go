@@ -60,18 +60,26 @@ type toldEnds struct {
 // exitCode judges one end in a status.
 func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.ContainerStatus, end *v1.ContainerStateTerminated) {
 	attempt := c.RestartCount
+	_, current, _ := strings.Cut(c.ContainerID, "://")
+	if i := tr.instances[current]; i != nil { // restarts may have been counted that did not come
+		attempt = int32(i.Attempt)
+	}
 	if end == c.LastTerminationState.Terminated && (c.State.Running != nil || c.State.Terminated != nil) {
 		attempt--
 	}
-	key := fmt.Sprint(s.uid, c.Name, attempt)
 	_, id, _ := strings.Cut(end.ContainerID, "://")
+	truth := tr.instances[id]
+	if truth != nil {
+		attempt = int32(truth.Attempt)
+	}
+	key := fmt.Sprint(s.uid, c.Name, attempt)
 	if id == "" {
 		v.want(!told.known[key], "%s %s: a guess of %d (%s) at %s, its end was told before", s.uid, c.Name, end.ExitCode, end.Reason, clock(s.at))
 		return
 	}
 	if code, ok := told.codes[id]; ok {
 		v.want(code == end.ExitCode, "%s %s: %d after %d at %s", s.uid, c.Name, end.ExitCode, code, clock(s.at))
-	} else if truth := tr.instances[id]; truth != nil && !truth.Ended.IsZero() {
+	} else if truth != nil && !truth.Ended.IsZero() {
 		v.want(truth.ExitCode == end.ExitCode, "%v ended with %d, told is %d at %s", truth, truth.ExitCode, end.ExitCode, clock(s.at))
 	}
 	told.codes[id], told.known[key] = end.ExitCode, true

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -35,12 +36,78 @@ func tell(tr *trace, second int, s v1.PodStatus) {
 	tr.statuses = append(tr.statuses, published{"u", at(second), s})
 }
 
+func isRunning(id string) v1.PodStatus {
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	return v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", ContainerID: id, State: running}}}
+}
+
+// one is a trace of one pod, of which nothing has happened.
+func one() *trace {
+	tr := newTrace()
+	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
+	tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
+	return tr
+}
+
+func two(tr *trace) {
+	tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(9)}}
+	tr.instances["b"] = &instance{Process: critest.Process{ContainerID: "b", PodUID: "u", Container: "c0", Started: at(5)}, order: 1}
+}
+
+// job is a pod that may not restart, in which two were started one after the other while
+// there was an agent.
+func job(tr *trace) {
+	two(tr)
+	tr.instances["a"].Ended = at(2)
+	tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyNever
+	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0), to: at(4)}}, {party: "podsync", span: span{from: at(4)}}}
+}
+
+// A start that no agent could know to have happened is no run.
+func TestUnknownStartIsNoRun(t *testing.T) {
+	start := func(change func(*critest.Call)) critest.Journal {
+		return critest.Journal{call(critest.StartContainer, 1, change)}
+	}
+	for what, calls := range map[string]critest.Journal{
+		"no answer yet":               start(func(c *critest.Call) { c.End = time.Time{} }),
+		"an error":                    start(func(c *critest.Call) { c.Err = context.Canceled }),
+		"answered to nobody":          start(func(c *critest.Call) { c.End = at(5) }),
+		"answered as the agent ended": start(func(c *critest.Call) { c.End = at(4) }),
+		"of another":                  start(func(c *critest.Call) { c.ContainerID = "b" }),
+	} {
+		tr := one()
+		job(tr)
+		tr.calls = calls
+		tell(tr, 6, isRunning("x://a")) // too late
+		for _, broken := range tr.result(0, false).Broken {
+			if strings.HasPrefix(broken, "C5") {
+				t.Errorf("%s: %s", what, broken)
+			}
+		}
+	}
+}
+
+// A guess at the end of one run is none at the end of the run before, though the status
+// between them counts a restart that did not come.
+func TestGuessAtAnotherEnd(t *testing.T) {
+	tr := one()
+	tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(2), ExitCode: 1}}
+	seen, guess := terminated("x://a", 1).ContainerStatuses[0].State, terminated("", 137).ContainerStatuses[0].State
+	state := func(now, last v1.ContainerState) v1.PodStatus {
+		return v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: 2, State: now, LastTerminationState: last}}}
+	}
+	tell(tr, 3, state(guess, seen)) // of attempt 1, which is in an unknown state
+	tell(tr, 4, state(v1.ContainerState{Running: &v1.ContainerStateRunning{}}, guess))
+	for _, broken := range tr.result(0, false).Broken {
+		if strings.HasPrefix(broken, "T2") {
+			t.Error(broken)
+		}
+	}
+}
+
 // Each of these breaks the rule that it is listed under, and is noticed.
 func TestRulesNotice(t *testing.T) {
-	two := func(tr *trace) {
-		tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(9)}}
-		tr.instances["b"] = &instance{Process: critest.Process{ContainerID: "b", PodUID: "u", Container: "c0", Started: at(5)}}
-	}
+	answered := critest.Journal{call(critest.StartContainer, 1, unchanged)}
 	for _, tt := range []struct {
 		rule, what string
 		breaks     func(*trace)
@@ -49,7 +116,9 @@ func TestRulesNotice(t *testing.T) {
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
 		}},
-		{"C5", "a job runs twice", func(tr *trace) { two(tr); tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyNever }},
+		{"C5", "a job runs twice whose start was answered", func(tr *trace) { job(tr); tr.calls = answered }},
+		{"C5", "a job runs twice that was said to run", func(tr *trace) { job(tr); tell(tr, 2, isRunning("x://a")) }},
+		{"C5", "a job runs twice that was said to have ended", func(tr *trace) { job(tr); tell(tr, 2, terminated("x://a", 1)) }},
 		{"W1: nothing", "a start after the stop", func(tr *trace) {
 			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}}
 			tr.calls = critest.Journal{call(critest.StartContainer, 2, unchanged)}
@@ -75,6 +144,13 @@ func TestRulesNotice(t *testing.T) {
 			tell(tr, 2, v1.PodStatus{Phase: v1.PodRunning})
 		}},
 		{"T2", "another code", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("x://a", 2)) }},
+		{"T2", "a guess after a run that was not counted", func(tr *trace) {
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(2), ExitCode: 1}}
+			counted := terminated("x://a", 1)
+			counted.ContainerStatuses[0].RestartCount = 1
+			tell(tr, 3, counted)
+			tell(tr, 4, terminated("", 137))
+		}},
 		{"T2", "a guess", func(tr *trace) { tell(tr, 1, terminated("x://a", 1)); tell(tr, 2, terminated("", 137)) }},
 		{"T2", "not the truth", func(tr *trace) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1), Ended: at(2), ExitCode: 3}}
@@ -102,9 +178,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.containers = []*runtimeapi.Container{{Labels: map[string]string{runtime.LabelPodUID: "u"}}}
 		}},
 	} {
-		tr := newTrace()
-		p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
-		tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
+		tr := one()
 		tt.breaks(tr)
 		noticed := false
 		broken := tr.result(0, false).Broken

@@ -162,11 +162,25 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.before == nil:
 	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
-	case k.before.LastTerminationState.Terminated != nil && names(k.before.LastTerminationState.Terminated.ContainerID, k.current.ID):
-		// It is what the container waited after, and the state of the current instance.
+	case k.waitedAfterThis():
+		// It is the state of the current instance.
 	default:
 		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}
+}
+
+// waitedAfterThis reports whether the last state that was reported is how the current
+// instance ended, after which the container waited: by its ID, or as a guess at the end of
+// one in an unknown state, for which another run was counted.
+func (k *subject) waitedAfterThis() bool {
+	end := k.before.LastTerminationState.Terminated
+	switch {
+	case end == nil:
+		return false
+	case end.Reason == string(StatusUnknown):
+		return k.current.State == runtime.ContainerExited && k.reported(k.current.ID) && k.before.State.Waiting != nil && k.before.RestartCount > int32(min(k.current.Attempt, math.MaxInt32))
+	}
+	return names(end.ContainerID, k.current.ID)
 }
 
 // addState adds the state of the current instance.

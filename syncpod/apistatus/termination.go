@@ -9,9 +9,18 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// lostExitCode is the exit code of a container that nobody saw end: that of one
+// LostExitCode is the exit code of a container that nobody saw end: that of one
 // killed by SIGKILL.
-const lostExitCode = 137
+const LostExitCode = 137
+
+// Lost returns what stands in a runtime status for an instance that is known to have
+// been started, and of which the runtime has nothing any more: it has ended with
+// [LostExitCode], for the reason [StatusUnknown]. In an [Input] it is reported as that,
+// without the ID of an instance, for nobody has seen this end.
+func Lost(c runtime.ContainerStatus) runtime.ContainerStatus {
+	c.State, c.ExitCode, c.Reason, c.Message = runtime.ContainerExited, LostExitCode, string(StatusUnknown), lostWhileRunning
+	return c
+}
 
 // What is said where no observation is left. Monitoring looks for these texts.
 const (
@@ -26,6 +35,9 @@ const (
 func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.ContainerStateTerminated {
 	if seen := k.seen(c.ID); seen != nil {
 		return seen.DeepCopy()
+	}
+	if c.Reason == string(StatusUnknown) {
+		return lost(c.Message)
 	}
 	return &v1.ContainerStateTerminated{
 		ExitCode:    c.ExitCode,
@@ -53,7 +65,7 @@ func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
 
 // lost is the end of a container that ran and of which nothing is left.
 func lost(message string) *v1.ContainerStateTerminated {
-	return &v1.ContainerStateTerminated{Reason: string(StatusUnknown), Message: message, ExitCode: lostExitCode}
+	return &v1.ContainerStateTerminated{Reason: string(StatusUnknown), Message: message, ExitCode: LostExitCode}
 }
 
 // forgotten is the end of an init container of which nothing is left, in a pod

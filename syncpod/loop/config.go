@@ -35,7 +35,9 @@ type Config struct {
 	Sources []Source
 
 	// Sync says how the work on a pod is done. Its Sink gets each status after the
-	// Store did; its Probes must be nil, see Probes.
+	// Store did; its Probes must be nil, see Probes. Its Events may take their time: events
+	// wait for it, up to 1,000 of them and those of one pod in their order. Beyond that the
+	// oldest are dropped, which its Observer is told of.
 	Sync syncpod.Config
 	// Store remembers statuses across restarts of the agent. Default: a FileStore
 	// below Root, or else none.
@@ -179,6 +181,9 @@ func (c Config) connected() (Config, error) {
 	}
 	if c.Watch.Cache == nil {
 		c.Watch.Cache = &runtime.Cache{}
+	}
+	if c.Watch.Observer == nil {
+		c.Watch.Observer = pleg.NopObserver{}
 	}
 	if c.Workers.Observer == nil {
 		c.Workers.Observer = podworkers.NopObserver{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -34,6 +35,10 @@ type Push struct {
 	order []types.UID
 	// complete tells that all pods are known: Set was called.
 	complete bool
+	// told are the pods of the last snapshot, and leaving those that were changed since
+	// and then taken away.
+	told    map[types.UID]*v1.Pod
+	leaving []*v1.Pod
 }
 
 var _ Source = (*Push)(nil)
@@ -74,6 +79,11 @@ func (p *Push) Set(pods ...*v1.Pod) error {
 			set[ready.UID] = ready
 		}
 	}
+	for _, uid := range p.order {
+		if set[uid] == nil {
+			p.leave(uid)
+		}
+	}
 	p.pods, p.order, p.complete = set, order, true
 	p.tell()
 	return errors.Join(errs...)
@@ -95,14 +105,26 @@ func (p *Push) Update(pod *v1.Pod) error {
 	return nil
 }
 
-// Delete says that a pod should not run any more. It has no effect for a pod that
-// is not known.
+// Delete says that a pod should not run any more: it is stopped within the grace period
+// that was told last, that of its spec, or of an Update with a
+// metadata.deletionTimestamp and deletionGracePeriodSeconds, which may come right before.
+// It has no effect for a pod that is not known.
 func (p *Push) Delete(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leave(uid)
 	delete(p.pods, uid)
 	p.order = slices.DeleteFunc(p.order, func(other types.UID) bool { return other == uid })
 	p.tell()
+}
+
+// leave notes that a pod is taken away. What was said of it last is delivered before, if
+// it has not been yet: it may give the pod another time to stop.
+func (p *Push) leave(uid types.UID) {
+	pod, told := p.pods[uid], p.told[uid]
+	if pod != nil && pod != told && (told != nil || pod.DeletionTimestamp != nil) {
+		p.leaving = append(p.leaving, pod)
+	}
 }
 
 // prepare returns the pod as it is delivered.
@@ -145,19 +167,37 @@ func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 			return nil
 		case <-p.changed:
 		}
-		if s := p.snapshot(); !same(s, last) {
-			last = s
-			deliver(s)
+		for _, s := range p.snapshots() {
+			if !same(s, last) {
+				last = s
+				deliver(s)
+			}
 		}
 	}
 }
 
-func (p *Push) snapshot() Snapshot {
+// snapshots returns what is to be delivered, in order.
+func (p *Push) snapshots() (all []Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Snapshot{Incomplete: !p.complete}
+	now := Snapshot{Incomplete: !p.complete}
 	for _, uid := range p.order {
-		s.Pods = append(s.Pods, p.pods[uid])
+		now.Pods = append(now.Pods, p.pods[uid])
 	}
-	return s
+	if before := p.before(now); len(before.Pods) > len(now.Pods) {
+		all = append(all, before)
+	}
+	p.told, p.leaving = maps.Clone(p.pods), nil
+	return append(all, now)
+}
+
+// before is a snapshot with those that leave, as they are last.
+func (p *Push) before(now Snapshot) Snapshot {
+	now.Pods = slices.Clone(now.Pods)
+	for _, pod := range slices.Backward(p.leaving) {
+		if !slices.ContainsFunc(now.Pods, func(other *v1.Pod) bool { return other.UID == pod.UID }) {
+			now.Pods = append(now.Pods, pod)
+		}
+	}
+	return now
 }
