@@ -90,7 +90,7 @@ func TestFilesHaveAllFields(t *testing.T) {
 	record, stored := load(t, dirs[len(dirs)-1])
 	for _, v := range []any{record, record.Exited[0], record.Exited[0].ID, record.Exited[0].Resources, stored} {
 		if empty := unset(reflect.Indirect(reflect.ValueOf(v))); len(empty) > 0 {
-			t.Errorf("%T has fields that no file of an earlier release has: %q. Add a directory for the next release, with all fields", v, empty)
+			t.Errorf("%T has fields that the files in %s do not have: %q. If that is released, add a directory with all fields for the next release", v, dirs[len(dirs)-1], empty)
 		}
 	}
 	for _, resources := range record.Resources {
