@@ -1,6 +1,7 @@
 package apisurface
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -28,13 +29,9 @@ func missing(document string, packages, lines []string) []string {
 	return names
 }
 
-// What documents name is there.
-func TestDocumentsNameWhatIsThere(t *testing.T) {
-	s := public(t)
-	var packages []string
-	for _, p := range s.packages {
-		packages = append(packages, strings.TrimPrefix(p.ImportPath, "github.com/podsync/podsync/"))
-	}
+// documents are those for users. The change log is not among them: it names what was.
+func documents(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +39,41 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	for _, name := range []string{"README.md", "SECURITY.md", "VERSIONING.md", "CONTRIBUTING.md"} {
 		files = append(files, filepath.Join(root, name))
 	}
-	for _, file := range files {
+	return files
+}
+
+// What documents name is there.
+func TestDocumentsNameWhatIsThere(t *testing.T) {
+	s := public(t)
+	var packages []string
+	for _, p := range s.packages {
+		packages = append(packages, strings.TrimPrefix(p.ImportPath, "github.com/podsync/podsync/"))
+	}
+	for _, file := range documents(t) {
 		for _, name := range missing(read(t, file), packages, s.lines) {
 			t.Errorf("%s names %s, which is not there", file, name)
 		}
+	}
+}
+
+var (
+	link  = regexp.MustCompile(`\]\(([^):#]+)[#)]`)
+	fence = regexp.MustCompile("(?s)```.*?```")
+)
+
+// Files that documents link to are there.
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+	links := 0
+	for _, file := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, file), ""), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s links to %s: %v", file, m[1], err)
+			}
+		}
+	}
+	if links < 30 {
+		t.Errorf("only %d links are looked at", links)
 	}
 }
 

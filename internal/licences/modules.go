@@ -145,7 +145,8 @@ func Table(modules []*Module) string {
 
 podsync is under the Apache License 2.0, see [LICENSE](../LICENSE). A program that uses all of it is linked with packages of the modules below, for Linux,
 macOS or Windows. Their licences ask to be named, with their text, where such a program is handed on; a notice is to be handed on with it. The texts
-are in the modules themselves, which ` + "`go mod download`" + ` fetches. Modules of their own below examples bring more.
+are in the modules themselves, which ` + "`go mod download`" + ` fetches. Go's standard library is under BSD-3-Clause. Modules of their own below examples
+bring more.
 
 A licence that is not in this list or not known to be permissive fails the tests. The file is written by
 
