@@ -10,8 +10,8 @@
 //
 // The tests fail if next.txt is not what the code exports, and if a line of the last
 // release is gone or has changed and CHANGELOG.md does not name it under "Breaking".
-// They also ask for a comment on each exported name, and for an example that runs in
-// each public package.
+// They also ask for a comment on each exported name, for an example that runs in each
+// public package, and that documents name and link to what is there.
 //
 //	lines.go     the lines of a package
 //	packages.go  the public packages, as the compiler has them
