@@ -85,8 +85,8 @@ var kinds = []kind{
 			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
 			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
 		}}
-		never := v1.ContainerRestartPolicyNever
-		p.Spec.Containers[0].RestartPolicy = &never
+		always := v1.ContainerRestartPolicyAlways // rules need a policy of the container's own
+		p.Spec.Containers[0].RestartPolicy = &always
 	}},
 }
 

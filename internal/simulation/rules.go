@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -108,6 +107,9 @@ func (tr *trace) runsOnce(v *verdict) {
 		}
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
+			if strings.HasPrefix(i.Container, "s") {
+				continue // sidecars restart
+			}
 			before := last[i.Container]
 			v.want(before == nil || !tr.knew(before, i.Started), "%v after %v", i, before)
 			last[i.Container] = i
@@ -159,15 +161,26 @@ func tellsOfRun(s v1.PodStatus, id string) bool {
 
 var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
 
+// nothingAfterStop looks at each agent: that the node wanted a pod stopped ends with it,
+// that its source does not is for another rule.
 func (tr *trace) nothingAfterStop(v *verdict) {
-	stopped := map[types.UID]time.Time{}
+	type life struct {
+		agent *agentSpan
+		uid   types.UID
+	}
+	stopped := map[life]time.Time{}
 	for _, w := range tr.works {
-		if _, ok := stopped[w.UID]; !ok && w.Type != podworkers.SyncPod && w.Type != podworkers.SyncTerminatingRuntimePod {
-			stopped[w.UID] = w.from
+		l := life{tr.agents[w.agent], w.UID}
+		if _, ok := stopped[l]; !ok && w.Type != podworkers.SyncPod && w.Type != podworkers.SyncTerminatingRuntimePod {
+			stopped[l] = w.from
 		}
 	}
 	for _, c := range tr.calls.Of(starting...) {
-		if at, ok := stopped[types.UID(c.PodUID)]; ok {
+		uid := types.UID(c.PodUID)
+		if tr.pods[uid] == nil {
+			continue
+		}
+		if at, ok := stopped[life{tr.agentOf(tr.pods[uid], c.Start), uid}]; ok {
 			v.want(!c.Start.After(at), "%v at %s after it was stopped at %s", c, clock(c.Start), clock(at))
 		}
 	}
@@ -216,7 +229,7 @@ func (tr *trace) stopsInTime(v *verdict) {
 		if !c.Start.After(told) {
 			continue
 		}
-		timeout := c.Request().(*runtimeapi.StopContainerRequest).Timeout
+		timeout := tr.timeouts[c.N]
 		end := c.Start.Add(time.Duration(timeout) * time.Second)
 		v.want(timeout <= 2 || !end.After(told.Add(time.Duration(known.grace+2)*time.Second)),
 			"%v at %s with %d s, told at %s to stop in %d s", c, clock(c.Start), timeout, clock(told), known.grace)

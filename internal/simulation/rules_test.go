@@ -46,6 +46,7 @@ func one() *trace {
 	tr := newTrace()
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
 	tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
+	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(0)}}}
 	return tr
 }
 
@@ -173,6 +174,50 @@ func TestRulesNotice(t *testing.T) {
 			}
 		}},
 		{"S1", "nothing runs", func(*trace) {}},
+		{"M1", "two of one name run", func(tr *trace) {
+			other := *tr.pods["u"]
+			tr.pods["v"] = &other
+			two(tr)
+			tr.instances["b"].PodUID = "v"
+		}},
+		{"M5", "another agent stops it", func(tr *trace) {
+			tr.calls = critest.Journal{call(critest.StopContainer, 1, func(c *critest.Call) { c.Caller = "neighbour grpc-go" })}
+		}},
+		{"W9", "a kill without an answer", func(tr *trace) { tr.kills = []*kill{{uid: "u", at: at(1)}} }},
+		{"W9", "a start after the answer", func(tr *trace) { two(tr); tr.kills = []*kill{{uid: "u", at: at(1), answered: at(3)}} }},
+		{"K4", "an end that was none", func(tr *trace) { two(tr); tell(tr, 3, terminated("x://a", 0)) }},
+		{"T5", "ready without a probe", func(tr *trace) {
+			tr.pods["u"].pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}
+			s := isRunning("x://a")
+			s.ContainerStatuses[0].Ready = true
+			tell(tr, 3, s)
+		}},
+		{"C6", "no handler in an hour", func(tr *trace) {
+			tr.end = at(3600)
+			tr.pods["u"].pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1)}}
+		}},
+		{"C10", "another quota", func(tr *trace) {
+			tr.pods["u"].cpu = 200
+			tr.quotas["b"] = 10000
+			two(tr)
+		}},
+		{"B1", "six starts in a minute", func(tr *trace) {
+			for i := range 6 {
+				tr.calls = append(tr.calls, call(critest.StartContainer, 5*i, unchanged))
+			}
+		}},
+		{"I5", "a sidecar is stopped first", func(tr *trace) {
+			tr.pods["u"].marked = at(1)
+			two(tr)
+			stop := func(c *critest.Call) { c.Container = "s0" }
+			tr.timeouts[0] = 5
+			tr.calls = critest.Journal{call(critest.StopContainer, 2, stop)}
+		}},
+		{"K1", "a stop with too much time", func(tr *trace) {
+			tr.pods["u"].marked, tr.pods["u"].grace, tr.timeouts[0] = at(1), 5, 5
+			tr.calls = critest.Journal{call(critest.StopContainer, 6, unchanged)}
+		}},
 		{"S1", "a removed pod is left", func(tr *trace) {
 			tr.pods["u"].removed = at(1)
 			tr.containers = []*runtimeapi.Container{{Labels: map[string]string{runtime.LabelPodUID: "u"}}}

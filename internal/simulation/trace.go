@@ -25,6 +25,9 @@ type trace struct {
 	pods      map[types.UID]*podSpan
 	// calls is the runtime's journal.
 	calls critest.Journal
+	// timeouts are those that StopContainer was called with, in seconds, by the number of
+	// the call.
+	timeouts map[int]int64
 	// left is what the runtime and the disk have in the end.
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
@@ -113,8 +116,16 @@ func (tr *trace) ran(all []critest.Process) {
 	}
 }
 
+// called takes over the runtime's journal.
+func (tr *trace) called(all critest.Journal) {
+	tr.calls = all
+	for _, c := range all.Of(critest.StopContainer) {
+		tr.timeouts[c.N] = c.Request().(*runtimeapi.StopContainerRequest).GetTimeout()
+	}
+}
+
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}}
 }
 
 // observer is the trace's ear at one agent.

@@ -153,7 +153,7 @@ func (w *world) imageAway() {
 
 func (w *world) stepClock() {
 	step := w.upTo(2*time.Hour) - time.Hour
-	w.say("the runtime's clock steps by %v", step)
+	w.say("the clock steps by %v", step)
 	w.rt.StepClock(step)
 }
 

@@ -139,7 +139,7 @@ func (w *world) settle() {
 		w.stop(p, false)
 	}
 	synctest.Wait() // for calls that are ending
-	w.trace.calls = w.rt.Journal()
+	w.trace.called(w.rt.Journal())
 	w.trace.ran(w.rt.Processes())
 }
 

@@ -124,6 +124,9 @@ func (c *Config) checkSources() error {
 		if s.Name() == "" {
 			return fmt.Errorf("loop: Config.Sources[%d] has no name", i)
 		}
+		if p, ok := s.(*Push); ok && p.static && p.name == runtime.ConfigSourceAPI {
+			return fmt.Errorf("loop: Config.Sources[%d] is a Push of static pods with the name %q, which is that of other pods: NewPush makes one of them", i, p.name)
+		}
 		if first, taken := names[s.Name()]; taken {
 			return fmt.Errorf("loop: Config.Sources[%d] has the name %q of Sources[%d]", i, s.Name(), first)
 		}

@@ -25,7 +25,7 @@ func (r *recorder) has(text string) bool {
 // A pod that cannot be looked at is told of, as by a kubelet.
 func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, told := loop.NewPush("file"), &recorder{}
+		src, told := loop.NewStaticPush("file"), &recorder{}
 		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
@@ -75,9 +75,11 @@ func (d *dropped) EventDropped(k8sruntime.Object, string) { d.count.Add(1) }
 // their order when it does.
 func TestEventsHoldUpNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, events := loop.NewPush("file"), &gated{gate: make(chan struct{})}
+		src, events := loop.NewStaticPush("file"), &gated{gate: make(chan struct{})}
 		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events = events })
-		set(t, src, pod("file", "web", "u", forever), pod("file", "db", "v", forever))
+		db := pod("file", "db", "v", forever)
+		db.Spec.Containers[0].Image = "registry.test/db:1" // or else only one of them pulls
+		set(t, src, pod("file", "web", "u", forever), db)
 		time.Sleep(time.Minute)
 		n.wantRunning(1, "u", "v")
 		if h := a.Health(); !h.OK() || len(events.all()) > 0 {
@@ -110,7 +112,7 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src, lost := loop.NewPush("file"), &dropped{}
+				src, lost := loop.NewStaticPush("file"), &dropped{}
 				events := &gated{gate: make(chan struct{}), took: tc.took}
 				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
 				set(t, src, pod("file", "web", "u", forever))

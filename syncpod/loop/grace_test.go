@@ -22,10 +22,10 @@ func TestW3_GraceOfADeletionInTheSameBreath(t *testing.T) {
 		"deleted and not set":      func(t *testing.T, src *loop.Push, deleted, _ *v1.Pod) { update(t, src, deleted); set(t, src) },
 		"shortened and taken away": func(t *testing.T, src *loop.Push, _, shorter *v1.Pod) { update(t, src, shorter); src.Delete("u") },
 	} {
-		for _, source := range []string{"", "file"} {
+		for _, source := range []string{runtime.ConfigSourceAPI, "file"} {
 			t.Run(name+" of "+source, func(t *testing.T) {
 				inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-					src := loop.NewPush(source)
+					src := newPush(source)
 					n.start([]loop.Source{src}, nil)
 					web := func() *v1.Pod {
 						p := pod(src.Name(), "web", "u", "trap '' TERM; sleep infinity")

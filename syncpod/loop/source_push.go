@@ -22,10 +22,20 @@ import (
 // concurrently, before, while and after Run is running; they never wait for the
 // pods to be delivered.
 //
+// Call Set once at least, with what there is to run or with nothing: until then the Push
+// does not know all of its pods, so that it is not ready, Health is not OK, and what
+// an earlier agent has left of its pods is not stopped. Update and Delete then say what
+// changes.
+//
 // Pods get the API's defaults and are validated. They need a UID, by which they
 // are known; package podspec gives one to pods that have none. They are copied.
+//
+// [NewPush] is for pods each of which is one of a kind, whoever made them;
+// [NewStaticPush] is for static pods, of which those of one name take turns.
 type Push struct {
 	name string
+	// static: it was made for static pods.
+	static bool
 	// changed has a value while there is something to deliver.
 	changed chan struct{}
 
@@ -43,17 +53,27 @@ type Push struct {
 
 var _ Source = (*Push)(nil)
 
-// NewPush returns a Push with the name of the source. "" means
-// runtime.ConfigSourceAPI; with another name its pods are static.
-func NewPush(name string) *Push {
-	if name == "" {
-		name = runtime.ConfigSourceAPI
-	}
-	return &Push{name: name, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
+// NewPush returns a Push of pods as an API server has them, or whoever else gives each pod
+// a UID of its own: pods with one name and different UIDs are different pods, and run side
+// by side. Its name is runtime.ConfigSourceAPI, so a Loop can have one of them.
+func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false) }
+
+// NewStaticPush returns a Push of static pods, as those of a [Folder] are, with the name
+// of the source, which must be none of another source and not runtime.ConfigSourceAPI.
+// The name of a static pod stands for it: one with another UID is the next version, and
+// waits until the one before has stopped. What has ended is run again when the agent
+// starts anew, unless a Store remembers that it has.
+func NewStaticPush(name string) *Push { return newPush(name, true) }
+
+func newPush(name string, static bool) *Push {
+	return &Push{name: name, static: static, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
 }
 
 // Name returns the name of the source.
 func (p *Push) Name() string { return p.name }
+
+// notReady is what a Push waits for that is not ready.
+func (p *Push) notReady() string { return "Set has not been called" }
 
 // Set says which pods should run: these, and no others. Until the first call the
 // snapshots are incomplete. The error joins what is wrong with pods that are not

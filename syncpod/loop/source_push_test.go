@@ -49,7 +49,7 @@ func runPush(t *testing.T, p *Push) func() (string, int) {
 
 func TestPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPush("")
+		p := NewPush()
 		last := runPush(t, p)
 		expect := func(want string, times int) {
 			t.Helper()
@@ -94,7 +94,7 @@ func TestPush(t *testing.T) {
 }
 
 func TestPushCopies(t *testing.T) {
-	p := NewPush("queue")
+	p := NewStaticPush("queue")
 	pod := pushed("a", "a:1")
 	pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "api"}
 	before := pod.DeepCopy()
@@ -108,7 +108,7 @@ func TestPushCopies(t *testing.T) {
 	if got.Annotations[runtime.AnnotationConfigSource] != "queue" || got.Spec.RestartPolicy != v1.RestartPolicyAlways {
 		t.Errorf("delivered is %+v", got)
 	}
-	if NewPush("").Name() != "api" || p.Name() != "queue" {
+	if NewPush().Name() != "api" || p.Name() != "queue" {
 		t.Error("wrong names")
 	}
 }
@@ -141,7 +141,7 @@ func TestPushDeliversTheLastWord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := NewPush("")
+				p := NewPush()
 				var got []string
 				ctx, cancel := context.WithCancel(t.Context())
 				defer synctest.Wait()

@@ -60,7 +60,7 @@ func TestT1_StaticPodEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			src, told := loop.NewPush("file"), &phases{}
+			src, told := loop.NewStaticPush("file"), &phases{}
 			a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Sink = told })
 			set(t, src, pod("file", "web", "u", tc.script))
 			time.Sleep(time.Minute)
@@ -94,7 +94,7 @@ func TestT1_StaticPodEnds(t *testing.T) {
 // is not remembered of it: it runs again, though the agent is killed meanwhile.
 func TestM2_ManifestPutBack(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		told := make(chan v1.PodPhase, 100)
 		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Sink = sinkOf(told) })
 		set(t, src, pod("file", "web", "u", forever))
@@ -106,7 +106,7 @@ func TestM2_ManifestPutBack(t *testing.T) {
 			}
 		}
 		a.kill()
-		src = loop.NewPush("file")
+		src = loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)

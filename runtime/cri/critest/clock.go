@@ -2,10 +2,21 @@ package critest
 
 import "time"
 
-// StepClock sets the runtime's clock forward, or back for a negative step: the times
-// that it tells of containers, sandboxes and events from now on differ by so much from
-// those of whoever asks. How long anything takes does not change.
-func (r *Runtime) StepClock(step time.Duration) { r.skew.Add(int64(step)) }
-
-// now is what the runtime's clock says, as CRI tells times.
-func (r *Runtime) now() int64 { return time.Now().UnixNano() + r.skew.Load() }
+// StepClock has the clock of the node step forward, or back for a negative step. A clock
+// that tests use does not step; so all times that the runtime has recorded of
+// sandboxes and containers are that much longer ago, which is how it looks from after
+// such a step. How long anything takes does not change.
+func (r *Runtime) StepClock(step time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sb := range r.sandboxes {
+		sb.createdAt -= int64(step)
+	}
+	for _, c := range r.containers {
+		for _, at := range []*int64{&c.createdAt, &c.startedAt, &c.finishedAt} {
+			if *at != 0 {
+				*at -= int64(step)
+			}
+		}
+	}
+}

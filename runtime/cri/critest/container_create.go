@@ -3,6 +3,7 @@ package critest
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -91,7 +92,7 @@ func (s service) create(ctx context.Context, c *container) error {
 		}
 	}
 	c.state = runtimeapi.ContainerState_CONTAINER_CREATED
-	c.createdAt = s.now()
+	c.createdAt = time.Now().UnixNano()
 	c.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
 	c.resources = proto.CloneOf(c.config.GetLinux().GetResources())
 	if f := faultOf(ctx); f != nil {

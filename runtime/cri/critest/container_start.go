@@ -32,7 +32,7 @@ func (s service) StartContainer(ctx context.Context, req *runtimeapi.StartContai
 	c.starting = false
 	if err != nil {
 		c.state = runtimeapi.ContainerState_CONTAINER_EXITED
-		c.finishedAt, c.exitCode = s.now(), startErrorCode
+		c.finishedAt, c.exitCode = time.Now().UnixNano(), startErrorCode
 		c.reason, c.message = startErrorReason, status.Convert(err).Message()
 	}
 	s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 	}
 	c.process, c.running = p, true
 	s.began(c)
-	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, s.now()
+	c.state, c.startedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
 	s.mu.Unlock()
 	s.emit(c.id, c.sandbox.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	if err := s.start(func() { s.recordExit(c, p.Run()) }); err != nil {
@@ -93,7 +93,7 @@ func (r *Runtime) recordExit(c *container, code int) {
 	r.mu.Lock()
 	c.running = false
 	c.state = runtimeapi.ContainerState_CONTAINER_EXITED
-	c.finishedAt, c.exitCode = r.now(), int32(code)
+	c.finishedAt, c.exitCode = time.Now().UnixNano(), int32(code)
 	c.reason = "Completed"
 	if code != 0 {
 		c.reason = "Error"

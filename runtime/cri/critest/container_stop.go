@@ -50,11 +50,11 @@ func (s service) stopContainer(ctx context.Context, c *container, timeout time.D
 	s.mu.Lock()
 	stoppable := c.state == runtimeapi.ContainerState_CONTAINER_RUNNING || c.state == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 	if stoppable && !c.running {
-		c.lose(s.now())
+		c.lose()
 		stoppable = false
 	}
 	if s.cfg.Like == CRIO {
-		c.endIdle(s.now())
+		c.endIdle()
 	}
 	first := stoppable && timeout > 0 && !c.signalled
 	joins := c.stubborn.FirstStopOnly && c.signalled
@@ -79,10 +79,10 @@ func (s service) stopContainer(ctx context.Context, c *container, timeout time.D
 
 // endIdle is how CRI-O stops a container that was never started. It must be called
 // with mu held.
-func (c *container) endIdle(now int64) {
+func (c *container) endIdle() {
 	if c.state == runtimeapi.ContainerState_CONTAINER_CREATED && !c.starting {
 		c.state, c.exitCode, c.reason = runtimeapi.ContainerState_CONTAINER_EXITED, notStartedCode, "Error"
-		c.finishedAt = now
+		c.finishedAt = time.Now().UnixNano()
 	}
 }
 
@@ -91,15 +91,15 @@ func (r *Runtime) endAgain(c *container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
-		c.finishedAt = r.now()
+		c.finishedAt = time.Now().UnixNano()
 	}
 }
 
 // lose is how a container of unknown state ends when there is no process to
 // be found. It must be called with mu held.
-func (c *container) lose(now int64) {
+func (c *container) lose() {
 	c.state = runtimeapi.ContainerState_CONTAINER_EXITED
-	c.finishedAt, c.exitCode, c.reason = now, unknownExitCode, unknownExitReason
+	c.finishedAt, c.exitCode, c.reason = time.Now().UnixNano(), unknownExitCode, unknownExitReason
 }
 
 func (r *Runtime) terminate(c *container) {

@@ -125,7 +125,7 @@
 //	config.go, model.go            Config, and runtimes that differ
 //	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  a call each
 //	name.go, index.go              who has a name, and what belongs together
-//	clock.go                       what time it is
+//	clock.go                       steps of the clock
 //	process.go                     what runs in a container, by package sh
 //	host.go, memory.go             files: real ones, and those in memory
 //	intercept.go, method.go, subject.go  what happens to every call

@@ -52,7 +52,7 @@ func (es *eventStream) notify() {
 // emit tells an event with the state of the pod as it is now.
 func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 	msg := &runtimeapi.ContainerEventResponse{
-		ContainerId: id, ContainerEventType: t, CreatedAt: r.now(),
+		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),
 	}
 	r.mu.Lock()
 	sb := r.sandboxes[sandboxID]

@@ -84,7 +84,7 @@ func (r *Runtime) meet(c *container, f Fate) (dies bool) {
 		r.forgetContainer(c)
 		r.gone(c.id)
 	case f == Lost && live:
-		c.lose(r.now())
+		c.lose()
 		c.ended, c.unseen = &Exit{Code: unknownExitCode, Reason: unknownExitReason}, true
 	case f == Doubted && live:
 		c.state = runtimeapi.ContainerState_CONTAINER_UNKNOWN

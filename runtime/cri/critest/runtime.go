@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -52,7 +51,6 @@ type Runtime struct {
 	hidden     map[string]View
 	subjects   map[string]subject // by ID, also of what was removed
 	processes  []*Process         // in the order of their starts
-	skew       atomic.Int64       // of the clock, in nanoseconds
 	images     imageStore
 	conditions []*runtimeapi.RuntimeCondition
 	podCIDR    string
