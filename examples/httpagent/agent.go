@@ -39,7 +39,7 @@ type Agent struct {
 // New returns an agent that does nothing until Run is called. Sources and
 // Workers.Observer of the configuration are its own.
 func New(c loop.Config) (*Agent, error) {
-	a := &Agent{source: loop.NewPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
+	a := &Agent{source: loop.NewStaticPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
 	c.Sources = []loop.Source{a.source}
 	c.Workers.Observer = observer{agent: a}
 	var err error
@@ -48,8 +48,8 @@ func New(c loop.Config) (*Agent, error) {
 }
 
 // Put says that a pod should run, and reports whether there was none of its name. A pod
-// that is not as it was takes the place of the one before, once that has stopped: pods of
-// a source that is no API server run one at a time for each name.
+// that is not as it was takes the place of the one before, once that has stopped: that
+// is what a Push of static pods is for.
 func (a *Agent) Put(pod *v1.Pod) (created bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +88,7 @@ func (a *Agent) PutAll(pods []v1.Pod) error {
 		all[nameOf(pod)] = pod
 	}
 	// A source of its own shows whether all of them are valid, before any is changed.
-	if err := loop.NewPush("trial").Set(slices.Collect(maps.Values(all))...); err != nil {
+	if err := loop.NewStaticPush("trial").Set(slices.Collect(maps.Values(all))...); err != nil {
 		return err
 	}
 	a.pods = all

@@ -30,7 +30,7 @@ func TestObserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		root, pods := t.TempDir(), loop.NewPush("test")
+		root, pods := t.TempDir(), loop.NewPush()
 		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), loop.Config{
 			Client: cri.NewClient(conn), Root: root, Sources: []loop.Source{pods},
 			Sync: syncpod.Config{RuntimeName: "containerd", LogsRoot: filepath.Join(root, "logs")},

@@ -64,7 +64,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 		return err
 	}
 	defer client.Close()
-	pods := loop.NewPush("observed")
+	pods := loop.NewPush()
 	if err := pods.Set(pod("web", "trap 'exit 0' TERM; sleep infinity & wait"), pod("crashing", "exit 3")); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ var (
 // NewProvider returns a provider that does nothing until Run is called. Sources and
 // Sync.Sink of the configuration are its own.
 func NewProvider(pods listers.PodLister, c loop.Config) (*Provider, error) {
-	p := &Provider{source: loop.NewPush(""), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
+	p := &Provider{source: loop.NewPush(), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
 	c.Sources, c.Sync.Sink = []loop.Source{p.source}, p
 	var err error
 	p.Loop, err = loop.New(c)
