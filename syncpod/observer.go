@@ -4,6 +4,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/actions"
 )
@@ -22,6 +23,9 @@ type Observer interface {
 	// ContainerStopped is called when a container has been stopped, or could not. pod
 	// is nil if no spec of it is known.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
+	// EventDropped is called when an event is lost because Config.Events has not taken
+	// those before it. Only a Loop drops any; a Syncer on its own waits for Events.
+	EventDropped(object k8sruntime.Object, reason string)
 }
 
 // NopObserver is an [Observer] that does nothing.
@@ -38,3 +42,6 @@ func (NopObserver) ContainerStarted(*v1.Pod, actions.ContainerRef, time.Duration
 
 // ContainerStopped does nothing.
 func (NopObserver) ContainerStopped(*v1.Pod, string, time.Duration, error) {}
+
+// EventDropped does nothing.
+func (NopObserver) EventDropped(k8sruntime.Object, string) {}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -57,11 +59,15 @@ func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), er
 		}
 		return client, func() { _ = client.Close() }, nil
 	}
+	socket := filepath.Join(root, "memory.sock")
+	if err := clearAway(ctx, socket, root); err != nil {
+		return nil, nil, err
+	}
 	rt, err := critest.New(critest.Config{Dir: root, JournalLimit: 1000})
 	if err != nil {
 		return nil, nil, err
 	}
-	endpoint, err := rt.Listen(filepath.Join(root, "memory.sock"))
+	endpoint, err := rt.Listen(socket)
 	if err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
@@ -70,6 +76,23 @@ func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), er
 		return nil, nil, errors.Join(err, rt.Close())
 	}
 	return client, func() { _, _ = client.Close(), rt.Close() }, nil
+}
+
+// clearAway removes the socket of a runtime in memory that was killed: one at which
+// nobody answers. A process that is just being killed may answer for a moment.
+func clearAway(ctx context.Context, socket, root string) error {
+	err := reachable(ctx, socket)
+	for end := time.Now().Add(time.Second); err == nil && time.Now().Before(end) && ctx.Err() == nil; err = reachable(ctx, socket) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err == nil {
+		err = fmt.Errorf("-root %s: another agent runs there, its runtime answers at %s", root, socket)
+		return &failure{exitUsage, "Stop that one, or give this one another -root.", err}
+	}
+	if info, there := os.Lstat(socket); errors.Is(err, syscall.ECONNREFUSED) && there == nil && info.Mode()&fs.ModeSocket != 0 {
+		return os.Remove(socket)
+	}
+	return nil
 }
 
 func dial(ctx context.Context, endpoint string) (*cri.Client, error) {

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -94,7 +97,7 @@ func TestJSON(t *testing.T) {
 func TestComplaints(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24)}
-	bad := healthWith(fmt.Errorf("web.yaml: Pod default/web: no containers"))
+	bad := healthWith(&loop.ManifestError{File: "web.yaml", Object: "Pod default/web", Err: errors.New("no containers"), Kept: true})
 	o.complain(bad)
 	o.complain(bad)
 	o.complain(healthWith())
@@ -103,10 +106,23 @@ func TestComplaints(t *testing.T) {
 		o.complain(loop.Health{Runtime: pleg.Health{Err: err}})
 	}
 	o.complain(bad)
-	want := "web.yaml: Pod default/web: no containers. What runs of it goes on.\n"
+	want := "web.yaml: Pod default/web: no containers. What was read before goes on.\n"
 	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Of a pod what its events do not tell is complained of: those of its steps do.
+func TestComplaintsOfPods(t *testing.T) {
+	step := &syncpod.StepError{Step: syncpod.StepPrepare, Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
+	health := loop.Health{Pods: []loop.PodTrouble{
+		{Name: "default/web", Err: errors.Join(errors.Join(step, step), errors.New("no sink"))},
+		{UID: "u", Err: fmt.Errorf("stop: %w", errors.New("no answer"))},
+		{Name: "default/told", Err: step},
+	}}
+	if got, want := troubles(health), []string{"Pod default/web: no sink", "Pod u: stop: no answer"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

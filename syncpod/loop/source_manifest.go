@@ -38,6 +38,7 @@ func (k objectKey) String() string { return k.kind + " " + k.namespace + "/" + k
 type object struct {
 	objectKey
 	metav1.Object
+	document int // the number of that in its file
 }
 
 // A manifest is what a file was found to hold.
@@ -172,8 +173,9 @@ func (d *decoder) keyOf(h *head) objectKey {
 
 // refuse notes what is wrong with an object that is named.
 func (d *decoder) refuse(h *head, err error) {
-	d.fail(h.title(), err)
-	d.broken[d.keyOf(h)] = true
+	key := d.keyOf(h)
+	d.errors = append(d.errors, &ManifestError{File: d.file, Document: d.document, Object: h.title(), Err: err, key: key})
+	d.broken[key] = true
 }
 
 // add takes an object, or says why not.
@@ -181,7 +183,7 @@ func (d *decoder) add(h *head, o metav1.Object) {
 	key := d.keyOf(h)
 	o.SetNamespace(key.namespace)
 	o.SetName(key.name)
-	d.objects = append(d.objects, object{key, o})
+	d.objects = append(d.objects, object{key, o, d.document})
 }
 
 // fill decodes an object. Fields that this version of the API does not know are
