@@ -113,7 +113,10 @@ func (w *world) stop(p *party, crash bool) {
 	p.agent.cancel()
 	<-p.agent.ended
 	p.agent.conn.Close()
-	p.agent.span.to = time.Now()
+	p.agent.span.to, p.agent.span.readable = time.Now(), p.disk.readableFrom()
+	for uid := range p.disk.takeUnsaved() {
+		w.trace.lapses[uid] = append(w.trace.lapses[uid], time.Now())
+	}
 	p.agent = nil
 }
 

@@ -91,7 +91,8 @@ func (tr *trace) attemptsGrow(v *verdict) {
 			continue
 		}
 		key := c.PodUID + " " + c.Container
-		if before, ok := last[key]; ok && before.ContainerID != c.ContainerID {
+		before, ok := last[key]
+		if ok && before.ContainerID != c.ContainerID && !tr.lapsed(types.UID(c.PodUID), before.Start, c.Start) {
 			v.want(before.Attempt < c.Attempt, "%v after %v", c, before)
 		}
 		last[key] = c
@@ -107,11 +108,11 @@ func (tr *trace) runsOnce(v *verdict) {
 		}
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
-			if strings.HasPrefix(i.Container, "s") {
-				continue // sidecars restart
+			if strings.HasPrefix(i.Container, "s") || strings.HasPrefix(i.Container, "i") {
+				continue // sidecars restart, and another sandbox is initialised again
 			}
 			before := last[i.Container]
-			v.want(before == nil || !tr.knew(before, i.Started), "%v after %v", i, before)
+			v.want(before == nil || !tr.knew(before, i.Started) || tr.lapsed(uid, before.Started, i.Started), "%v after %v", i, before)
 			last[i.Container] = i
 		}
 	}
@@ -211,22 +212,15 @@ func (tr *trace) nothingUnwanted(v *verdict) {
 }
 
 // stopsInTime checks what is asked for, not what comes of it: the runtime may be
-// broken.
+// broken. The time counts from the first agent that was told and could note it.
 func (tr *trace) stopsInTime(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
 		known := tr.pods[types.UID(c.PodUID)]
 		if known == nil || known.unwanted().IsZero() {
 			continue
 		}
-		a := tr.agentOf(known, c.Start)
-		if a == nil {
-			continue
-		}
-		told := a.told[known.source]
-		if told.Before(known.unwanted()) {
-			told = known.unwanted()
-		}
-		if !c.Start.After(told) {
+		told := tr.toldToStop(known, c.Start)
+		if told.IsZero() || !c.Start.After(told) {
 			continue
 		}
 		timeout := tr.timeouts[c.N]
@@ -234,6 +228,29 @@ func (tr *trace) stopsInTime(v *verdict) {
 		v.want(timeout <= 2 || !end.After(told.Add(time.Duration(known.grace+2)*time.Second)),
 			"%v at %s with %d s, told at %s to stop in %d s", c, clock(c.Start), timeout, clock(told), known.grace)
 	}
+}
+
+// noted is how long an agent has to live to have noted what it was told.
+const noted = 100 * time.Millisecond
+
+// toldToStop is when an agent was told first that a pod is to stop, of those that there
+// were until a time, zero if none was.
+func (tr *trace) toldToStop(pod *podSpan, until time.Time) time.Time {
+	for _, a := range tr.agents {
+		told := latest(a.told[pod.source], pod.unwanted(), a.readable)
+		switch {
+		case a.party != pod.party.name || a.told[pod.source].IsZero() || a.readable.IsZero():
+		case !a.to.IsZero() && a.to.Before(told.Add(noted)):
+		case tr.lapsed(pod.pod.UID, told, until):
+		default:
+			return told
+		}
+	}
+	return time.Time{}
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
 }
 
 func (tr *trace) initialised(v *verdict) {

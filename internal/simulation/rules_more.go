@@ -57,7 +57,8 @@ func (tr *trace) killsAnswered(v *verdict) {
 			continue
 		}
 		for _, i := range tr.of(k.uid) {
-			v.want(i.Started.Before(k.answered) && !i.runsAt(k.answered), "%v, its kill was answered at %s", i, clock(k.answered))
+			kept := i.Started.Before(k.answered) && !i.runsAt(k.answered)
+			v.want(kept || tr.lapsed(k.uid, k.at, i.Started), "%v, its kill was answered at %s", i, clock(k.answered))
 		}
 	}
 }

@@ -46,7 +46,7 @@ func one() *trace {
 	tr := newTrace()
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
 	tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
-	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(0)}}}
+	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(0)}, readable: at(0)}}
 	return tr
 }
 

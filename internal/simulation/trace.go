@@ -35,6 +35,8 @@ type trace struct {
 	health     []string
 	quotas     map[string]int64 // of CPU, by container ID
 	kills      []*kill
+	// lapses are the ends of agents that could not write all they knew of a pod.
+	lapses map[types.UID][]time.Time
 	// away are the times in which the runtime was.
 	away       []span
 	begin, end time.Time
@@ -76,6 +78,8 @@ type agentSpan struct {
 	party string
 	// told is when its sources delivered first, by name.
 	told map[string]time.Time
+	// readable is when it could read what was remembered: nothing is done before.
+	readable time.Time
 }
 
 // podSpan is what became of a pod at its source.
@@ -125,7 +129,7 @@ func (tr *trace) called(all critest.Journal) {
 }
 
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}, lapses: map[types.UID][]time.Time{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -171,10 +175,16 @@ func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	return nil
 }
 
+// lapsed reports whether between two times an agent ended that could not write what it
+// knew of a pod. What came before, the next one cannot know.
+func (tr *trace) lapsed(pod types.UID, from, to time.Time) bool {
+	return slices.ContainsFunc(tr.lapses[pod], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+}
+
 // evicted returns when the node has stopped a pod for good, zero if it did not.
 func (tr *trace) evicted(uid types.UID) time.Time {
 	for _, k := range tr.kills {
-		if k.uid == uid && k.err == nil && !k.answered.IsZero() {
+		if k.uid == uid && k.err == nil && !k.answered.IsZero() && !tr.lapsed(uid, k.at, tr.end) {
 			return k.answered
 		}
 	}

@@ -202,7 +202,22 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 	if pod == nil {
 		return fmt.Errorf("loop: pod %s is not known", uid)
 	}
-	return l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop})
+	if err := l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop}); err != nil {
+		return err
+	}
+	return l.tellUnstarted(ctx, pod, stop.Report)
+}
+
+// tellUnstarted reports a pod that was stopped before there was any work on it: nobody
+// else does.
+func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
+	if why == nil || l.book.read(pod.UID).status != nil {
+		return nil
+	}
+	status := pod.Status.DeepCopy()
+	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+	l.book.write(pod.UID, func(p *page) { p.status, p.untold = status, true })
+	return l.sink.repeat(ctx, pod)
 }
 
 // given returns the pod that the workers have, nil if they were not told of any.

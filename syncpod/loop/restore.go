@@ -14,7 +14,7 @@ import (
 const (
 	restoreTimeout  = time.Minute
 	firstRestoreTry = 100 * time.Millisecond
-	lastRestoreTry  = 5 * time.Second
+	lastRestoreTry  = time.Second
 )
 
 // restore reads what an earlier agent has reported, and of which pods it has kept
