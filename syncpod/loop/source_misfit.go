@@ -38,7 +38,10 @@ func findMisfits(raw []byte, t reflect.Type, values bool) (fits []byte, errs fie
 	return fits, m.errs
 }
 
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+// decodesItself reports whether a type has a form of its own in JSON.
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || t == reflect.TypeFor[[]byte]()
+}
 
 // walk returns what fits of a value, nil for nothing.
 func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
@@ -48,7 +51,7 @@ func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
 	switch {
 	case value == nil || t.Kind() == reflect.Interface:
 		return value
-	case reflect.PointerTo(t).Implements(unmarshaler), t == reflect.TypeFor[[]byte]():
+	case decodesItself(t):
 		return m.leaf(at, t, value)
 	}
 	switch v := value.(type) {
@@ -129,7 +132,7 @@ const aText = "a text"
 // wanted is a type in words, empty for one that decodes itself.
 func wanted(t reflect.Type) string {
 	switch {
-	case reflect.PointerTo(t).Implements(unmarshaler), t == reflect.TypeFor[[]byte]():
+	case decodesItself(t):
 		return ""
 	case t.Kind() == reflect.String:
 		return aText
