@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -115,6 +116,8 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent and leaves the pods.")
+	a.says("The name of the node ends their names", "web is web-n1 here.")
+	a.says("No process runs", "a hostPath is one of this machine.")
 	a.write("web.yaml", web)
 	a.says("Normal", "Started", "web-n1 app", "Started container app")
 	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
@@ -215,16 +218,16 @@ func TestConnectInMemory(t *testing.T) {
 	}
 	lis.SetUnlinkOnClose(false) // as with SIGKILL
 	lis.Close()
-	_, disconnect, err := connect(t.Context(), memory, root)
+	_, disconnect, err := connect(t.Context(), memory, root, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = connect(t.Context(), memory, root)
+	_, _, err = connect(t.Context(), memory, root, t.Logf)
 	if err == nil || exitCode(err) != exitUsage || !hasAll(err.Error(), []string{"-root " + root + ": another agent runs there", "another -root"}) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 	disconnect()
-	_, disconnect, err = connect(t.Context(), memory, root)
+	_, disconnect, err = connect(t.Context(), memory, root, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +236,7 @@ func TestConnectInMemory(t *testing.T) {
 	if err := os.WriteFile(notes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := connect(t.Context(), memory, root); err == nil {
+	if _, _, err := connect(t.Context(), memory, root, t.Logf); err == nil {
 		t.Error("a file that is no socket is taken for one")
 	}
 	if _, err := os.Stat(notes); err != nil {
@@ -265,7 +268,11 @@ func TestDialFails(t *testing.T) {
 		{"tcp://127.0.0.1:1", exitUsage, []string{`the scheme "tcp" is not supported`, seeHelp}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // of patience
-		_, err := dial(ctx, tt.endpoint)
+		said := ""
+		_, err := dial(ctx, tt.endpoint, func(format string, args ...any) { said += fmt.Sprintf(format, args...) })
+		if waits := strings.Contains(said, "Nobody answers at "+tt.endpoint+" yet: "); waits != (tt.code == exitNoRuntime) {
+			t.Errorf("%s: it says %q", tt.endpoint, said)
+		}
 		cancel()
 		if err == nil || !hasAll(err.Error(), tt.says) || exitCode(err) != tt.code {
 			t.Errorf("%s: exit code %d, %v", tt.endpoint, exitCode(err), err)

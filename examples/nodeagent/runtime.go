@@ -50,10 +50,10 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// connect returns a connection to the runtime, and what ends it.
-func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), error) {
+// connect returns a connection to the runtime, and what ends it. It says when it waits.
+func connect(ctx context.Context, runtime, root string, say func(string, ...any)) (*cri.Client, func(), error) {
 	if runtime != memory {
-		client, err := dial(ctx, runtime)
+		client, err := dial(ctx, runtime, say)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -71,7 +71,7 @@ func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), er
 	if err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
-	client, err := dial(ctx, endpoint)
+	client, err := dial(ctx, endpoint, say)
 	if err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
@@ -95,10 +95,13 @@ func clearAway(ctx context.Context, socket, root string) error {
 	return nil
 }
 
-func dial(ctx context.Context, endpoint string) (*cri.Client, error) {
+func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.Client, error) {
 	there := reachable(ctx, endpoint)
 	if errors.Is(there, fs.ErrPermission) {
 		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", there}
+	}
+	if there != nil {
+		say("Nobody answers at %s yet: %v. Waiting for %v.", endpoint, there, patience)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -135,19 +135,31 @@ type terminal struct {
 
 func (t *terminal) Write(p []byte) (int, error) {
 	for rest := string(p); rest != ""; {
-		var up int
-		if n, _ := fmt.Sscanf(rest, "\x1b[%dA\x1b[J", &up); n == 1 {
-			up = min(up, t.height-1, len(t.lines)-1)
-			t.lines = append(t.lines[:len(t.lines)-1-up], "")
-			_, rest, _ = strings.Cut(rest, "\x1b[J")
+		last := len(t.lines) - 1
+		column := len(t.lines[last])
+		if after, ok := strings.CutPrefix(rest, "\r"); ok {
+			rest, column = after, 0
+		}
+		up := 0
+		if n, _ := fmt.Sscanf(rest, "\x1b[%dA", &up); n == 1 {
+			_, rest, _ = strings.Cut(rest, "A")
+		}
+		if after, ok := strings.CutPrefix(rest, "\x1b[J"); ok {
+			last -= min(up, t.height-1, last)
+			t.lines = append(t.lines[:last], t.lines[last][:min(column, len(t.lines[last]))])
+			rest = after
 			continue
 		}
-		text, after, _ := strings.Cut(rest, "\n")
+		text, after, ends := strings.Cut(rest, "\n")
+		text = t.lines[last] + text
 		for len(text) > t.width {
 			t.lines = append(t.lines[:len(t.lines)-1], text[:t.width], "")
 			text = text[t.width:]
 		}
-		t.lines = append(t.lines[:len(t.lines)-1], text, "")
+		t.lines[len(t.lines)-1] = text
+		if ends {
+			t.lines = append(t.lines, "")
+		}
 		rest = after
 	}
 	return len(p), nil
@@ -187,11 +199,17 @@ func TestTableIsDrawnInPlace(t *testing.T) {
 	}
 }
 
-// The last word stands below the table.
+// The last word stands below the table, and what was typed is nowhere.
 func TestClose(t *testing.T) {
 	term := &terminal{width: 80, height: 24, lines: []string{""}}
 	s := screenOn(term, table, 80, 24)
 	s.show(someRows)
+	fmt.Fprint(term, "^C")
+	s.show(someRows)
+	if got := strings.Join(term.lines, "\n"); !strings.HasPrefix(got, "NAME ") || strings.Contains(got, "^C") {
+		t.Errorf("the terminal shows\n%s", got)
+	}
+	fmt.Fprint(term, "^C")
 	s.close("Detached from %d pods.", 2)
 	got := withoutTime(strings.Join(term.lines, "\n"))
 	if !strings.HasPrefix(got, "NAME") || !strings.HasSuffix(got, "\nDetached from 2 pods.\n") {

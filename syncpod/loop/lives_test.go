@@ -351,7 +351,7 @@ func TestKillPodWhileItChanges(t *testing.T) {
 // does not run when its turn comes.
 func TestKillPodThatNeverHadItsTurn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		push := loop.NewPush("file")
+		push := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{push}, nil)
 		slow := "trap '' TERM; sleep infinity"
 		set(t, push, pod("file", "web", "first", slow))

@@ -40,8 +40,9 @@ type FolderConfig struct {
 // refer to: a Folder is an env.ConfigMaps and an env.Secrets. When one changes, so do
 // the volumes of running pods, at once.
 //
-// Every regular file counts but those whose names begin with a dot or end in "~"
-// or ".tmp". Changes are seen at once where the system can tell of them, and
+// Every regular file counts but those whose names begin with a dot, and copies that
+// editors and others leave beside a file: "#...#", and names that end in "~", ".tmp",
+// ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".dpkg-new" and the like. Changes are seen at once where the system can tell of them, and
 // else with each rescan. Writers do best to write a file whose name begins with a dot
 // and rename it; one that is found half written is an error until it is whole.
 //

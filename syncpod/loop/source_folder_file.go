@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,9 +33,17 @@ type manifestFile struct {
 }
 
 // isManifest reports whether a file of that name counts. Those whose names begin
-// with a dot do not, nor do those that editors and writers leave beside a file.
+// with a dot do not, nor do those that editors, patch, and packages leave beside a file.
 func isManifest(name string) bool {
-	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") && !strings.HasSuffix(name, ".tmp")
+	beside := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
+		slices.ContainsFunc(besides, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+	return !strings.HasPrefix(name, ".") && !beside
+}
+
+// besides end the names of files that are copies of others.
+var besides = []string{
+	"~", ".tmp", ".bak", ".old", ".orig", ".rej", ".save", ".swp",
+	".dpkg-dist", ".dpkg-new", ".dpkg-old", ".rpmnew", ".rpmorig", ".rpmsave",
 }
 
 // readManifest reads a file, or where a symbolic link leads to.

@@ -243,7 +243,7 @@ func TestFolderPassesOver(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "target.yaml")
 	synctest.Test(t, func(t *testing.T) {
 		ft := runFolder(t, dir)
-		for _, name := range []string{".hidden.yaml", "a.yaml~", "a.yaml.tmp"} {
+		for _, name := range []string{".hidden.yaml", "a.yaml~", "a.yaml.tmp", "#a.yaml#", "a.yml.bak", "a.yaml.orig", "a.json.rej", "a.yaml.dpkg-old"} {
 			ft.write(name, podText("hidden", "h:1"))
 		}
 		if err := os.Mkdir(filepath.Join(dir, "folder.yaml"), 0o700); err != nil {

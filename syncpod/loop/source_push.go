@@ -27,6 +27,11 @@ import (
 // an earlier agent has left of its pods is not stopped. Update and Delete then say what
 // changes.
 //
+// A pod that is to be gone within a time of its own is given to Update with that in
+// metadata.deletionGracePeriodSeconds, and with a deletionTimestamp. It is stopped by that,
+// and may be taken away with Delete, or Set, at once or when it has stopped: of all that
+// was said of it the last time counts.
+//
 // Pods get the API's defaults and are validated. They need a UID, by which they
 // are known; package podspec gives one to pods that have none. They are copied.
 //
