@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -51,6 +52,16 @@ func TestOneThingAtATime(t *testing.T) {
 		"an ephemeral container was only created": {func(in *actions.Input) { debug(in, runtime.ContainerCreated) }, "nothing to do"},
 		"a state that does not exist": {func(in *actions.Input) { container(in, "web").State = 7 },
 			`kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
+start container "web", attempt 1: the runtime cannot tell whether it is alive`},
+		"an unknown state of what is to run once": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			c := container(in, "web")
+			c.State, c.StartedAt = runtime.ContainerUnknown, time.Unix(1, 0)
+		}, `kill container "web" containerd://id-web: the runtime cannot tell whether it is alive`},
+		"an unknown state of what may never have been started": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			container(in, "web").State = runtime.ContainerUnknown
+		}, `kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
 start container "web", attempt 1: the runtime cannot tell whether it is alive`},
 		"no record of the spec": {func(in *actions.Input) { container(in, "web").SpecHash = 0 }, "nothing to do"},
 		"the last attempt there is": {func(in *actions.Input) {
