@@ -82,6 +82,10 @@ start init container "migrate", attempt 1: the pod starts in a new sandbox`},
 			in.Status.Containers = append(in.Status.Containers, old)
 		}, `clear container "web" containerd://old: a newer instance has taken its place
 start container "web", attempt 2: it has ended and its restart policy asks for another run`},
+		"a pod that is to run once, of which nothing is known": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy, in.Status = v1.RestartPolicyNever, nil
+		}, `create sandbox, attempt 0: the pod has no sandbox
+start init container "migrate", attempt 0: the pod starts in a new sandbox`},
 		"a network of the node": {func(in *actions.Input) { in.Pod.Spec.HostNetwork = true },
 			`stop what is left of the pod: the sandbox is in another network namespace than spec.hostNetwork asks for
 create sandbox, attempt 1: the sandbox is in another network namespace than spec.hostNetwork asks for

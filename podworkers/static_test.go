@@ -114,3 +114,23 @@ func TestOrderOfTurns(t *testing.T) {
 		t.Errorf("waiting %v, want [1 3]", got)
 	}
 }
+
+// A place in line is the pod's, and not that of its UID: a pod that was forgotten
+// while it waited does not pass those that came before it comes again.
+func TestM1_AStaticPodThatComesAgainIsLast(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: static("1")})
+	h.do("1", SyncPod)
+	for _, uid := range []types.UID{"2", "3"} {
+		h.update(Update{Type: Create, Pod: static(uid)})
+	}
+	h.set.Known([]types.UID{"1", "3"})
+	h.update(Update{Type: Create, Pod: static("2")})
+	h.update(kill(static("1"), 0, nil))
+	h.do("1", SyncTerminatingPod)
+	if e := h.do("1", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"3"}) {
+		t.Errorf("successors %v, want [3]", e.Successors)
+	}
+	h.do("3", SyncPod)
+	h.idle("2")
+}

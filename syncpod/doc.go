@@ -64,6 +64,8 @@
 //
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
 //	messages.go        1  termination messages
+//	active_deadline.go 2  the end of a pod that was active for too long
+//	start_over.go      2  a pod that lost its sandbox before it had its run
 //	attempt.go         2  which attempt is next, and who has had its only run
 //	start_cut.go       2  a start that was cut short is no run
 //	admit.go           3, 6, 7  admission, and the network
@@ -112,7 +114,8 @@
 // From the deadline that a [Termination] has, or that the pod's grace period
 // gives, everything is counted: preStop handlers run until then, sidecars wait for
 // the other containers until then, and a container that is told to stop only at
-// the deadline still has two seconds. See [Syncer.SyncTerminatingPod].
+// the deadline still has two seconds. See [Syncer.SyncTerminatingPod]. Of a pod whose end
+// has to wait, such as for the runtime, [Syncer.EndBy] remembers the deadline.
 //
 // # Status
 //

@@ -19,7 +19,7 @@ func (w *work) carryOut(ctx context.Context) {
 		w.config.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.endKill() // one that has failed, and is not wanted any more
+		w.memory.endKills(w.removes) // those that have failed, and are not wanted any more
 	} else if !w.killWholePod(ctx) {
 		return
 	}
@@ -66,11 +66,10 @@ func (w *work) killWholePod(ctx context.Context) bool {
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
-	err := w.killPod(ctx, podKill{
-		pod: w.pod, memory: w.memory, status: w.status, deadline: w.memory.beginKill(time.Now().Add(podGrace(w.pod, nil))),
-	})
+	deadline := w.memory.beginKill(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
+	err := w.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
 	if err == nil {
-		w.memory.endKill()
+		w.memory.endKills(func(string) bool { return false })
 	}
 	if err != nil {
 		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
@@ -120,6 +119,12 @@ func (w *work) removals() (first, last []removal) {
 	return first, last
 }
 
+// removes reports whether the plan stops or removes an instance.
+func (w *work) removes(id string) bool {
+	first, last := w.removals()
+	return slices.ContainsFunc(append(first, last...), func(r removal) bool { return r.id.ID == id })
+}
+
 func (w *work) removeAll(ctx context.Context, all []removal) {
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
@@ -152,9 +157,9 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
 	spec := r.ref.Spec(w.pod)
 	if c.Live() {
+		deadline := w.memory.beginKill(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
 		err := w.killContainer(ctx, kill{
-			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c,
-			deadline: time.Now().Add(containerGrace(w.pod, spec, r.why)), message: killMessage(r), podIP: primary(w.podIPs()),
+			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: killMessage(r), podIP: primary(w.podIPs()),
 		})
 		if err != nil {
 			return err

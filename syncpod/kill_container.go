@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,9 +31,9 @@ type kill struct {
 	// sandbox is stopped as well if the runtime does not listen. Empty for a
 	// container whose pod goes on.
 	sandbox string
-	// turn is closed when those that stop before this one have stopped. Nil for one
-	// that waits for nobody.
-	turn <-chan struct{}
+	// turn gets true when those that stop before this one have stopped, and false when one
+	// of them could not be. Nil for one that waits for nobody.
+	turn <-chan bool
 }
 
 // killContainer ends a container within its time and at most two seconds more:
@@ -104,7 +105,11 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	}
 }
 
-// wait returns when it is the container's turn, or its time is over.
+// errTurn is why a container is not stopped whose time is not over.
+var errTurn = errors.New("a container that stops before it could not be stopped")
+
+// wait returns when it is the container's turn, or its time is over. If one before it
+// could not be stopped, all of them are to be tried again.
 func (k kill) wait(ctx context.Context) error {
 	if k.turn == nil {
 		return ctx.Err()
@@ -112,7 +117,10 @@ func (k kill) wait(ctx context.Context) error {
 	timer := time.NewTimer(time.Until(k.deadline))
 	defer timer.Stop()
 	select {
-	case <-k.turn:
+	case its := <-k.turn:
+		if !its && time.Now().Before(k.deadline) {
+			return cmp.Or(ctx.Err(), errTurn)
+		}
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -130,7 +138,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
-	late := timeIsUp(first) && ctx.Err() == nil
+	late := timeIsUp(first) && !timeIsUp(ctx)
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {

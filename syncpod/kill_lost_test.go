@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -113,4 +114,55 @@ func TestFailedPreStopIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// K1: the time of one container that has to go, in a pod that goes on, begins when that is
+// first tried; and not before it has to go again, if that was called off.
+func TestK1_TimeOfOneContainer(t *testing.T) {
+	changed := testPod()
+	changed.Spec.Containers[0].Image = "registry.test/app:2"
+	for name, tc := range map[string]struct {
+		calledOff bool
+		want      time.Duration
+	}{"tried again": {want: 30 * time.Second}, "called off": {calledOff: true, want: time.Hour + 42*time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(testPod(), time.Minute)
+				n.stubborn("app")
+				began := time.Now()
+				n.SyncPod(giveUp(t, 12*time.Second), changed, nil)
+				if tc.calledOff {
+					n.sync(testPod())
+					time.Sleep(time.Hour)
+				}
+				n.sync(changed)
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("stopped after %v, want %v\n%v", took, tc.want, n.Journal().Of(critest.StopContainer))
+				}
+				n.wantStates("app 0 exited", "app 1 running")
+			})
+		})
+	}
+}
+
+// K1: that the time of the call is over does not say that the time of the containers is,
+// also if the runtime is the first to say so: they are not killed before theirs.
+func TestK1_ACallThatIsOverKillsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		var all []v1.Container // many, for it is open which of two timers of one instant is first
+		for i := range 40 {
+			all = append(all, ctr(fmt.Sprint("c", i)))
+		}
+		n.restart(func(c *syncpod.Config) { c.Runtime = punctual{c.Runtime, errDeadline} })
+		pod := testPod(containers(all...))
+		n.settle(pod, time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod}); err == nil {
+			t.Error("no error although they run")
+		}
+		if told, calls := n.events.count("ExceededGracePeriod"), n.Journal().Of(critest.StopContainer, critest.StopPodSandbox); told != 0 || len(calls) != 0 {
+			t.Errorf("told %d times that their time is over, and there was\n%v", told, calls)
+		}
+	})
 }

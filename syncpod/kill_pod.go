@@ -63,11 +63,12 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) (spared map[stri
 	var group sync.WaitGroup
 	for i, k := range kills {
 		group.Go(func() {
-			defer turns.done(i)
 			k.turn = turns.of(i)
-			if err := s.killContainer(ctx, k); err != nil {
+			err := s.killContainer(ctx, k)
+			if err != nil {
 				errs[i] = fmt.Errorf("container %s: %w", k.status.Name, err)
 			}
+			turns.done(i, err == nil)
 		})
 	}
 	group.Wait()
@@ -117,8 +118,10 @@ func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, s
 type turns struct {
 	rank  []int // by kill; those of a higher rank stop first
 	ended []chan struct{}
-	// waits are closed when it is the turn of a kill.
-	waits []chan struct{}
+	// stopped are the kills that have ended well. Those who wait read it when ended is closed.
+	stopped []bool
+	// waits get one answer: whether it is the turn of a kill, or one before it has failed.
+	waits []chan bool
 	group sync.WaitGroup
 }
 
@@ -126,7 +129,7 @@ type turns struct {
 const notSidecar = 1 << 30
 
 func newTurns(kills []kill) *turns {
-	t := &turns{}
+	t := &turns{stopped: make([]bool, len(kills))}
 	for _, k := range kills {
 		rank := notSidecar
 		if k.spec != nil && k.ref.Kind == actions.InitContainer && actions.IsSidecar(k.spec) {
@@ -134,7 +137,7 @@ func newTurns(kills []kill) *turns {
 		}
 		t.rank = append(t.rank, rank)
 		t.ended = append(t.ended, make(chan struct{}))
-		t.waits = append(t.waits, make(chan struct{}))
+		t.waits = append(t.waits, make(chan bool, 1))
 	}
 	for i := range t.rank {
 		t.group.Go(func() { t.follow(i) })
@@ -142,21 +145,26 @@ func newTurns(kills []kill) *turns {
 	return t
 }
 
-// follow closes a kill's channel once all before it have ended.
+// follow answers a kill once all before it have ended.
 func (t *turns) follow(i int) {
+	all := true
 	for j, rank := range t.rank {
 		if rank > t.rank[i] {
 			<-t.ended[j]
+			all = all && t.stopped[j]
 		}
 	}
-	close(t.waits[i])
+	t.waits[i] <- all
 }
 
-func (t *turns) of(i int) <-chan struct{} { return t.waits[i] }
+func (t *turns) of(i int) <-chan bool { return t.waits[i] }
 
-// done ends a kill, whether or not it has succeeded: nobody waits for what
-// nobody stops any more.
-func (t *turns) done(i int) { close(t.ended[i]) }
+// done ends a kill, with or without success: nobody waits for what nobody stops any
+// more.
+func (t *turns) done(i int, stopped bool) {
+	t.stopped[i] = stopped
+	close(t.ended[i])
+}
 
 func (t *turns) wait() { t.group.Wait() }
 

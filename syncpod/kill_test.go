@@ -274,6 +274,27 @@ func TestI5_FailedStopDoesNotKeepSidecarsWaiting(t *testing.T) {
 	})
 }
 
+// I5: a sidecar is not stopped before what it serves because that could not be stopped at
+// the first try. When the time is over it is.
+func TestI5_FailedStopComesFirstAgain(t *testing.T) {
+	for name, grace := range map[string]int64{"in time": 30, "time over": 3} {
+		bubble(t, func(t *testing.T, n *node) {
+			pod := testPod(inits(sidecar("s1"), sidecar("s2")))
+			n.settle(pod, time.Minute)
+			n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Times: 4, Err: errBroken})
+			before, began := len(n.Journal()), time.Now()
+			for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Deadline: began.Add(time.Duration(grace) * time.Second)}) != nil {
+				time.Sleep(time.Second)
+			}
+			stops := n.Journal().After(before).Of(critest.StopContainer)
+			first := stops.Where(func(c critest.Call) bool { return c.Container != "app" })[0]
+			if early := first.Start.Sub(began) < time.Duration(min(grace, 4))*time.Second; early || first.Container != "s2" && grace > 4 {
+				t.Errorf("%s: stopped\n%v", name, stops)
+			}
+		})
+	}
+}
+
 // W3: a second, earlier deadline acts at once, whatever the first call was
 // busy with.
 func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {

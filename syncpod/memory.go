@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -91,9 +92,12 @@ type memory struct {
 	resources map[string]runtime.ContainerResources
 	// deadline is the earliest end that the pod was given, zero while it may run.
 	deadline time.Time
-	// killBy is when the time of the containers of a sandbox that is to be replaced
-	// is over, zero if there is none.
-	killBy time.Time
+	// calledOff: the pod was to run before its record was loaded, so that an end which
+	// that tells of was called off.
+	calledOff bool
+	// killBy is when the time of what has to go while the pod goes on is over: of an
+	// instance by its ID, of all that is there by allOfPod.
+	killBy map[string]time.Time
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
@@ -116,6 +120,8 @@ type memory struct {
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
 	saved  Record
+	// gone: the pod is, and nothing is recorded of it any more.
+	gone bool
 	// saving is held while the record is written.
 	saving sync.Mutex
 }
@@ -158,7 +164,7 @@ func newMemory(uid types.UID, c *Config) *memory {
 		ran: map[string]bool{}, unhooked: map[string]bool{}, asked: map[string]bool{},
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
-		seen:      map[string]runtime.ContainerStatus{},
+		seen:      map[string]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
 		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
 	}
 }
@@ -253,7 +259,11 @@ func (m *memory) marked(set map[string]bool, id string) bool {
 func (m *memory) callOff(ctx context.Context) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.deadline.IsZero() || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return false
+	}
+	m.calledOff = !m.loaded
+	if m.deadline.IsZero() {
 		return false
 	}
 	m.deadline = time.Time{}
@@ -263,21 +273,23 @@ func (m *memory) callOff(ctx context.Context) bool {
 	return true
 }
 
-// beginKill returns when the time of containers that have to go with their
-// sandbox is over: what was said first, however often it has to be tried.
-func (m *memory) beginKill(deadline time.Time) time.Time {
+// allOfPod stands for all containers of a pod, which have to go with their sandbox.
+const allOfPod = ""
+
+// beginKill returns when the time of what has to go while the pod goes on is over: what
+// was said first, however often it has to be tried.
+func (m *memory) beginKill(what string, deadline time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.killBy.IsZero() || deadline.Before(m.killBy) {
-		m.killBy = deadline
-	}
-	return m.killBy
+	m.killBy[what] = earliest(m.killBy[what], deadline)
+	return m.killBy[what]
 }
 
-func (m *memory) endKill() {
+// endKills forgets the times of what does not have to go any more.
+func (m *memory) endKills(goes func(what string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.killBy = time.Time{}
+	maps.DeleteFunc(m.killBy, func(what string, _ time.Time) bool { return !goes(what) })
 }
 
 // restartsAll reports whether all containers are to restart: it is requested, or

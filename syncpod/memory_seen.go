@@ -103,12 +103,13 @@ func (m *memory) keep(c *runtime.ContainerStatus) (news bool) {
 	switch {
 	case known && last.Attempt > c.Attempt:
 		return false
-	case same && last.State == runtime.ContainerExited:
-		if exited && last.Message == "" {
-			m.seen[c.Name] = *c // with its termination message
-		}
-		return false
 	case same && !exited:
+		return false
+	case same && last.State == runtime.ContainerExited:
+		if last.Message == "" { // the termination message is read later
+			last.Message = c.Message
+			m.seen[c.Name] = last
+		}
 		return false
 	case exited, m.once[c.Name]:
 		m.seen[c.Name] = *c
@@ -177,14 +178,14 @@ func (m *memory) withStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return full
 }
 
-// hasRunSince reports whether a container that is to run once has run since a look has
-// brought this status: a start that was given up may succeed before what it was about is
-// removed.
+// hasRunSince reports whether a container is known to have run, as was not known when this
+// status was read: a start that was given up may succeed before what it was about is
+// removed. Then the next look is to decide on another run.
 func (m *memory) hasRunSince(status *runtime.PodStatus, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	run, ok := m.seen[name]
-	return ok && m.once[name] && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+	return ok && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.ID == run.ID && c.State != runtime.ContainerCreated
 	})
 }

@@ -182,26 +182,67 @@ func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
 	}
 }
 
-// T2: it tells of an exit code, too. One that is read later does not replace it.
+// T2: it tells of an exit code, too. Neither what is read later nor what was read before
+// replaces it.
 func TestT2_SeenWhileTheWorkGoesOn(t *testing.T) {
+	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(ctr("app"), ctr("b")))
+				n.settle(pod, time.Minute)
+				before := n.status()
+				n.exit("app", 42)
+				n.Observe(t.Context(), n.status())
+				must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode, s.Message = 255, "bye" }))
+				n.Observe(t.Context(), n.status())
+				n.Observe(t.Context(), before)
+				must(t, n.Remove(n.current("app").ID.ID))
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.settle(pod, time.Minute)
+				if end := n.report.container("app").LastTerminationState.Terminated; end == nil || end.ExitCode != 42 || end.Message != "bye" && !restarts {
+					t.Errorf("app is told to have ended as %+v", end)
+				}
+			})
+		})
+	}
+}
+
+// F14: a start that was cut short is no run, whoever reads of it.
+func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
-		pod := testPod(containers(ctr("app"), ctr("b")))
-		n.settle(pod, time.Minute)
-		before := n.status()
-		n.exit("app", 42)
+		must(t, n.cutStart(testPod(never), "app"))
 		n.Observe(t.Context(), n.status())
-		must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 255 }))
-		n.Observe(t.Context(), n.status())
-		n.Observe(t.Context(), before)
 		must(t, n.Remove(n.current("app").ID.ID))
 		n.restart(recorded(dir))
-		n.settle(pod, time.Minute)
-		if end := n.report.container("app").LastTerminationState.Terminated; end == nil || end.ExitCode != 42 {
-			t.Errorf("app is told to have ended as %+v", end)
-		}
+		n.settle(testPod(never), time.Minute)
+		n.wantStates("app 1 running")
 	})
+}
+
+// C5: a start without an answer is repeated also by a pod that has lost its sandbox, with
+// its init containers.
+func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
+	for name, lost := range map[string]critest.Fate{"stopped": critest.Lost, "gone": critest.Gone} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(inits(ctr("init", "true")), never)
+				must(t, n.cutStart(pod, "app"))
+				must(t, n.Restart(critest.Restart{Sandboxes: lost, Containers: critest.Gone}))
+				time.Sleep(time.Second)
+				n.restart(recorded(dir))
+				n.live(pod)
+				n.wantStates("app 1 running", "init 1 exited")
+			})
+		})
+	}
 }
 
 // W11: of a pod that no work was done on, or that is gone, a status is not kept.
@@ -263,10 +304,13 @@ func TestK5_UnknownStateIsStoppedAndRepeated(t *testing.T) {
 // C5: an agent is killed while it starts a container, which the next one finds created,
 // and about to be removed. It comes alive meanwhile and is seen to: it has had its run.
 func TestC5_RanAfterAll(t *testing.T) {
+	onFailure := func(p *v1.Pod) {
+		p.Spec.RestartPolicy, p.Spec.Containers = v1.RestartPolicyOnFailure, []v1.Container{ctr("app", "true")}
+	}
 	for name, tc := range map[string]struct {
 		change func(*v1.Pod)
 		want   int
-	}{"never": {never, 1}, "always": {func(*v1.Pod) {}, 2}} {
+	}{"never": {never, 1}, "until it succeeds, as it has": {onFailure, 1}, "always": {func(*v1.Pod) {}, 2}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {

@@ -78,14 +78,20 @@ const recordTimeout = time.Second
 // remember returns the memory of a pod, with what was recorded of it.
 func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 	m := s.known.of(uid)
+	s.load(ctx, m)
+	return m
+}
+
+// load adds to a memory what was recorded, once.
+func (s *Syncer) load(ctx context.Context, m *memory) {
 	if s.config.Records == nil || m.isLoaded() {
-		return m
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	r, err := s.config.Records.LoadRecord(ctx, uid)
+	r, err := s.config.Records.LoadRecord(ctx, m.uid)
 	if err != nil {
-		s.config.Log.Error(err, "no record of a pod", "podUID", uid)
+		s.config.Log.Error(err, "no record of a pod", "podUID", m.uid)
 	}
 	switch {
 	case errors.Is(err, ErrRecordLost):
@@ -93,7 +99,6 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 	case err == nil:
 		m.restore(r)
 	}
-	return m
 }
 
 // record keeps what has changed of a pod. As long as its old record could not
@@ -155,7 +160,7 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 
 // drop drops all that is remembered of a pod, its record included.
 func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
-	s.known.take(uid).unload()
+	s.known.take(uid).close()
 	s.config.Sandboxes.Forget(uid)
 	s.config.Images.Forget(uid)
 	if s.config.Records == nil {
@@ -172,9 +177,9 @@ func (m *memory) isLoaded() bool {
 	return m.loaded
 }
 
-// unload keeps work that was given up, and returns late, from recording a pod that is
+// close keeps work that was given up, and returns late, from recording a pod that is
 // gone. What is being recorded is recorded when it returns.
-func (m *memory) unload() {
+func (m *memory) close() {
 	if m == nil {
 		return
 	}
@@ -182,15 +187,21 @@ func (m *memory) unload() {
 	defer m.saving.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.loaded = false
+	m.gone = true
 }
 
-// restore adds to a memory what was recorded.
+// restore adds to a memory what was recorded. Much may have happened since the record was
+// asked for first, and may have been answered by another call meanwhile.
 func (m *memory) restore(r Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.loaded {
+		return
+	}
 	m.loaded, m.saved = true, r
-	m.deadline = r.Deadline
+	if !m.calledOff {
+		m.restoreEnd(r)
+	}
 	for name, attempt := range r.Attempts {
 		m.attempts[name] = max(m.attempts[name], attempt)
 	}
@@ -205,20 +216,26 @@ func (m *memory) restore(r Record) {
 	for _, id := range r.Unhooked {
 		m.unhooked[id] = true
 	}
-	for _, id := range r.PreStopped {
-		m.preStopped[id], m.preStopEnded[id] = true, true
-	}
 	for _, id := range r.Asked {
 		m.asked[id] = true
 	}
 	maps.Copy(m.resources, r.Resources)
 }
 
+// restoreEnd adds what was recorded of an end that has begun. It must be called with mu
+// held.
+func (m *memory) restoreEnd(r Record) {
+	m.deadline = earliest(m.deadline, r.Deadline)
+	for _, id := range r.PreStopped {
+		m.preStopped[id], m.preStopEnded[id] = true, true
+	}
+}
+
 // toRecord returns the record of a memory, and whether it is not the one saved.
 func (m *memory) toRecord() (r Record, news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.loaded {
+	if !m.loaded || m.gone {
 		return Record{}, false
 	}
 	r = Record{
@@ -256,9 +273,7 @@ func (m *memory) recorded(r Record) {
 func (m *memory) hasten(deadline time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.deadline.IsZero() || deadline.Before(m.deadline) {
-		m.deadline = deadline
-	}
+	m.deadline = earliest(m.deadline, deadline)
 	return m.deadline
 }
 

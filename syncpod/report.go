@@ -218,4 +218,14 @@ func (b *statusBox) ended() bool {
 	return b.last != nil && hasEnded(b.last.Phase)
 }
 
+// startTime is the start time that was reported last, zero if none was.
+func (b *statusBox) startTime() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last == nil || b.last.StartTime == nil {
+		return time.Time{}
+	}
+	return b.last.StartTime.Time
+}
+
 func hasEnded(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }

@@ -87,6 +87,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	if err := w.look(ctx, status); err != nil {
 		return err
 	}
+	w.expire()
 	w.plan = w.decide(ctx)
 	w.refused = w.admit(ctx)
 	w.tell(ctx, w.memory.lastFailed())
@@ -178,6 +179,7 @@ func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 		in.RestartAll = false
 		plan = actions.Compute(in)
 	}
+	plan = startOver(in, plan)
 	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
 	return plan
 }
@@ -196,10 +198,11 @@ func (w *work) isOver() bool {
 
 func (w *work) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
+	if !w.over {
+		r.NextTry = sooner(r.NextTry, w.activeUntil())
+	}
 	for _, f := range w.failed {
-		if next := f.nextLook(); !next.IsZero() && (r.NextTry.IsZero() || next.Before(r.NextTry)) {
-			r.NextTry = next
-		}
+		r.NextTry = sooner(r.NextTry, f.nextLook())
 	}
 	return r
 }

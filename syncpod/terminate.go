@@ -78,6 +78,19 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	return nil
 }
 
+// EndBy notes when a pod's time to end is over, for as long as SyncTerminatingPod cannot be
+// called: the status that it is given may have to wait for the runtime. EndBy waits for
+// nothing. What it returns keeps the deadline for the next agent, if there are Records, and
+// takes at most two seconds; it may be called in another goroutine.
+func (s *Syncer) EndBy(pod types.UID, deadline time.Time) (record func(context.Context)) {
+	m := s.known.of(pod)
+	m.hasten(deadline)
+	return func(ctx context.Context) {
+		s.load(ctx, m)
+		s.record(ctx, m)
+	}
+}
+
 // SyncTerminatingRuntimePod ends a pod of which no spec is known, within one
 // second, and forgets it unless p.Keep is set.
 func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) error {
@@ -132,16 +145,22 @@ type ending struct {
 }
 
 func (e *ending) run(ctx context.Context) error {
+	report, err := e.stop(ctx)
+	return errors.Join(err, e.reportEnd(ctx, report))
+}
+
+// stop stops the pod, and returns what reports it meanwhile.
+func (e *ending) stop(ctx context.Context) (*report, error) {
+	recorded := e.recordBeside(ctx)
+	defer e.record(ctx, e.kill.memory)
+	defer recorded()
 	if e.kill.status == nil {
 		if err := e.look(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	report, recorded := e.reportBeside(ctx), e.recordBeside(ctx)
-	err := e.rounds(ctx)
-	recorded()
-	e.record(ctx, e.kill.memory)
-	return errors.Join(err, e.reportEnd(ctx, report))
+	report := e.reportBeside(ctx)
+	return report, e.rounds(ctx)
 }
 
 // rounds stops what is alive, and looks again, until nothing is.

@@ -21,6 +21,10 @@ const (
 	// has ended. The kubelet lets it wait for a timer, and no time passes in a
 	// record (kubernetes #104743).
 	promptSuccessor = "static pod starts when its predecessor has ended"
+	// newPlace: a static pod that was forgotten has lost its place in line. With the
+	// kubelet its UID keeps it, so that the pod passes those that came before it did
+	// again. That shows only where the kubelet lets the first of them wait.
+	newPlace = "M1: a static pod that comes again is last in line"
 	// answeredKill: a request to stop a pod as the runtime knows it is answered when
 	// the pod has stopped. The kubelet never answers it (kubernetes #118679).
 	answeredKill = "W9: a stop request from the runtime's side is answered"
@@ -31,34 +35,56 @@ const (
 	graceNotRaised = "W3: a longer request does not raise the time a pod was given"
 	// runtimePodStops: a static pod that never had its turn, and of which the
 	// runtime has something, is stopped before it is finished. The kubelet takes it
-	// for finished at once, whatever runs (kubernetes #139833).
+	// for finished at once, whatever runs, and does not keep its definition
+	// (kubernetes #139833).
 	runtimePodStops = "W6: a static pod that the runtime has is stopped before it is finished"
 )
 
-// checkWorkers runs a recorded case the way podsync does it, and if that differs
-// again with the kubelet's ways in what podsync does otherwise on purpose, to see
-// that nothing else differs.
 func checkWorkers(line []byte) (outcome, error) {
 	var c record.Workers
 	if err := json.Unmarshal(line, &c); err != nil {
 		return outcome{}, fmt.Errorf("not a recorded workers case: %w", err)
 	}
+	return judgeWorkers(&c)
+}
+
+// judgeWorkers runs a recorded case the way podsync does it, and if that differs
+// again with the kubelet's ways in what podsync does otherwise on purpose, to see
+// that nothing else differs. In its own way podsync is held to what it promises,
+// whatever the kubelet did.
+func judgeWorkers(c *record.Workers) (outcome, error) {
 	o := outcome{name: c.Name}
-	for _, ways := range [][]string{{}, {promptSuccessor}, {runtimePodStops}, {promptSuccessor, runtimePodStops}} {
+	own := newWorkersRun(nil)
+	diff, err := own.run(c)
+	if err != nil {
+		return o, fmt.Errorf("workers case %s: %w", c.Name, err)
+	}
+	if broken := sideBySide(own.broken); broken != "" {
+		o.diff = diff + broken
+		return o, nil
+	}
+	if diff == "" {
+		o.deviation = own.deviation()
+		return o, nil
+	}
+	for _, ways := range kubeletWays() {
 		r := newWorkersRun(ways)
-		diff, err := r.run(&c)
-		if err != nil {
-			return o, fmt.Errorf("workers case %s: %w", c.Name, err)
-		}
-		if diff == "" {
-			o.deviation, o.diff = strings.Join(slices.Sorted(maps.Keys(r.deviations)), "; "), ""
+		if other, err := r.run(c); err == nil && other == "" {
+			o.deviation = r.deviation()
 			return o, nil
 		}
-		if len(ways) == 0 {
-			o.diff = diff // podsync's own way is the one to show
-		}
 	}
+	o.diff = diff // podsync's own way is the one to show
 	return o, nil
+}
+
+// kubeletWays returns the rules to take the kubelet's way in, those first that need
+// the fewest.
+func kubeletWays() [][]string {
+	return [][]string{
+		{promptSuccessor}, {runtimePodStops}, {promptSuccessor, runtimePodStops},
+		{promptSuccessor, newPlace}, {promptSuccessor, newPlace, runtimePodStops},
+	}
 }
 
 // workersRun drives a Set through a recorded case.
@@ -68,14 +94,14 @@ type workersRun struct {
 	ways []string
 	// deviations are the rules that came into play.
 	deviations map[string]bool
-	// bounded are the pods whose time to stop podsync may know to be shorter than
-	// the kubelet does.
-	bounded map[types.UID]bool
-	// synced are the pods that had a SyncPod, stopping those that had a call that
-	// stops them, skipped those whose calls were not made in the kubelet's way.
-	synced, stopping, skipped map[types.UID]bool
+	// lives are the pods that the Set knows.
+	lives map[types.UID]*life
+	// line is that of the static pods, for the kubelet's way.
+	line []types.UID
 	// answers counts the answers to each request.
 	answers map[podworkers.StopID]int
+	// broken are promises that were not kept.
+	broken []row
 
 	// Of the step at hand:
 
@@ -85,23 +111,28 @@ type workersRun struct {
 }
 
 func newWorkersRun(ways []string) *workersRun {
-	none := func() map[types.UID]bool { return map[types.UID]bool{} }
-	return &workersRun{
-		ways: ways, deviations: map[string]bool{}, answers: map[podworkers.StopID]int{},
-		bounded: none(), synced: none(), stopping: none(), skipped: none(),
-	}
+	return &workersRun{ways: ways, deviations: map[string]bool{}, lives: map[types.UID]*life{}, answers: map[podworkers.StopID]int{}}
 }
+
+func (r *workersRun) hasWay(rule string) bool { return slices.Contains(r.ways, rule) }
 
 // kubeletWay reports whether the kubelet's way is to be taken in what the rule is
 // about, which is noted as a deviation then.
 func (r *workersRun) kubeletWay(rule string) bool {
-	if !slices.Contains(r.ways, rule) {
+	if !r.hasWay(rule) {
 		return false
 	}
 	r.deviations[rule] = true
 	return true
 }
 
+// deviation names the rules that came into play.
+func (r *workersRun) deviation() string {
+	return strings.Join(slices.Sorted(maps.Keys(r.deviations)), "; ")
+}
+
+// run returns what differs in the first step in which something does. It goes on
+// after that in podsync's own way, for the sake of the promises.
 func (r *workersRun) run(c *record.Workers) (diff string, err error) {
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -109,28 +140,16 @@ func (r *workersRun) run(c *record.Workers) (diff string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("steps[%d]: %w", i, err)
 		}
-		if diff := sideBySide(rows); diff != "" {
-			return fmt.Sprintf("  in steps[%d]:\n%s", i, diff), nil
+		if differs := sideBySide(rows); differs != "" && diff == "" {
+			diff = fmt.Sprintf("  in steps[%d]:\n%s", i, differs)
 		}
+		if diff != "" && len(r.ways) > 0 {
+			return diff, nil
+		}
+		r.checkPromises(i)
 	}
-	return sideBySide(r.compareAnswers(c)), nil
-}
-
-// compareAnswers holds podsync to its own word where the kubelet gives none: a
-// request to stop a pod is answered once, unless the pod is still to stop.
-func (r *workersRun) compareAnswers(c *record.Workers) (rows []row) {
-	for i := range c.Steps {
-		do := &c.Steps[i].Do
-		if do.Kill == nil {
-			continue
-		}
-		got, want := r.answers[podworkers.StopID(i+1)], 1
-		if got == 0 && r.running(do.UID) {
-			want = 0
-		}
-		rows = append(rows, row{fmt.Sprintf("answers to steps[%d]", i), fmt.Sprint(want), fmt.Sprint(got)})
-	}
-	return rows
+	r.broken = append(r.broken, r.checkAnswers(c)...)
+	return diff, nil
 }
 
 func (r *workersRun) step(id podworkers.StopID, do *record.WorkersDo, want *record.WorkersWant) (rows []row, err error) {
@@ -154,20 +173,6 @@ func (r *workersRun) step(id podworkers.StopID, do *record.WorkersDo, want *reco
 	return append(rows, r.comparePredicates(want)...), nil
 }
 
-func (r *workersRun) compareKill(id podworkers.StopID, do *record.WorkersDo, want bool) row {
-	got := slices.Contains(r.stopped, id)
-	if got && !want && do.RuntimeOnly && !r.running(do.UID) {
-		r.deviations[answeredKill] = true
-		got = want
-	}
-	return row{"killCompleted", fmt.Sprint(want), fmt.Sprint(got)}
-}
-
-// running reports whether the Set knows the pod and takes it to be on the node.
-func (r *workersRun) running(uid types.UID) bool {
-	return r.set.TerminationRequested(uid) && !r.set.Terminated(uid)
-}
-
 // noTime is the time of every step: none passes in a record.
 var noTime = time.Unix(1700000000, 0)
 
@@ -176,13 +181,16 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 	if err != nil {
 		return err
 	}
-	if u.Pod != nil && u.Stop != nil && u.Stop.GracePeriodSeconds != nil {
-		given := u.Pod.DeletionGracePeriodSeconds
-		r.bounded[do.UID] = r.bounded[do.UID] || given != nil && *given == 0
-	}
+	ignored := u.Pod == nil && u.Type != podworkers.Kill
+	again := u.Type == podworkers.Create && r.set.TerminationRequested(do.UID)
+	r.setApart(&u)
 	e, err := r.set.Update(noTime, u)
 	if err != nil {
 		return err
+	}
+	if !ignored && !again {
+		l := r.life(do.UID, u)
+		l.take(u, r.running(do.UID))
 	}
 	r.follow(do.UID, e)
 	return nil
@@ -190,16 +198,12 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 
 func (r *workersRun) known(do *record.WorkersDo, want *record.WorkersWant) (rows []row) {
 	known, forgotten := r.set.Known(do.Desired)
+	for _, k := range forgotten {
+		delete(r.lives, k.UID)
+	}
 	got := map[types.UID]record.WorkersKnown{}
 	for _, k := range known {
-		state := k.Phase.String()
-		switch k.Phase {
-		case podworkers.Syncing:
-			state = "sync"
-		case podworkers.Finished:
-			state = "terminated"
-		}
-		got[k.UID] = record.WorkersKnown{State: state, Orphan: k.Orphan, HasConfig: k.HasPod, Static: k.Static}
+		got[k.UID] = r.recordedKnown(k)
 	}
 	for _, uid := range keys(want.Known, got) {
 		rows = append(rows, row{"known " + string(uid), inMap(want.Known, uid), inMap(got, uid)})
@@ -227,12 +231,17 @@ func (r *workersRun) follow(uid types.UID, e podworkers.Effects) {
 }
 
 func (r *workersRun) work(uid types.UID) {
+	if r.hasWay(newPlace) && !r.hasTurn(uid) {
+		return
+	}
 	w, ok, e := r.set.Next(noTime, uid)
 	r.follow(uid, e)
 	if !ok {
 		return
 	}
-	if r.skips(w) {
+	l := r.lives[uid]
+	if r.skips(l, w) {
+		l.skipped = true
 		r.follow(uid, r.set.Done(w, podworkers.Succeeded))
 		return
 	}
@@ -240,125 +249,26 @@ func (r *workersRun) work(uid types.UID) {
 	if len(r.results) > 0 {
 		result, r.results = r.results[0], r.results[1:]
 	}
-	r.calls[uid] = append(r.calls[uid], callOf(w, result))
-	switch {
-	case w.Type != podworkers.SyncPod:
-		r.stopping[uid] = true
-	case result == podworkers.SucceededTerminal:
-		r.synced[uid], r.bounded[uid] = true, true
-	default:
-		r.synced[uid] = true
+	r.note(l, w, result)
+	if w.Type == podworkers.SyncTerminatingRuntimePod && result != podworkers.Failed {
+		delete(r.lives, uid) // the Set has forgotten it with that
 	}
 	r.follow(uid, r.set.Done(w, result))
 }
 
+// note takes down a call.
+func (r *workersRun) note(l *life, w podworkers.Work, result podworkers.Outcome) {
+	made := callOf(w, result)
+	made.bound = l.bound
+	r.calls[w.UID] = append(r.calls[w.UID], made)
+	if l.static && !l.synced && w.Type == podworkers.SyncPod {
+		l.beside = r.others(w.UID, r.onNode)
+	}
+	l.worked(w, result)
+}
+
 // skips reports whether the kubelet would not make this call: for a static pod
 // that never had its turn.
-func (r *workersRun) skips(w podworkers.Work) bool {
-	if w.Pod == nil || w.Pod.Annotations[runtime.AnnotationConfigSource] == "" || r.synced[w.UID] || w.Type == podworkers.SyncPod {
-		return false
-	}
-	if !r.kubeletWay(runtimePodStops) {
-		return false
-	}
-	r.skipped[w.UID] = true
-	return true
-}
-
-// call is a call in the words of a record, its grace period apart.
-type call struct {
-	text  string
-	grace int64
-}
-
-func (c call) String() string {
-	if c.grace == 0 {
-		return c.text
-	}
-	return fmt.Sprintf("%s within %ds", c.text, c.grace)
-}
-
-func callOf(w podworkers.Work, o podworkers.Outcome) call {
-	c := record.WorkersCall{Method: w.Type.String(), GracePeriodSeconds: w.GracePeriodSeconds, Result: "ok"}
-	if w.Type == podworkers.SyncPod {
-		c.Type = w.UpdateType.String()
-	}
-	switch {
-	case o == podworkers.Failed:
-		c.Result = "error"
-	case o == podworkers.SucceededTerminal && w.Type == podworkers.SyncPod:
-		c.Result = "terminal"
-	}
-	return recordedCall(c)
-}
-
-func recordedCall(c record.WorkersCall) call {
-	text := c.Method + ": " + c.Result
-	if c.Type != "" {
-		text = c.Type + " " + text
-	}
-	if c.GracePeriodSeconds != nil {
-		return call{text, *c.GracePeriodSeconds}
-	}
-	return call{text: text}
-}
-
-func (r *workersRun) compareCalls(want *record.WorkersWant) (rows []row) {
-	wanted := map[types.UID][]call{}
-	for _, c := range want.Calls {
-		wanted[c.UID] = append(wanted[c.UID], recordedCall(c))
-	}
-	for _, uid := range keys(wanted, r.calls) {
-		if r.bounded[uid] {
-			r.allowShorter(wanted[uid], r.calls[uid])
-		}
-		rows = append(rows, row{"calls " + string(uid), fmt.Sprint(wanted[uid]), fmt.Sprint(r.calls[uid])})
-	}
-	return rows
-}
-
-// allowShorter takes over the grace periods that the kubelet raised.
-func (r *workersRun) allowShorter(wanted, got []call) {
-	for i := range min(len(wanted), len(got)) {
-		if got[i].grace > 0 && got[i].grace < wanted[i].grace {
-			r.deviations[graceNotRaised] = true
-			got[i].grace = wanted[i].grace
-		}
-	}
-}
-
-func (r *workersRun) comparePredicates(want *record.WorkersWant) (rows []row) {
-	asked := map[string]func(types.UID) bool{
-		"knownTerminated":               r.set.Terminated,
-		"couldHaveRunningContainers":    r.set.MayHaveRunningContainers,
-		"shouldBeFinished":              r.set.ShouldBeFinished,
-		"terminationRequested":          r.set.TerminationRequested,
-		"shouldContainersBeTerminating": r.set.ContainersShouldBeTerminating,
-		"shouldRuntimeBeRemoved":        r.set.RuntimeShouldBeRemoved,
-		"shouldContentBeRemoved":        r.set.ContentShouldBeRemoved,
-	}
-	for _, uid := range slices.Sorted(maps.Keys(want.Predicates)) {
-		answers := map[string]bool{}
-		for name := range want.Predicates[uid] {
-			if ask, ok := asked[name]; ok {
-				answers[name] = ask(uid)
-			}
-			if name == "shouldContainersBeTerminating" && r.skipped[uid] && answers[name] {
-				answers[name] = r.stopping[uid] || !r.set.TerminationRequested(uid)
-			}
-		}
-		for _, name := range keys(want.Predicates[uid], answers) {
-			rows = append(rows, row{name + " " + string(uid), inMap(want.Predicates[uid], name), inMap(answers, name)})
-		}
-	}
-	return rows
-}
-
-// inMap prints the value of a key, "" if there is none.
-func inMap[K comparable, V any](m map[K]V, k K) string {
-	v, ok := m[k]
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%+v", v)
+func (r *workersRun) skips(l *life, w podworkers.Work) bool {
+	return runtime.IsStatic(w.Pod) && !l.synced && w.Type != podworkers.SyncPod && r.kubeletWay(runtimePodStops)
 }

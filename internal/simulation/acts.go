@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,45 +15,48 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
+// act is something that may be done to a node.
+type act struct {
+	name string
+	do   func(*world)
+}
+
+// daily is what happens in every life.
+var daily = []act{{"add", (*world).add}, {"add", (*world).add}, {"add", (*world).add}, {"remove", (*world).remove}, {"mark", (*world).mark}}
+
 // act does something to the node.
-func (w *world) act() {
-	acts := []func(){w.add, w.add, w.add, w.remove, w.remove, w.mark, w.change, w.exit, w.prune, w.restartRuntime, w.restartAgent}
-	acts[w.rng.IntN(len(acts))]()
+func (w *world) act() { w.perform(w.acts[w.rng.IntN(len(w.acts))]) }
+
+func (w *world) perform(a act) {
+	w.trace.met[a.name]++
+	a.do(w)
 }
 
 func (w *world) add() {
-	count := 0
-	for _, pods := range w.wanted {
-		count += len(pods)
+	if len(w.wantedPods(sources...)) < maxPods {
+		party := w.parties[w.rng.IntN(len(w.parties))]
+		w.want(party, sources[w.rng.IntN(len(sources))], newPod(w.made, w.kinds[w.rng.IntN(len(w.kinds))], ""))
 	}
-	if count >= maxPods {
-		return
-	}
-	source, kind := sources[w.rng.IntN(len(sources))], w.rng.IntN(len(kinds))
-	p := newPod(w.made, kind, source)
+}
+
+// want has a source want a pod, the next one that is made.
+func (w *world) want(party *party, source string, p *v1.Pod) {
 	w.made++
-	w.say("add %s to %s", p.UID, source)
-	w.trace.pods[p.UID] = &podSpan{kind: kinds[kind].name, source: source, pod: p, grace: 5}
-	w.wanted[source][p.UID] = p
-	w.tell(source)
+	p.Annotations[runtime.AnnotationConfigSource] = source
+	w.say("%s: add %s to %s", party.name, p.UID, source)
+	kind, _, _ := strings.Cut(string(p.UID), "-")
+	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), party: party, source: source, pod: p, grace: 5}
+	party.wanted[source][p.UID] = p
+	w.news(party, source)
 }
 
 // pick returns a pod that is wanted and not marked, nil if there is none.
 func (w *world) pick(from ...string) *v1.Pod {
-	var uids []types.UID
-	for _, source := range from {
-		for uid := range w.wanted[source] {
-			if w.trace.pods[uid].marked.IsZero() {
-				uids = append(uids, uid)
-			}
-		}
-	}
-	if len(uids) == 0 {
+	all := w.wantedPods(from...)
+	if len(all) == 0 {
 		return nil
 	}
-	slices.Sort(uids)
-	uid := uids[w.rng.IntN(len(uids))]
-	return w.wanted[w.trace.pods[uid].source][uid]
+	return all[w.rng.IntN(len(all))]
 }
 
 func (w *world) remove() {
@@ -67,8 +69,8 @@ func (w *world) drop(uid types.UID) {
 	known := w.trace.pods[uid]
 	w.say("remove %s", uid)
 	known.removed = time.Now()
-	delete(w.wanted[known.source], uid)
-	w.tell(known.source)
+	delete(known.party.wanted[known.source], uid)
+	w.news(known.party, known.source)
 }
 
 // mark has a pod of the API deleted, with a grace period that may be shorter than
@@ -80,10 +82,17 @@ func (w *world) mark() {
 	}
 	known := w.trace.pods[p.UID]
 	p, known.grace, known.marked = p.DeepCopy(), int64(1+w.rng.IntN(5)), time.Now()
-	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, &known.grace
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, seconds(known.grace)
 	w.say("delete %s in %d s", p.UID, known.grace)
-	w.wanted[known.source][p.UID] = p
-	w.tell(known.source)
+	w.replace(p)
+}
+
+// replace has the source of a pod say that it is another now.
+func (w *world) replace(p *v1.Pod) {
+	known := w.trace.pods[p.UID]
+	known.pod = p
+	known.party.wanted[known.source][p.UID] = p
+	w.news(known.party, known.source)
 }
 
 func (w *world) change() {
@@ -91,13 +100,54 @@ func (w *world) change() {
 	if p == nil {
 		return
 	}
-	source := w.trace.pods[p.UID].source
 	p = p.DeepCopy()
-	p.Spec.Containers[0].Image = fmt.Sprintf("registry.test/app:%d", 1+w.rng.IntN(3))
+	p.Spec.Containers[0].Image = image(p, p.Spec.Containers[0].Name, 1+w.rng.IntN(3))
 	w.say("change %s to %s", p.UID, p.Spec.Containers[0].Image)
 	w.trace.pods[p.UID].changed = true
-	w.wanted[source][p.UID] = p
-	w.tell(source)
+	w.replace(p)
+}
+
+// resize changes what a pod's container may use.
+func (w *world) resize() {
+	p := w.pick(runtime.ConfigSourceAPI)
+	if p == nil {
+		return
+	}
+	p = p.DeepCopy()
+	cpu := int64(100 * (1 + w.rng.IntN(5)))
+	limit(&p.Spec.Containers[0], cpu)
+	w.say("resize %s to %d", p.UID, cpu)
+	w.trace.pods[p.UID].cpu = cpu
+	w.replace(p)
+}
+
+// debug adds an ephemeral container.
+func (w *world) debug() {
+	p := w.pick(runtime.ConfigSourceAPI)
+	if p == nil || len(p.Spec.EphemeralContainers) > 0 {
+		return
+	}
+	p = p.DeepCopy()
+	p.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{
+		Name: "e0", Image: image(p, "e0", 1), ImagePullPolicy: v1.PullIfNotPresent, Command: []string{"sleep", "5"},
+	}}}
+	w.say("debug %s", p.UID)
+	w.replace(p)
+}
+
+// succeed has a static pod replaced by another one of its name.
+func (w *world) succeed() {
+	p := w.pick(sources[0])
+	if p == nil {
+		return
+	}
+	known := w.trace.pods[p.UID]
+	w.say("remove %s, another one comes", p.UID)
+	known.removed = time.Now()
+	delete(known.party.wanted[known.source], p.UID)
+	next := newPod(w.made, known.kind, "")
+	next.Name = p.Name
+	w.want(known.party, known.source, next)
 }
 
 // exit ends a container's process.
@@ -110,12 +160,14 @@ func (w *world) exit() {
 
 // prune removes a dead container behind the agent's back.
 func (w *world) prune() {
-	if p := w.some(func(p critest.Process) bool {
-		return !p.Ended.IsZero() && w.rt.EditContainer(p.ContainerID, func(*runtimeapi.ContainerStatus) {}) == nil
-	}); p != nil {
+	if p := w.some(func(p critest.Process) bool { return !p.Ended.IsZero() && w.has(p) }); p != nil {
 		w.say("prune %s %s %d", p.PodUID, p.Container, p.Attempt)
 		_ = w.rt.Remove(p.ContainerID) // it may be gone
 	}
+}
+
+func (w *world) has(p critest.Process) bool {
+	return w.rt.EditContainer(p.ContainerID, func(*runtimeapi.ContainerStatus) {}) == nil
 }
 
 // some returns one of the containers that have run, nil if there is none.
@@ -130,30 +182,15 @@ func (w *world) some(is func(critest.Process) bool) *critest.Process {
 	return &all[w.rng.IntN(len(all))]
 }
 
-func (w *world) restartRuntime() {
-	r := critest.Restart{Down: time.Duration(w.rng.IntN(30)) * time.Second, Disconnect: w.rng.IntN(2) == 0}
-	fates := [][2]critest.Fate{
-		{critest.Kept, critest.Kept}, {critest.Lost, critest.Lost}, {critest.Lost, critest.Kept},
-		{critest.Gone, critest.Gone}, {critest.Kept, critest.Doubted}, {critest.Lost, critest.Doubted},
-	}
-	fate := fates[w.rng.IntN(len(fates))]
-	r.Sandboxes, r.Containers = fate[0], fate[1]
-	w.say("runtime restarts: %+v", r)
-	w.trace.away = append(w.trace.away, span{time.Now(), time.Now().Add(r.Down)})
-	w.check(w.rt.Restart(r))
-}
-
+// restartAgent ends an agent and starts the next, and meanwhile life goes on.
 func (w *world) restartAgent() {
-	w.stop(w.rng.IntN(2) == 0)
+	p := w.parties[w.rng.IntN(len(w.parties))]
+	w.stop(p, w.often(50))
 	for range w.rng.IntN(3) {
-		w.actAlone()
-		w.sleep(time.Duration(w.rng.Int64N(int64(5 * time.Second))))
+		if a := w.acts[w.rng.IntN(len(w.acts))]; a.name != "restart agent" {
+			w.perform(a)
+		}
+		w.sleep(w.upTo(5 * time.Second))
 	}
-	w.start()
-}
-
-// actAlone does something while there is no agent.
-func (w *world) actAlone() {
-	acts := []func(){w.remove, w.mark, w.exit, w.restartRuntime, w.add}
-	acts[w.rng.IntN(len(acts))]()
+	w.start(p)
 }

@@ -2,8 +2,10 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,65 +17,154 @@ const (
 	deaf   = "trap '' TERM; sleep infinity"
 )
 
-// kinds are what pods do.
-var kinds = []struct {
+// outcome is how a pod is in the end if nobody removes it.
+type outcome uint8
+
+const (
+	runs     outcome = iota // all its containers
+	restarts                // one of its containers, again and again
+	finishes
+)
+
+// kind is what pods do.
+type kind struct {
 	name string
+	outcome
 	make func(*v1.Pod)
-}{
-	{"polite", func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
-	{"deaf", func(p *v1.Pod) { p.Spec.Containers = containers(deaf) }},
-	{"two", func(p *v1.Pod) { p.Spec.Containers = containers(polite, deaf) }},
-	{"crash", func(p *v1.Pod) { p.Spec.Containers = containers("sleep 3; exit 7") }},
-	{"job", func(p *v1.Pod) {
-		p.Spec.Containers, p.Spec.RestartPolicy = containers("sleep 20; exit 3"), v1.RestartPolicyNever
-	}},
-	{"pair", func(p *v1.Pod) {
-		p.Spec.Containers, p.Spec.RestartPolicy = containers("exit 0", "sleep 60"), v1.RestartPolicyNever
-	}},
-	{"retry", func(p *v1.Pod) {
+}
+
+var kinds = []kind{
+	{"polite", runs, func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
+	{"deaf", runs, func(p *v1.Pod) { p.Spec.Containers = containers(deaf) }},
+	{"two", runs, func(p *v1.Pod) { p.Spec.Containers = containers(polite, deaf) }},
+	{"crash", restarts, func(p *v1.Pod) { p.Spec.Containers = containers("sleep 3; exit 7") }},
+	{"job", finishes, func(p *v1.Pod) { p.Spec.Containers = containers("sleep 20; exit 3") }},
+	{"pair", finishes, func(p *v1.Pod) { p.Spec.Containers = containers("exit 0", "sleep 60") }},
+	{"retry", finishes, func(p *v1.Pod) {
 		p.Spec.Containers, p.Spec.RestartPolicy = containers("sleep 2", "sleep 30"), v1.RestartPolicyOnFailure
 	}},
-	{"init", func(p *v1.Pod) {
-		p.Spec.InitContainers, p.Spec.Containers = containers("sleep 2", "sleep 1"), containers(polite)
-		p.Spec.InitContainers[0].Name, p.Spec.InitContainers[1].Name = "i0", "i1"
+	{"deadline", finishes, func(p *v1.Pod) {
+		p.Spec.Containers, p.Spec.ActiveDeadlineSeconds = containers(polite), seconds(40)
 	}},
-	{"sidecar", func(p *v1.Pod) {
-		p.Spec.InitContainers, p.Spec.Containers = containers(polite, "sleep 1"), containers(deaf)
-		p.Spec.InitContainers[0].Name, p.Spec.InitContainers[1].Name = "s0", "i1"
-		always := v1.ContainerRestartPolicyAlways
-		p.Spec.InitContainers[0].RestartPolicy = &always
+	{"init", runs, func(p *v1.Pod) {
+		p.Spec.InitContainers, p.Spec.Containers = named("i", "sleep 2", "sleep 1"), containers(polite)
 	}},
-	{"hooks", func(p *v1.Pod) {
+	{"initjob", finishes, func(p *v1.Pod) {
+		p.Spec.InitContainers, p.Spec.Containers = named("i", "sleep 4"), containers("sleep 9")
+	}},
+	{"sidecar", runs, func(p *v1.Pod) {
+		p.Spec.InitContainers = append(sidecars(polite), named("i", "sleep 1")...)
+		p.Spec.Containers = containers(deaf)
+	}},
+	{"helped", finishes, func(p *v1.Pod) {
+		p.Spec.InitContainers, p.Spec.Containers = sidecars(polite, deaf), containers("sleep 15")
+	}},
+	{"hooks", runs, func(p *v1.Pod) {
 		p.Spec.Containers = containers(polite)
-		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{
-			PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "1"}}},
-			PreStop:   &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "60"}}},
-		}
+		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: handler("sleep", "1"), PreStop: handler("sleep", "60")}
+	}},
+	{"stuck", restarts, func(p *v1.Pod) {
+		p.Spec.Containers = containers(polite)
+		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: handler("sleep", "infinity")}
+	}},
+	{"flip", runs, func(p *v1.Pod) {
+		p.Spec.Containers = containers("while :; do touch /ready; sleep 21; rm -f /ready; sleep 17; done")
+		p.Spec.Containers[0].ReadinessProbe = probe("/ready", 10, 1)
+	}},
+	{"sick", restarts, func(p *v1.Pod) {
+		p.Spec.Containers = containers("touch /well; sleep 25; rm -f /well; sleep infinity")
+		p.Spec.Containers[0].LivenessProbe = probe("/well", 5, 2)
+	}},
+	{"slow", runs, func(p *v1.Pod) {
+		p.Spec.Containers = containers("sleep 12; touch /up; sleep infinity", polite)
+		p.Spec.Containers[0].StartupProbe = probe("/up", 3, 30)
+	}},
+	{"together", restarts, func(p *v1.Pod) {
+		p.Spec.Containers = containers("sleep 30; exit 42", polite)
+		p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		}}
+		always := v1.ContainerRestartPolicyAlways // rules need a policy of the container's own
+		p.Spec.Containers[0].RestartPolicy = &always
 	}},
 }
 
-// containers returns one container for each script.
-func containers(scripts ...string) []v1.Container {
+// kindOfPod finds a kind by its name.
+func kindNamed(name string) kind {
+	for _, k := range kinds {
+		if k.name == name {
+			return k
+		}
+	}
+	panic("no kind " + name)
+}
+
+func seconds(n int64) *int64 { return &n }
+
+func handler(command ...string) *v1.LifecycleHandler {
+	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: command}}
+}
+
+// probe looks for a file.
+func probe(file string, period, failures int32) *v1.Probe {
+	return &v1.Probe{
+		ProbeHandler:  v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"test", "-e", file}}},
+		PeriodSeconds: period, FailureThreshold: failures,
+	}
+}
+
+// containers returns one container for each script: c0, c1 and so on.
+func containers(scripts ...string) []v1.Container { return named("c", scripts...) }
+
+func named(prefix string, scripts ...string) []v1.Container {
 	var all []v1.Container
 	for i, script := range scripts {
 		all = append(all, v1.Container{
-			Name: fmt.Sprintf("c%d", i), Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
-			Command: []string{"sh", "-c", script},
+			Name: fmt.Sprint(prefix, i), ImagePullPolicy: v1.PullIfNotPresent, Command: []string{"sh", "-c", script},
 		})
 	}
 	return all
 }
 
-// newPod makes the n-th pod of a life.
-func newPod(n, kind int, source string) *v1.Pod {
-	grace := int64(5)
+func sidecars(scripts ...string) []v1.Container {
+	all := named("s", scripts...)
+	for i := range all {
+		always := v1.ContainerRestartPolicyAlways
+		all[i].RestartPolicy = &always
+	}
+	return all
+}
+
+// image is that of a container. Pods of one kind have the same ones.
+func image(p *v1.Pod, container string, version int) string {
+	kind, _, _ := strings.Cut(string(p.UID), "-")
+	return fmt.Sprintf("registry.test/%s-%s:%d", kind, container, version)
+}
+
+// newPod makes the n-th pod of a life. A pod that finishes may not restart, if it says
+// nothing else.
+func newPod(n int, k kind, source string) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: fmt.Sprintf("%s%d", kinds[kind].name, n), UID: types.UID(fmt.Sprintf("%s-%d", kinds[kind].name, n)),
+			Namespace: "default", Name: fmt.Sprint(k.name, n), UID: types.UID(fmt.Sprintf("%s-%d", k.name, n)),
 			Annotations: map[string]string{runtime.AnnotationConfigSource: source},
 		},
-		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace},
+		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: seconds(5)},
 	}
-	kinds[kind].make(p)
+	if k.outcome == finishes {
+		p.Spec.RestartPolicy = v1.RestartPolicyNever
+	}
+	k.make(p)
+	for _, containers := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			containers[i].Image = image(p, containers[i].Name, 1)
+		}
+	}
 	return p
+}
+
+// limit bounds the CPU of a container, in thousandths.
+func limit(c *v1.Container, cpu int64) {
+	c.Resources.Limits = v1.ResourceList{v1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI)}
 }

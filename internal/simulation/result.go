@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -89,11 +90,20 @@ func callLine(c critest.Call) string {
 	if !c.Done() {
 		return line + " never ends"
 	}
-	line += fmt.Sprintf(" until %s %v", clock(c.End), status.Code(c.Err))
+	line += fmt.Sprintf(" until %s %v", clock(c.End), codeOf(c))
 	if c.Fault != "" {
 		line += " (" + c.Fault + ")"
 	}
 	return line
+}
+
+// codeOf is the code of the answer. Of a deadline both ends of a connection hear in
+// one instant: who is first is chance.
+func codeOf(c critest.Call) codes.Code {
+	if code := status.Code(c.Err); code != codes.DeadlineExceeded {
+		return code
+	}
+	return codes.Canceled
 }
 
 // kindOf is a fault without how long it took.

@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -53,6 +52,15 @@ var rules = []rule{
 	{"S6: a sandbox is stopped before it is removed", (*trace).stoppedFirst},
 	{"E1: few calls while the runtime is away", (*trace).fewCallsAway},
 	{"S1, S3, S5, W4, W6, K6: all arrives", (*trace).arrives},
+	{"M1: one static pod of a name", (*trace).oneOfAName},
+	{"M5: nothing of others is touched", (*trace).ownOnly},
+	{"W9: a kill is answered when nothing runs", (*trace).killsAnswered},
+	{"K4, T6: what is told to have ended has", (*trace).endsAreTrue},
+	{"T5: ready after a probe that succeeded", (*trace).readyIsTrue},
+	{"C6: what runs had its postStart handler", (*trace).hooked},
+	{"C10: resources are those accepted last", (*trace).resized},
+	{"B1: restarts are spaced", (*trace).spaced},
+	{"I5: sidecars stop last", (*trace).sidecarsLast},
 }
 
 func (tr *trace) uids() []types.UID { return slices.Sorted(maps.Keys(tr.pods)) }
@@ -83,7 +91,8 @@ func (tr *trace) attemptsGrow(v *verdict) {
 			continue
 		}
 		key := c.PodUID + " " + c.Container
-		if before, ok := last[key]; ok && before.ContainerID != c.ContainerID {
+		before, ok := last[key]
+		if ok && before.ContainerID != c.ContainerID && !tr.lapsed(types.UID(c.PodUID), before.Start, c.Start) {
 			v.want(before.Attempt < c.Attempt, "%v after %v", c, before)
 		}
 		last[key] = c
@@ -99,8 +108,11 @@ func (tr *trace) runsOnce(v *verdict) {
 		}
 		last := map[string]*instance{}
 		for _, i := range tr.of(uid) {
+			if strings.HasPrefix(i.Container, "s") || strings.HasPrefix(i.Container, "i") {
+				continue // sidecars restart, and another sandbox is initialised again
+			}
 			before := last[i.Container]
-			v.want(before == nil || !tr.knew(before, i.Started), "%v after %v", i, before)
+			v.want(before == nil || !tr.knew(before, i.Started) || tr.lapsed(uid, before.Started, i.Started), "%v after %v", i, before)
 			last[i.Container] = i
 		}
 	}
@@ -125,7 +137,11 @@ func (tr *trace) knew(i *instance, by time.Time) bool {
 
 // livedOn reports whether the agent that made a call was there after its answer.
 func (tr *trace) livedOn(c critest.Call) bool {
-	a := tr.agentAt(c.Start)
+	known := tr.pods[types.UID(c.PodUID)]
+	if known == nil {
+		return false
+	}
+	a := tr.agentOf(known, c.Start)
 	return a != nil && (a.to.IsZero() || a.to.After(c.End))
 }
 
@@ -146,15 +162,26 @@ func tellsOfRun(s v1.PodStatus, id string) bool {
 
 var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
 
+// nothingAfterStop looks at each agent: that the node wanted a pod stopped ends with it,
+// that its source does not is for another rule.
 func (tr *trace) nothingAfterStop(v *verdict) {
-	stopped := map[types.UID]time.Time{}
+	type life struct {
+		agent *agentSpan
+		uid   types.UID
+	}
+	stopped := map[life]time.Time{}
 	for _, w := range tr.works {
-		if _, ok := stopped[w.UID]; !ok && w.Type != podworkers.SyncPod && w.Type != podworkers.SyncTerminatingRuntimePod {
-			stopped[w.UID] = w.from
+		l := life{tr.agents[w.agent], w.UID}
+		if _, ok := stopped[l]; !ok && w.Type != podworkers.SyncPod && w.Type != podworkers.SyncTerminatingRuntimePod {
+			stopped[l] = w.from
 		}
 	}
 	for _, c := range tr.calls.Of(starting...) {
-		if at, ok := stopped[types.UID(c.PodUID)]; ok {
+		uid := types.UID(c.PodUID)
+		if tr.pods[uid] == nil {
+			continue
+		}
+		if at, ok := stopped[life{tr.agentOf(tr.pods[uid], c.Start), uid}]; ok {
 			v.want(!c.Start.After(at), "%v at %s after it was stopped at %s", c, clock(c.Start), clock(at))
 		}
 	}
@@ -185,25 +212,45 @@ func (tr *trace) nothingUnwanted(v *verdict) {
 }
 
 // stopsInTime checks what is asked for, not what comes of it: the runtime may be
-// broken.
+// broken. The time counts from the first agent that was told and could note it.
 func (tr *trace) stopsInTime(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer) {
-		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
-		if known == nil || a == nil || known.unwanted().IsZero() {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil || known.unwanted().IsZero() {
 			continue
 		}
-		told := a.told[known.source]
-		if told.Before(known.unwanted()) {
-			told = known.unwanted()
-		}
-		if !c.Start.After(told) {
+		told := tr.toldToStop(known, c.Start)
+		if told.IsZero() || !c.Start.After(told) {
 			continue
 		}
-		timeout := c.Request().(*runtimeapi.StopContainerRequest).Timeout
+		timeout := tr.timeouts[c.N]
 		end := c.Start.Add(time.Duration(timeout) * time.Second)
 		v.want(timeout <= 2 || !end.After(told.Add(time.Duration(known.grace+2)*time.Second)),
 			"%v at %s with %d s, told at %s to stop in %d s", c, clock(c.Start), timeout, clock(told), known.grace)
 	}
+}
+
+// noted is how long an agent has to live to have noted what it was told.
+const noted = 100 * time.Millisecond
+
+// toldToStop is when an agent was told first that a pod is to stop, of those that there
+// were until a time, zero if none was.
+func (tr *trace) toldToStop(pod *podSpan, until time.Time) time.Time {
+	for _, a := range tr.agents {
+		told := latest(a.told[pod.source], pod.unwanted(), a.readable)
+		switch {
+		case a.party != pod.party.name || a.told[pod.source].IsZero() || a.readable.IsZero():
+		case !a.to.IsZero() && a.to.Before(told.Add(noted)):
+		case tr.lapsed(pod.pod.UID, told, until):
+		default:
+			return told
+		}
+	}
+	return time.Time{}
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
 }
 
 func (tr *trace) initialised(v *verdict) {
@@ -234,8 +281,12 @@ func (tr *trace) initialisedBy(c v1.Container, app *instance) bool {
 
 func (tr *trace) nothingBeforeSource(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox, critest.RemoveContainer, critest.RemovePodSandbox) {
-		known, a := tr.pods[types.UID(c.PodUID)], tr.agentAt(c.Start)
-		if known == nil || a == nil {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil {
+			continue
+		}
+		a := tr.agentOf(known, c.Start)
+		if a == nil {
 			continue
 		}
 		told := a.told[known.source]

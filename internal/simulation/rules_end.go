@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func (tr *trace) arrives(v *verdict) {
 		known := tr.pods[uid]
 		v.want(known == nil || known.removed.IsZero(), "%s: it is remembered", uid)
 	}
-	v.want(tr.health == "ok", "health: %s", tr.health)
+	v.want(len(tr.health) == 0, "health: %s", strings.Join(tr.health, ", "))
 }
 
 func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
@@ -52,14 +53,15 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		return broken
 	}
 	phase := tr.lastPhase(uid)
-	switch known.kind {
-	case "crash":
-		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-6*time.Minute)) {
-			broken = append(broken, "it is not restarted any more")
-		}
-	case "job", "pair", "retry":
+	switch {
+	case !tr.evicted(uid).IsZero() || known.kind.outcome == finishes:
 		if phaseOrder[phase] != 3 || ready > 0 || len(running) > 0 {
 			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
+		}
+	case tr.asked(uid): // and nobody knows whether it was heard
+	case known.kind.outcome == restarts:
+		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-10*time.Minute)) {
+			broken = append(broken, "it is not restarted any more")
 		}
 	default:
 		if phase != v1.PodRunning || ready != 1 {
@@ -72,6 +74,11 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		}
 	}
 	return broken
+}
+
+// asked reports whether the node was to stop a pod, whatever came of it.
+func (tr *trace) asked(uid types.UID) bool {
+	return slices.ContainsFunc(tr.kills, func(k *kill) bool { return k.uid == uid })
 }
 
 func (tr *trace) lastPhase(uid types.UID) (phase v1.PodPhase) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,13 +13,13 @@ import (
 var phaseOrder = map[v1.PodPhase]int{v1.PodPending: 1, v1.PodRunning: 2, v1.PodSucceeded: 3, v1.PodFailed: 3}
 
 func (tr *trace) phases(v *verdict) {
-	last := map[types.UID]v1.PodPhase{}
+	last := map[types.UID]published{}
 	for _, s := range tr.statuses {
-		if before, ok := last[s.uid]; ok {
-			kept := phaseOrder[s.status.Phase] >= phaseOrder[before] && (phaseOrder[before] < 3 || s.status.Phase == before)
-			v.want(kept, "%s: %s after %s at %s", s.uid, s.status.Phase, before, clock(s.at))
+		if before, ok := last[s.uid]; ok && !tr.lapsed(s.uid, before.at, s.at) {
+			was, is := before.status.Phase, s.status.Phase
+			v.want(phaseOrder[is] >= phaseOrder[was] && (phaseOrder[was] < 3 || is == was), "%s: %s after %s at %s", s.uid, is, was, clock(s.at))
 		}
-		last[s.uid] = s.status.Phase
+		last[s.uid] = s
 	}
 }
 
@@ -38,7 +39,7 @@ func containerStatuses(s v1.PodStatus) []v1.ContainerStatus {
 }
 
 func (tr *trace) exitCodes(v *verdict) {
-	told := toldEnds{codes: map[string]int32{}, known: map[string]bool{}}
+	told := toldEnds{codes: map[string]int32{}, known: map[string]time.Time{}}
 	for _, s := range tr.statuses {
 		for _, c := range containerStatuses(s.status) {
 			now, last := c.State.Terminated, c.LastTerminationState.Terminated
@@ -53,8 +54,8 @@ func (tr *trace) exitCodes(v *verdict) {
 
 // toldEnds is what earlier statuses said of ends.
 type toldEnds struct {
-	codes map[string]int32 // by container ID
-	known map[string]bool  // those with an ID, by pod, container and attempt
+	codes map[string]int32     // by container ID
+	known map[string]time.Time // when those with an ID were told, by pod, container and attempt
 }
 
 // exitCode judges one end in a status.
@@ -74,7 +75,8 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 	}
 	key := fmt.Sprint(s.uid, c.Name, attempt)
 	if id == "" {
-		v.want(!told.known[key], "%s %s: a guess of %d (%s) at %s, its end was told before", s.uid, c.Name, end.ExitCode, end.Reason, clock(s.at))
+		at, known := told.known[key]
+		v.want(!known || tr.lapsed(s.uid, at, s.at), "%s %s: a guess of %d (%s) at %s, its end was told before", s.uid, c.Name, end.ExitCode, end.Reason, clock(s.at))
 		return
 	}
 	if code, ok := told.codes[id]; ok {
@@ -82,18 +84,22 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 	} else if truth != nil && !truth.Ended.IsZero() {
 		v.want(truth.ExitCode == end.ExitCode, "%v ended with %d, told is %d at %s", truth, truth.ExitCode, end.ExitCode, clock(s.at))
 	}
-	told.codes[id], told.known[key] = end.ExitCode, true
+	told.codes[id], told.known[key] = end.ExitCode, s.at
 }
 
 func (tr *trace) restartCounts(v *verdict) {
-	last := map[string]int32{}
+	type told struct {
+		count int32
+		at    time.Time
+	}
+	last := map[string]told{}
 	for _, s := range tr.statuses {
 		for _, c := range containerStatuses(s.status) {
 			key := string(s.uid) + " " + c.Name
-			if before, ok := last[key]; ok {
-				v.want(c.RestartCount >= before, "%s: %d after %d at %s", key, c.RestartCount, before, clock(s.at))
+			if before, ok := last[key]; ok && !tr.lapsed(s.uid, before.at, s.at) {
+				v.want(c.RestartCount >= before.count, "%s: %d after %d at %s", key, c.RestartCount, before.count, clock(s.at))
 			}
-			last[key] = c.RestartCount
+			last[key] = told{c.RestartCount, s.at}
 		}
 	}
 }

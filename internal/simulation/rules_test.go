@@ -36,7 +36,7 @@ func tell(tr *trace, second int, s v1.PodStatus) {
 	tr.statuses = append(tr.statuses, published{"u", at(second), s})
 }
 
-func runs(id string) v1.PodStatus {
+func isRunning(id string) v1.PodStatus {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	return v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "c0", ContainerID: id, State: running}}}
 }
@@ -44,9 +44,9 @@ func runs(id string) v1.PodStatus {
 // one is a trace of one pod, of which nothing has happened.
 func one() *trace {
 	tr := newTrace()
-	tr.health = "ok"
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
-	tr.pods = map[types.UID]*podSpan{"u": {kind: "polite", source: "file", pod: p}}
+	tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
+	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(0)}, readable: at(0)}}
 	return tr
 }
 
@@ -61,7 +61,7 @@ func job(tr *trace) {
 	two(tr)
 	tr.instances["a"].Ended = at(2)
 	tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyNever
-	tr.agents = []*agentSpan{{span: span{from: at(0), to: at(4)}}, {span: span{from: at(4)}}}
+	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0), to: at(4)}}, {party: "podsync", span: span{from: at(4)}}}
 }
 
 // A start that no agent could know to have happened is no run.
@@ -79,7 +79,7 @@ func TestUnknownStartIsNoRun(t *testing.T) {
 		tr := one()
 		job(tr)
 		tr.calls = calls
-		tell(tr, 6, runs("x://a")) // too late
+		tell(tr, 6, isRunning("x://a")) // too late
 		for _, broken := range tr.result(0, false).Broken {
 			if strings.HasPrefix(broken, "C5") {
 				t.Errorf("%s: %s", what, broken)
@@ -118,7 +118,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
 		}},
 		{"C5", "a job runs twice whose start was answered", func(tr *trace) { job(tr); tr.calls = answered }},
-		{"C5", "a job runs twice that was said to run", func(tr *trace) { job(tr); tell(tr, 2, runs("x://a")) }},
+		{"C5", "a job runs twice that was said to run", func(tr *trace) { job(tr); tell(tr, 2, isRunning("x://a")) }},
 		{"C5", "a job runs twice that was said to have ended", func(tr *trace) { job(tr); tell(tr, 2, terminated("x://a", 1)) }},
 		{"W1: nothing", "a start after the stop", func(tr *trace) {
 			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}}
@@ -137,7 +137,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "new", Started: at(3)}}
 		}},
 		{"M3", "a stop before the source has spoken", func(tr *trace) {
-			tr.agents = []*agentSpan{{span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
+			tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
 			tr.calls = critest.Journal{call(critest.StopPodSandbox, 3, unchanged)}
 		}},
 		{"T1", "running after the end", func(tr *trace) {
@@ -174,6 +174,50 @@ func TestRulesNotice(t *testing.T) {
 			}
 		}},
 		{"S1", "nothing runs", func(*trace) {}},
+		{"M1", "two of one name run", func(tr *trace) {
+			other := *tr.pods["u"]
+			tr.pods["v"] = &other
+			two(tr)
+			tr.instances["b"].PodUID = "v"
+		}},
+		{"M5", "another agent stops it", func(tr *trace) {
+			tr.calls = critest.Journal{call(critest.StopContainer, 1, func(c *critest.Call) { c.Caller = "neighbour grpc-go" })}
+		}},
+		{"W9", "a kill without an answer", func(tr *trace) { tr.kills = []*kill{{uid: "u", at: at(1)}} }},
+		{"W9", "a start after the answer", func(tr *trace) { two(tr); tr.kills = []*kill{{uid: "u", at: at(1), answered: at(3)}} }},
+		{"K4", "an end that was none", func(tr *trace) { two(tr); tell(tr, 3, terminated("x://a", 0)) }},
+		{"T5", "ready without a probe", func(tr *trace) {
+			tr.pods["u"].pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{}
+			s := isRunning("x://a")
+			s.ContainerStatuses[0].Ready = true
+			tell(tr, 3, s)
+		}},
+		{"C6", "no handler in an hour", func(tr *trace) {
+			tr.end = at(3600)
+			tr.pods["u"].pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", Started: at(1)}}
+		}},
+		{"C10", "another quota", func(tr *trace) {
+			tr.pods["u"].cpu = 200
+			tr.quotas["b"] = 10000
+			two(tr)
+		}},
+		{"B1", "six starts in a minute", func(tr *trace) {
+			for i := range 6 {
+				tr.calls = append(tr.calls, call(critest.StartContainer, 5*i, unchanged))
+			}
+		}},
+		{"I5", "a sidecar is stopped first", func(tr *trace) {
+			tr.pods["u"].marked = at(1)
+			two(tr)
+			stop := func(c *critest.Call) { c.Container = "s0" }
+			tr.timeouts[0] = 5
+			tr.calls = critest.Journal{call(critest.StopContainer, 2, stop)}
+		}},
+		{"K1", "a stop with too much time", func(tr *trace) {
+			tr.pods["u"].marked, tr.pods["u"].grace, tr.timeouts[0] = at(1), 5, 5
+			tr.calls = critest.Journal{call(critest.StopContainer, 6, unchanged)}
+		}},
 		{"S1", "a removed pod is left", func(tr *trace) {
 			tr.pods["u"].removed = at(1)
 			tr.containers = []*runtimeapi.Container{{Labels: map[string]string{runtime.LabelPodUID: "u"}}}

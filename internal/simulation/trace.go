@@ -25,11 +25,18 @@ type trace struct {
 	pods      map[types.UID]*podSpan
 	// calls is the runtime's journal.
 	calls critest.Journal
+	// timeouts are those that StopContainer was called with, in seconds, by the number of
+	// the call.
+	timeouts map[int]int64
 	// left is what the runtime and the disk have in the end.
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
-	health     string
+	health     []string
+	quotas     map[string]int64 // of CPU, by container ID
+	kills      []*kill
+	// lapses are the ends of agents that could not write all they knew of a pod.
+	lapses map[types.UID][]time.Time
 	// away are the times in which the runtime was.
 	away       []span
 	begin, end time.Time
@@ -68,21 +75,34 @@ type published struct {
 // agentSpan is the life of one agent.
 type agentSpan struct {
 	span
+	party string
 	// told is when its sources delivered first, by name.
 	told map[string]time.Time
+	// readable is when it could read what was remembered: nothing is done before.
+	readable time.Time
 }
 
 // podSpan is what became of a pod at its source.
 type podSpan struct {
-	kind   string
+	kind   kind
+	party  *party
 	source string
-	pod    *v1.Pod
+	pod    *v1.Pod // as it was wanted last
 	// marked is when it was to be deleted, removed when its source dropped it.
 	marked, removed time.Time
 	// grace is the time it is given to stop, in seconds.
 	grace int64
 	// changed: its spec was changed while it was there.
 	changed bool
+	// cpu is what it was resized to, 0 if it was not.
+	cpu int64
+}
+
+// kill is a request of the node to stop a pod.
+type kill struct {
+	uid          types.UID
+	at, answered time.Time
+	err          error
 }
 
 // unwanted is since when nothing of the pod may be started.
@@ -100,8 +120,16 @@ func (tr *trace) ran(all []critest.Process) {
 	}
 }
 
+// called takes over the runtime's journal.
+func (tr *trace) called(all critest.Journal) {
+	tr.calls = all
+	for _, c := range all.Of(critest.StopContainer) {
+		tr.timeouts[c.N] = c.Request().(*runtimeapi.StopContainerRequest).GetTimeout()
+	}
+}
+
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}, lapses: map[types.UID][]time.Time{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -137,12 +165,28 @@ func (tr *trace) of(uid types.UID) []*instance {
 	return all
 }
 
-// agentAt returns the agent that was there, nil if none was.
-func (tr *trace) agentAt(at time.Time) *agentSpan {
+// agentOf returns the agent that looked after a pod at a time, nil if none did.
+func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	for _, a := range tr.agents {
-		if !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
+		if a.party == pod.party.name && !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
 			return a
 		}
 	}
 	return nil
+}
+
+// lapsed reports whether between two times an agent ended that could not write what it
+// knew of a pod. What came before, the next one cannot know.
+func (tr *trace) lapsed(pod types.UID, from, to time.Time) bool {
+	return slices.ContainsFunc(tr.lapses[pod], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+}
+
+// evicted returns when the node has stopped a pod for good, zero if it did not.
+func (tr *trace) evicted(uid types.UID) time.Time {
+	for _, k := range tr.kills {
+		if k.uid == uid && k.err == nil && !k.answered.IsZero() && !tr.lapsed(uid, k.at, tr.end) {
+			return k.answered
+		}
+	}
+	return time.Time{}
 }

@@ -1,7 +1,7 @@
 package simulation
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,26 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/loop"
 )
-
-// sources are the names of those that pods come from.
-var sources = []string{"file", runtime.ConfigSourceAPI}
 
 const (
 	maxPods = 5
 	// rest is how long all is left alone in the end. Back-offs of 5 min fit in.
 	rest = 20 * time.Minute
+	// latency bounds the time that each call and event takes at least.
+	latency = 5 * time.Millisecond
 )
 
 // world is a node that lives through random times.
@@ -37,23 +29,23 @@ type world struct {
 	t     testing.TB
 	rng   *rand.Rand
 	rt    *critest.Runtime
-	disk  *disk
 	trace *trace
-	// wanted are the pods of each source, by UID.
-	wanted map[string]map[types.UID]*v1.Pod
-	made   int
-	agent  *agent
-	chaos  critest.Random
+	// parties share the runtime. The first is always there.
+	parties []*party
+	made    int
+	kinds   []kind
+	acts    []act
+	later   []errand
+	chaos   critest.Random
+	// silence bounds how late a source speaks to a new agent.
+	silence          time.Duration
+	volumes, reports outage
 }
 
-// agent is one run of a Loop.
-type agent struct {
-	*loop.Loop
-	cancel context.CancelFunc
-	conn   *grpc.ClientConn
-	ended  chan struct{}
-	span   *agentSpan
-	push   map[string]*loop.Push
+// errand is what is to be done at a time.
+type errand struct {
+	at time.Time
+	do func()
 }
 
 // live plays the life of a seed and returns its trace. It has to be called in a
@@ -63,30 +55,54 @@ func live(t testing.TB, seed uint64) *trace {
 	model := []critest.Model{critest.Containerd2, critest.Containerd16, critest.CRIO}[rng.IntN(3)]
 	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
 	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
-	w := &world{t: t, rng: rng, rt: rt, disk: newDisk(), trace: newTrace(), wanted: map[string]map[types.UID]*v1.Pod{}}
-	for _, s := range sources {
-		w.wanted[s] = map[types.UID]*v1.Pod{}
-	}
-	w.chaos = critest.Random{
-		Seed: seed, Rate: []float64{0, 0.02, 0.1, 0.3}[rng.IntN(4)], EventRate: []float64{0, 0.1, 0.5}[rng.IntN(3)],
-		MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency,
-	}
+	w := &world{t: t, rng: rng, rt: rt, trace: newTrace(), parties: []*party{newParty("podsync")}, silence: 3 * time.Second}
+	w.chaos = critest.Random{Seed: seed, MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency}
+	w.drawKinds()
+	w.drawTroubles()
 	w.say("model %d, rates %v and %v, delays up to %v", model, w.chaos.Rate, w.chaos.EventRate, w.chaos.MaxDelay)
 	w.trace.begin = time.Now()
-	w.start()
+	for _, p := range w.parties {
+		w.start(p)
+	}
 	w.check(rt.SetRandom(w.chaos))
 	for range 15 + rng.IntN(25) {
 		w.act()
-		w.sleep(time.Duration(rng.Int64N(int64(8 * time.Second))))
+		w.sleep(w.upTo(8 * time.Second))
 	}
 	w.settle()
 	return w.trace
 }
 
-// latency bounds the time that each call and event takes at least.
-const latency = 5 * time.Millisecond
+// drawKinds chooses the kinds of pods of a life: few, so that they meet often.
+func (w *world) drawKinds() {
+	for _, i := range w.rng.Perm(len(kinds))[:3+w.rng.IntN(5)] {
+		w.kinds = append(w.kinds, kinds[i])
+	}
+}
 
-func (w *world) sleep(d time.Duration) { time.Sleep(d) }
+// sleep passes time, and runs errands.
+func (w *world) sleep(d time.Duration) {
+	until := time.Now().Add(d)
+	for len(w.later) > 0 && !w.later[0].at.After(until) {
+		e := w.later[0]
+		w.later = w.later[1:]
+		time.Sleep(time.Until(e.at))
+		e.do()
+	}
+	time.Sleep(time.Until(until))
+}
+
+// after runs an errand in some time, while the world sleeps.
+func (w *world) after(d time.Duration, do func()) {
+	w.later = append(w.later, errand{time.Now().Add(d), do})
+	slices.SortStableFunc(w.later, func(a, b errand) int { return a.at.Compare(b.at) })
+}
+
+// upTo is a time that hardly anything else happens at.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
+
+// often reports true n times of hundred.
+func (w *world) often(n int) bool { return w.rng.IntN(100) < n }
 
 func (w *world) check(err error) {
 	if err != nil {
@@ -99,83 +115,36 @@ func (w *world) say(format string, args ...any) {
 	w.trace.said = append(w.trace.said, event{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// start starts an agent that is told of all pods sooner or later, source by source.
-func (w *world) start() {
-	conn, err := w.rt.Dial()
-	w.check(err)
-	a := &agent{conn: conn, ended: make(chan struct{}), push: map[string]*loop.Push{}, span: &agentSpan{told: map[string]time.Time{}}}
-	var all []loop.Source
-	for _, name := range sources {
-		a.push[name] = loop.NewPush(name)
-		all = append(all, a.push[name])
-	}
-	a.Loop, err = loop.New(loop.Config{
-		Client: cri.NewClient(conn), Sources: all, Store: w.disk,
-		Sync:    syncpod.Config{RuntimeName: "critest", Sink: w.trace, Logs: noLogs{}, Records: w.disk},
-		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
-	})
-	w.check(err)
-	a.span.from = time.Now()
-	w.trace.mu.Lock()
-	w.trace.agents = append(w.trace.agents, a.span)
-	w.trace.mu.Unlock()
-	var ctx context.Context
-	ctx, a.cancel = context.WithCancel(w.t.Context())
-	go func() {
-		defer close(a.ended)
-		w.check(a.Run(ctx))
-	}()
-	w.agent = a
-	w.say("agent starts")
-	for _, name := range sources {
-		w.sleep(time.Duration(w.rng.IntN(3)) * time.Second)
-		w.tell(name)
-	}
-}
-
-// stop ends the agent, as a crash would or in peace.
-func (w *world) stop(crash bool) {
-	w.say("agent ends, crash %t", crash)
-	if crash {
-		w.agent.conn.Close()
-	}
-	w.agent.cancel()
-	<-w.agent.ended
-	w.agent.conn.Close()
-	w.agent.span.to = time.Now()
-	w.agent = nil
-}
-
-// tell has a source say what it wants.
-func (w *world) tell(source string) {
-	if w.agent == nil {
-		return
-	}
-	var pods []*v1.Pod
-	for _, uid := range slices.Sorted(maps.Keys(w.wanted[source])) {
-		pods = append(pods, w.wanted[source][uid])
-	}
-	if w.agent.span.told[source].IsZero() {
-		w.agent.span.told[source] = time.Now()
-	}
-	w.check(w.agent.push[source].Set(pods...))
-}
-
 // settle leaves the node in peace until it must have arrived, and looks at what is
 // there.
 func (w *world) settle() {
 	w.say("peace")
 	w.check(w.rt.SetRandom(critest.Random{Seed: w.chaos.Seed, Latency: latency}))
-	w.sleep(time.Minute)
-	for uid, known := range w.trace.pods {
-		if !known.marked.IsZero() && known.removed.IsZero() {
+	w.sleep(2 * time.Minute) // for errands: what was broken is mended
+	for _, uid := range w.trace.uids() {
+		if known := w.trace.pods[uid]; !known.marked.IsZero() && known.removed.IsZero() {
 			w.drop(uid)
 		}
 	}
 	w.sleep(rest)
 	w.trace.end = time.Now()
-	w.trace.health = w.agent.Health().String()
-	w.trace.remembered = w.disk.remembered()
+	for _, p := range w.parties {
+		if health := p.agent.Health().String(); health != "ok" {
+			w.trace.health = append(w.trace.health, p.name+": "+health)
+		}
+		w.trace.remembered = append(w.trace.remembered, p.disk.remembered()...)
+	}
+	w.takeStock()
+	for _, p := range w.parties {
+		w.stop(p, false)
+	}
+	synctest.Wait() // for calls that are ending
+	w.trace.called(w.rt.Journal())
+	w.trace.ran(w.rt.Processes())
+}
+
+// takeStock asks the runtime what it has.
+func (w *world) takeStock() {
 	conn, err := w.rt.Dial()
 	w.check(err)
 	defer conn.Close()
@@ -185,14 +154,22 @@ func (w *world) settle() {
 	list, err := client.ListContainers(w.t.Context(), &runtimeapi.ListContainersRequest{})
 	w.check(err)
 	w.trace.sandboxes, w.trace.containers = sandboxes.Items, list.Containers
-	w.stop(false)
-	synctest.Wait() // for calls that are ending
-	w.trace.calls = w.rt.Journal()
-	w.trace.ran(w.rt.Processes())
+	for _, c := range list.Containers {
+		st, err := client.ContainerStatus(w.t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
+		w.check(err)
+		w.trace.quotas[c.Id] = st.GetStatus().GetResources().GetLinux().GetCpuQuota()
+	}
 }
 
-// noLogs are logs that tell nothing of attempts.
-type noLogs struct{}
-
-func (noLogs) MakeDirectory(string, string) error               { return nil }
-func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
+// wantedPods returns those of sources that are not marked, of all parties, in order.
+func (w *world) wantedPods(from ...string) []*v1.Pod {
+	var all []*v1.Pod
+	for _, p := range w.parties {
+		for _, source := range from {
+			all = slices.AppendSeq(all, maps.Values(p.wanted[source]))
+		}
+	}
+	all = slices.DeleteFunc(all, func(p *v1.Pod) bool { return !w.trace.pods[p.UID].marked.IsZero() })
+	slices.SortFunc(all, func(a, b *v1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return all
+}

@@ -30,7 +30,7 @@
 //
 //	config.go      Config; config_client.go makes of the Client what is missing,
 //	               parts.go are the interfaces in it
-//	store.go       StatusStore; store_file.go keeps it in files
+//	store.go       StatusStore; store_file.go keeps it in files, restore.go reads it first of all
 //	source.go      Source; source_push.go is one for programs
 //	source_folder.go    Folder: which manifests there are
 //	source_folder_run.go, source_folder_watch.go   when they are read
@@ -75,7 +75,10 @@
 // # While the runtime is away
 //
 // Nothing is asked of it but whether it is back, at growing intervals of up to 5 s,
-// however many pods there are. Then it is listed, and all goes on at once.
+// however many pods there are. Then it is listed, and all goes on at once. A pod that is
+// deleted meanwhile has its time all the same: it runs from when the source has said so,
+// also if the runtime has yet to answer for the first time, and with a Root, or
+// Sync.Records, over restarts of the agent.
 //
 // # Nothing waits for a poll
 //

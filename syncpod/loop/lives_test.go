@@ -346,3 +346,26 @@ func TestKillPodWhileItChanges(t *testing.T) {
 		n.wantRunning(0, "u")
 	})
 }
+
+// A static pod that waits for another one of its name is evicted: that is told, and it
+// does not run when its turn comes.
+func TestKillPodThatNeverHadItsTurn(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		push := loop.NewPush("file")
+		a := n.start([]loop.Source{push}, nil)
+		slow := "trap '' TERM; sleep infinity"
+		set(t, push, pod("file", "web", "first", slow))
+		time.Sleep(time.Minute)
+		set(t, push, pod("file", "web", "second", forever))
+		time.Sleep(time.Second)
+		stop := podworkers.StopRequest{Report: &podworkers.StopReport{Reason: "Evicted", Message: "no room"}}
+		if err := a.KillPod(t.Context(), "second", stop); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s := a.sink.of("second"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "no room" {
+			t.Errorf("told: %+v", s)
+		}
+		n.wantRunning(0, "first", "second")
+	})
+}

@@ -160,32 +160,6 @@ func (l *Loop) runProbes(ctx context.Context) error {
 	return nil
 }
 
-// restore reads what an earlier agent has reported, and of which pods it has kept
-// records.
-func (l *Loop) restore(ctx context.Context) {
-	records, err := l.config.Store.Load(ctx)
-	if err != nil {
-		l.config.Log.Error(err, "some statuses of pods are lost")
-	}
-	recorded, recordsErr := l.syncer.Recorded(ctx)
-	if recordsErr != nil {
-		l.config.Log.Error(recordsErr, "records of pods that are gone stay")
-	}
-	l.mu.Lock()
-	l.storeErr = errors.Join(err, recordsErr)
-	l.mu.Unlock()
-	for _, r := range records {
-		l.book.write(r.UID, func(p *page) {
-			if r.Status.Phase != "" {
-				p.status, p.untold = &r.Status, true
-			}
-		})
-	}
-	for _, uid := range recorded {
-		l.book.write(uid, func(p *page) { p.leftover = true })
-	}
-}
-
 // Drain stops all pods, each within its own grace period, and returns when nothing of
 // them runs and all are cleaned up after, or when ctx ends; new pods are not taken on
 // from now on. Run has to be running, and is to be ended afterwards. That pods were
@@ -221,7 +195,22 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 	if pod == nil {
 		return fmt.Errorf("loop: pod %s is not known", uid)
 	}
-	return l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop})
+	if err := l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop}); err != nil {
+		return err
+	}
+	return l.tellUnstarted(ctx, pod, stop.Report)
+}
+
+// tellUnstarted reports a pod that was stopped before there was any work on it: nobody
+// else does.
+func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
+	if why == nil || l.book.read(pod.UID).status != nil {
+		return nil
+	}
+	status := pod.Status.DeepCopy()
+	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+	l.book.write(pod.UID, func(p *page) { p.status, p.untold = status, true })
+	return l.sink.repeat(ctx, pod)
 }
 
 // given returns the pod that the workers have, nil if they were not told of any.

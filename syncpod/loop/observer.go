@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +28,14 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	o.config.Workers.Observer.PhaseChanged(uid, from, to)
 }
 
+// SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
+// the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
 	o.book.write(w.UID, func(p *page) { p.working++ })
+	if w.Type == podworkers.SyncTerminatingPod {
+		record := o.syncer.EndBy(w.UID, w.Deadline)
+		o.children.Go(func() { record(context.Background()) })
+	}
 	o.watcher.Hold(w.UID)
 	o.config.Workers.Observer.SyncStarted(w)
 }

@@ -21,17 +21,17 @@ func (l *Loop) follow(ctx context.Context) {
 			return
 		case <-l.news:
 		}
-		// What ran before the agent was started is adopted, so it has to be known.
-		if l.listed.Load() {
-			l.reconcile(ctx)
-		}
+		l.reconcile(ctx)
 	}
 }
 
 // reconcile compares what the sources want with what the workers know. What has to
 // stop comes first: of static pods with one name only one runs at a time, also if an
-// earlier agent has left one of them behind (kubernetes #126711).
+// earlier agent has left one of them behind (kubernetes #126711). What ran before the
+// agent was started is adopted, so that has to be known before a pod is to run. The time of
+// one that is to stop runs before that, too.
 func (l *Loop) reconcile(ctx context.Context) {
+	listed := l.listed.Load()
 	wants, pods := l.wanted(), l.watcher.Pods()
 	l.stopUnwanted(wants)
 	l.stopOrphans(wants, pods)
@@ -43,7 +43,9 @@ func (l *Loop) reconcile(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		l.add(wish, running[wish.pod.UID])
+		if listed || wish.pod.DeletionTimestamp != nil {
+			l.add(wish, running[wish.pod.UID])
+		}
 	}
 	l.tidy.raise()
 }
@@ -79,7 +81,12 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 			l.log(w.pod).Info("pod comes again", "source", w.source)
 			life.wanted, life.source, life.again = w.pod, w.source, true
 			l.tell(life, podworkers.Update{Type: podworkers.Create})
+			l.shorten(life)
 		case life.again: // it has to wait, whatever it says now
+			if differs(life.wanted, w.pod) {
+				life.wanted, life.source = w.pod, w.source
+				l.shorten(life)
+			}
 		case differs(life.wanted, w.pod):
 			l.log(w.pod).Info("pod changed", "source", w.source)
 			life.wanted, life.source = w.pod, w.source
@@ -91,6 +98,14 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 		return a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time)
 	})
 	return additions
+}
+
+// shorten gives a pod that is stopping no more time than one that is deleted while it waits
+// for that: its source may have lost it for a moment, so that the two are the same.
+func (l *Loop) shorten(life *life) {
+	if grace := life.wanted.DeletionGracePeriodSeconds; grace != nil {
+		l.tell(life, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
+	}
 }
 
 // add takes a new pod on. One that may not run is taken on as over: it is cleaned up

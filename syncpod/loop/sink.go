@@ -27,7 +27,8 @@ func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus
 	return s.deliver(ctx, pod, status)
 }
 
-// repeat delivers the status of a pod that the Syncer has not, if there is one.
+// repeat delivers the status of a pod that the Syncer has not, if there is one. It comes
+// after the Syncer's work: what an earlier agent remembered may be older than what it told.
 func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	known := s.read(pod.UID)
 	if !known.untold || known.status == nil {

@@ -19,8 +19,9 @@ type StatusStore interface {
 	// StatusSink's SetPodStatus remembers the status of a pod.
 	syncpod.StatusSink
 	// Load returns all that is remembered, sorted by UID. What cannot be read is
-	// left out, and the error joins what was wrong with it: what is returned is good
-	// even so.
+	// left out, and the error says what was wrong with it: what is returned is good
+	// even so. If the error is syncpod.ErrRecordLost, what was left out is lost for good;
+	// after any other one a Loop asks again, for a minute, before it does anything else.
 	Load(ctx context.Context) ([]StoredStatus, error)
 	// Delete forgets a pod. It is no error if there is nothing to forget.
 	Delete(ctx context.Context, uid types.UID) error

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // FileStore is a [StatusStore] of one JSON file a pod, <UID>.json, in a directory
@@ -59,6 +60,7 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	}
 	var all []StoredStatus
 	var errs []error
+	lost := true
 	for _, uid := range uids {
 		if err := ctx.Err(); err != nil {
 			return all, errors.Join(append(errs, err)...)
@@ -67,11 +69,24 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
 		case err != nil:
 			errs = append(errs, err)
+			lost = lost && isBroken(err)
 		default:
 			all = append(all, stored)
 		}
 	}
-	return all, errors.Join(errs...)
+	err = errors.Join(errs...)
+	if err != nil && lost {
+		err = fmt.Errorf("%w: %w", syncpod.ErrRecordLost, err)
+	}
+	return all, err
+}
+
+// brokenFile says that a file was read, and that no status is in it.
+type brokenFile struct{ error }
+
+func isBroken(err error) bool {
+	_, ok := errors.AsType[brokenFile](err)
+	return ok
 }
 
 func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
@@ -153,14 +168,21 @@ func (s *FileStore) read(uid types.UID, p *storedPod) (StoredStatus, error) {
 	text, err := s.dir.Read(uid)
 	var stored StoredStatus
 	if err == nil {
-		err = json.Unmarshal(text, &stored)
-	}
-	if err == nil && stored.UID != uid {
-		err = fmt.Errorf("it is that of %q", stored.UID)
+		err = parseStatus(text, uid, &stored)
 	}
 	if err != nil {
 		return StoredStatus{}, fmt.Errorf("status of pod %s in %s, which is passed over: %w", uid, s.dir, err)
 	}
 	p.sum = sha256.Sum256(text)
 	return stored, nil
+}
+
+func parseStatus(text []byte, uid types.UID, stored *StoredStatus) error {
+	if err := json.Unmarshal(text, stored); err != nil {
+		return brokenFile{err}
+	}
+	if stored.UID != uid {
+		return brokenFile{fmt.Errorf("it is that of %q", stored.UID)}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod"
 )
 
 func storeIn(t testing.TB, dir string) *FileStore {
@@ -136,6 +139,9 @@ func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
 	}
 	if n := strings.Count(err.Error(), "\n") + 1; n != 3 {
 		t.Errorf("%d errors: %v", n, err)
+	}
+	if !errors.Is(err, syncpod.ErrRecordLost) {
+		t.Errorf("what is in no file any more can never be read: %v", err)
 	}
 	// The next status repairs it.
 	if err := s.SetPodStatus(t.Context(), podOf("a"), statusOf(v1.PodRunning)); err != nil {

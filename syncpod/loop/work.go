@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 // syncer is what a Loop needs of a *syncpod.Syncer.
 type syncer interface {
 	SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (syncpod.Result, error)
+	EndBy(pod types.UID, deadline time.Time) (record func(context.Context))
 	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
 	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
@@ -32,13 +34,13 @@ type work struct{ *Loop }
 var _ podworkers.Syncer = work{}
 
 func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
-	if err := l.sink.repeat(ctx, w.Pod); err != nil {
-		l.log(w.Pod).Error(err, "status not delivered")
-	}
 	l.config.Probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
 	if !result.Plan.Quiet() && ctx.Err() == nil {
 		l.book.write(w.UID, func(p *page) { p.acted = true })
+	}
+	if err := l.sink.repeat(ctx, w.Pod); err != nil {
+		l.log(w.Pod).Error(err, "status not delivered")
 	}
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
 }
@@ -63,6 +65,6 @@ func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, 
 func (l work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	l.config.Probes.Forget(w.UID)
 	pod := l.ofSource(w.Pod)
-	told := l.sink.repeat(ctx, pod)
-	return errors.Join(told, l.syncer.SyncTerminatedPod(ctx, pod, status))
+	err := l.syncer.SyncTerminatedPod(ctx, pod, status)
+	return errors.Join(err, l.sink.repeat(ctx, pod))
 }

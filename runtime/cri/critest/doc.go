@@ -88,7 +88,7 @@
 //	F2  done, but answered with an error    Fault{When: After, Err: err}
 //	F3  refused before any effect           Fault{Err: err}
 //	F4  name reserved while half done       Fault{When: Midway, Hang: gate}, Runtime.HoldName
-//	F5  states and times that are wrong     Runtime.EditContainer, Runtime.EditSandbox
+//	F5  states and times that are wrong     Runtime.EditContainer, Runtime.EditSandbox, Runtime.StepClock
 //	F6  list and inspect disagree           Runtime.Hide, or F3 on a status
 //	F7  removed behind the agent's back     Runtime.Remove
 //	F8  restart of the runtime              Runtime.Restart, with what becomes of what runs
@@ -125,6 +125,7 @@
 //	config.go, model.go            Config, and runtimes that differ
 //	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  a call each
 //	name.go, index.go              who has a name, and what belongs together
+//	clock.go                       steps of the clock
 //	process.go                     what runs in a container, by package sh
 //	host.go, memory.go             files: real ones, and those in memory
 //	intercept.go, method.go, subject.go  what happens to every call

@@ -102,7 +102,18 @@ func (r *Runtime) SetRandom(c Random) error {
 // call begins the decisions on a call. It must be called with the faults' mu held, as
 // what follows from it.
 func (c *chance) call(call *Call) (*rand.Rand, time.Duration) {
-	return c.next(fmt.Sprintf("%s %s %s %d %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image))
+	return c.next(fmt.Sprintf("%s %s %s %d %s %s", call.Method, call.PodUID, call.Container, call.Attempt, call.Image, call.asked()))
+}
+
+// asked tells lists apart that are about no one thing.
+func (c *Call) asked() string {
+	switch q := c.request.(type) {
+	case *runtimeapi.ListPodSandboxRequest:
+		return fmt.Sprint(q.GetFilter().GetLabelSelector()) // sorted
+	case *runtimeapi.ListContainersRequest:
+		return fmt.Sprint(q.GetFilter().GetLabelSelector())
+	}
+	return ""
 }
 
 // fault decides on a call.

@@ -23,11 +23,12 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	if !ok {
 		return nil, status.Errorf(codes.Internal, "critest: %T is not a message", req)
 	}
-	call := r.begin(methodOf(info.FullMethod), msg)
+	call := r.begin(ctx, methodOf(info.FullMethod), msg)
 	f, lag := r.strike(&call.Call)
 	resp, err := r.perform(ctx, lag+r.cfg.Latency[call.Method], f, call.Method.midways(), func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	if err != nil {
 		resp, err = nil, asStatus(err)
+		time.Sleep(lag) // those that a restart has cut short do not all end in one instant
 	}
 	r.end(call, resp, f, err)
 	return resp, err
@@ -128,7 +129,7 @@ func asStatus(err error) error {
 // stream is the way of event streams: they are in the journal while they
 // last, and faults on GetContainerEvents strike before they begin.
 func (r *Runtime) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	call := r.begin(methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
+	call := r.begin(ss.Context(), methodOf(info.FullMethod), &runtimeapi.GetEventsRequest{})
 	f, _ := r.strike(&call.Call)
 	_, err := r.perform(ss.Context(), r.cfg.Latency[call.Method], f, false, func(ctx context.Context) (any, error) {
 		return nil, handle(srv, boundedStream{ss, ctx})

@@ -1,6 +1,7 @@
 package critest
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -27,11 +29,14 @@ type Call struct {
 	SandboxID              string
 	Container              string // name
 	ContainerID            string
-	Attempt                uint32    // of the container, or else of the sandbox
-	Image                  string    // as asked for
-	Start, End             time.Time // End is zero while the call runs
-	Err                    error     // what the caller was told, a status error
-	Fault                  string    // what struck it, in words; "" for none
+	Attempt                uint32 // of the container, or else of the sandbox
+	Image                  string // as asked for
+	// Caller is the user agent of the connection, see grpc.WithUserAgent: it tells the
+	// agents on one runtime apart. gRPC adds its own name to it.
+	Caller     string
+	Start, End time.Time // End is zero while the call runs
+	Err        error     // what the caller was told, a status error
+	Fault      string    // what struck it, in words; "" for none
 
 	request, response proto.Message
 	auth              [sha256.Size]byte
@@ -137,12 +142,12 @@ type entry struct {
 }
 
 // begin enters a call.
-func (r *Runtime) begin(m Method, req proto.Message) *entry {
+func (r *Runtime) begin(ctx context.Context, m Method, req proto.Message) *entry {
 	s := r.subjectOf(req)
 	c := &Call{
 		Method: m, Start: time.Now(), Namespace: s.namespace, Pod: s.pod, PodUID: s.uid,
 		SandboxID: s.sandboxID, Container: s.container, ContainerID: s.containerID,
-		Attempt: s.attempt, Image: s.image, request: proto.Clone(req),
+		Attempt: s.attempt, Image: s.image, Caller: callerOf(ctx), request: proto.Clone(req),
 	}
 	if q, ok := c.request.(*runtimeapi.PullImageRequest); ok {
 		c.auth = fingerprint(q.GetAuth())
@@ -152,6 +157,11 @@ func (r *Runtime) begin(m Method, req proto.Message) *entry {
 	defer r.journal.mu.Unlock()
 	r.journal.enter(c)
 	return &entry{kept: c, Call: *c}
+}
+
+func callerOf(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return strings.Join(md.Get("user-agent"), " ")
 }
 
 // end enters the outcome and then tells those who watch.

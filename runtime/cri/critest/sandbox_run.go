@@ -88,7 +88,7 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	if f := faultOf(ctx); f != nil {
 		sb.ipsFrom = now.Add(f.IPAfter)
 	}
-	sb.createdAt = now.UnixNano()
+	sb.createdAt = time.Now().UnixNano()
 	sb.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
 	s.made++
 	sb.seq = s.made

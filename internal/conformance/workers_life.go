@@ -1,0 +1,158 @@
+package main
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+)
+
+// life is what has become of a pod since the Set first heard of it. It ends when
+// the Set forgets the pod; with the next news of its UID another one begins.
+type life struct {
+	// static: the pod stands in the line of the static ones.
+	static bool
+	// synced: the pod had a SyncPod. stopping: it had a call that stops it. skipped:
+	// the calls that end it were not made, in the kubelet's way.
+	synced, stopping, skipped bool
+	// beside: it was started while something of another one of its name could run.
+	beside bool
+	// inRuntime: the runtime was said to have it before it was stopped. stopped: a call
+	// that stops it has succeeded.
+	inRuntime, stopped bool
+	// grace is the time to stop that it was told last, in seconds; zero if it was never
+	// told. lengthened: it was told a longer one after that.
+	grace      int64
+	lengthened bool
+	// pod is its last definition.
+	pod *v1.Pod
+	// bound is a time to stop that podsync keeps to and the kubelet does not, in
+	// seconds; zero if there is none.
+	bound int64
+}
+
+// life returns the present life of a pod that there is news of.
+func (r *workersRun) life(uid types.UID, first podworkers.Update) *life {
+	if l, known := r.lives[uid]; known {
+		return l
+	}
+	l := &life{static: runtime.IsStatic(first.Pod)}
+	if l.static {
+		r.line = append(r.line, uid)
+	}
+	r.lives[uid] = l
+	return l
+}
+
+// take notes news that the Set has taken, and after which the pod is being stopped or not. A deletion grace period of zero does not
+// bound what is asked for with the same news, for the kubelet.
+func (l *life) take(u podworkers.Update, stopping bool) {
+	if u.Pod != nil {
+		l.pod = u.Pod
+	}
+	l.inRuntime = l.inRuntime || u.Pod == nil && stopping
+	if l.pod == nil || !stopping || u.Stop == nil || u.Stop.GracePeriodSeconds == nil {
+		return
+	}
+	if given := l.pod.DeletionGracePeriodSeconds; given != nil && *given == 0 {
+		l.keepTo(0)
+	}
+}
+
+// worked notes a call and its result.
+func (l *life) worked(w podworkers.Work, result podworkers.Outcome) {
+	switch {
+	case w.Type != podworkers.SyncPod:
+		l.stopping = true
+		l.stopped = l.stopped || w.Type != podworkers.SyncTerminatedPod && result != podworkers.Failed
+		if w.Type == podworkers.SyncTerminatingPod {
+			l.told(w.GracePeriodSeconds)
+		}
+		return
+	case result == podworkers.SucceededTerminal:
+		l.endedItself(w.Pod)
+	}
+	l.synced = true
+}
+
+// told notes the time that a pod is told to stop in.
+func (l *life) told(grace *int64) {
+	if grace == nil {
+		l.lengthened = l.lengthened || l.grace != 0
+		return
+	}
+	l.lengthened = l.lengthened || l.grace != 0 && *grace > l.grace || l.bound != 0 && *grace > l.bound
+	l.grace = *grace
+}
+
+// endedItself notes that a pod which its SyncPod has ended keeps to its own time, of
+// which the kubelet knows nothing.
+func (l *life) endedItself(pod *v1.Pod) {
+	switch {
+	case pod.DeletionGracePeriodSeconds != nil:
+		l.keepTo(*pod.DeletionGracePeriodSeconds)
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		l.keepTo(*pod.Spec.TerminationGracePeriodSeconds)
+	}
+}
+
+// keepTo bounds the time that the pod has to stop. One second is the least.
+func (l *life) keepTo(seconds int64) {
+	seconds = max(seconds, 1)
+	if l.bound == 0 || seconds < l.bound {
+		l.bound = seconds
+	}
+}
+
+// setApart gives a static pod a name of its own if the line is kept here, in the
+// kubelet's way, and not in the Set.
+func (r *workersRun) setApart(u *podworkers.Update) {
+	if r.hasWay(newPlace) && u.Pod != nil {
+		u.Pod.Name = string(u.Pod.UID)
+	}
+}
+
+// hasTurn reports whether the kubelet would let a pod have its work: a static one
+// that has not started waits while another one of its name runs, or until it is the
+// first in line of those that are still to start.
+func (r *workersRun) hasTurn(uid types.UID) bool {
+	l, known := r.lives[uid]
+	if !known || !l.static || l.synced || r.set.TerminationRequested(uid) {
+		return true
+	}
+	for other, o := range r.lives {
+		if o.static && o.synced && !r.set.ShouldBeFinished(other) {
+			return false
+		}
+	}
+	i := slices.IndexFunc(r.line, r.waits)
+	first := r.line[i]
+	if first != r.firstToCome() {
+		r.deviations[newPlace], r.deviations[promptSuccessor] = true, true
+	}
+	if first == uid {
+		i++
+	}
+	r.line = r.line[i:]
+	return first == uid
+}
+
+// waits reports whether a pod in line is still to start.
+func (r *workersRun) waits(uid types.UID) bool {
+	l, known := r.lives[uid]
+	return known && !l.synced && !r.set.TerminationRequested(uid)
+}
+
+// firstToCome returns the pod whose present life began before those of all others
+// that wait: it took the last of its places then.
+func (r *workersRun) firstToCome() types.UID {
+	for i, uid := range r.line {
+		if r.waits(uid) && !slices.Contains(r.line[i+1:], uid) {
+			return uid
+		}
+	}
+	return ""
+}

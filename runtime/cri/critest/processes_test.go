@@ -1,0 +1,105 @@
+package critest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// What ran is known though the runtime has lost it, or says something else of it.
+func TestProcesses(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		_, short := n.runs("u", "sh", "-c", "sleep 3; exit 4")
+		time.Sleep(time.Second)
+		_, lost := n.runs("v", "serve")
+		time.Sleep(4 * time.Second)
+		n.ok(n.Restart(Restart{Sandboxes: Gone}))
+		time.Sleep(time.Second)
+		all := n.Processes()
+		if len(all) != 2 || all[0].ContainerID != short || all[1].ContainerID != lost {
+			t.Fatalf("%+v", all)
+		}
+		if p := all[0]; p.PodUID != "u" || p.Ended.Sub(p.Started) != 3*time.Second || p.ExitCode != 4 {
+			t.Errorf("%+v", p)
+		}
+		if p := all[1]; p.Ended.Sub(p.Started) != 4*time.Second {
+			t.Errorf("%+v", p)
+		}
+		if a, b := all[0], all[1]; !a.Overlaps(b) || !b.Overlaps(a) {
+			t.Errorf("they ran at one time: %+v", all)
+		}
+		if a, b := (Process{Ended: all[0].Ended}), (Process{Started: all[0].Ended}); a.Overlaps(b) || b.Overlaps(a) {
+			t.Error("one began in the instant in which the other ended")
+		}
+	})
+}
+
+func TestProcessesHaveALimit(t *testing.T) {
+	onBubble(t, Config{JournalLimit: 2}, func(n *node) {
+		for _, uid := range []string{"u", "v", "w"} {
+			n.runs(uid, "serve")
+		}
+		if all := n.Processes(); len(all) != 2 || all[1].PodUID != "w" {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// The clock is set back: what was recorded seems to come from the future, and nothing
+// takes another time.
+func TestStepClock(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		begin := time.Now()
+		_, id := n.runs("u", "sleep", "5")
+		time.Sleep(time.Second)
+		n.StepClock(-time.Hour)
+		time.Sleep(10 * time.Second)
+		st, err := n.rt.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		n.ok(err)
+		started, finished := time.Unix(0, st.GetStatus().GetStartedAt()), time.Unix(0, st.GetStatus().GetFinishedAt())
+		if started.Sub(begin) != time.Hour || finished.Sub(begin) != 5*time.Second {
+			t.Errorf("it ran from %v to %v", started, finished)
+		}
+		if p := n.Processes()[0]; !p.Started.Equal(begin) || p.Ended.Sub(begin) != 5*time.Second {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestCaller(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		conn, err := n.Dial(grpc.WithUserAgent("someone"))
+		n.ok(err)
+		defer conn.Close()
+		_, err = runtimeapi.NewRuntimeServiceClient(conn).Version(n.Context(), &runtimeapi.VersionRequest{})
+		n.ok(err)
+		n.sandboxes()
+		if j := n.Journal(); !strings.HasPrefix(j[0].Caller, "someone ") || strings.Contains(j[1].Caller, "someone") {
+			t.Errorf("%q and %q", j[0].Caller, j[1].Caller)
+		}
+	})
+}
+
+// With a latency no two calls end in one instant, and events stay in order.
+func TestRandomLatency(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		n.ok(n.SetRandom(Random{Seed: 1, Latency: time.Millisecond}))
+		ends := map[time.Time]bool{}
+		for range 20 {
+			go n.sandboxes()
+		}
+		time.Sleep(time.Second)
+		for _, c := range n.Journal() {
+			ends[c.End] = true
+			if c.Duration() <= 0 || c.Duration() > time.Millisecond {
+				t.Errorf("%v", c)
+			}
+		}
+		if len(ends) < 18 {
+			t.Errorf("20 calls end at %d times", len(ends))
+		}
+	})
+}

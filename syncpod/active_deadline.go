@@ -1,0 +1,44 @@
+package syncpod
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// eventDeadline is also the reason of the pod's status, as a kubelet has it.
+const eventDeadline = "DeadlineExceeded"
+
+// expire ends a pod that has been active for longer than its activeDeadlineSeconds: it
+// has failed, whatever its containers do. One that is over stays what it is.
+func (w *work) expire() {
+	until := w.activeUntil()
+	if until.IsZero() || time.Now().Before(until) || w.pod.DeletionTimestamp != nil || w.memory.status.ended() || w.memory.evictedFor() != nil {
+		return
+	}
+	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *w.pod.Spec.ActiveDeadlineSeconds)
+	w.memory.evict(&apistatus.Problem{Reason: eventDeadline, Message: message})
+	w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
+}
+
+// activeUntil is when the time of the pod is over, zero if it is not bounded. It counts
+// from the start time that was reported, which outlives the agent.
+func (w *work) activeUntil() time.Time {
+	bound := w.pod.Spec.ActiveDeadlineSeconds
+	start := w.memory.status.startTime()
+	if bound == nil || start.IsZero() {
+		return time.Time{}
+	}
+	return start.Add(time.Duration(*bound) * time.Second)
+}
+
+// sooner is the earlier of two times, of which a zero one does not count.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,65 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// The time that a pod may be active counts from its start, over a restart of the agent,
+// too. Then it has failed and is not started again.
+func TestActiveDeadline(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			p := pod("api", "bounded", "b", forever)
+			p.Spec.ActiveDeadlineSeconds = new(int64(60))
+			push := loop.NewPush("api")
+			a := n.start([]loop.Source{push}, nil)
+			set(t, push, p)
+			begin := time.Now()
+			time.Sleep(40 * time.Second)
+			if restart {
+				a.kill()
+				push = loop.NewPush("api")
+				a = n.start([]loop.Source{push}, nil)
+				set(t, push, p)
+			}
+			time.Sleep(15 * time.Second)
+			n.wantRunning(1, "b")
+			time.Sleep(10 * time.Second)
+			n.wantRunning(0, "b")
+			if s := a.sink.of("b"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message == "" {
+				t.Errorf("after %v: %s %s %q", time.Since(begin), s.Phase, s.Reason, s.Message)
+			}
+			time.Sleep(time.Hour)
+			if ran := len(n.rt.Processes()); ran != 1 {
+				t.Errorf("it ran %d times", ran)
+			}
+		})
+	}
+}
+
+// A pod that is over in time has not failed by its deadline, and one that never started
+// has.
+func TestActiveDeadlineOfOthers(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		job, stuck := pod("api", "job", "j", "sleep 5"), pod("api", "stuck", "s", forever)
+		job.Spec.RestartPolicy = v1.RestartPolicyNever
+		stuck.Spec.Containers[0].ImagePullPolicy = v1.PullNever
+		job.Spec.ActiveDeadlineSeconds, stuck.Spec.ActiveDeadlineSeconds = new(int64(60)), new(int64(60))
+		push := loop.NewPush("api")
+		a := n.start([]loop.Source{push}, nil)
+		set(t, push, job, stuck)
+		time.Sleep(2 * time.Minute)
+		if s := a.sink.of("j"); s.Phase != v1.PodSucceeded {
+			t.Errorf("job: %s %s", s.Phase, s.Reason)
+		}
+		if s := a.sink.of("s"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
+			t.Errorf("stuck: %s %s", s.Phase, s.Reason)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// deleted returns a pod as one that is to be gone in so many seconds.
+func deleted(p *v1.Pod, grace int64) *v1.Pod {
+	p = p.DeepCopy()
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, &grace
+	return p
+}
+
+func (n *node) inject(f critest.Fault) *critest.Injected {
+	n.t.Helper()
+	injected, err := n.rt.Inject(f)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return injected
+}
+
+// wantStops checks that a pod's containers were stopped, and by when at the latest.
+func (n *node) wantStops(uid string, by time.Time) {
+	n.t.Helper()
+	calls := n.rt.Journal().Pod(uid).Of(critest.StopContainer)
+	if len(calls) == 0 {
+		n.t.Error("it was not stopped")
+	}
+	for _, c := range calls {
+		given := time.Duration(c.Request().(*runtimeapi.StopContainerRequest).Timeout) * time.Second
+		if left := by.Sub(c.Start); given >= left+time.Second { // it is given whole seconds
+			n.t.Errorf("%v is given %v, of the pod's time %v are left", c, given, left)
+		}
+	}
+}
+
+// W3: a pod is deleted while an agent that has just been started has yet to hear what
+// there is: its time runs from when its source said so.
+func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first  bool // what its source says first is that it is deleted
+		second bool // and that it is to be gone sooner
+		want   time.Duration
+	}{
+		"told at first":      {first: true, want: 30 * time.Second},
+		"told later":         {want: 35 * time.Second},
+		"told twice":         {first: true, second: true, want: 25 * time.Second},
+		"told later, sooner": {second: true, want: 25 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				web := api(pod("", "web", "u", deaf))
+				n.leave(nil, web)
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
+				src, began := loop.NewPush("api"), time.Now()
+				n.start([]loop.Source{src}, nil)
+				if !tc.first {
+					set(t, src, web)
+					time.Sleep(5 * time.Second)
+				}
+				set(t, src, deleted(web, 30))
+				if tc.second {
+					time.Sleep(10*time.Second - time.Since(began))
+					set(t, src, deleted(web, 15))
+				}
+				time.Sleep(time.Minute)
+				n.wantStops("u", began.Add(tc.want))
+				n.wantRunning(0, "u")
+			})
+		})
+	}
+}
+
+// W3: so it does of one that is also removed before the runtime has answered; and of one
+// that is to run nothing is done before.
+func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		web, job := api(pod("", "web", "u", deaf)), api(pod("", "job", "v", forever))
+		n.leave(nil, web, job)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
+		src, began, count := loop.NewPush("api"), time.Now(), newCounter()
+		n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+		set(t, src, deleted(web, 30), job)
+		time.Sleep(5 * time.Second)
+		set(t, src, job)
+		time.Sleep(10 * time.Second)
+		before := len(n.rt.Journal())
+		time.Sleep(time.Minute)
+		n.wantStops("u", began.Add(30*time.Second))
+		n.wantRunning(0, "u")
+		n.wantRunning(1, "v")
+		if changes := n.rt.Journal().After(before).Pod("v").Changes(); len(changes) > 0 {
+			t.Errorf("the pod that runs on was not left alone:\n%v", changes)
+		}
+		if got := count.of("u", podworkers.SyncTerminatedPod); got != 1 {
+			t.Errorf("it was cleaned up after %d times, want once", got)
+		}
+	})
+}
+
+// W3: a source loses a pod that it has and finds it again, and then it is deleted: the pod
+// that waits for the end of the first is to be gone, and so is the first.
+func TestW3_DeletedWhileItComesAgain(t *testing.T) {
+	for name, between := range map[string]bool{"as it is": true, "as one that is deleted": false} {
+		t.Run("it comes again "+name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				web := api(pod("", "web", "u", deaf))
+				web.Spec.TerminationGracePeriodSeconds = new(int64(60))
+				src := loop.NewPush("api")
+				n.start([]loop.Source{src}, nil)
+				set(t, src, web)
+				time.Sleep(time.Minute)
+				set(t, src)
+				time.Sleep(5 * time.Second)
+				if between {
+					set(t, src, web)
+					time.Sleep(5 * time.Second)
+				}
+				set(t, src, deleted(web, 3))
+				time.Sleep(4 * time.Second)
+				n.wantRunning(0, "u")
+				starts := n.rt.Journal().Of(critest.StartContainer)
+				set(t, src)
+				time.Sleep(time.Minute)
+				if again := n.rt.Journal().Of(critest.StartContainer); len(again) != len(starts) {
+					t.Errorf("it was started again:\n%v", again)
+				}
+			})
+		})
+	}
+}
+
+// K7: a pod is deleted while the runtime is away, or hangs, and the agent is restarted
+// before that is over: the time does not begin again.
+func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
+	for name, trouble := range map[string]func(*node) error{
+		"away": func(n *node) error { return n.rt.Restart(critest.Restart{Down: 30 * time.Second}) },
+		"hangs": func(n *node) error {
+			gate := &critest.Gate{}
+			hang := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: gate})
+			time.AfterFunc(30*time.Second, func() { hang.Remove(); gate.Open() })
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			records := syncpod.FileRecords{Dir: t.TempDir()}
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				keep := func(c *loop.Config) { c.Sync.Records = records }
+				web := api(pod("", "web", "u", deaf))
+				n.leave(keep, web)
+				if err := trouble(n); err != nil {
+					t.Fatal(err)
+				}
+				src := loop.NewPush("api")
+				first := n.start([]loop.Source{src}, keep)
+				time.Sleep(10 * time.Second)
+				gone := deleted(web, 28)
+				set(t, src, gone)
+				by := time.Now().Add(28 * time.Second)
+				time.Sleep(5 * time.Second)
+				first.kill()
+
+				src = loop.NewPush("api")
+				n.start([]loop.Source{src}, keep)
+				set(t, src, gone)
+				time.Sleep(2 * time.Minute)
+				n.wantStops("u", by)
+				n.wantRunning(0, "u")
+				set(t, src)
+				time.Sleep(time.Minute)
+				if left, err := records.ListRecords(t.Context()); err != nil || len(left) > 0 {
+					t.Errorf("records of %v, %v are left", left, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// lateStore cannot be read before a time.
+type lateStore struct {
+	*memoryStore
+	from time.Time
+	err  error
+}
+
+func (s lateStore) Load(ctx context.Context) ([]loop.StoredStatus, error) {
+	if time.Now().Before(s.from) {
+		return nil, s.err
+	}
+	return s.memoryStore.Load(ctx)
+}
+
+// A pod that is over is not run again because the disk was slow to say so.
+func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		away      time.Duration
+		err       error
+		runs, bad bool
+	}{
+		{"for some time", 20 * time.Second, errors.New("input/output error"), false, false},
+		{"for good", time.Hour, syncpod.ErrRecordLost, true, true},
+		{"for long", time.Hour, errors.New("input/output error"), true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				job := pod("file", "job", "j", "sleep 3")
+				job.Spec.RestartPolicy = v1.RestartPolicyNever
+				push := loop.NewPush("file")
+				first := n.start([]loop.Source{push}, nil)
+				set(t, push, job)
+				time.Sleep(10 * time.Second)
+				first.stop()
+				for _, p := range n.rt.Processes() {
+					if err := n.rt.Remove(p.ContainerID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				push = loop.NewPush("file")
+				a := n.start([]loop.Source{push}, func(c *loop.Config) {
+					c.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
+				})
+				set(t, push, job)
+				time.Sleep(2 * time.Minute)
+				if ran := len(n.rt.Processes()) > 1; ran != tt.runs {
+					t.Errorf("it ran again: %t", ran)
+				}
+				if health := a.Health(); (health.Store != nil) != tt.bad {
+					t.Errorf("health: %v", health)
+				}
+			})
+		})
+	}
+}
