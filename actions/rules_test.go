@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,6 +53,16 @@ func TestOneThingAtATime(t *testing.T) {
 		"a state that does not exist": {func(in *actions.Input) { container(in, "web").State = 7 },
 			`kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
 start container "web", attempt 1: the runtime cannot tell whether it is alive`},
+		"an unknown state of what is to run once": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			c := container(in, "web")
+			c.State, c.StartedAt = runtime.ContainerUnknown, time.Unix(1, 0)
+		}, `kill container "web" containerd://id-web: the runtime cannot tell whether it is alive`},
+		"an unknown state of what may never have been started": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			container(in, "web").State = runtime.ContainerUnknown
+		}, `kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
+start container "web", attempt 1: the runtime cannot tell whether it is alive`},
 		"no record of the spec": {func(in *actions.Input) { container(in, "web").SpecHash = 0 }, "nothing to do"},
 		"the last attempt there is": {func(in *actions.Input) {
 			c := container(in, "web")
@@ -71,6 +82,10 @@ start init container "migrate", attempt 1: the pod starts in a new sandbox`},
 			in.Status.Containers = append(in.Status.Containers, old)
 		}, `clear container "web" containerd://old: a newer instance has taken its place
 start container "web", attempt 2: it has ended and its restart policy asks for another run`},
+		"a pod that is to run once, of which nothing is known": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy, in.Status = v1.RestartPolicyNever, nil
+		}, `create sandbox, attempt 0: the pod has no sandbox
+start init container "migrate", attempt 0: the pod starts in a new sandbox`},
 		"a network of the node": {func(in *actions.Input) { in.Pod.Spec.HostNetwork = true },
 			`stop what is left of the pod: the sandbox is in another network namespace than spec.hostNetwork asks for
 create sandbox, attempt 1: the sandbox is in another network namespace than spec.hostNetwork asks for

@@ -91,7 +91,7 @@
 //	grace.go           how long each has
 //
 //	memory.go          what is remembered of a pod, and the back-offs
-//	memory_seen.go     what was observed and the runtime may lose
+//	memory_seen.go     what was observed and the runtime may lose; what runs once
 //	records.go         what of that outlives the agent; records_file.go keeps it in files
 //
 //	config.go          Config and New; config_client.go and config_root.go are defaults
@@ -128,6 +128,8 @@
 //
 // A Syncer remembers of each pod what the runtime does not tell, such as
 // back-offs, or may lose, such as exit codes, until SyncTerminatedPod or
-// SyncTerminatingRuntimePod has succeeded. Nothing that keeps a container from running
-// twice depends on it.
+// SyncTerminatingRuntimePod has succeeded. Nothing that keeps two instances of a container
+// from running at a time depends on it. That a container which is to run once does, though
+// the runtime loses it, depends on what [Records] keep of it; whoever reads statuses for
+// others hands them to [Syncer.Observe], so that none is missed.
 package syncpod

@@ -115,6 +115,8 @@ type memory struct {
 	// seen are the current instances, by name, that have exited, and those of the
 	// containers in once that were started. They may not be there any more.
 	seen map[string]runtime.ContainerStatus
+	// lost are those of seen that were started, and that the last look did not show.
+	lost map[runtime.ContainerID]bool
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
 	saved  Record

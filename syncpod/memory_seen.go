@@ -45,6 +45,21 @@ func (m *memory) see(status *runtime.PodStatus) {
 	defer m.mu.Unlock()
 	m.forgetInstances(status)
 	m.learn(status)
+	m.lost = nil
+	for _, c := range m.seen {
+		if c.State == runtime.ContainerRunning && isGone(c, status) {
+			if m.lost == nil {
+				m.lost = map[runtime.ContainerID]bool{}
+			}
+			m.lost[c.ID] = true
+		}
+	}
+}
+
+// isGone reports whether a status shows neither an instance nor one that has followed it.
+func isGone(c runtime.ContainerStatus, status *runtime.PodStatus) bool {
+	latest := status.Latest(c.Name)
+	return latest == nil || latest.Attempt < c.Attempt
 }
 
 // observe keeps the same of a status that may be older than others. It reports whether
@@ -88,12 +103,13 @@ func (m *memory) keep(c *runtime.ContainerStatus) (news bool) {
 	switch {
 	case known && last.Attempt > c.Attempt:
 		return false
-	case same && last.State == runtime.ContainerExited:
-		if exited && last.Message == "" {
-			m.seen[c.Name] = *c // with its termination message
-		}
-		return false
 	case same && !exited:
+		return false
+	case same && last.State == runtime.ContainerExited:
+		if last.Message == "" { // the termination message is read later
+			last.Message = c.Message
+			m.seen[c.Name] = last
+		}
 		return false
 	case exited, m.once[c.Name]:
 		m.seen[c.Name] = *c
@@ -118,20 +134,20 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 }
 
 // withSeen returns a status with the containers that were seen and are gone: those
-// that no newer instance has followed. Of one that was not seen to end it says that it
-// is lost.
+// that no newer instance has followed. One that was not seen to end is lost, if a look
+// has missed it: the status may be from before it was started.
 func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var gone []runtime.ContainerStatus
 	for _, c := range m.seen {
-		if latest := status.Latest(c.Name); latest != nil && latest.Attempt >= c.Attempt {
-			continue
+		switch {
+		case !isGone(c, status):
+		case c.State != runtime.ContainerRunning:
+			gone = append(gone, c)
+		case m.lost[c.ID]:
+			gone = append(gone, apistatus.Lost(c))
 		}
-		if c.State == runtime.ContainerRunning {
-			c = apistatus.Lost(c)
-		}
-		gone = append(gone, c)
 	}
 	if len(gone) == 0 || status == nil {
 		return status
@@ -162,14 +178,14 @@ func (m *memory) withStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return full
 }
 
-// hasRunSince reports whether a container that is to run once has run since a look has
-// brought this status: a start that was given up may succeed before what it was about is
-// removed.
+// hasRunSince reports whether a container is known to have run, as was not known when this
+// status was read: a start that was given up may succeed before what it was about is
+// removed. Then the next look is to decide on another run.
 func (m *memory) hasRunSince(status *runtime.PodStatus, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	run, ok := m.seen[name]
-	return ok && m.once[name] && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+	return ok && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.ID == run.ID && c.State != runtime.ContainerCreated
 	})
 }

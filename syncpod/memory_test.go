@@ -135,6 +135,39 @@ func TestRecordOfAMemory(t *testing.T) {
 	}
 }
 
+// A record that could be loaded late does not replace what is known by then.
+func TestLateRecordReplacesNothing(t *testing.T) {
+	instance := func(name, id string, attempt uint32, state runtime.ContainerState) runtime.ContainerStatus {
+		return runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: id}, Attempt: attempt, State: state}
+	}
+	m := newMemory("u", &Config{})
+	m.see(&runtime.PodStatus{Containers: []runtime.ContainerStatus{
+		instance("a", "a1", 1, runtime.ContainerExited), instance("b", "b1", 1, runtime.ContainerExited),
+	}})
+	m.restore(Record{
+		Exited:  []runtime.ContainerStatus{instance("a", "a0", 0, runtime.ContainerExited), instance("c", "c0", 0, runtime.ContainerExited)},
+		Started: []runtime.ContainerStatus{instance("b", "b1", 1, runtime.ContainerRunning), instance("d", "d0", 0, runtime.ContainerRunning)},
+	})
+	for name, want := range map[string]runtime.ContainerStatus{
+		"a": instance("a", "a1", 1, runtime.ContainerExited), "b": instance("b", "b1", 1, runtime.ContainerExited),
+		"c": instance("c", "c0", 0, runtime.ContainerExited), "d": instance("d", "d0", 0, runtime.ContainerRunning),
+	} {
+		if m.seen[name] != want {
+			t.Errorf("%s: %+v, want %+v", name, m.seen[name], want)
+		}
+	}
+}
+
+// W11: a pod that no work was done on is not remembered because it was read.
+func TestW11_OnlyKnownPodsAreObserved(t *testing.T) {
+	s := &Syncer{}
+	s.known.config = &s.config
+	s.Observe(t.Context(), &runtime.PodStatus{UID: "u", Containers: []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited}}})
+	if s.known.get("u") != nil {
+		t.Error("it is remembered")
+	}
+}
+
 func TestWhatAMemoryKeeps(t *testing.T) {
 	m := newMemory("u", &Config{})
 	instance := func(id string, state runtime.ContainerState, attempt uint32) *runtime.PodStatus {

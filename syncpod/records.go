@@ -27,9 +27,8 @@ import (
 //     ended with the runtime's error, so that a pod that may not restart has failed;
 //   - a postStart handler that the restart has cut short does not run again
 //     (kubernetes #122803);
-//   - a container that has had its only run, and whose record the runtime has
-//     lost while the agent was away, runs again, with an event that says so
-//     (kubernetes #51142);
+//   - a container that is to run once, and that the runtime has lost while the agent
+//     was away, runs again, with an event that says so (kubernetes #51142);
 //   - containers whose resources changed meanwhile keep those they have.
 type Records interface {
 	// LoadRecord returns the record of a pod, the zero Record if there is none. An

@@ -30,8 +30,8 @@ type start struct {
 	made uint32
 }
 
-// errRanAfterAll keeps a container that is to run once from its second run. The next look
-// tells what becomes of it.
+// errRanAfterAll keeps a container from another run before the one that it has had is
+// looked at.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
 // startAll starts the plan's containers in order. Their images are pulled side by

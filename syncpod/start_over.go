@@ -11,10 +11,10 @@ import (
 // not had its run: none of its regular containers has ever run, though init containers
 // and sidecars did in that sandbox (kubernetes #118321). What still runs is stopped
 // first. A kubelet leaves such a pod Pending for ever.
-func (w *work) startOver(in actions.Input, ended actions.Plan) actions.Plan {
+func startOver(in actions.Input, ended actions.Plan) actions.Plan {
 	never := in.Pod.Spec.RestartPolicy == v1.RestartPolicyNever && in.Pod.DeletionTimestamp == nil
 	lost := ended.Ends() && ended.Sandbox.Reason != actions.ReasonNone
-	if !never || !lost || w.hasBegun(in.Status) || initFailed(in.Pod, in.Status) {
+	if !never || !lost || hasBegun(in.Pod, in.Status) || initFailed(in.Pod, in.Status) {
 		return ended
 	}
 	in.Status = withoutContainers(in.Status)
@@ -23,12 +23,10 @@ func (w *work) startOver(in actions.Input, ended actions.Plan) actions.Plan {
 	return plan
 }
 
-// hasBegun reports whether a regular container has run, or may have.
-func (w *work) hasBegun(status *runtime.PodStatus) bool {
-	for i := range w.pod.Spec.Containers {
-		name := w.pod.Spec.Containers[i].Name
-		c := status.Latest(name)
-		if w.memory.marked(w.memory.ran, name) || c != nil && c.State != runtime.ContainerCreated {
+// hasBegun reports whether a regular container is known to have run.
+func hasBegun(pod *v1.Pod, status *runtime.PodStatus) bool {
+	for i := range pod.Spec.Containers {
+		if c := status.Latest(pod.Spec.Containers[i].Name); c != nil && c.State != runtime.ContainerCreated {
 			return true
 		}
 	}

@@ -197,6 +197,55 @@ func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 	}
 }
 
+// A guess is not left as the last state of the very instance whose end is known by now,
+// though the container was told to wait meanwhile. One at an earlier end is.
+func TestT2_AGuessGivesWayAsLastState(t *testing.T) {
+	for name, tc := range map[string]struct {
+		between *runtime.PodStatus
+		now     runtime.ContainerStatus
+		left    bool
+	}{
+		"of the same instance":         {node(unknown("app", "a0", 0)), exited("app", "a0", 0, 3), false},
+		"of the one before":            {node(created("app", "a1", 1)), exited("app", "a1", 1, 3), true},
+		"of the one before, which ran": {node(created("app", "a1", 1)), running("app", "a1", 1), true},
+	} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0))}
+		next(&in)
+		in.Status = node(unknown("app", "a0", 0))
+		next(&in)
+		in.Status = tc.between
+		in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}
+		if s := next(&in).ContainerStatuses[0]; s.State.Waiting == nil || s.LastTerminationState.Terminated == nil {
+			t.Fatalf("%s: %+v, want it to wait after a guess", name, s)
+		}
+		in.StartErrors = nil
+		in.Status = node(tc.now)
+		if last := next(&in).ContainerStatuses[0].LastTerminationState.Terminated; (last != nil) != tc.left {
+			t.Errorf("%s: last state %+v", name, last)
+		}
+	}
+}
+
+// What is lost is reported as that, without an instance that would have been seen to end
+// so, and gives way to what is seen of it later.
+func TestT2_LostIsAGuess(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
+	next(&in)
+	in.Status = node(apistatus.Lost(running("app", "a0", 0)))
+	for range 2 {
+		s := next(&in)
+		c := s.ContainerStatuses[0]
+		end := c.State.Terminated
+		if s.Phase != v1.PodFailed || c.RestartCount != 0 || end == nil || end.ExitCode != apistatus.LostExitCode || end.Reason != string(apistatus.StatusUnknown) || end.ContainerID != "" {
+			t.Errorf("%s, %+v", s.Phase, c)
+		}
+	}
+	in.Status = node(exited("app", "a0", 0, 3))
+	if c := next(&in).ContainerStatuses[0]; c.State.Terminated == nil || c.State.Terminated.ExitCode != 3 || c.LastTerminationState.Terminated != nil {
+		t.Errorf("%+v, want exit code 3", c)
+	}
+}
+
 func TestT3_AddressesStay(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0)), HostIPs: []string{"192.0.2.1"}}
 	next(&in)

@@ -21,6 +21,7 @@
 //	remains.go     what the runtime has of pods that are gone
 //
 //	work.go        the work on a pod, done with package syncpod
+//	reader.go      what is read of pods is told to it
 //	available.go   work waits while the runtime is away
 //	observer.go    how the work goes
 //	sink.go        what is reported: remembered, stored, handed on

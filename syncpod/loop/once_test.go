@@ -1,0 +1,78 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// T2: a container exits, and its record is lost, while the handler of another one runs:
+// no work on the pod begins before all that is over.
+func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewPush("file")
+		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		two := pod("file", "web", "u", "sleep 5; exit 3")
+		two.Spec.Containers = append(two.Spec.Containers, *pod("file", "web", "u", forever).Spec.Containers[0].DeepCopy())
+		two.Spec.Containers[1].Name = "other"
+		two.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "60"}}}}
+		set(t, src, two)
+		time.Sleep(30 * time.Second)
+		if err := n.rt.Remove(n.rt.Journal().Container("app").Of(critest.StartContainer)[0].ContainerID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(31 * time.Second)
+		for _, c := range a.sink.of("u").ContainerStatuses {
+			if end := c.LastTerminationState.Terminated; c.Name == "app" && (end == nil || end.ExitCode != 3) {
+				t.Errorf("app is told to be %+v, its last state %+v", c.State, end)
+			}
+		}
+	})
+}
+
+// C5: a job is started, the runtime restarts, the job exits and its record is removed
+// before the runtime has been looked at again, by the same agent or by another.
+func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
+	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+		t.Run(name, func(t *testing.T) {
+			records := syncpod.FileRecords{Dir: t.TempDir()}
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				src := loop.NewPush("file")
+				keep := func(c *loop.Config) { c.Sync.Records = records }
+				a := n.start([]loop.Source{src}, keep)
+				job := once(pod("file", "job", "u", "exit 0"))
+				forget := n.rt.OnCall(func(_ int, c critest.Call) {
+					if c.Method == critest.StartContainer {
+						go func() {
+							time.Sleep(time.Millisecond)
+							_ = n.rt.Remove(c.ContainerID)
+						}()
+						_ = n.rt.Restart(critest.Restart{Down: 20 * time.Second})
+					}
+				})
+				set(t, src, job)
+				time.Sleep(10 * time.Second)
+				forget()
+				if restarts {
+					a.kill()
+					src = loop.NewPush("file")
+					a = n.start([]loop.Source{src}, keep)
+					set(t, src, job)
+				}
+				time.Sleep(time.Minute)
+				if started := n.rt.Journal().Count(critest.StartContainer); started != 1 {
+					t.Errorf("it was started %d times\n%v", started, n.rt.Journal().Changes())
+				}
+				s := a.sink.of("u")
+				if s.Phase != v1.PodFailed || s.ContainerStatuses[0].State.Terminated == nil || s.ContainerStatuses[0].State.Terminated.Reason != "ContainerStatusUnknown" {
+					t.Errorf("it is told to be %s, %+v", s.Phase, s.ContainerStatuses)
+				}
+			})
+		})
+	}
+}

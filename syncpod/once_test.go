@@ -1,0 +1,478 @@
+package syncpod_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// wantStarts checks how often a container was started, whatever came of it.
+func (n *node) wantStarts(container string, want int) {
+	n.t.Helper()
+	if got := n.Journal().Container(container).Count(critest.StartContainer); got != want {
+		n.t.Errorf("%s was started %d times, want %d\n%v", container, got, want, n.Journal())
+	}
+}
+
+// live syncs a pod every second for a minute, and ends it when it is over.
+func (n *node) live(pod *v1.Pod) {
+	n.t.Helper()
+	for range 60 {
+		if r, _ := n.SyncPod(n.t.Context(), pod, nil); r.Over {
+			n.end(pod, nil)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// wantLost checks that a container is told to have ended in a way that nobody saw.
+func (n *node) wantLost(container string) {
+	n.t.Helper()
+	s := n.report.container(container)
+	if end := s.State.Terminated; end == nil || end.Reason != string(apistatus.StatusUnknown) || end.ContainerID != "" || s.RestartCount != 0 {
+		n.t.Errorf("%s is told to be %+v, want it lost", container, s)
+	}
+}
+
+// losses are ways in which a runtime loses all that it has of the container app.
+func losses() map[string]func(*node) {
+	return map[string]func(*node){
+		"its record": func(n *node) { must(n.t, n.Remove(n.current("app").ID.ID)) },
+		"all records": func(n *node) {
+			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+			time.Sleep(time.Second)
+		},
+		"its record, and the sandbox": func(n *node) {
+			must(n.t, n.Remove(n.current("app").ID.ID))
+			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+			time.Sleep(time.Second)
+		},
+	}
+}
+
+// C5: the runtime has answered that a container was started, and has lost it before
+// anybody looked. It is not started again, and how it ended is told to be unknown.
+func TestC5_StartedAndLost(t *testing.T) {
+	for loss, lose := range losses() {
+		for who, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+			t.Run(loss+", "+who, func(t *testing.T) {
+				dir := t.TempDir()
+				bubble(t, func(t *testing.T, n *node) {
+					n.restart(recorded(dir))
+					n.sync(testPod(never)) // and no more than that
+					lose(n)
+					if restarts {
+						n.restart(recorded(dir))
+					}
+					n.live(testPod(never))
+					n.wantStarts("app", 1)
+					n.wantLost("app")
+					if phase := n.report.last().Phase; phase != v1.PodFailed {
+						t.Errorf("the pod is %s", phase)
+					}
+				})
+			})
+		}
+	}
+}
+
+// C5: so it is with what had exited, and been seen to.
+func TestC5_ExitedAndLostWithTheSandbox(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(containers(ctr("app", "true"), ctr("b")), never)
+		n.settle(pod, time.Minute)
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+		n.restart(recorded(dir))
+		n.live(pod)
+		n.wantStarts("app", 1)
+		n.wantStarts("b", 1)
+		n.wantLost("b")
+		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 0 {
+			t.Errorf("app is told to have ended as %+v", end)
+		}
+	})
+}
+
+// C5: it is known although the agent is killed while the next container of the pod is
+// still on its way, or while the container's own handler runs.
+func TestC5_StartIsRecordedWithItsAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*v1.Pod)
+		hanging critest.Method
+	}{
+		"the next image is pulled": {containers(ctr("app"), ctr("b")), critest.PullImage},
+		"the handler runs":         {containers(postStart(ctr("app"), "sleep", "50")), critest.ExecSync},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				w := &watchedRecords{}
+				n.restart(watching(w, dir))
+				pod := testPod(tc.change, never)
+				hang := critest.Match{Method: tc.hanging}
+				if tc.hanging == critest.PullImage {
+					hang.Image = "registry.test/b:1"
+				}
+				n.inject(critest.Fault{Match: hang, Delay: time.Hour})
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })
+				n.SyncPod(ctx, pod, nil)
+				n.wantStarts("app", 1)
+				must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+				n.restart(recorded(dir))
+				n.live(pod)
+				n.wantStarts("app", 1)
+			})
+		})
+	}
+}
+
+// C5: nobody can know what became of a start whose answer was lost, if the container is
+// lost as well. It is started again, and that is told.
+func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		must(t, n.cutStart(testPod(never), "app"))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+		n.restart(recorded(dir))
+		n.settle(testPod(never), time.Minute)
+		n.wantStarts("app", 2)
+		if n.events.count("ContainerRecordLost spec.containers{app}") != 1 {
+			t.Errorf("events %q", n.events.all)
+		}
+	})
+}
+
+// C5: a status that anybody has read tells of the run, also while work on the pod goes on.
+func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
+	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(never)
+				n.inject(critest.Fault{
+					Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "gone"),
+				})
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}) // that after the start
+				n.SyncPod(t.Context(), pod, nil)
+				n.Observe(t.Context(), n.status())
+				must(t, n.Remove(n.current("app").ID.ID))
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.live(pod)
+				n.wantStarts("app", 1)
+			})
+		})
+	}
+}
+
+// T2: it tells of an exit code, too. Neither what is read later nor what was read before
+// replaces it.
+func TestT2_SeenWhileTheWorkGoesOn(t *testing.T) {
+	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(ctr("app"), ctr("b")))
+				n.settle(pod, time.Minute)
+				before := n.status()
+				n.exit("app", 42)
+				n.Observe(t.Context(), n.status())
+				must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode, s.Message = 255, "bye" }))
+				n.Observe(t.Context(), n.status())
+				n.Observe(t.Context(), before)
+				must(t, n.Remove(n.current("app").ID.ID))
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.settle(pod, time.Minute)
+				if end := n.report.container("app").LastTerminationState.Terminated; end == nil || end.ExitCode != 42 || end.Message != "bye" && !restarts {
+					t.Errorf("app is told to have ended as %+v", end)
+				}
+			})
+		})
+	}
+}
+
+// F14: a start that was cut short is no run, whoever reads of it.
+func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		must(t, n.cutStart(testPod(never), "app"))
+		n.Observe(t.Context(), n.status())
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.restart(recorded(dir))
+		n.settle(testPod(never), time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+// C5: a start without an answer is repeated also by a pod that has lost its sandbox, with
+// its init containers.
+func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
+	for name, lost := range map[string]critest.Fate{"stopped": critest.Lost, "gone": critest.Gone} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(inits(ctr("init", "true")), never)
+				must(t, n.cutStart(pod, "app"))
+				must(t, n.Restart(critest.Restart{Sandboxes: lost, Containers: critest.Gone}))
+				time.Sleep(time.Second)
+				n.restart(recorded(dir))
+				n.live(pod)
+				n.wantStates("app 1 running", "init 1 exited")
+			})
+		})
+	}
+}
+
+// W11: of a pod that no work was done on, or that is gone, a status is not kept.
+func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(containers(ctr("app", "true"), ctr("b")), never)
+		n.settle(pod, time.Minute)
+		n.end(pod, nil)
+		ended := n.status()
+		must(t, n.SyncTerminatedPod(t.Context(), pod, ended))
+		n.Observe(t.Context(), ended)
+		if all, err := (syncpod.FileRecords{Dir: dir}).ListRecords(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("records %v, %v", all, err)
+		}
+	})
+}
+
+// C5: a container that is to run once and is in an unknown state is stopped, and no
+// other takes its place. How it ended is told once the runtime knows.
+func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
+	for name, forget := range map[string]func(*runtimeapi.ContainerStatus){
+		"it is known when it was started": func(*runtimeapi.ContainerStatus) {},
+		"the runtime has lost that":       func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(containers(ctr("app"), ctr("b")), never)
+				n.settle(pod, time.Minute)
+				must(t, n.Restart(critest.Restart{Containers: critest.Doubted}))
+				for _, c := range n.status().Containers {
+					must(t, n.EditContainer(c.ID.ID, forget))
+				}
+				n.restart(recorded(dir))
+				n.live(pod)
+				n.wantStates("app 0 exited", "b 0 exited")
+				n.wantStarts("app", 1)
+				if end := n.report.container("app").State.Terminated; end == nil || end.ContainerID == "" {
+					t.Errorf("app is told to have ended as %+v", end)
+				}
+			})
+		})
+	}
+}
+
+// K5: one that may restart is stopped, and another takes its place.
+func TestK5_UnknownStateIsStoppedAndRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(), time.Minute)
+		must(t, n.Restart(critest.Restart{Containers: critest.Doubted}))
+		n.settle(testPod(), time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+	})
+}
+
+// C5: an agent is killed while it starts a container, which the next one finds created,
+// and about to be removed. It comes alive meanwhile and is seen to: it has had its run.
+func TestC5_RanAfterAll(t *testing.T) {
+	onFailure := func(p *v1.Pod) {
+		p.Spec.RestartPolicy, p.Spec.Containers = v1.RestartPolicyOnFailure, []v1.Container{ctr("app", "true")}
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1.Pod)
+		want   int
+	}{"never": {never, 1}, "until it succeeds, as it has": {onFailure, 1}, "always": {func(*v1.Pod) {}, 2}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(tc.change)
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 20 * time.Second, Deaf: true})
+				n.SyncPod(giveUp(t, 10*time.Second), pod, nil)
+				n.restart(recorded(dir))
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Delay: 30 * time.Second})
+				time.AfterFunc(20*time.Second, func() { n.Observe(t.Context(), n.status()) })
+				n.SyncPod(t.Context(), pod, nil)
+				n.live(pod)
+				n.wantStarts("app", tc.want)
+			})
+		})
+	}
+}
+
+// C5: what succeeded last counts, though the record of that is lost and an earlier one is
+// not.
+func TestC5_SuccessCountsThoughAFailureIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure })
+		n.settle(pod, time.Minute)
+		n.exit("app", 1)
+		n.settle(pod, time.Minute)
+		n.exit("app", 0)
+		n.settle(pod, time.Minute)
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.live(pod)
+		n.wantStates("app 0 exited", "b 0 running")
+		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 0 {
+			t.Errorf("app is told to have ended as %+v", end)
+		}
+	})
+}
+
+// C5: a container that is to run until it succeeds, and of whose end nothing is known,
+// runs again, and so does an init container.
+func TestC5_UntilItSucceeds(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("init")), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure })
+		n.sync(pod)
+		must(t, n.Remove(n.current("init").ID.ID))
+		n.sync(pod)
+		n.wantStates("init 1 running")
+		n.exit("init", 0)
+		n.sync(pod)
+		must(t, n.Remove(n.current("init").ID.ID))
+		must(t, n.Remove(n.current("app").ID.ID))
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running")
+	})
+}
+
+// C5, I1: an init container of a pod that may not restart is to run once, too.
+func TestC5_InitContainerStartedAndLost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		exits bool
+		phase v1.PodPhase
+		apps  int
+	}{"seen to succeed": {true, v1.PodRunning, 1}, "not seen to end": {false, v1.PodFailed, 0}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(inits(ctr("init")), never)
+				n.sync(pod)
+				if tc.exits {
+					n.exit("init", 0)
+					n.Observe(t.Context(), n.status())
+				}
+				must(t, n.Remove(n.current("init").ID.ID))
+				n.restart(recorded(dir))
+				n.live(pod)
+				n.wantStarts("init", 1)
+				n.wantStarts("app", tc.apps)
+				if phase := n.report.last().Phase; phase != tc.phase {
+					t.Errorf("the pod is %s, want %s", phase, tc.phase)
+				}
+			})
+		})
+	}
+}
+
+// C11: an ephemeral container that is lost while it runs is told to have ended.
+func TestC11_LostEphemeralContainer(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(ephemeral("debug"))
+		n.settle(pod, time.Minute)
+		must(t, n.Remove(n.current("debug").ID.ID))
+		n.settle(pod, time.Minute)
+		n.wantStarts("debug", 1)
+		n.wantLost("debug")
+	})
+}
+
+// A container that is to run once starts over with all others, if one of them asks for it.
+func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")), never, func(p *v1.Pod) {
+			p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+			}}
+		})
+		n.settle(pod, time.Minute)
+		n.exit("app", 88)
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "b 1 running")
+	})
+}
+
+// T2: what has just been started is not lost because the last look is older.
+func TestT2_JustStartedIsNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
+		n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b")), never), nil)
+		if s := n.report.container("app").State; s.Waiting == nil {
+			t.Errorf("app is told to be %+v", s)
+		}
+	})
+}
+
+// A record is written once more for each start of a container that is to run once, and for
+// no other, and not at all while nothing happens.
+func TestWritesOfRecords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1.Pod)
+		want   int32
+	}{"always": {func(*v1.Pod) {}, 2}, "never": {never, 4}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				w := &watchedRecords{}
+				n.restart(watching(w, dir))
+				pod := testPod(containers(ctr("app"), ctr("b")), tc.change)
+				n.sync(pod)
+				for range 3 {
+					n.Observe(t.Context(), n.status())
+					n.sync(pod)
+				}
+				if saves := w.saves.Load(); saves != tc.want {
+					t.Errorf("saved %d times, want %d", saves, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// A status that is lent is not written to when what is known is added to it.
+func TestUnknownStateIsCompletedInACopy(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(never), time.Minute)
+		must(t, n.Restart(critest.Restart{Containers: critest.Doubted}))
+		must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 }))
+		lent := n.status()
+		if _, err := n.SyncPod(t.Context(), testPod(never), lent); err != nil {
+			t.Fatal(err)
+		}
+		if c := lent.Latest("app"); c.State != runtime.ContainerUnknown || !c.StartedAt.IsZero() {
+			t.Errorf("it became %+v", c)
+		}
+	})
+}
