@@ -91,7 +91,8 @@ func (l *Loop) desired() []types.UID {
 	return uids
 }
 
-// forgetPod drops all that is known of a pod before a new one with its UID can come.
+// forgetPod drops all that is known of a pod before a new one with its UID can come. What
+// could not be deleted, by the Syncer neither, is left to forgetKept.
 func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
 	l.config.Probes.Forget(uid)
 	err := l.config.Store.Delete(ctx, uid)
@@ -99,7 +100,7 @@ func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
 		l.config.Log.Error(err, "status not forgotten", "podUID", uid)
 	}
 	l.book.write(uid, func(p *page) {
-		*p = page{working: p.working, stopping: p.stopping, stopped: p.stopped, leftover: err != nil}
+		*p = page{working: p.working, stopping: p.stopping, stopped: p.stopped, leftover: true}
 	})
 }
 

@@ -1,0 +1,67 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// stickyRecords cannot delete anything before a time.
+type stickyRecords struct {
+	mu   sync.Mutex
+	from time.Time
+	all  map[types.UID]syncpod.Record
+}
+
+func (r *stickyRecords) LoadRecord(_ context.Context, pod types.UID) (syncpod.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[pod], nil
+}
+
+func (r *stickyRecords) SaveRecord(_ context.Context, pod types.UID, record syncpod.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all[pod] = record
+	return nil
+}
+
+func (r *stickyRecords) DeleteRecord(_ context.Context, pod types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.from) {
+		return errors.New("input/output error")
+	}
+	delete(r.all, pod)
+	return nil
+}
+
+func (r *stickyRecords) ListRecords(context.Context) ([]types.UID, error) { return nil, nil }
+
+// W11: the record of a pod that is gone is deleted though that has failed at first.
+func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID]syncpod.Record{}}
+		push := loop.NewPush()
+		n.start([]loop.Source{push}, func(c *loop.Config) { c.Sync.Records = records })
+		set(t, push, pod("api", "web", "u", forever))
+		time.Sleep(time.Minute)
+		set(t, push)
+		time.Sleep(30 * time.Second)
+		if len(records.all) != 1 {
+			t.Fatalf("%d records, want that of the pod: the test tests nothing", len(records.all))
+		}
+		time.Sleep(5 * time.Minute)
+		if len(records.all) != 0 {
+			t.Errorf("left: %v", records.all)
+		}
+	})
+}
