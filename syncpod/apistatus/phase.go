@@ -139,8 +139,24 @@ func (v *view) isCreated(name string) bool {
 func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.comesBack() }
 
 // comesBack reports whether the pod runs again after it was stopped: a static one that
-// nobody has deleted, when an agent starts anew.
-func (v *view) comesBack() bool { return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil }
+// nobody has deleted, when an agent starts anew, unless it may not restart and has had its
+// run.
+func (v *view) comesBack() bool {
+	return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil && !v.hadItsRun()
+}
+
+// hadItsRun reports whether a regular container has run of a pod that may not restart.
+func (v *view) hadItsRun() bool {
+	if v.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
+		return false
+	}
+	for i := range v.Pod.Spec.Containers {
+		if c := currentOf(v.Status, v.Pod.Spec.Containers[i].Name); c != nil && c.State != runtime.ContainerCreated {
+			return true
+		}
+	}
+	return false
+}
 
 // isYetToRun reports whether the end of a container is only what is said of one that
 // never ran when its pod is stopped, though the pod comes back.

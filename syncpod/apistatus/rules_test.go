@@ -175,6 +175,24 @@ func TestT1_DeletedStaticPodEnds(t *testing.T) {
 	}
 }
 
+// A static pod that may not restart does not come back once a container of it has run.
+func TestT1_StaticPodThatHadItsRunEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		want   v1.PodPhase
+	}{
+		"one has run":       {node(exited("app", "a0", 0, 0)), v1.PodFailed},
+		"one was created":   {node(created("app", "a0", 0)), v1.PodPending},
+		"nothing was there": {node(), v1.PodPending},
+	} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app", "other"), Status: tc.status, Terminal: true, Ended: true}
+		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
+		if got := apistatus.Compute(in); got.Phase != tc.want {
+			t.Errorf("%s: %s, %+v; want %s", name, got.Phase, got.ContainerStatuses, tc.want)
+		}
+	}
+}
+
 func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("first", "f0", 0, 1)), Ended: true}
 	in.Pod.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
