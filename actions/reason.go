@@ -5,7 +5,7 @@ package actions
 type Reason uint8
 
 const (
-	ReasonNone Reason = iota
+	ReasonNone Reason = iota // there is none to give
 
 	// Why the pod's sandbox cannot be used.
 

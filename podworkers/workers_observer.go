@@ -10,6 +10,10 @@ import (
 // from many goroutines at once, without any lock held, and must return soon: the
 // caller waits for them. Embed NopObserver to be told only of some of it.
 //
+// Of what the work does syncpod.Observer is told, of how the runtime is watched
+// pleg.Observer, and of pulls image.Observer. A loop.Config takes this one as
+// Workers.Observer; see syncpod.Observer for the others.
+//
 // The order is that of the work, not of what led to it. Of one pod, SyncStarted
 // and SyncEnded alternate unless work is abandoned, and those of one work have the
 // same Work.Revision. PodSeen, PhaseChanged and SyncAbandoned come from whoever

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
@@ -55,7 +53,7 @@ func (w *work) networkReady(ctx context.Context) bool {
 	if err == nil {
 		return true
 	}
-	w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventNetworkNotReady, "network is not ready: %v", err)
+	w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", err)
 	w.fail(&StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err})
 	return false
 }

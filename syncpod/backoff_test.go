@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
@@ -329,6 +331,33 @@ func TestNextTryOfWhatHasNone(t *testing.T) {
 		r, err := n.SyncPod(t.Context(), testPod(containers(ctr("a"), ctr("b"))), nil)
 		if err == nil || len(r.Failed) != 2 || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))
+		}
+	})
+}
+
+// B1: a container whose liveness probe fails again and again waits as one that crashes.
+func TestB1_FailedProbesAreCrashes(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		app := ctr("app")
+		app.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(1))}
+		pod, results := testPod(containers(app)), probes{}
+		n.restart(func(c *syncpod.Config) { c.Probes = results })
+		for begin := time.Now(); time.Since(begin) < 10*time.Minute; time.Sleep(time.Second) {
+			if _, err := n.SyncPod(t.Context(), pod, nil); err != nil {
+				t.Fatal(err)
+			}
+			if c := n.current("app"); c.State == runtime.ContainerRunning {
+				results[c.ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+			}
+		}
+		var waits []time.Duration
+		all := n.Processes()
+		for i, p := range all[1:] {
+			waits = append(waits, p.Started.Sub(all[i].Ended).Round(5*time.Second))
+		}
+		want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second}
+		if len(waits) < len(want) || !slices.Equal(waits[:len(want)], want) {
+			t.Errorf("waits %v, want %v", waits, want)
 		}
 	})
 }

@@ -74,7 +74,8 @@ var (
 // about as soon.
 const failureToldFor = 2 * time.Second
 
-// StepError says which step of the work on a pod failed, or is held up.
+// StepError says which step of the work on a pod failed, or is held up. Each failure
+// is told in an event, too, unless it comes of the end of the agent.
 type StepError struct {
 	Step   Step
 	Reason Reason

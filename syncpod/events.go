@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,11 +13,24 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// EventRecorder gets what happens to pods, for whoever runs kubectl describe.
-// Every recorder of client-go fits as it is. It must not block. The object is a
-// *v1.ObjectReference of the pod, with the container as its field path.
+// EventRecorder gets what happens to pods, for whoever runs kubectl describe. The object
+// is a *v1.ObjectReference of the pod, with the container as its field path.
+//
+// A recorder of client-go's tools/record fits as it is. One of its tools/events has a
+// method Eventf with other arguments; an [EventRecorderFunc] calls it.
+//
+// A Syncer on its own waits for each call, so it must not block. A Loop does not: it may
+// take its time there, and events of one pod come in their order.
 type EventRecorder interface {
 	Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+// EventRecorderFunc is a function that is an [EventRecorder].
+type EventRecorderFunc func(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any)
+
+// Eventf calls f.
+func (f EventRecorderFunc) Eventf(object k8sruntime.Object, eventtype, reason, messageFmt string, args ...any) {
+	f(object, eventtype, reason, messageFmt, args...)
 }
 
 type nopEvents struct{}
@@ -40,6 +54,9 @@ const (
 	eventFailedPostStart     = "FailedPostStartHook"
 	eventFailedPreStop       = "FailedPreStopHook"
 	eventExceededGrace       = "ExceededGracePeriod"
+	eventSandboxStatus       = "FailedPodSandBoxStatus"
+	eventFailedSync          = "FailedSync"
+	eventFailedCgroup        = "FailedCreatePodContainer"
 	eventNetworkNotReady     = "NetworkNotReady"
 	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
 	eventFailedMount         = "FailedMount"
@@ -53,6 +70,13 @@ const (
 func (s *Syncer) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
 	if about != nil {
 		s.config.Events.Eventf(about, kind, reason, format, args...)
+	}
+}
+
+// warn tells what keeps the pod from running. That the agent is to end does not count.
+func (w *work) warn(ctx context.Context, reason, format string, args ...any) {
+	if ctx.Err() == nil {
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, reason, format, args...)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -75,4 +76,28 @@ func Example() {
 	// start container "app"
 	// start container "proxy"
 	// ended
+}
+
+// eventsRecorder is the EventRecorder of client-go's tools/events.
+type eventsRecorder interface {
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+type printed struct{}
+
+func (printed) Eventf(_, _ runtime.Object, eventtype, reason, action, note string, args ...any) {
+	fmt.Println(eventtype, reason, action, fmt.Sprintf(note, args...))
+}
+
+// A recorder of client-go's tools/events gets events from a function. The API asks for
+// an action, which may well be the reason.
+func ExampleEventRecorderFunc() {
+	var recorder eventsRecorder = printed{} // as broadcaster.NewRecorder returns it
+	config := syncpod.Config{
+		Events: syncpod.EventRecorderFunc(func(object runtime.Object, eventtype, reason, format string, args ...any) {
+			recorder.Eventf(object, nil, eventtype, reason, reason, format, args...)
+		}),
+	}
+	config.Events.Eventf(&v1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "web"}, v1.EventTypeNormal, "Started", "Started container %s", "app")
+	// Output: Normal Started Started Started container app
 }

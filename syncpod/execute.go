@@ -136,6 +136,9 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 		if errs[i] == nil {
 			continue
 		}
+		if ctx.Err() == nil {
+			w.eventf(aboutContainer(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
+		}
 		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
 		if w.blocked == nil {
 			w.blocked = map[string]bool{}

@@ -4,12 +4,18 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/actions"
 )
 
 // Observer is told how long things took, for metrics. Its methods are called
 // concurrently and must not block. Embed [NopObserver] to implement only some.
+//
+// It is one of four: this one is told of the work on pods, podworkers.Observer of when
+// there is work, pleg.Observer of how the runtime is watched, and image.Observer of pulls.
+// A loop.Config takes them as Sync.Observer, Workers.Observer and Watch.Observer, and the
+// last with Sync.Images, which is made by image.New.
 type Observer interface {
 	// PodRunning is called when a pod is first reported to run; took counts from when
 	// the Syncer was first told of it.
@@ -22,6 +28,9 @@ type Observer interface {
 	// ContainerStopped is called when a container has been stopped, or could not. pod
 	// is nil if no spec of it is known.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
+	// EventDropped is called when an event is lost because Config.Events has not taken
+	// those before it. Only a Loop drops any; a Syncer on its own waits for Events.
+	EventDropped(object k8sruntime.Object, reason string)
 }
 
 // NopObserver is an [Observer] that does nothing.
@@ -38,3 +47,6 @@ func (NopObserver) ContainerStarted(*v1.Pod, actions.ContainerRef, time.Duration
 
 // ContainerStopped does nothing.
 func (NopObserver) ContainerStopped(*v1.Pod, string, time.Duration, error) {}
+
+// EventDropped does nothing.
+func (NopObserver) EventDropped(k8sruntime.Object, string) {}

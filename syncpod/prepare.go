@@ -3,6 +3,7 @@ package syncpod
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -12,10 +13,12 @@ import (
 
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // prepare gets the node ready for the pod: cgroup, directories, volumes, and the
-// secrets to pull with.
+// secrets to pull with. What fails is told: no container's status could.
 func (w *work) prepare(ctx context.Context) *StepError {
 	if err := w.prepareNode(ctx); err != nil {
 		return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}
@@ -29,19 +32,55 @@ func (w *work) prepareNode(ctx context.Context) error {
 	if w.config.Cgroups != nil {
 		var err error
 		if cgroup, err = w.config.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
+			w.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
 			return fmt.Errorf("cgroup: %w", err)
 		}
 	}
 	if w.config.Prepare != nil {
 		var err error
 		if w.sandbox.input, err = w.config.Prepare.PreparePod(ctx, w.pod); err != nil {
+			w.tellUnprepared(ctx, err)
 			return err
 		}
 	}
 	if cgroup != "" {
 		w.sandbox.input.CgroupParent = cgroup
 	}
-	return w.resolver()
+	if err := w.resolver(); err != nil {
+		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
+		return err
+	}
+	return nil
+}
+
+// tellUnprepared tells which of the pod's volumes cannot be made, each in an event of
+// its own, or what else is missing.
+func (w *work) tellUnprepared(ctx context.Context, err error) {
+	volumes := volumeErrors(err)
+	switch {
+	case errors.Is(err, poddir.ErrDirectory):
+		w.warn(ctx, eventFailed, "error making pod data directories: %v", err)
+	case len(volumes) == 0:
+		w.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
+	}
+	for _, failed := range volumes {
+		w.warn(ctx, eventFailedMount, "MountVolume.SetUp failed for volume %q : %v", failed.Volume, failed.Err)
+	}
+}
+
+// volumeErrors returns the errors of volumes that err joins.
+func volumeErrors(err error) (all []*volume.Error) {
+	switch e := err.(type) {
+	case *volume.Error:
+		return []*volume.Error{e}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, volumeErrors(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return volumeErrors(e.Unwrap())
+	}
+	return all
 }
 
 // resolver adds the configuration of the pod's resolver, where that is not left

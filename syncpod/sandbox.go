@@ -71,7 +71,7 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.RuntimeClasses)
 	}
 	if err != nil {
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
+		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
 		return &StepError{Step: StepSandbox, Reason: ErrConfigPodSandbox, Err: err}
 	}
 	config.Labels = w.config.Owner.Mark(config.Labels)
@@ -89,9 +89,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	created, err := w.config.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
-		if ctx.Err() == nil {
-			w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
-		}
+		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 	}
 	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
@@ -106,6 +104,7 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 	if !w.pod.Spec.HostNetwork {
 		var err error
 		if sb, err = w.config.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+			w.warn(ctx, eventSandboxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
 			return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 		}
 	}
@@ -114,6 +113,7 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 	w.tell(ctx, w.memory.lastFailed())
 	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
 		w.memory.beginWait(sb.ID)
+		w.tellNoAddress(ctx)
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	}
 	return nil
@@ -146,9 +146,14 @@ func (w *work) awaitAddress(ctx context.Context) *StepError {
 	if !w.memory.beginWait(w.status.LatestSandbox().ID) {
 		return nil
 	}
+	w.tellNoAddress(ctx)
 	failed := &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	w.holdUp(ctx, sandboxKey, failed)
 	return failed.waiting(failed.NotBefore)
+}
+
+func (w *work) tellNoAddress(ctx context.Context) {
+	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 
 // beginWait notes that a sandbox is waited for, and reports whether that is news.

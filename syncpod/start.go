@@ -92,8 +92,8 @@ func (st *start) heldUp() *StepError {
 	if held := st.memory.held(keyOf(st.spec), now); held != nil {
 		return held
 	}
-	last := st.status.Latest(st.Container.Name)
-	if last == nil || last.State != runtime.ContainerExited {
+	last := st.lastEnd(now)
+	if last == nil {
 		return nil
 	}
 	until, wait := st.memory.crashed(st.spec, last, now)
@@ -106,6 +106,24 @@ func (st *start) heldUp() *StepError {
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s",
 			waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
 	}
+}
+
+// lastEnd returns the container's current instance if it has ended, nil if there is none. One
+// that was killed because a probe failed has just ended, though the status is from before: it
+// counts as a crash.
+func (st *start) lastEnd(now time.Time) *runtime.ContainerStatus {
+	last := st.status.Latest(st.Container.Name)
+	if last == nil || last.State == runtime.ContainerExited {
+		return last
+	}
+	for _, k := range st.plan.Kill {
+		if k.ID == last.ID && (k.Reason == actions.LivenessFailed || k.Reason == actions.StartupFailed) {
+			killed := *last
+			killed.FinishedAt = now
+			return &killed
+		}
+	}
+	return nil
 }
 
 // waitSince is the whole wait from an end on, which is told in the same words at

@@ -124,6 +124,7 @@ func (w *work) act(ctx context.Context) {
 func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && w.config.Sandboxes.Doubtful(w.pod.UID) {
 		if err := w.config.Sandboxes.Settle(ctx, w.pod.UID, w.memory.sandboxInUse(status)); err != nil {
+			w.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 		status = nil
@@ -131,6 +132,7 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status == nil {
 		var err error
 		if status, err = w.read(ctx, w.pod.UID, nil); err != nil {
+			w.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
 	}
@@ -139,6 +141,10 @@ func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	w.record(ctx, w.memory)
 	w.status = w.complete(status)
 	return nil
+}
+
+func (w *work) tellUnseen(ctx context.Context, err error) {
+	w.warn(ctx, eventFailedSync, "error determining status: %v", err)
 }
 
 // read reads the status of a pod.

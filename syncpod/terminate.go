@@ -16,7 +16,8 @@ import (
 
 // Termination asks for a pod to be ended.
 type Termination struct {
-	// Pod is the pod. Required.
+	// Pod is the pod. Required. A static pod that is to end for good needs a
+	// metadata.deletionTimestamp: it is reported as one that comes back otherwise.
 	Pod *v1.Pod
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus
@@ -160,7 +161,11 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 		}
 	}
 	report := e.reportBeside(ctx)
-	return report, e.rounds(ctx)
+	err := e.rounds(ctx)
+	if err != nil && ctx.Err() == nil {
+		e.eventf(aboutPod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
+	}
+	return report, err
 }
 
 // rounds stops what is alive, and looks again, until nothing is.

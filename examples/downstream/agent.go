@@ -30,7 +30,7 @@ type Agent struct {
 // New returns an agent on a connection to a runtime, which is where a test comes in.
 // It starts nothing until Run is called.
 func New(conn *grpc.ClientConn) (*Agent, error) {
-	a := &Agent{Pods: loop.NewPush("downstream"), statuses: map[types.UID]v1.PodStatus{}}
+	a := &Agent{Pods: loop.NewPush(), statuses: map[types.UID]v1.PodStatus{}}
 	var err error
 	a.Loop, err = loop.New(loop.Config{
 		Client:  cri.NewClient(conn),

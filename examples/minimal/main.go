@@ -37,7 +37,7 @@ func run(ctx context.Context, endpoint, root string) error {
 
 	// A Push is a source of pods for a program to tell what should run, then and as
 	// often as that changes: what Set is not given any more is stopped.
-	pods := loop.NewPush("minimal")
+	pods := loop.NewPush()
 	if err := pods.Set(hello()); err != nil {
 		return err
 	}

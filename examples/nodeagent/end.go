@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -37,24 +40,41 @@ func (o options) atEnd() string {
 	return "ends the agent and leaves the pods"
 }
 
-// farewell says what has become of them.
-func (o options) farewell(running int) string {
+// farewell says what has become of them: of those that run, and of those that wait for
+// a container to run.
+func (o options) farewell(running, waiting int) string {
+	var pods []string
+	if running > 0 {
+		pods = append(pods, plural(running, "running pod"))
+	}
+	if waiting > 0 {
+		pods = append(pods, plural(waiting, "pod")+" with nothing running")
+	}
+	then := "The next start takes over what runs."
 	switch {
-	case running == 0:
+	case len(pods) == 0:
 		return "No pod runs any more."
 	case o.runtime == memory:
-		return fmt.Sprintf("Detached from %s. The runtime in memory ends with the agent.", plural(running, "running pod"))
+		then = "The runtime in memory ends with the agent."
 	}
-	return fmt.Sprintf("Detached from %s. The next start takes over what runs.", plural(running, "running pod"))
+	return "Detached from " + strings.Join(pods, " and ") + ". " + then
 }
 
-// running counts the pods that have not ended.
-func running(agent *loop.Loop) int {
-	count := 0
-	for _, pod := range agent.Pods() {
-		if pod.Phase < podworkers.Terminated {
-			count++
+// running counts the pods that have not ended, those of which a container runs and those
+// that wait for one to: to be made, or to be started again.
+func running(pods []loop.Pod) (running, waiting int) {
+	for _, pod := range pods {
+		s := pod.Status
+		runs := slices.ContainsFunc(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses), func(c v1.ContainerStatus) bool {
+			return c.State.Running != nil
+		})
+		switch {
+		case pod.Phase >= podworkers.Terminated:
+		case runs:
+			running++
+		default:
+			waiting++
 		}
 	}
-	return count
+	return running, waiting
 }

@@ -60,7 +60,8 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err != nil {
 		return &failure{exitUsage, seeHelp, err}
 	}
-	client, disconnect, err := connect(ctx, o.runtime, o.root)
+	s := newScreen(stdout, o.output)
+	client, disconnect, err := connect(ctx, o.runtime, o.root, s.say)
 	if err != nil && ctx.Err() != nil {
 		return nil // told to end before there was anything to do
 	}
@@ -68,7 +69,6 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	defer disconnect()
-	s := newScreen(stdout, o.output)
 	agent, err := loop.New(loop.Config{
 		Client:   client,
 		Root:     o.root,
@@ -86,7 +86,11 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, client.RuntimeName(), client.RuntimeVersion(), o.atEnd())
-	defer func() { s.close("%s", o.farewell(running(agent))) }()
+	s.say("The name of the node ends their names, as those of all static pods: web is web-%s here.", o.node)
+	if o.runtime == memory {
+		s.say("No process runs: containers are acted out in memory. Volumes are real, and a hostPath is one of this machine.")
+	}
+	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
 	return serve(ctx, agent, o.drain, s)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -115,14 +116,24 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	a := start(t)
 	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent and leaves the pods.")
+	a.says("The name of the node ends their names", "web is web-n1 here.")
+	a.says("No process runs", "a hostPath is one of this machine.")
 	a.write("web.yaml", web)
 	a.says("Normal", "Started", "web-n1 app", "Started container app")
 	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
 	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
-	a.says("bad.yaml", "Pod default/bad", "spec.containers[0].image", "What runs of it goes on.")
+	a.says("bad.yaml", "Pod default/bad", "document 1", "spec.containers[0].image")
 	a.write("bad.yaml", strings.ReplaceAll(web, "name: web", "name: bad"))
 	a.says("All is well again.")
 	a.says("Pod", "Running", "bad-n1")
+	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
+	a.says("bad.yaml", "spec.containers[0].image", "What was read before goes on.")
+	a.write("bad.yaml", strings.ReplaceAll(web, "name: web", "name: bad"))
+	a.write("another.yaml", strings.ReplaceAll(web, "registry.test/app:1", "registry.test/app:2"))
+	a.says("another.yaml: document 1: Pod default/web-n1: another of that name is in", "web.yaml, document 1, which counts")
+	if err := os.Remove(filepath.Join(a.manifests, "another.yaml")); err != nil {
+		t.Fatal(err)
+	}
 	a.write("odd.yaml", strings.NewReplacer("name: web", "name: odd", "command:", "comand:").Replace(web))
 	a.says("Warning: ", "odd.yaml", `unknown field "spec.containers[0].comand"`)
 	if err := os.Remove(filepath.Join(a.manifests, "odd.yaml")); err != nil {
@@ -136,6 +147,16 @@ func TestRun(t *testing.T) {
 	a.says("Pod", "Gone", "bad-n1")
 	a.end()
 	a.says("Detached from 1 running pod.")
+}
+
+// What keeps a pod from starting is said.
+func TestRunSaysWhyAPodDoesNotStart(t *testing.T) {
+	t.Parallel()
+	a := start(t)
+	volume := "  volumes: [{name: data, configMap: {name: nosuch}}]\n  containers:\n"
+	a.write("web.yaml", strings.NewReplacer("  containers:\n", volume, "    image:", "    volumeMounts: [{name: data, mountPath: /data}]\n    image:").Replace(web))
+	a.says("Warning", "FailedMount", "web-n1", `MountVolume.SetUp failed for volume "data" : configMap "nosuch": `)
+	a.end()
 }
 
 // With -drain the pods are stopped before the agent ends.
@@ -182,6 +203,47 @@ func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 	}
 }
 
+// An agent that was killed leaves its socket, which is in nobody's way. One that lives
+// keeps others out.
+func TestConnectInMemory(t *testing.T) {
+	t.Parallel()
+	root, err := os.MkdirTemp("", "nodeagent-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(root)
+	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(root, "memory.sock"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lis.SetUnlinkOnClose(false) // as with SIGKILL
+	lis.Close()
+	_, disconnect, err := connect(t.Context(), memory, root, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = connect(t.Context(), memory, root, t.Logf)
+	if err == nil || exitCode(err) != exitUsage || !hasAll(err.Error(), []string{"-root " + root + ": another agent runs there", "another -root"}) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+	disconnect()
+	_, disconnect, err = connect(t.Context(), memory, root, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disconnect()
+	notes := filepath.Join(root, "memory.sock")
+	if err := os.WriteFile(notes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := connect(t.Context(), memory, root, t.Logf); err == nil {
+		t.Error("a file that is no socket is taken for one")
+	}
+	if _, err := os.Stat(notes); err != nil {
+		t.Errorf("a file that is no socket was removed: %v", err)
+	}
+}
+
 func TestDialFails(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "dial-")
@@ -206,7 +268,11 @@ func TestDialFails(t *testing.T) {
 		{"tcp://127.0.0.1:1", exitUsage, []string{`the scheme "tcp" is not supported`, seeHelp}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // of patience
-		_, err := dial(ctx, tt.endpoint)
+		said := ""
+		_, err := dial(ctx, tt.endpoint, func(format string, args ...any) { said += fmt.Sprintf(format, args...) })
+		if waits := strings.Contains(said, "Nobody answers at "+tt.endpoint+" yet: "); waits != (tt.code == exitNoRuntime) {
+			t.Errorf("%s: it says %q", tt.endpoint, said)
+		}
 		cancel()
 		if err == nil || !hasAll(err.Error(), tt.says) || exitCode(err) != tt.code {
 			t.Errorf("%s: exit code %d, %v", tt.endpoint, exitCode(err), err)

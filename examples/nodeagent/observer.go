@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -91,7 +92,7 @@ func (o *observer) tell(pods []*v1.Pod) {
 	}
 }
 
-// complain says once what keeps the agent as a whole from its work.
+// complain says once what keeps the agent from its work.
 func (o *observer) complain(h loop.Health) {
 	wrong := troubles(h)
 	for _, text := range wrong {
@@ -105,19 +106,53 @@ func (o *observer) complain(h loop.Health) {
 	o.wrong = wrong
 }
 
-// troubles are what is wrong besides what pods' own events and statuses tell.
+// troubles are what is wrong besides what pods' events tell.
 func troubles(h loop.Health) []string {
 	var wrong []string
-	if err := h.Runtime.Err; err != nil && !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped) {
+	switch err := h.Runtime.Err; {
+	case err == nil:
+		wrong = sentences(wrong, "The runtime does not list its pods: %v", h.Runtime.ListErr)
+	case !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped):
 		wrong = append(wrong, "The runtime is away: "+err.Error())
 	}
 	wrong = sentences(wrong, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {
-		wrong = sentences(wrong, "%v. What runs of it goes on.", source.Errors...)
+		for _, err := range source.Errors {
+			wrong = append(wrong, err.Error()+goesOn(err))
+		}
 		wrong = sentences(wrong, "Warning: %v", source.Warnings...)
 		wrong = sentences(wrong, "%v", source.Failed)
 	}
+	for _, pod := range h.Pods {
+		for _, err := range untold(pod.Err) {
+			wrong = append(wrong, fmt.Sprintf("Pod %s: %v", orElse(pod.Name, string(pod.UID)), err))
+		}
+	}
 	return wrong
+}
+
+// goesOn says so of what is wrong with a manifest of which an earlier version counts.
+func goesOn(err error) string {
+	if e, ok := errors.AsType[*loop.ManifestError](err); ok && e.Kept {
+		return ". What was read before goes on."
+	}
+	return ""
+}
+
+// untold are the errors of the work on a pod of which no event tells: those of its
+// steps have one each.
+func untold(err error) []error {
+	switch e := err.(type) {
+	case *syncpod.StepError:
+		return nil
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, one := range e.Unwrap() {
+			all = append(all, untold(one)...)
+		}
+		return all
+	}
+	return []error{err}
 }
 
 // sentences appends to texts a sentence for each of errs that is one.

@@ -34,10 +34,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("nodeagent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // of errors main tells
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
-	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, or memory for one that needs nothing")
+	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, or memory for one that needs nothing: it acts containers out, but a hostPath is one of this machine, and is made there if its type says so")
 	flags.StringVar(&o.root, "root", "", "`folder` for what the agent keeps (default "+defaultRoot+", or one for the time being with the runtime in memory)")
 	flags.StringVar(&o.podLogs, "pod-logs", "", "`folder` for the logs of containers (default "+defaultPodLogs+", or below -root with the runtime in memory)")
-	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods (default that of the host)")
+	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods, as those of all static pods: web is web-NODE (default that of the host)")
 	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` of the agent, which marks what it makes; agents on one runtime need different ones, and different -root, or they stop each other's pods")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
@@ -130,6 +130,9 @@ func makeFolder(flag, path string) (string, error) {
 	if err == nil {
 		err = os.MkdirAll(path, 0o755)
 	}
+	if err == nil && flag != "-manifests" { // those are only read
+		err = tryWriting(path)
+	}
 	if err == nil {
 		return path, nil
 	}
@@ -138,6 +141,15 @@ func makeFolder(flag, path string) (string, error) {
 		return "", &failure{exitNoPermission, "Run the agent as root, or give folders of yours with -root, -pod-logs and -manifests.", err}
 	}
 	return "", err
+}
+
+// tryWriting finds out whether files can be made in a folder.
+func tryWriting(folder string) error {
+	file, err := os.CreateTemp(folder, ".writable-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
 func orElse(s, def string) string {

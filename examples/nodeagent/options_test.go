@@ -9,6 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod/loop"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -103,14 +108,29 @@ func TestParseLeavesNothing(t *testing.T) {
 func TestFarewell(t *testing.T) {
 	inMemory, real := options{runtime: memory}, options{runtime: "unix:///run/x.sock", drain: true}
 	for got, want := range map[string]string{
-		inMemory.farewell(0): "No pod runs",
-		inMemory.farewell(1): "Detached from 1 running pod. The runtime in memory ends",
-		real.farewell(2):     "Detached from 2 running pods. The next start takes over",
-		inMemory.atEnd():     "leaves the pods",
-		real.atEnd():         "stops the pods",
+		inMemory.farewell(0, 0): "No pod runs any more.",
+		inMemory.farewell(1, 0): "Detached from 1 running pod. The runtime in memory ends",
+		real.farewell(2, 0):     "Detached from 2 running pods. The next start takes over",
+		real.farewell(2, 9):     "Detached from 2 running pods and 9 pods with nothing running. The next start takes over",
+		real.farewell(0, 1):     "Detached from 1 pod with nothing running. The next start takes over",
+		inMemory.atEnd():        "leaves the pods",
+		real.atEnd():            "stops the pods",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A pod that backs off does not run.
+func TestRunningPods(t *testing.T) {
+	of := func(phase podworkers.Phase, containers ...v1.ContainerStatus) loop.Pod {
+		return loop.Pod{Phase: phase, Status: v1.PodStatus{ContainerStatuses: containers}}
+	}
+	runs, waits := container("app", isRunning()), container("app", v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
+	initializing := loop.Pod{Status: v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{runs}, ContainerStatuses: []v1.ContainerStatus{waits}}}
+	running, waiting := running([]loop.Pod{of(0, runs, waits), of(0, waits), of(0), initializing, of(podworkers.Terminating, runs), of(podworkers.Terminated, waits)})
+	if running != 3 || waiting != 2 {
+		t.Errorf("%d run and %d wait, want 3 and 2", running, waiting)
 	}
 }

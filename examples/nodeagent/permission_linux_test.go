@@ -25,7 +25,7 @@ func TestDialWithoutPermission(t *testing.T) {
 	if err := os.Chmod(dir, 0); err != nil {
 		t.Fatal(err)
 	}
-	asNobody(t, func() { _, err = dial(t.Context(), "unix://"+dir+"/cri.sock") })
+	asNobody(t, func() { _, err = dial(t.Context(), "unix://"+dir+"/cri.sock", t.Logf) })
 	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"permission denied", "Run the agent as root"}) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
@@ -43,6 +43,22 @@ func TestFolderWithoutPermission(t *testing.T) {
 	}
 	asNobody(t, func() { _, err = parse([]string{"-root", dir + "/root"}, io.Discard) })
 	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"-root: mkdir", "permission denied", "Run the agent as root, or give folders"}) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+}
+
+// A -root that is there and cannot be written to is to blame, and not what is in it.
+func TestRootWithoutPermission(t *testing.T) {
+	dir, err := os.MkdirTemp("", "folder-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() { _, err = parse([]string{"-root", dir}, io.Discard) })
+	if exitCode(err) != exitNoPermission || !hasAll(err.Error(), []string{"-root: open " + dir, "permission denied"}) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -48,34 +50,58 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// connect returns a connection to the runtime, and what ends it.
-func connect(ctx context.Context, runtime, root string) (*cri.Client, func(), error) {
+// connect returns a connection to the runtime, and what ends it. It says when it waits.
+func connect(ctx context.Context, runtime, root string, say func(string, ...any)) (*cri.Client, func(), error) {
 	if runtime != memory {
-		client, err := dial(ctx, runtime)
+		client, err := dial(ctx, runtime, say)
 		if err != nil {
 			return nil, nil, err
 		}
 		return client, func() { _ = client.Close() }, nil
 	}
+	socket := filepath.Join(root, "memory.sock")
+	if err := clearAway(ctx, socket, root); err != nil {
+		return nil, nil, err
+	}
 	rt, err := critest.New(critest.Config{Dir: root, JournalLimit: 1000})
 	if err != nil {
 		return nil, nil, err
 	}
-	endpoint, err := rt.Listen(filepath.Join(root, "memory.sock"))
+	endpoint, err := rt.Listen(socket)
 	if err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
-	client, err := dial(ctx, endpoint)
+	client, err := dial(ctx, endpoint, say)
 	if err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
 	return client, func() { _, _ = client.Close(), rt.Close() }, nil
 }
 
-func dial(ctx context.Context, endpoint string) (*cri.Client, error) {
+// clearAway removes the socket of a runtime in memory that was killed: one at which
+// nobody answers. A process that is just being killed may answer for a moment.
+func clearAway(ctx context.Context, socket, root string) error {
+	err := reachable(ctx, socket)
+	for end := time.Now().Add(time.Second); err == nil && time.Now().Before(end) && ctx.Err() == nil; err = reachable(ctx, socket) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err == nil {
+		err = fmt.Errorf("-root %s: another agent runs there, its runtime answers at %s", root, socket)
+		return &failure{exitUsage, "Stop that one, or give this one another -root.", err}
+	}
+	if info, there := os.Lstat(socket); errors.Is(err, syscall.ECONNREFUSED) && there == nil && info.Mode()&fs.ModeSocket != 0 {
+		return os.Remove(socket)
+	}
+	return nil
+}
+
+func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.Client, error) {
 	there := reachable(ctx, endpoint)
 	if errors.Is(there, fs.ErrPermission) {
 		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", there}
+	}
+	if there != nil {
+		say("Nobody answers at %s yet: %v. Waiting for %v.", endpoint, there, patience)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

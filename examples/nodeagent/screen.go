@@ -118,8 +118,12 @@ func (s *screen) show(rows []row) {
 func (s *screen) draw(text string) {
 	var b bytes.Buffer
 	width, height := s.size()
-	if len(s.drawn) > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", linesOf(s.drawn, width))
+	if s.format == table {
+		b.WriteString("\r") // what was typed, as Ctrl-C, is after the table
+		if len(s.drawn) > 0 {
+			fmt.Fprintf(&b, "\x1b[%dA", linesOf(s.drawn, width))
+		}
+		b.WriteString("\x1b[J")
 	}
 	b.WriteString(text)
 	s.drawn = fit(tableOf(s.rows, time.Now()), width, height)

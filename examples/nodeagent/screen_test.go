@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -94,7 +97,7 @@ func TestJSON(t *testing.T) {
 func TestComplaints(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24)}
-	bad := healthWith(fmt.Errorf("web.yaml: Pod default/web: no containers"))
+	bad := healthWith(&loop.ManifestError{File: "web.yaml", Object: "Pod default/web", Err: errors.New("no containers"), Kept: true})
 	o.complain(bad)
 	o.complain(bad)
 	o.complain(healthWith())
@@ -103,10 +106,23 @@ func TestComplaints(t *testing.T) {
 		o.complain(loop.Health{Runtime: pleg.Health{Err: err}})
 	}
 	o.complain(bad)
-	want := "web.yaml: Pod default/web: no containers. What runs of it goes on.\n"
+	want := "web.yaml: Pod default/web: no containers. What was read before goes on.\n"
 	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Of a pod what its events do not tell is complained of: those of its steps do.
+func TestComplaintsOfPods(t *testing.T) {
+	step := &syncpod.StepError{Step: syncpod.StepPrepare, Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
+	health := loop.Health{Pods: []loop.PodTrouble{
+		{Name: "default/web", Err: errors.Join(errors.Join(step, step), errors.New("no sink"))},
+		{UID: "u", Err: fmt.Errorf("stop: %w", errors.New("no answer"))},
+		{Name: "default/told", Err: step},
+	}}
+	if got, want := troubles(health), []string{"Pod default/web: no sink", "Pod u: stop: no answer"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -119,19 +135,31 @@ type terminal struct {
 
 func (t *terminal) Write(p []byte) (int, error) {
 	for rest := string(p); rest != ""; {
-		var up int
-		if n, _ := fmt.Sscanf(rest, "\x1b[%dA\x1b[J", &up); n == 1 {
-			up = min(up, t.height-1, len(t.lines)-1)
-			t.lines = append(t.lines[:len(t.lines)-1-up], "")
-			_, rest, _ = strings.Cut(rest, "\x1b[J")
+		last := len(t.lines) - 1
+		column := len(t.lines[last])
+		if after, ok := strings.CutPrefix(rest, "\r"); ok {
+			rest, column = after, 0
+		}
+		up := 0
+		if n, _ := fmt.Sscanf(rest, "\x1b[%dA", &up); n == 1 {
+			_, rest, _ = strings.Cut(rest, "A")
+		}
+		if after, ok := strings.CutPrefix(rest, "\x1b[J"); ok {
+			last -= min(up, t.height-1, last)
+			t.lines = append(t.lines[:last], t.lines[last][:min(column, len(t.lines[last]))])
+			rest = after
 			continue
 		}
-		text, after, _ := strings.Cut(rest, "\n")
+		text, after, ends := strings.Cut(rest, "\n")
+		text = t.lines[last] + text
 		for len(text) > t.width {
 			t.lines = append(t.lines[:len(t.lines)-1], text[:t.width], "")
 			text = text[t.width:]
 		}
-		t.lines = append(t.lines[:len(t.lines)-1], text, "")
+		t.lines[len(t.lines)-1] = text
+		if ends {
+			t.lines = append(t.lines, "")
+		}
 		rest = after
 	}
 	return len(p), nil
@@ -171,11 +199,17 @@ func TestTableIsDrawnInPlace(t *testing.T) {
 	}
 }
 
-// The last word stands below the table.
+// The last word stands below the table, and what was typed is nowhere.
 func TestClose(t *testing.T) {
 	term := &terminal{width: 80, height: 24, lines: []string{""}}
 	s := screenOn(term, table, 80, 24)
 	s.show(someRows)
+	fmt.Fprint(term, "^C")
+	s.show(someRows)
+	if got := strings.Join(term.lines, "\n"); !strings.HasPrefix(got, "NAME ") || strings.Contains(got, "^C") {
+		t.Errorf("the terminal shows\n%s", got)
+	}
+	fmt.Fprint(term, "^C")
 	s.close("Detached from %d pods.", 2)
 	got := withoutTime(strings.Join(term.lines, "\n"))
 	if !strings.HasPrefix(got, "NAME") || !strings.HasSuffix(got, "\nDetached from 2 pods.\n") {

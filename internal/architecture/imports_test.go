@@ -53,9 +53,12 @@ var rooms = []room{
 	{"internal/jitter", nil, "it spreads times, for anyone"},
 	{"internal/pace", nil, "it gives turns to work of any kind"},
 	{"internal/podfile", []string{"internal/safepath"}, "it keeps files by pod, and does not know what is in them"},
+	{"internal/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/architecture", nil, "it reads the module from outside"},
+	{"internal/licences", nil, "it reads the module cache"},
 	{"internal/conformance/...", []string{"..."}, "it compares whatever decides"},
 	{"internal/simulation/...", []string{"..."}, "it runs whatever decides"},
+	{"internal/upgrade", []string{"..."}, "it reads what earlier releases have written"},
 	{"internal/e2e/...", []string{"..."}, "it runs the library as a whole"},
 	{"examples/...", []string{"..."}, "an example may show anything"},
 }

@@ -13,6 +13,7 @@ import (
 // top is what may stand at the top of the repository, next to dotfiles.
 var top = []string{
 	"LICENSE", "README.md", "doc.go", "docs", "go.mod", "go.sum",
+	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", // where readers and tools look for them
 	"actions", "backoff", "examples", "internal", "podworkers", "runtime", "sandbox", "syncpod",
 }
 

@@ -61,7 +61,7 @@ func (w *world) start(p *party) {
 	}
 	var all []loop.Source
 	for _, name := range sources {
-		a.push[name] = loop.NewPush(name)
+		a.push[name] = newPush(name)
 		all = append(all, a.push[name])
 	}
 	a.Loop, err = loop.New(loop.Config{
@@ -165,3 +165,10 @@ type noLogs struct{}
 
 func (noLogs) MakeDirectory(string, string) error               { return nil }
 func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
+
+func newPush(source string) *loop.Push {
+	if source == runtime.ConfigSourceAPI {
+		return loop.NewPush()
+	}
+	return loop.NewStaticPush(source)
+}

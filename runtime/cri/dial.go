@@ -81,7 +81,8 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 }
 
 // NewClient returns a Client on a connection the caller has made, with the
-// bounds and the message sizes of that connection. It makes no call.
+// bounds and the message sizes of that connection. It makes no call, so it does not know
+// the runtime's name: give that to whoever asks for it, as syncpod.Config.RuntimeName.
 func NewClient(conn *grpc.ClientConn) *Client {
 	return &Client{
 		RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn),

@@ -5,6 +5,10 @@ import "time"
 // Observer is told of the pulls a Manager makes, each once however many pods
 // wait for it. Calls come from the goroutines of the pulls, concurrently for
 // different ones, and hold them up. Embed NopObserver to be told of a part only.
+//
+// Of the work on pods podworkers.Observer and syncpod.Observer are told, and of how the
+// runtime is watched pleg.Observer. A loop.Config takes this one with Sync.Images, which
+// New makes of a Config with an Observer; see syncpod.Observer for the others.
 type Observer interface {
 	// PullStarted is called before the runtime is asked.
 	PullStarted(Pull)

@@ -9,6 +9,10 @@ import (
 // Observer is told what a Watcher does, to count and to trace. Its methods are
 // called from many goroutines at once, without any lock held, and must return
 // soon. Embed NopObserver to be told only of some of it.
+//
+// Of the work on pods podworkers.Observer and syncpod.Observer are told, and of pulls
+// image.Observer. A loop.Config takes this one as Watch.Observer; see syncpod.Observer
+// for the others.
 type Observer interface {
 	// Listed tells how a list of all pods ended, how many it showed and how long it
 	// took.

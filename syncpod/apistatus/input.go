@@ -28,8 +28,9 @@ type Input struct {
 	Terminal bool
 	// Ended means that the pod has been stopped and this is its last status. Then
 	// no container waits that may have run: it ended as it did last, or as nobody
-	// knows. A pod of which nothing runs has succeeded or failed, but for a static
-	// one: nobody has deleted that, and an agent that starts anew runs it again.
+	// knows. A pod of which nothing runs has succeeded or failed, but for a static one
+	// without a metadata.deletionTimestamp: nobody has deleted that, and an agent that
+	// starts anew runs it again.
 	Ended bool
 	// Probes holds the last results of the probes that are declared, by container
 	// ID. A container without an entry has not been probed yet.

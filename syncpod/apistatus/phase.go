@@ -11,7 +11,7 @@ import (
 func (v *view) addPhase(s *v1.PodStatus) {
 	t := v.tally(s)
 	s.Phase = t.phase()
-	if v.Ended && !runtime.IsStatic(v.Pod) && t.running == 0 && !isTerminal(s.Phase) {
+	if v.Ended && !v.comesBack() && t.running == 0 && !isTerminal(s.Phase) {
 		s.Phase = v1.PodFailed
 	}
 	switch {
@@ -112,7 +112,7 @@ func (v *view) countRegular(t *tally, spec *v1.Container, s *v1.ContainerStatus)
 	switch {
 	case s.State.Running != nil:
 		t.running++
-	case end == nil:
+	case end == nil, v.isYetToRun(end):
 		t.waiting++
 	default:
 		t.ended++
@@ -135,10 +135,18 @@ func (v *view) isCreated(name string) bool {
 	return c != nil && c.State == runtime.ContainerCreated
 }
 
-// gone reports whether nothing of the pod will run again. That a static pod is
-// stopped does not say so: nobody has deleted it, and an agent that starts anew
-// runs it again.
-func (v *view) gone() bool { return (v.Terminal || v.Ended) && !runtime.IsStatic(v.Pod) }
+// gone reports whether nothing of the pod will run again.
+func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.comesBack() }
+
+// comesBack reports whether the pod runs again after it was stopped: a static one that
+// nobody has deleted, when an agent starts anew.
+func (v *view) comesBack() bool { return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil }
+
+// isYetToRun reports whether the end of a container is only what is said of one that
+// never ran when its pod is stopped, though the pod comes back.
+func (v *view) isYetToRun(end *v1.ContainerStateTerminated) bool {
+	return v.Ended && v.comesBack() && end.Reason == string(StatusUnknown) && v.before.Phase != v1.PodRunning
+}
 
 // lastEnd is how a container that does not run ended last, nil if it never ran.
 func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {

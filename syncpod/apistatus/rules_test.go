@@ -138,13 +138,39 @@ func TestLastStatusOfAStaticPod(t *testing.T) {
 	}{
 		"it would run again": {v1.RestartPolicyAlways, node(exited("app", "a0", 0, 137)), v1.PodRunning},
 		"it had its run":     {v1.RestartPolicyNever, node(exited("app", "a0", 0, 0)), v1.PodSucceeded},
-		"it was being made":  {v1.RestartPolicyAlways, node(created("app", "a0", 0)), v1.PodRunning},
+		"it was being made":  {v1.RestartPolicyAlways, node(created("app", "a0", 0)), v1.PodPending},
+		"it never was":       {v1.RestartPolicyAlways, node(), v1.PodPending},
 	} {
 		in := apistatus.Input{Pod: pod(tc.policy, "app"), Status: tc.status, Terminal: true, Ended: true}
 		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
 		got := apistatus.Compute(in)
 		if got.Phase != tc.want || got.ContainerStatuses[0].State.Terminated == nil {
 			t.Errorf("%s: %s, %+v; want %s and an end", name, got.Phase, got.ContainerStatuses[0].State, tc.want)
+		}
+		in.Previous = &got
+		if again := apistatus.Compute(in); again.Phase != tc.want {
+			t.Errorf("%s: %s when it is told again, want %s", name, again.Phase, tc.want)
+		}
+	}
+}
+
+// A static pod that is deleted ends as any other does.
+func TestT1_DeletedStaticPodEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		want   v1.PodPhase
+	}{
+		"without an error": {node(exited("app", "a0", 0, 0)), v1.PodSucceeded},
+		"with an error":    {node(exited("app", "a0", 0, 137)), v1.PodFailed},
+		"before it ran":    {node(created("app", "a0", 0)), v1.PodFailed},
+		"before it was":    {node(), v1.PodFailed},
+		"while it runs":    {node(running("app", "a0", 0)), v1.PodRunning},
+	} {
+		in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: tc.status, Terminal: true, Ended: true}
+		in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
+		in.Pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1700000000, 0)}
+		if got := apistatus.Compute(in); got.Phase != tc.want {
+			t.Errorf("%s: %s, %+v; want %s", name, got.Phase, got.ContainerStatuses[0].State, tc.want)
 		}
 	}
 }

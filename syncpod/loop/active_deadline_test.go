@@ -17,14 +17,14 @@ func TestActiveDeadline(t *testing.T) {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			p := pod("api", "bounded", "b", forever)
 			p.Spec.ActiveDeadlineSeconds = new(int64(60))
-			push := loop.NewPush("api")
+			push := loop.NewPush()
 			a := n.start([]loop.Source{push}, nil)
 			set(t, push, p)
 			begin := time.Now()
 			time.Sleep(40 * time.Second)
 			if restart {
 				a.kill()
-				push = loop.NewPush("api")
+				push = loop.NewPush()
 				a = n.start([]loop.Source{push}, nil)
 				set(t, push, p)
 			}
@@ -51,7 +51,7 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 		job.Spec.RestartPolicy = v1.RestartPolicyNever
 		stuck.Spec.Containers[0].ImagePullPolicy = v1.PullNever
 		job.Spec.ActiveDeadlineSeconds, stuck.Spec.ActiveDeadlineSeconds = new(int64(60)), new(int64(60))
-		push := loop.NewPush("api")
+		push := loop.NewPush()
 		a := n.start([]loop.Source{push}, nil)
 		set(t, push, job, stuck)
 		time.Sleep(2 * time.Minute)

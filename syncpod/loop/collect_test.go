@@ -58,7 +58,7 @@ func TestImagesAreCollectedOnDemand(t *testing.T) {
 		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = kubelets, &failing{} }, 0},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			n.start([]loop.Source{loop.NewPush("file")}, tt.change)
+			n.start([]loop.Source{loop.NewStaticPush("file")}, tt.change)
 			time.Sleep(10*time.Minute + time.Second)
 			before := len(n.rt.Journal())
 			time.Sleep(time.Hour)
@@ -84,7 +84,7 @@ func (unleased) Forget(types.UID) {}
 func TestG1_ImagesOfPodsStay(t *testing.T) {
 	images := []critest.Image{{Name: "registry.test/app:1"}, {Name: "registry.test/old:1"}}
 	inBubble(t, critest.Config{Images: images}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.ImagePolicy, c.ImageInterval = &image.GarbagePolicy{MinAge: 1, MaxAge: time.Second}, time.Second
 		})
@@ -113,7 +113,7 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 // seen it: the image stays for its time from then on.
 func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.ImagePolicy, c.ImageInterval = &image.GarbagePolicy{MaxAge: 90 * time.Minute}, time.Hour
 		})
@@ -157,7 +157,7 @@ func TestImageEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			events := &nodeEvents{}
-			n.start([]loop.Source{loop.NewPush("file")}, func(c *loop.Config) {
+			n.start([]loop.Source{loop.NewStaticPush("file")}, func(c *loop.Config) {
 				c.ImagePolicy, c.ImageCollector = &image.GarbagePolicy{}, tt.collector
 				c.NodeName, c.Sync.Events = tt.node, events
 			})
@@ -175,7 +175,7 @@ func TestE2_AHangingImageCollector(t *testing.T) {
 		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Times: critest.Always, Hang: &critest.Gate{}}); err != nil {
 			t.Fatal(err)
 		}
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		events := &nodeEvents{}
 		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.NodeName, c.Sync.Events = "n", events })
 		time.Sleep(5*time.Minute + time.Second)
@@ -203,7 +203,7 @@ func TestImageConfig(t *testing.T) {
 		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy = &image.GarbagePolicy{LowPercent: 90} }},
 		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy, c.Sync.Images = &image.GarbagePolicy{}, unleased{client} }},
 	} {
-		c := loop.Config{Client: client, Sources: []loop.Source{loop.NewPush("s")}, Sync: syncpod.Config{RuntimeName: "critest"}}
+		c := loop.Config{Client: client, Sources: []loop.Source{loop.NewStaticPush("s")}, Sync: syncpod.Config{RuntimeName: "critest"}}
 		tc.change(&c)
 		if _, err := loop.New(c); err == nil || !strings.Contains(err.Error(), "loop: Config."+tc.field) {
 			t.Errorf("%v, want %s named", err, tc.field)

@@ -35,7 +35,9 @@ type Config struct {
 	Sources []Source
 
 	// Sync says how the work on a pod is done. Its Sink gets each status after the
-	// Store did; its Probes must be nil, see Probes.
+	// Store did; its Probes must be nil, see Probes. Its Events may take their time: events
+	// wait for it, up to 1,000 of them and those of one pod in their order. Beyond that the
+	// oldest are dropped, which its Observer is told of.
 	Sync syncpod.Config
 	// Store remembers statuses across restarts of the agent. Default: a FileStore
 	// below Root, or else none.
@@ -122,6 +124,9 @@ func (c *Config) checkSources() error {
 		if s.Name() == "" {
 			return fmt.Errorf("loop: Config.Sources[%d] has no name", i)
 		}
+		if p, ok := s.(*Push); ok && p.static && p.name == runtime.ConfigSourceAPI {
+			return fmt.Errorf("loop: Config.Sources[%d] is a Push of static pods with the name %q, which is that of other pods: NewPush makes one of them", i, p.name)
+		}
 		if first, taken := names[s.Name()]; taken {
 			return fmt.Errorf("loop: Config.Sources[%d] has the name %q of Sources[%d]", i, s.Name(), first)
 		}
@@ -179,6 +184,9 @@ func (c Config) connected() (Config, error) {
 	}
 	if c.Watch.Cache == nil {
 		c.Watch.Cache = &runtime.Cache{}
+	}
+	if c.Watch.Observer == nil {
+		c.Watch.Observer = pleg.NopObserver{}
 	}
 	if c.Workers.Observer == nil {
 		c.Workers.Observer = podworkers.NopObserver{}

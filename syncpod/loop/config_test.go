@@ -21,7 +21,8 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"Config.Sources is empty", func(c *loop.Config) { c.Sources = nil }},
 		{"Config.Sources[1] is nil", func(c *loop.Config) { c.Sources = append(c.Sources, nil) }},
-		{`Config.Sources[1] has the name "a" of Sources[0]`, func(c *loop.Config) { c.Sources = append(c.Sources, loop.NewPush("a")) }},
+		{`Config.Sources[1] has the name "a" of Sources[0]`, func(c *loop.Config) { c.Sources = append(c.Sources, loop.NewStaticPush("a")) }},
+		{`Config.Sources[1] is a Push of static pods with the name "api"`, func(c *loop.Config) { c.Sources = append(c.Sources, loop.NewStaticPush("api")) }},
 		{"Config.Sources[0] has no name", func(c *loop.Config) { c.Sources = []loop.Source{&scripted{}} }},
 		{"Config.Client is missing", func(c *loop.Config) { c.Client = nil }},
 		{"Config.Root \"here\" is not an absolute path", func(c *loop.Config) { c.Root = "here" }},
@@ -35,7 +36,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Sync: ", func(c *loop.Config) { c.Sync.StopPatience = -time.Second }},
 		{"RuntimeName", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
 	} {
-		c := loop.Config{Client: cri.NewClient(conn), Sources: []loop.Source{loop.NewPush("a")}}
+		c := loop.Config{Client: cri.NewClient(conn), Sources: []loop.Source{loop.NewStaticPush("a")}}
 		c.Sync.RuntimeName = "critest"
 		if _, err := loop.New(c); err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
 				web := api(pod("", "web", "u", deaf))
 				n.leave(nil, web)
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
-				src, began := loop.NewPush("api"), time.Now()
+				src, began := loop.NewPush(), time.Now()
 				n.start([]loop.Source{src}, nil)
 				if !tc.first {
 					set(t, src, web)
@@ -89,7 +89,7 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 		web, job := api(pod("", "web", "u", deaf)), api(pod("", "job", "v", forever))
 		n.leave(nil, web, job)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
-		src, began, count := loop.NewPush("api"), time.Now(), newCounter()
+		src, began, count := loop.NewPush(), time.Now(), newCounter()
 		n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
 		set(t, src, deleted(web, 30), job)
 		time.Sleep(5 * time.Second)
@@ -117,7 +117,7 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				web := api(pod("", "web", "u", deaf))
 				web.Spec.TerminationGracePeriodSeconds = new(int64(60))
-				src := loop.NewPush("api")
+				src := loop.NewPush()
 				n.start([]loop.Source{src}, nil)
 				set(t, src, web)
 				time.Sleep(time.Minute)
@@ -162,7 +162,7 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 				if err := trouble(n); err != nil {
 					t.Fatal(err)
 				}
-				src := loop.NewPush("api")
+				src := loop.NewPush()
 				first := n.start([]loop.Source{src}, keep)
 				time.Sleep(10 * time.Second)
 				gone := deleted(web, 28)
@@ -171,7 +171,7 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				first.kill()
 
-				src = loop.NewPush("api")
+				src = loop.NewPush()
 				n.start([]loop.Source{src}, keep)
 				set(t, src, gone)
 				time.Sleep(2 * time.Minute)

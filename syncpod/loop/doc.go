@@ -25,6 +25,7 @@
 //	available.go   work waits while the runtime is away
 //	observer.go    how the work goes
 //	sink.go        what is reported: remembered, stored, handed on
+//	events.go      events wait for the recorder, and nothing else does
 //	book.go        what has become of each pod
 //	pods.go, health.go  the same, for the embedder
 //
@@ -35,8 +36,10 @@
 //	source_folder.go    Folder: which manifests there are
 //	source_folder_run.go, source_folder_watch.go   when they are read
 //	source_folder_file.go  one file and what was read of it before
-//	source_manifest.go  from text to pods; source_document.go from YAML to JSON,
-//	                    source_error.go what is wrong with a manifest
+//	source_folder_merge.go  which of several objects with one name counts
+//	source_manifest.go  from text to pods; source_document.go from YAML to JSON
+//	source_error.go     what is wrong with a manifest: source_yaml.go with its YAML, and
+//	                    source_misfit.go with the types of its fields
 //
 // # Sources
 //

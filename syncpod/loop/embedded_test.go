@@ -45,7 +45,7 @@ func (r *recorder) all() []string {
 func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
 		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
-			src := loop.NewPush("file")
+			src := loop.NewStaticPush("file")
 			a := n.start([]loop.Source{src}, nil)
 			var pods []*v1.Pod
 			for i := range 50 {
@@ -85,7 +85,7 @@ func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 // A clean-up call hangs: a new pod is started at once all the same.
 func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		first := n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "orphan", "o", forever))
 		synctest.Wait()
@@ -97,7 +97,7 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		src = loop.NewPush("file")
+		src = loop.NewStaticPush("file")
 		slow := collector{gate: gate}
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{slow}, time.Second
@@ -129,7 +129,7 @@ func (c collector) Collect(ctx context.Context, lives loop.Lives) error {
 // new agent in the same program takes over.
 func TestE3_StopLeavesPodsRunning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever), pod("file", "slow", "s", forever))
 		time.Sleep(time.Minute)
@@ -143,7 +143,7 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 		if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Run was called before") {
 			t.Errorf("a second Run: %v", err)
 		}
-		src = loop.NewPush("file")
+		src = loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
@@ -155,7 +155,7 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 // The agent does not wait for a runtime that is away when it is to end, and nothing is collected meanwhile.
 func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, seen := loop.NewPush("file"), &asker{}
+		src, seen := loop.NewStaticPush("file"), &asker{}
 		a := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{seen}, 10*time.Second
 		})
@@ -189,7 +189,7 @@ func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
 				t.Fatal(err)
 			}
-			src := loop.NewPush("file")
+			src := loop.NewStaticPush("file")
 			a := n.start([]loop.Source{src}, nil)
 			set(t, src, pod("file", "web", "u", forever))
 			time.Sleep(time.Second)
@@ -206,7 +206,7 @@ func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 // removed from the runtime by others is made again, not reported as an end.
 func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever), pod("file", "other", "o", forever))
 		time.Sleep(time.Minute)
@@ -238,13 +238,13 @@ func TestE5_OfflineRestart(t *testing.T) {
 			want := func() []*v1.Pod {
 				return []*v1.Pod{api(pod("", "web", "u1", forever)), api(pod("", "db", "u2", forever))}
 			}
-			src := loop.NewPush("")
+			src := loop.NewPush()
 			first := n.start([]loop.Source{src}, nil)
 			set(t, src, want()...)
 			time.Sleep(time.Minute)
 			first.kill()
 			n.rt.Restart(critest.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
-			cached, server := loop.NewPush("cache"), loop.NewPush("")
+			cached, server := loop.NewStaticPush("cache"), loop.NewPush()
 			n.start([]loop.Source{server, cached}, nil)
 			set(t, cached, want()...)
 			time.Sleep(10 * time.Minute)
@@ -264,7 +264,7 @@ func TestE5_OfflineRestart(t *testing.T) {
 func TestP6_LifeWithoutTheClock(t *testing.T) {
 	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
 		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
-			src := loop.NewPush("file")
+			src := loop.NewStaticPush("file")
 			a := n.start([]loop.Source{src}, nil)
 			synctest.Wait()
 			began := time.Now()
@@ -298,7 +298,7 @@ func TestP6_LifeWithoutTheClock(t *testing.T) {
 // A crash is answered, and told of, without a poll.
 func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
@@ -318,7 +318,7 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 // What fails is told of, with the pod and since when.
 func TestHealthTellsOfPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		fault, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "no network")})
 		if err != nil {

@@ -23,6 +23,9 @@ type feed struct {
 	// failed is why the source has ended, and since when.
 	failed error
 	since  time.Time
+	// departed are pods that the source has taken away since the workers were told of its
+	// pods last, as it had them then: how long they have to stop may be news, too.
+	departed map[types.UID]*v1.Pod
 }
 
 // errSourceEnded stands for the error of a source that has returned none.
@@ -49,11 +52,32 @@ func (l *Loop) deliver(f *feed, s Snapshot) {
 		l.config.Log.Error(err, "not read", "source", f.Name())
 	}
 	l.feedsMu.Lock()
+	f.depart(s)
 	f.snapshot, f.delivered = s, time.Now()
 	l.feedsMu.Unlock()
 	l.news.raise()
 	if s.ConfigsChanged {
 		l.lookAtConfigs()
+	}
+}
+
+// depart notes which pods are not in the next snapshot any more.
+func (f *feed) depart(next Snapshot) {
+	stay := make(map[types.UID]bool, len(next.Pods))
+	for _, pod := range next.Pods {
+		if pod != nil {
+			stay[pod.UID] = true
+			delete(f.departed, pod.UID)
+		}
+	}
+	for _, pod := range f.snapshot.Pods {
+		if pod == nil || stay[pod.UID] {
+			continue
+		}
+		if f.departed == nil {
+			f.departed = map[types.UID]*v1.Pod{}
+		}
+		f.departed[pod.UID] = pod
 	}
 }
 
@@ -96,12 +120,35 @@ type wishes struct {
 	known map[string]bool
 	// complete: all sources are known.
 	complete bool
+	// departed are pods that are not wanted any more, as they were wanted last. They are
+	// told once.
+	departed map[types.UID]wish
 }
 
 // wanted asks all sources. Of a source that has not spoken nothing is known.
 func (l *Loop) wanted() wishes {
 	l.feedsMu.Lock()
 	defer l.feedsMu.Unlock()
+	return l.wishes()
+}
+
+// takeWanted asks all sources, and takes from them what has departed since.
+func (l *Loop) takeWanted() wishes {
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	w := l.wishes()
+	w.departed = map[types.UID]wish{}
+	for _, f := range l.feeds {
+		for uid, pod := range f.departed {
+			w.departed[uid] = wish{pod, f.Name()}
+		}
+		f.departed = nil
+	}
+	return w
+}
+
+// wishes must be called with feedsMu held.
+func (l *Loop) wishes() wishes {
 	w := wishes{known: map[string]bool{}, complete: true}
 	from := map[types.UID]string{}
 	for _, f := range l.feeds {

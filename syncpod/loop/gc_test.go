@@ -59,7 +59,7 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 			t.Fatal(err)
 		}
 		onDisk := func(c *loop.Config) { c.Sync.LogsRoot, c.Sync.Logs, c.Sync.LogLinks = logs, nil, links }
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, onDisk)
 		p := pod("file", "web", "u", "echo I; exit 3")
 		p.Spec.InitContainers = []v1.Container{{Name: "init", Image: "registry.test/app:1", Command: []string{"sh", "-c", "exit 0"}}}
@@ -71,7 +71,7 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 		}
 
 		a.kill()
-		src = loop.NewPush("file")
+		src = loop.NewStaticPush("file")
 		a = n.start([]loop.Source{src}, onDisk)
 		set(t, src, p)
 		time.Sleep(12 * time.Hour)
@@ -151,7 +151,7 @@ func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool
 // one before it (W10).
 func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, other, a, asked := loop.NewPush("file"), loop.NewPush("other"), &asker{}, map[types.UID]int{}
+		src, other, a, asked := loop.NewStaticPush("file"), loop.NewStaticPush("other"), &asker{}, map[types.UID]int{}
 		n.start([]loop.Source{src, other}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{a}, time.Second
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
@@ -192,7 +192,7 @@ func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 // Where nothing ends nothing is removed, nor asked for: a Collector cannot list.
 func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		var pods []*v1.Pod
 		for i := range 30 {
@@ -212,7 +212,7 @@ func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 // Without Collectors all stays, as the Config says.
 func TestNoCollectors(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, func(c *loop.Config) { c.Collectors = []loop.Collector{} })
 		set(t, src, pod("file", "web", "u", "exit 3"))
 		time.Sleep(time.Hour)

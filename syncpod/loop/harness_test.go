@@ -194,7 +194,7 @@ const forever = "trap 'exit 0' TERM; sleep infinity & wait"
 // leave has an agent run pods of one source for a minute, and be killed.
 func (n *node) leave(change func(*loop.Config), pods ...*v1.Pod) {
 	n.t.Helper()
-	src := loop.NewPush(pods[0].Annotations[runtime.AnnotationConfigSource])
+	src := newPush(pods[0].Annotations[runtime.AnnotationConfigSource])
 	agent := n.start([]loop.Source{src}, change)
 	set(n.t, src, pods...)
 	time.Sleep(time.Minute)
@@ -230,6 +230,14 @@ func (n *node) running(uid string) int {
 func api(p *v1.Pod) *v1.Pod {
 	p.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceAPI}
 	return p
+}
+
+// newPush returns a source of that name.
+func newPush(name string) *loop.Push {
+	if name == runtime.ConfigSourceAPI {
+		return loop.NewPush()
+	}
+	return loop.NewStaticPush(name)
 }
 
 func set(t *testing.T, p *loop.Push, pods ...*v1.Pod) {

@@ -38,6 +38,8 @@ type SourceHealth struct {
 	// Failed is why it will say nothing more, nil if it may, and Since since when.
 	Failed error
 	Since  time.Time
+	// waits is what a source that is not ready waits for, if that is known.
+	waits string
 }
 
 // PodTrouble is a pod whose work fails.
@@ -76,10 +78,14 @@ func (l *Loop) Health() Health {
 }
 
 func (f *feed) health() SourceHealth {
-	return SourceHealth{
+	h := SourceHealth{
 		Name: f.Name(), Ready: f.ready(), Delivered: f.delivered,
 		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Failed: f.failed, Since: f.since,
 	}
+	if source, ok := f.Source.(interface{ notReady() string }); ok && !h.Ready {
+		h.waits = ": " + source.notReady()
+	}
+	return h
 }
 
 // OK reports whether nothing is wrong. Warnings are not.
@@ -122,9 +128,9 @@ func (s SourceHealth) say(now time.Time, say func(string, ...any)) {
 	case s.Failed != nil:
 		say("source %s: ended %v ago: %v", s.Name, ago(now, s.Since), s.Failed)
 	case s.Delivered.IsZero():
-		say("source %s: has not delivered yet", s.Name)
+		say("source %s: has not delivered yet%s", s.Name, s.waits)
 	case !s.Ready:
-		say("source %s: does not know all of its pods yet", s.Name)
+		say("source %s: does not know all of its pods yet%s", s.Name, s.waits)
 	}
 	for _, err := range s.Errors {
 		say("source %s: %v", s.Name, err)

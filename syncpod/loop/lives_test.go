@@ -30,7 +30,7 @@ func once(p *v1.Pod) *v1.Pod {
 // it runs. That is stopped as soon as it is seen.
 func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 5 * time.Second}}, func(t *testing.T, n *node) {
-		src, count := loop.NewPush("file"), newCounter()
+		src, count := loop.NewStaticPush("file"), newCounter()
 		a := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Watch.EventRelist, c.Workers.Observer = 10*time.Second, count
 		})
@@ -72,7 +72,7 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 		removeAll(t, n) // the runtime forgets it, as with a reboot
 
 		before := len(n.rt.Journal())
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		count, beside := newCounter(), -1
 		second := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Workers.Observer = count
@@ -115,7 +115,7 @@ func removeAll(t *testing.T, n *node) {
 // may run, and its status goes on from where it was.
 func TestW7_RunningPodIsAdopted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		first := n.start([]loop.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
@@ -123,7 +123,7 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 		first.kill()
 
 		before := len(n.rt.Journal())
-		src = loop.NewPush("file")
+		src = loop.NewStaticPush("file")
 		second := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Refusal {
 				return &syncpod.Refusal{Reason: "OutOfCpu", Message: "no"}
@@ -152,7 +152,7 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 		over, deleted := api(pod("", "over", "u", forever)), api(pod("", "deleted", "v", forever))
 		over.Status.Phase = v1.PodSucceeded
 		deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		src := loop.NewPush("")
+		src := loop.NewPush()
 		set(t, src, over, deleted)
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
@@ -175,7 +175,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		for _, source := range []string{runtime.ConfigSourceAPI, "file"} {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := loop.NewPush(source)
+				src := newPush(source)
 				p := pod(source, "web", "u", forever)
 				events := &recorder{}
 				a := n.start([]loop.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
@@ -191,7 +191,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				if restart {
 					a.kill()
 					delete(n.store.records, "u") // it was not on the disk yet
-					src = loop.NewPush(source)
+					src = newPush(source)
 					a = n.start([]loop.Source{src}, refuse)
 				}
 				p = p.DeepCopy()
@@ -229,7 +229,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second, critest.RemovePodSandbox: 3 * time.Second}}, func(t *testing.T, n *node) {
-				src := loop.NewPush("file")
+				src := loop.NewStaticPush("file")
 				count := newCounter()
 				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
 				set(t, src, once(pod("file", "web", "u", tt.script)))
@@ -272,7 +272,7 @@ func hasEnv(env []*runtimeapi.KeyValue, name string) bool {
 // Drained pods are started by the next agent.
 func TestDrain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("")
+		src := loop.NewPush()
 		a := n.start([]loop.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))))
 		time.Sleep(time.Minute)
@@ -284,7 +284,7 @@ func TestDrain(t *testing.T) {
 		synctest.Wait()
 		n.wantRunning(0, "l")
 		a.stop()
-		src = loop.NewPush("")
+		src = loop.NewPush()
 		b := n.start([]loop.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))))
 		time.Sleep(time.Minute)
@@ -301,7 +301,7 @@ func TestDrain(t *testing.T) {
 // A pod that the node stops is not started again, by the next agent neither.
 func TestKillPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("")
+		src := loop.NewPush()
 		a := n.start([]loop.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)))
 		time.Sleep(time.Minute)
@@ -318,7 +318,7 @@ func TestKillPod(t *testing.T) {
 		}
 		synctest.Wait()
 		a.kill()
-		src = loop.NewPush("")
+		src = loop.NewPush()
 		n.start([]loop.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)))
 		time.Sleep(time.Minute)
@@ -329,7 +329,7 @@ func TestKillPod(t *testing.T) {
 // A pod may change while it is killed.
 func TestKillPodWhileItChanges(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		ctx, giveUp := context.WithCancel(t.Context())
 		giveUp()
@@ -351,7 +351,7 @@ func TestKillPodWhileItChanges(t *testing.T) {
 // does not run when its turn comes.
 func TestKillPodThatNeverHadItsTurn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		push := loop.NewPush("file")
+		push := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{push}, nil)
 		slow := "trap '' TERM; sleep infinity"
 		set(t, push, pod("file", "web", "first", slow))

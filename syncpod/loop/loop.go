@@ -25,6 +25,7 @@ type Loop struct {
 	workers *podworkers.Workers
 	watcher *pleg.Watcher
 	sink    sink
+	events  *eventQueue // nil if the embedder has no recorder
 	book    *book
 	runtime door
 	ran     atomic.Bool
@@ -56,14 +57,15 @@ type Loop struct {
 // New returns a Loop that does nothing until Run is called. The error names the
 // field of the Config that is missing or wrong.
 func New(c Config) (*Loop, error) {
+	events := queueEvents(&c)
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	l := &Loop{
-		config: c,
-		book:   &book{pages: map[types.UID]*page{}},
-		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
+		config: c, events: events,
+		book: &book{pages: map[types.UID]*page{}},
+		news: make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
 		forgetting: make(chan struct{}, parallelRemovals),
 		lives:      map[types.UID]*life{}, leaving: map[types.UID]bool{},
 	}
@@ -89,7 +91,7 @@ func (l *Loop) assemble() error {
 	l.syncer = syncer
 	watchConfig := c.Watch
 	watchConfig.Reader = reader{c.Watch.Reader, syncer}
-	watchConfig.Changed = l.changed
+	watchConfig.Changed, watchConfig.Observer = l.changed, lookObserver{c.Watch.Observer, l}
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
@@ -107,7 +109,8 @@ func (l *Loop) assemble() error {
 // leaves the pods as they are, for the next agent to adopt. To stop them first, call
 // Drain. It returns when all that it has started has returned; what the runtime is
 // asked for ends with ctx, but for at most Sync.CleanupTimeout in which what was left
-// half done is undone.
+// half done is undone. Then events that still wait for Sync.Events are recorded, as many
+// as that takes in 2 s; a call of it that does not return is left behind.
 //
 // Run can be called once: sources run once, and memory of pods that nobody looks
 // after is of no use. A new Loop begins with what the runtime and the Store know.
@@ -129,6 +132,10 @@ func (l *Loop) Run(ctx context.Context) error {
 				cancel()
 			}
 		})
+	}
+	if l.events != nil {
+		go l.events.send()
+		defer l.events.flush()
 	}
 	start(l.workers.Run)
 	start(l.watcher.Run)

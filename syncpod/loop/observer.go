@@ -2,11 +2,14 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // observer writes down how the work on pods goes, and tells the embedder's.
@@ -60,3 +63,22 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 }
 
 func (o observer) SyncAbandoned(w podworkers.Work) { o.config.Workers.Observer.SyncAbandoned(w) }
+
+// lookObserver tells which pods the runtime does not tell of, and the embedder's of
+// all else.
+type lookObserver struct {
+	pleg.Observer
+	loop *Loop
+}
+
+// Looked makes an event of a look that failed, as a kubelet does. That the runtime is
+// away is not about the pod.
+func (o lookObserver) Looked(uid types.UID, took time.Duration, err error) {
+	o.Observer.Looked(uid, took, err)
+	if err == nil || errors.Is(err, cri.ErrUnavailable) {
+		return
+	}
+	if pod := o.loop.given(uid); pod != nil {
+		o.loop.event(pod, "FailedSync", "error determining status: "+err.Error())
+	}
+}

@@ -17,7 +17,7 @@ import (
 func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "old", forever))
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		set(t, src, pod("file", "web", "new", forever))
 		n.start([]loop.Source{src}, nil)
 		time.Sleep(time.Minute)
@@ -40,7 +40,7 @@ func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
@@ -61,7 +61,7 @@ func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
 		t.Run(string(failing), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				n.orphanThatDoesNotStop(failing, 5)
-				src := loop.NewPush("file")
+				src := loop.NewStaticPush("file")
 				n.start([]loop.Source{src}, nil)
 				set(t, src)
 				time.Sleep(10 * time.Second)
@@ -78,7 +78,7 @@ func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
 func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.StopPodSandbox, 10)
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
 		set(t, src)
 		time.Sleep(10 * time.Second)
@@ -109,7 +109,7 @@ func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.ExecSync, 0)
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Second)
@@ -137,7 +137,7 @@ func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
 			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 				job := once(pod("file", "web", "u", forever))
 				n.orphanThatDoesNotStop(critest.ExecSync, 0)
-				src := loop.NewPush("file")
+				src := loop.NewStaticPush("file")
 				n.start([]loop.Source{src}, nil)
 				set(t, src)
 				time.Sleep(time.Second)
@@ -158,7 +158,7 @@ func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
 // orphanThatDoesNotStop leaves a pod behind that cannot be stopped for a while.
 func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	n.t.Helper()
-	src := loop.NewPush("file")
+	src := loop.NewStaticPush("file")
 	first := n.start([]loop.Source{src}, nil)
 	set(n.t, src, pod("file", "web", "u", forever))
 	time.Sleep(time.Minute)

@@ -186,7 +186,7 @@ func (l *randomLife) heal() {
 }
 
 func (l *randomLife) startAgent() {
-	l.src = loop.NewPush("file")
+	l.src = loop.NewStaticPush("file")
 	l.a = l.start([]loop.Source{l.src}, func(c *loop.Config) {
 		c.Store, c.Root, c.Sync.LogsRoot = nil, l.root, l.root+"/logs"
 		c.Sync.Logs = nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
@@ -32,7 +33,7 @@ func (l *Loop) follow(ctx context.Context) {
 // one that is to stop runs before that, too.
 func (l *Loop) reconcile(ctx context.Context) {
 	listed := l.listed.Load()
-	wants, pods := l.wanted(), l.watcher.Pods()
+	wants, pods := l.takeWanted(), l.watcher.Pods()
 	l.stopUnwanted(wants)
 	l.stopOrphans(wants, pods)
 	running := map[types.UID]bool{}
@@ -61,9 +62,23 @@ func (l *Loop) stopUnwanted(wants wishes) {
 			continue
 		}
 		l.log(life.given).Info("pod removed", "source", life.source)
-		life.wanted = nil
+		if last := wants.departed[uid]; last.source == life.source && !life.again && differs(life.wanted, last.pod) {
+			life.given = withStatus(last.pod, l.book.read(uid).status)
+		}
+		life.wanted, life.given = nil, deleted(life.given)
 		l.tell(life, podworkers.Update{Type: podworkers.Kill})
 	}
+}
+
+// deleted returns the pod with the mark of one that is deleted: so its last status is
+// that of one that does not come back, though it is static (kubernetes #116484).
+func deleted(pod *v1.Pod) *v1.Pod {
+	if pod.DeletionTimestamp != nil || !runtime.IsStatic(pod) {
+		return pod
+	}
+	copied := *pod // shares all but the mark
+	copied.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	return &copied
 }
 
 // update tells of the pods that have changed, and returns those that are new, in
@@ -150,15 +165,16 @@ func (l *Loop) refused(pod *v1.Pod, r *syncpod.Refusal) *v1.Pod {
 	failed.Status = *pod.Status.DeepCopy()
 	failed.Status.Phase, failed.Status.Reason, failed.Status.Message = v1.PodFailed, r.Reason, r.Message
 	l.book.write(pod.UID, func(p *page) { p.status, p.untold = &failed.Status, true })
-	l.event(pod, r)
+	l.event(pod, r.Reason, r.Message)
 	return &failed
 }
 
-func (l *Loop) event(pod *v1.Pod, r *syncpod.Refusal) {
+// event records a warning about a pod.
+func (l *Loop) event(pod *v1.Pod, reason, message string) {
 	if l.config.Sync.Events == nil {
 		return
 	}
-	l.config.Sync.Events.Eventf(reference(pod), v1.EventTypeWarning, r.Reason, "%s", r.Message)
+	l.config.Sync.Events.Eventf(reference(pod), v1.EventTypeWarning, reason, "%s", message)
 }
 
 // lastStatus returns what the runtime last reported of a pod, nil if that is not

@@ -33,7 +33,7 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
@@ -53,7 +53,7 @@ func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
 		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
@@ -72,7 +72,7 @@ func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("old", "web", "u", forever))
 		before := len(n.rt.Journal())
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
 		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
@@ -118,7 +118,7 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 					t.Fatalf("%q are kept of two pods", got)
 				}
 
-				src := loop.NewPush("file")
+				src := loop.NewStaticPush("file")
 				second := n.start([]loop.Source{src}, below)
 				time.Sleep(time.Minute)
 				if got := kept(t); len(got) != 6 {
@@ -145,7 +145,7 @@ func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
 		removeAll(t, n)
 
 		busy := &busyRemains{busy: "u", until: time.Now().Add(5 * time.Minute)}
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Clean = []syncpod.Cleaner{busy} })
 		set(t, src)
 		time.Sleep(time.Second)

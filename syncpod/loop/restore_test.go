@@ -43,7 +43,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				job := pod("file", "job", "j", "sleep 3")
 				job.Spec.RestartPolicy = v1.RestartPolicyNever
-				push := loop.NewPush("file")
+				push := loop.NewStaticPush("file")
 				first := n.start([]loop.Source{push}, nil)
 				set(t, push, job)
 				time.Sleep(10 * time.Second)
@@ -53,7 +53,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				push = loop.NewPush("file")
+				push = loop.NewStaticPush("file")
 				a := n.start([]loop.Source{push}, func(c *loop.Config) {
 					c.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
 				})

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -43,7 +44,7 @@ func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 
 func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	var errs []error
-	if !s.read(pod.UID).drained {
+	if !s.read(pod.UID).drained && !mayComeAgain(pod) {
 		if err := s.store.SetPodStatus(ctx, pod, status); err != nil {
 			errs = append(errs, fmt.Errorf("store: %w", err))
 		}
@@ -53,3 +54,8 @@ func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) err
 	}
 	return errors.Join(errs...)
 }
+
+// mayComeAgain reports whether the end of the pod is not to be remembered: a static pod
+// whose manifest was taken away has the same UID when it is put back, and is to run then,
+// if the agent was killed meanwhile, too.
+func mayComeAgain(pod *v1.Pod) bool { return runtime.IsStatic(pod) && pod.DeletionTimestamp != nil }

@@ -17,12 +17,16 @@ type ManifestError struct {
 	Object string
 	// Err is what is wrong. For an invalid pod it is an aggregate of *field.Error.
 	Err error
+	// Kept: what was read before in its place still counts.
+	Kept bool
+	// key is that of the object, zero if it is not known.
+	key objectKey
 }
 
-// Error names the file, the object and the fields.
+// Error names the file, the document, the object and the fields.
 func (e *ManifestError) Error() string {
 	parts := []string{e.File}
-	if e.Document > 1 {
+	if e.Document > 0 {
 		parts = append(parts, fmt.Sprintf("document %d", e.Document))
 	}
 	if e.Object != "" {

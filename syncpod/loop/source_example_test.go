@@ -44,6 +44,6 @@ func ExampleFolder() {
 	fmt.Println(err)
 	// Output:
 	// default web-edge-7 Always
-	// bad.yaml: Pod default/bad: [spec.containers[0].image: Required value, spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"]
+	// bad.yaml: document 1: Pod default/bad: [spec.containers[0].image: Required value, spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"]
 	// <nil>
 }

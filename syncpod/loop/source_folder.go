@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podsync/podsync/runtime"
@@ -42,16 +40,18 @@ type FolderConfig struct {
 // refer to: a Folder is an env.ConfigMaps and an env.Secrets. When one changes, so do
 // the volumes of running pods, at once.
 //
-// Every regular file counts but those whose names begin with a dot or end in "~"
-// or ".tmp". Changes are seen at once where the system can tell of them, and
+// Every regular file counts but those whose names begin with a dot, and copies that
+// editors and others leave beside a file: "#...#", and names that end in "~", ".tmp",
+// ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".dpkg-new" and the like. Changes are seen at once where the system can tell of them, and
 // else with each rescan. Writers do best to write a file whose name begins with a dot
 // and rename it; one that is found half written is an error until it is whole.
 //
 // What cannot be read or is not valid is an error and leaves what was read
 // before in its place. As long as there is such an error in a file, the pods in
 // it that are valid are started and changed, and none is stopped for being
-// missing. Nor is any if the folder itself is away. Of pods with the same name
-// the one whose file's name comes first counts.
+// missing. Nor is any if the folder itself is away. Of objects with the same name the
+// one counts that counted before, whatever its file is called, and otherwise the one
+// whose file's name comes first; so a file that comes stops no pod of another one.
 //
 // Fields that are not known are warnings, as with a kubelet (which does not even
 // warn).
@@ -62,9 +62,11 @@ type Folder struct {
 
 	// files are what was last read, by name. Run's alone.
 	files map[string]*manifestFile
+	// counted are the objects of the last snapshot, with their files. Run's alone.
+	counted map[objectKey]counted
 	// configs are the ConfigMaps and Secrets of the last snapshot, nil if the folder
 	// was never read.
-	configs atomic.Pointer[map[objectKey]object]
+	configs atomic.Pointer[map[objectKey]metav1.Object]
 }
 
 var (
@@ -122,7 +124,7 @@ func config[T any](f *Folder, key objectKey) (T, error) {
 	if configs == nil {
 		return none, fmt.Errorf("%s may be in %s, which was not read yet", key, f.path)
 	}
-	if c, ok := (*configs)[key].Object.(T); ok {
+	if c, ok := (*configs)[key].(T); ok {
 		return c, nil
 	}
 	return none, fmt.Errorf("%s is not in %s: %w", key, f.path, env.ErrNotFound)
@@ -149,64 +151,4 @@ func (f *Folder) scan(mayHaveChanged func(os.DirEntry) bool) error {
 	}
 	f.files = files
 	return nil
-}
-
-// snapshot puts together what the files say, and why the folder was not read.
-func (f *Folder) snapshot(err error) Snapshot {
-	m := merge{at: map[objectKey]string{}, uids: map[types.UID]string{}, configs: map[objectKey]object{}}
-	if err != nil {
-		m.Errors = append(m.Errors, err)
-		m.Incomplete = f.files == nil
-	}
-	names := make([]string, 0, len(f.files))
-	for name := range f.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		m.file(filepath.Join(f.path, name), f.files[name])
-	}
-	if f.files == nil {
-		return m.Snapshot
-	}
-	if last := f.configs.Swap(&m.configs); last != nil {
-		m.ConfigsChanged = !maps.Equal(*last, m.configs)
-	}
-	return m.Snapshot
-}
-
-// merge makes one set of what is in several files.
-type merge struct {
-	Snapshot
-	at      map[objectKey]string // the file of each object
-	uids    map[types.UID]string // the file of each pod
-	configs map[objectKey]object
-}
-
-func (m *merge) file(path string, file *manifestFile) {
-	m.Errors = append(m.Errors, file.errors...)
-	m.Warnings = append(m.Warnings, file.warnings...)
-	m.Incomplete = m.Incomplete || !file.complete
-	for _, o := range file.objects {
-		if first, taken := m.at[o.objectKey]; taken {
-			m.refuse(path, o, "another of that name is in %s, which counts", first)
-			continue
-		}
-		pod, isPod := o.Object.(*v1.Pod)
-		switch first, taken := m.uids[o.GetUID()]; {
-		case isPod && taken:
-			m.refuse(path, o, "metadata.uid is that of a pod in %s, which counts", first)
-			continue
-		case isPod:
-			m.uids[pod.UID] = path
-			m.Pods = append(m.Pods, pod)
-		default:
-			m.configs[o.objectKey] = o
-		}
-		m.at[o.objectKey] = path
-	}
-}
-
-func (m *merge) refuse(path string, o object, format, first string) {
-	m.Errors = append(m.Errors, &ManifestError{File: path, Object: o.String(), Err: fmt.Errorf(format, first)})
 }

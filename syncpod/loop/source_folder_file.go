@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
 )
@@ -31,9 +33,17 @@ type manifestFile struct {
 }
 
 // isManifest reports whether a file of that name counts. Those whose names begin
-// with a dot do not, nor do those that editors and writers leave beside a file.
+// with a dot do not, nor do those that editors, patch, and packages leave beside a file.
 func isManifest(name string) bool {
-	return !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") && !strings.HasSuffix(name, ".tmp")
+	beside := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
+		slices.ContainsFunc(besides, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+	return !strings.HasPrefix(name, ".") && !beside
+}
+
+// besides end the names of files that are copies of others.
+var besides = []string{
+	"~", ".tmp", ".bak", ".old", ".orig", ".rej", ".save", ".swp",
+	".dpkg-dist", ".dpkg-new", ".dpkg-old", ".rpmnew", ".rpmorig", ".rpmsave",
 }
 
 // readManifest reads a file, or where a symbolic link leads to.
@@ -86,21 +96,25 @@ func succeed(old, file *manifestFile) *manifestFile {
 	if old == nil {
 		old = &manifestFile{}
 	}
-	before := make(map[objectKey]object, len(old.objects))
+	before := make(map[objectKey][]object, len(old.objects))
 	for _, o := range old.objects {
-		before[o.objectKey] = o
+		before[o.objectKey] = append(before[o.objectKey], o)
 	}
 	has := map[objectKey]bool{}
-	for i, o := range file.objects {
+	for i := range file.objects {
+		o := &file.objects[i]
 		has[o.objectKey] = true
-		file.objects[i] = unchanged(before[o.objectKey], o)
+		for _, was := range before[o.objectKey] {
+			o.Object = unchanged(was, *o)
+		}
 	}
 	// A file that is cut short may still parse: what is missing in one that has
 	// something wrong in it was not taken out on purpose.
 	inDoubt := file.unread || len(file.broken) > 0
+	kept := map[objectKey]bool{}
 	for _, o := range old.objects {
 		if inDoubt && !has[o.objectKey] {
-			has[o.objectKey] = true
+			has[o.objectKey], kept[o.objectKey] = true, true
 			file.objects = append(file.objects, o)
 		}
 	}
@@ -108,18 +122,28 @@ func succeed(old, file *manifestFile) *manifestFile {
 	for key := range file.broken {
 		file.complete = file.complete && has[key]
 	}
+	file.keep(kept)
 	return file
 }
 
+// keep notes with the errors of a file where an earlier version still counts.
+func (f *manifestFile) keep(kept map[objectKey]bool) {
+	for _, err := range f.errors {
+		if e, ok := errors.AsType[*ManifestError](err); ok {
+			e.Kept = kept[e.key] || e.key == objectKey{} && len(kept) > 0
+		}
+	}
+}
+
 // unchanged returns the old object if the new one says the same.
-func unchanged(old, o object) object {
+func unchanged(old, o object) metav1.Object {
 	pod, isPod := o.Object.(*v1.Pod)
 	was, wasPod := old.Object.(*v1.Pod)
 	if isPod && wasPod && was.UID == pod.UID {
 		pod.Annotations[runtime.AnnotationConfigSeen] = was.Annotations[runtime.AnnotationConfigSeen]
 	}
 	if reflect.DeepEqual(o.Object, old.Object) {
-		return old
+		return old.Object
 	}
-	return o
+	return o.Object
 }

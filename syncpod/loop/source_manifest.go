@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ func (k objectKey) String() string { return k.kind + " " + k.namespace + "/" + k
 type object struct {
 	objectKey
 	metav1.Object
+	document int // the number of that in its file
 }
 
 // A manifest is what a file was found to hold.
@@ -62,8 +64,8 @@ type decoder struct {
 // decode fills in the manifest from the text of the file.
 func (d *decoder) decode(text []byte) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	for document := range documents(text) {
-		raw, warning, err := toJSON(document)
+	for line, document := range documents(text) {
+		raw, warning, err := toJSON(document, line)
 		if err == nil && string(bytes.TrimSpace(raw)) == "null" {
 			continue // there were only comments
 		}
@@ -76,7 +78,7 @@ func (d *decoder) decode(text []byte) {
 			d.unread = true
 			continue
 		}
-		d.decodeObject(raw, "")
+		d.decodeObject(raw, "", "")
 	}
 	if d.document == 0 {
 		// A file that is about to be written is empty at first.
@@ -113,11 +115,12 @@ func (h *head) title() string {
 	return objectKey{h.Kind, namespace, name}.String()
 }
 
-// decodeObject decodes an object, which in a list of a kind is one of that kind.
-func (d *decoder) decodeObject(raw []byte, list string) {
+// decodeObject decodes an object, which in a list of a kind is one of that kind. item is
+// what it is called until its name is known.
+func (d *decoder) decodeObject(raw []byte, list, item string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
-		d.fail("", err)
+		d.fail(item, unfit[head](raw, false, err))
 		d.unread = true
 		return
 	}
@@ -126,7 +129,7 @@ func (d *decoder) decodeObject(raw []byte, list string) {
 	}
 	switch h.Kind {
 	case "":
-		d.fail("", field.Required(field.NewPath("kind"), "must be Pod, ConfigMap, Secret or List"))
+		d.fail(item, field.Required(field.NewPath("kind"), "must be Pod, ConfigMap, Secret or List"))
 		d.unread = true
 	case kindPod:
 		d.decodePod(raw, &h)
@@ -150,8 +153,8 @@ func (d *decoder) decodeList(h *head, within string) {
 		d.fail("", unsupported("apiVersion", h.APIVersion, "v1"))
 		d.unread = true
 	default:
-		for _, item := range h.Items {
-			d.decodeObject(item, h.Kind)
+		for i, item := range h.Items {
+			d.decodeObject(item, h.Kind, fmt.Sprintf("items[%d]", i))
 		}
 	}
 }
@@ -172,8 +175,9 @@ func (d *decoder) keyOf(h *head) objectKey {
 
 // refuse notes what is wrong with an object that is named.
 func (d *decoder) refuse(h *head, err error) {
-	d.fail(h.title(), err)
-	d.broken[d.keyOf(h)] = true
+	key := d.keyOf(h)
+	d.errors = append(d.errors, &ManifestError{File: d.file, Document: d.document, Object: h.title(), Err: err, key: key})
+	d.broken[key] = true
 }
 
 // add takes an object, or says why not.
@@ -181,31 +185,47 @@ func (d *decoder) add(h *head, o metav1.Object) {
 	key := d.keyOf(h)
 	o.SetNamespace(key.namespace)
 	o.SetName(key.name)
-	d.objects = append(d.objects, object{key, o})
+	d.objects = append(d.objects, object{key, o, d.document})
 }
 
 // fill decodes an object. Fields that this version of the API does not know are
 // passed over with a warning: another agent that reads the folder may know them.
-func fill[T any](d *decoder, raw []byte, h *head) (*T, bool) {
+// It returns them, and nil for an object that was refused.
+func fill[T any](d *decoder, raw []byte, h *head) (o *T, unknown []error) {
 	if h.APIVersion != "v1" {
 		d.refuse(h, unsupported("apiVersion", h.APIVersion, "v1"))
-		return nil, false
+		return nil, nil
 	}
-	o := new(T)
+	o = new(T)
 	unknown, err := kjson.UnmarshalStrict(raw, o)
 	if err != nil {
-		d.refuse(h, err)
-		return nil, false
+		fits, _ := findMisfits(raw, reflect.TypeFor[T](), false)
+		unknown, _ = kjson.UnmarshalStrict(fits, new(T))
+		d.refuse(h, unfit[T](raw, h.Kind == kindPod, err))
+		o = nil
 	}
 	for _, w := range unknown {
 		d.warn(h.title(), w)
 	}
-	return o, true
+	return o, unknown
+}
+
+// unfit returns which fields do not fit a type, or the error of the decoder if that is
+// not known. If values, what is wrong is told, too.
+func unfit[T any](raw []byte, values bool, err error) error {
+	if _, errs := findMisfits(raw, reflect.TypeFor[T](), values); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	return err
 }
 
 func (d *decoder) decodePod(raw []byte, h *head) {
-	pod, ok := fill[v1.Pod](d, raw, h)
-	if !ok {
+	pod, unknown := fill[v1.Pod](d, raw, h)
+	if pod == nil {
+		return
+	}
+	if err := unknownVolumes(pod, unknown); err != nil {
+		d.refuse(h, err)
 		return
 	}
 	if pod.Name == "" {
@@ -221,17 +241,37 @@ func (d *decoder) decodePod(raw []byte, h *head) {
 	d.add(h, pod)
 }
 
+// unknownVolumes refuses volumes of kinds that are not known. Without what says its kind
+// a volume would become an empty directory, in which a pod finds nothing of its files.
+func unknownVolumes(pod *v1.Pod, unknown []error) error {
+	var problems field.ErrorList
+	for _, err := range unknown {
+		at, ok := errors.AsType[kjson.FieldError](err)
+		if !ok {
+			continue
+		}
+		for i := range pod.Spec.Volumes {
+			of := fmt.Sprintf("spec.volumes[%d].", i)
+			kind, within := strings.CutPrefix(at.FieldPath(), of)
+			if within && kind != "name" && !strings.ContainsAny(kind, ".[") && pod.Spec.Volumes[i].VolumeSource == (v1.VolumeSource{}) {
+				problems = append(problems, field.Forbidden(field.NewPath("spec", "volumes").Index(i).Child(kind), "volumes of this kind are not known"))
+			}
+		}
+	}
+	return problems.ToAggregate()
+}
+
 func (d *decoder) decodeConfigMap(raw []byte, h *head) {
-	c, ok := fill[v1.ConfigMap](d, raw, h)
-	if !ok || !d.named(h) {
+	c, _ := fill[v1.ConfigMap](d, raw, h)
+	if c == nil || !d.named(h) {
 		return
 	}
 	d.add(h, c)
 }
 
 func (d *decoder) decodeSecret(raw []byte, h *head) {
-	s, ok := fill[v1.Secret](d, raw, h)
-	if !ok || !d.named(h) {
+	s, _ := fill[v1.Secret](d, raw, h)
+	if s == nil || !d.named(h) {
 		return
 	}
 	// An API server does the same with what may be written as text.

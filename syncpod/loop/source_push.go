@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -21,10 +22,25 @@ import (
 // concurrently, before, while and after Run is running; they never wait for the
 // pods to be delivered.
 //
+// Call Set once at least, with what there is to run or with nothing: until then the Push
+// does not know all of its pods, so that it is not ready, Health is not OK, and what
+// an earlier agent has left of its pods is not stopped. Update and Delete then say what
+// changes.
+//
+// A pod that is to be gone within a time of its own is given to Update with that in
+// metadata.deletionGracePeriodSeconds, and with a deletionTimestamp. It is stopped by that,
+// and may be taken away with Delete, or Set, at once or when it has stopped: of all that
+// was said of it the last time counts.
+//
 // Pods get the API's defaults and are validated. They need a UID, by which they
 // are known; package podspec gives one to pods that have none. They are copied.
+//
+// [NewPush] is for pods each of which is one of a kind, whoever made them;
+// [NewStaticPush] is for static pods, of which those of one name take turns.
 type Push struct {
 	name string
+	// static: it was made for static pods.
+	static bool
 	// changed has a value while there is something to deliver.
 	changed chan struct{}
 
@@ -34,21 +50,35 @@ type Push struct {
 	order []types.UID
 	// complete tells that all pods are known: Set was called.
 	complete bool
+	// told are the pods of the last snapshot, and leaving those that were changed since
+	// and then taken away.
+	told    map[types.UID]*v1.Pod
+	leaving []*v1.Pod
 }
 
 var _ Source = (*Push)(nil)
 
-// NewPush returns a Push with the name of the source. "" means
-// runtime.ConfigSourceAPI; with another name its pods are static.
-func NewPush(name string) *Push {
-	if name == "" {
-		name = runtime.ConfigSourceAPI
-	}
-	return &Push{name: name, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
+// NewPush returns a Push of pods as an API server has them, or whoever else gives each pod
+// a UID of its own: pods with one name and different UIDs are different pods, and run side
+// by side. Its name is runtime.ConfigSourceAPI, so a Loop can have one of them.
+func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false) }
+
+// NewStaticPush returns a Push of static pods, as those of a [Folder] are, with the name
+// of the source, which must be none of another source and not runtime.ConfigSourceAPI.
+// The name of a static pod stands for it: one with another UID is the next version, and
+// waits until the one before has stopped. What has ended is run again when the agent
+// starts anew, unless a Store remembers that it has.
+func NewStaticPush(name string) *Push { return newPush(name, true) }
+
+func newPush(name string, static bool) *Push {
+	return &Push{name: name, static: static, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
 }
 
 // Name returns the name of the source.
 func (p *Push) Name() string { return p.name }
+
+// notReady is what a Push waits for that is not ready.
+func (p *Push) notReady() string { return "Set has not been called" }
 
 // Set says which pods should run: these, and no others. Until the first call the
 // snapshots are incomplete. The error joins what is wrong with pods that are not
@@ -74,6 +104,11 @@ func (p *Push) Set(pods ...*v1.Pod) error {
 			set[ready.UID] = ready
 		}
 	}
+	for _, uid := range p.order {
+		if set[uid] == nil {
+			p.leave(uid)
+		}
+	}
 	p.pods, p.order, p.complete = set, order, true
 	p.tell()
 	return errors.Join(errs...)
@@ -95,14 +130,26 @@ func (p *Push) Update(pod *v1.Pod) error {
 	return nil
 }
 
-// Delete says that a pod should not run any more. It has no effect for a pod that
-// is not known.
+// Delete says that a pod should not run any more: it is stopped within the grace period
+// that was told last, that of its spec, or of an Update with a
+// metadata.deletionTimestamp and deletionGracePeriodSeconds, which may come right before.
+// It has no effect for a pod that is not known.
 func (p *Push) Delete(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leave(uid)
 	delete(p.pods, uid)
 	p.order = slices.DeleteFunc(p.order, func(other types.UID) bool { return other == uid })
 	p.tell()
+}
+
+// leave notes that a pod is taken away. What was said of it last is delivered before, if
+// it has not been yet: it may give the pod another time to stop.
+func (p *Push) leave(uid types.UID) {
+	pod, told := p.pods[uid], p.told[uid]
+	if pod != nil && pod != told && (told != nil || pod.DeletionTimestamp != nil) {
+		p.leaving = append(p.leaving, pod)
+	}
 }
 
 // prepare returns the pod as it is delivered.
@@ -145,19 +192,37 @@ func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 			return nil
 		case <-p.changed:
 		}
-		if s := p.snapshot(); !same(s, last) {
-			last = s
-			deliver(s)
+		for _, s := range p.snapshots() {
+			if !same(s, last) {
+				last = s
+				deliver(s)
+			}
 		}
 	}
 }
 
-func (p *Push) snapshot() Snapshot {
+// snapshots returns what is to be delivered, in order.
+func (p *Push) snapshots() (all []Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Snapshot{Incomplete: !p.complete}
+	now := Snapshot{Incomplete: !p.complete}
 	for _, uid := range p.order {
-		s.Pods = append(s.Pods, p.pods[uid])
+		now.Pods = append(now.Pods, p.pods[uid])
 	}
-	return s
+	if before := p.before(now); len(before.Pods) > len(now.Pods) {
+		all = append(all, before)
+	}
+	p.told, p.leaving = maps.Clone(p.pods), nil
+	return append(all, now)
+}
+
+// before is a snapshot with those that leave, as they are last.
+func (p *Push) before(now Snapshot) Snapshot {
+	now.Pods = slices.Clone(now.Pods)
+	for _, pod := range slices.Backward(p.leaving) {
+		if !slices.ContainsFunc(now.Pods, func(other *v1.Pod) bool { return other.UID == pod.UID }) {
+			now.Pods = append(now.Pods, pod)
+		}
+	}
+	return now
 }

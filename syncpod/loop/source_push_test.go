@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ func runPush(t *testing.T, p *Push) func() (string, int) {
 
 func TestPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPush("")
+		p := NewPush()
 		last := runPush(t, p)
 		expect := func(want string, times int) {
 			t.Helper()
@@ -93,7 +94,7 @@ func TestPush(t *testing.T) {
 }
 
 func TestPushCopies(t *testing.T) {
-	p := NewPush("queue")
+	p := NewStaticPush("queue")
 	pod := pushed("a", "a:1")
 	pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "api"}
 	before := pod.DeepCopy()
@@ -103,11 +104,69 @@ func TestPushCopies(t *testing.T) {
 	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was changed")
 	}
-	got := p.snapshot().Pods[0]
+	got := p.snapshots()[0].Pods[0]
 	if got.Annotations[runtime.AnnotationConfigSource] != "queue" || got.Spec.RestartPolicy != v1.RestartPolicyAlways {
 		t.Errorf("delivered is %+v", got)
 	}
-	if NewPush("").Name() != "api" || p.Name() != "queue" {
+	if NewPush().Name() != "api" || p.Name() != "queue" {
 		t.Error("wrong names")
+	}
+}
+
+// What was said last of a pod is delivered before it is taken away, unless the pod is new
+// and would only be started.
+func TestPushDeliversTheLastWord(t *testing.T) {
+	image := func(pod *v1.Pod, image string) *v1.Pod {
+		pod = pod.DeepCopy()
+		pod.Spec.Containers[0].Image = image
+		return pod
+	}
+	for name, tc := range map[string]struct {
+		change func(p *Push, a, deleted *v1.Pod)
+		want   string
+	}{
+		"deleted, then taken away":        {func(p *Push, _, deleted *v1.Pod) { p.Update(deleted); p.Delete("uid-a") }, "[a=gone] []"},
+		"changed, then taken away":        {func(p *Push, a, _ *v1.Pod) { p.Update(image(a, "a:2")); p.Delete("uid-a") }, "[a=a:2] []"},
+		"deleted, then not set":           {func(p *Push, _, deleted *v1.Pod) { p.Update(deleted); p.Set() }, "[a=gone] []"},
+		"set as deleted, then not set":    {func(p *Push, _, deleted *v1.Pod) { p.Set(deleted); p.Set() }, "[a=gone] []"},
+		"taken away":                      {func(p *Push, _, _ *v1.Pod) { p.Delete("uid-a") }, "[]"},
+		"deleted, taken away, comes back": {func(p *Push, a, deleted *v1.Pod) { p.Update(deleted); p.Delete("uid-a"); p.Update(image(a, "a:3")) }, "[a=a:3]"},
+		"comes and goes":                  {func(p *Push, _, _ *v1.Pod) { p.Update(pushed("b", "b:1")); p.Delete("uid-b") }, ""},
+		"comes deleted and goes": {func(p *Push, a, deleted *v1.Pod) {
+			b := image(deleted, "b:1")
+			b.Name, b.UID = "b", "uid-b"
+			p.Update(b)
+			p.Delete("uid-b")
+		}, "[a=a:1 b=b:1] [a=a:1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := NewPush()
+				var got []string
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				go p.Run(ctx, func(s Snapshot) {
+					var words []string
+					for _, pod := range s.Pods {
+						words = append(words, pod.Name+"="+pod.Spec.Containers[0].Image)
+					}
+					got = append(got, "["+strings.Join(words, " ")+"]")
+				})
+				a := pushed("a", "a:1")
+				if err := p.Set(a); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				got = nil
+				deleted := image(a, "gone")
+				deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				tc.change(p, a, deleted)
+				synctest.Wait()
+				if text := strings.Join(got, " "); text != tc.want {
+					t.Errorf("delivered %s, want %s", text, tc.want)
+				}
+			})
+		})
 	}
 }

@@ -22,7 +22,7 @@ const deaf = "trap '' TERM; sleep infinity"
 // runs at a time, and in the end the newest.
 func TestM1_OnePodOfANameAtATime(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{src}, nil)
 		uids := []string{"u0", "u1", "u2", "u3", "u4", "u5"}
 		set(t, src, pod("file", "web", "u0", deaf))
@@ -55,7 +55,7 @@ func TestM1_OnePodOfANameAtATime(t *testing.T) {
 func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 	for k := 1; k <= 40; k += 3 {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			src := loop.NewPush("file")
+			src := loop.NewStaticPush("file")
 			first := n.start([]loop.Source{src}, nil)
 			set(t, src, pod("file", "web", "old", forever))
 			synctest.Wait()
@@ -70,7 +70,7 @@ func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 				first.kill() // there were fewer calls
 			}
 			<-first.ended
-			again := loop.NewPush("file")
+			again := loop.NewStaticPush("file")
 			n.rt.OnCall(func(int, critest.Call) {})
 			n.start([]loop.Source{again}, nil)
 			set(t, again, pod("file", "web", "new", forever))
@@ -101,7 +101,7 @@ func firstStart(n *node, uid string) time.Time {
 // goes on, also after a restart, until it speaks.
 func TestM3_EachSourceOnItsOwn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		a, b := loop.NewPush("a"), loop.NewPush("b")
+		a, b := loop.NewStaticPush("a"), loop.NewStaticPush("b")
 		first := n.start([]loop.Source{a, b}, nil)
 		set(t, a, pod("a", "one", "a1", forever), pod("a", "two", "a2", forever))
 		set(t, b, pod("b", "three", "b1", forever))
@@ -110,7 +110,7 @@ func TestM3_EachSourceOnItsOwn(t *testing.T) {
 		first.kill()
 
 		before := len(n.rt.Journal())
-		a, b = loop.NewPush("a"), loop.NewPush("b")
+		a, b = loop.NewStaticPush("a"), loop.NewStaticPush("b")
 		n.start([]loop.Source{a, b}, nil)
 		time.Sleep(time.Hour)
 		if stopped := n.rt.Journal().After(before).Of(stops...); len(stopped) > 0 {
@@ -196,7 +196,7 @@ func TestM3_FailedSource(t *testing.T) {
 		bad := &scripted{name: "bad", err: errors.New("no such host"), snapshots: []loop.Snapshot{
 			{Pods: []*v1.Pod{pod("bad", "one", "u1", forever), pod("bad", "clash", "u2", forever)}},
 		}}
-		good := loop.NewPush("good")
+		good := loop.NewStaticPush("good")
 		a := n.start([]loop.Source{good, bad}, nil)
 		set(t, good, pod("good", "two", "u2", forever))
 		time.Sleep(time.Hour)
@@ -216,7 +216,7 @@ func TestM5_SameNameOtherUID(t *testing.T) {
 	for _, order := range []string{"delete first", "create first", "at once"} {
 		t.Run(order, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := loop.NewPush("")
+				src := loop.NewPush()
 				n.start([]loop.Source{src}, nil)
 				a, b := api(pod("", "web", "a", deaf)), api(pod("", "web", "b", forever))
 				set(t, src, a)
@@ -285,7 +285,7 @@ func TestChangesThatMatter(t *testing.T) {
 // Additions are dealt with in the order of creation.
 func TestOrderOfAdditions(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("")
+		src := loop.NewPush()
 		var order []string
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, beside []*v1.Pod) *syncpod.Refusal {

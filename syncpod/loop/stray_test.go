@@ -20,7 +20,7 @@ import (
 // runtime has lost it meanwhile.
 func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		var idle atomic.Bool
 		a := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Watch.EventRelist = 10 * time.Second

@@ -19,7 +19,7 @@ import (
 func TestThousandPods(t *testing.T) {
 	count := manyPods
 	inBubble(t, critest.Config{JournalLimit: 1}, func(t *testing.T, n *node) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		time.Sleep(10 * time.Second)
 		idle, heap := goruntime.NumGoroutine(), heapBytes()
@@ -96,7 +96,7 @@ func settle(t *testing.T, a *agent, count int, phase v1.PodPhase) {
 func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 	calls := 0
 	life := func(t *testing.T, n *node, crashAt int) {
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, nil)
 		var crashed atomic.Bool
 		if crashAt > 0 {
@@ -120,7 +120,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		if crashAt == 0 {
 			return
 		}
-		src = loop.NewPush("file")
+		src = loop.NewStaticPush("file")
 		b := n.start([]loop.Source{src}, nil)
 		set(t, src, stages[2]...)
 		time.Sleep(10 * time.Minute)

@@ -79,7 +79,7 @@ func (n *node) wantUndisturbed(since int, uid string) {
 func TestVolumesFollowTheirSource(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, settings, events := loop.NewPush("file"), &configs{text: "one"}, &recorder{}
+		src, settings, events := loop.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
@@ -122,7 +122,7 @@ func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		write("one")
-		src := loop.NewPush("file")
+		src := loop.NewStaticPush("file")
 		n.start([]loop.Source{folder.Unwatched(), src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: folder}
 		})
@@ -144,7 +144,7 @@ func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
 func TestVolumesWhoseSourceFails(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, settings, events := loop.NewPush("file"), &configs{text: "one"}, &recorder{}
+		src, settings, events := loop.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
 		a := n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
@@ -174,7 +174,7 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 func TestVolumesWhoseSourceHangs(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, settings := loop.NewPush("file"), &configs{text: "one"}
+		src, settings := loop.NewStaticPush("file"), &configs{text: "one"}
 		n.start([]loop.Source{src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: settings}
 		})

@@ -39,7 +39,8 @@ type Config struct {
 // Volumes makes the volumes of pods below their directories, of which it is told
 // the absolute path. A *volume.Volumes does.
 type Volumes interface {
-	// SetUp makes the pod's volumes, or brings them up to date.
+	// SetUp makes the pod's volumes, or brings them up to date. An error that joins a
+	// *volume.Error for each volume that failed is told volume by volume.
 	SetUp(ctx context.Context, pod *v1.Pod, dir string) error
 	// Mounts returns the mounts and devices of a container, in the order of its spec.
 	Mounts(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error)
@@ -61,6 +62,10 @@ type Dirs struct {
 	config Config
 	pods   string
 }
+
+// ErrDirectory means that the directory of a pod cannot be made or used, which is no
+// fault of a volume.
+var ErrDirectory = errors.New("pod directory")
 
 // New returns a Dirs. It touches no file.
 func New(c Config) (*Dirs, error) {
@@ -90,7 +95,7 @@ const (
 // could lead out of the directory of all pods.
 func (d *Dirs) Dir(uid types.UID) (string, error) {
 	if err := safepath.Element("metadata.uid", string(uid)); err != nil {
-		return "", fmt.Errorf("pod directory: %w", err)
+		return "", fmt.Errorf("%w: %w", ErrDirectory, err)
 	}
 	return filepath.Join(d.pods, string(uid)), nil
 }
@@ -107,7 +112,7 @@ func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, erro
 	defer root.Close()
 	for _, dir := range []string{volumesDir, pluginsDir} {
 		if err := root.MkdirAll(dir, dirMode); err != nil {
-			return in, err
+			return in, fmt.Errorf("%w: %w", ErrDirectory, err)
 		}
 	}
 	if d.config.Volumes == nil {
@@ -125,7 +130,7 @@ func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err
 		return next, nil
 	}
 	if pod == nil {
-		return next, errors.New("pod directory: the pod is nil")
+		return next, fmt.Errorf("%w: the pod is nil", ErrDirectory)
 	}
 	dir, err := d.Dir(pod.UID)
 	if err != nil {
@@ -137,16 +142,20 @@ func (d *Dirs) RefreshPod(ctx context.Context, pod *v1.Pod) (next time.Time, err
 // makePod opens the pod's directory, which it makes if it is not there.
 func (d *Dirs) makePod(pod *v1.Pod) (*os.Root, error) {
 	if pod == nil {
-		return nil, errors.New("pod directory: the pod is nil")
+		return nil, fmt.Errorf("%w: the pod is nil", ErrDirectory)
 	}
 	dir, err := d.Dir(pod.UID)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrDirectory, err)
 	}
-	return os.OpenRoot(dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDirectory, err)
+	}
+	return root, nil
 }
 
 // Mounts returns what a container gets: its volumes, the pod's /etc/hosts, and a

@@ -59,11 +59,31 @@ type Volumes struct {
 	fixed fixed
 }
 
+// An Error is why a volume cannot be made, or brought up to date.
+type Error struct {
+	// Volume is the name of the volume.
+	Volume string
+	// Kind is the field of the API that says what the volume is, such as configMap, and
+	// Pod its pod as namespace/name.
+	Kind, Pod string
+	// Err is what is wrong. It does not hold what the volume does.
+	Err error
+}
+
+// Error returns a sentence.
+func (e *Error) Error() string {
+	return fmt.Sprintf("volume %q (%s) of pod %s: %v", e.Volume, e.Kind, e.Pod, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
 // New returns a Volumes. It touches no file.
 func New(c Config) (*Volumes, error) { return &Volumes{config: c}, nil }
 
 // SetUp makes the volumes of the pod that its containers mount, below the pod's
-// directory dir, or brings them up to date. All are tried; errors are joined.
+// directory dir, or brings them up to date. All are tried; the error joins an *[Error]
+// for each that failed.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
@@ -82,7 +102,7 @@ func eachMounted(pod *v1.Pod, do func(*v1.Volume) error) error {
 			continue
 		}
 		if err := do(vol); err != nil {
-			errs = append(errs, fmt.Errorf("volume %q (%s) of pod %s/%s: %w", vol.Name, kind(vol), pod.Namespace, pod.Name, err))
+			errs = append(errs, &Error{Volume: vol.Name, Kind: kind(vol), Pod: pod.Namespace + "/" + pod.Name, Err: err})
 		}
 	}
 	return errors.Join(errs...)

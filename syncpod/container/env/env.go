@@ -106,6 +106,7 @@ type Error struct {
 	Err  error
 }
 
+// Error names the pod, the container and the variable.
 func (e *Error) Error() string {
 	return fmt.Sprintf("env of pod %s/%s, container %s: %s: %v", e.Namespace, e.Pod, e.Container, e.Item, e.Err)
 }

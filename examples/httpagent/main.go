@@ -1,0 +1,107 @@
+// Command httpagent is a node agent that is told over HTTP which pods should run.
+//
+//	go run ./examples/httpagent                                                  # on a runtime in memory
+//	go run ./examples/httpagent -runtime unix:///run/containerd/containerd.sock  # as root
+//
+//	curl -X PUT localhost:8010/pods/default/web -d '{"spec": {"containers": [{"name": "app", "image": "nginx"}]}}'
+//	curl localhost:8010/pods/default/web             # the pod, with its status
+//	curl localhost:8010/pods                         # all of them
+//	curl -X DELETE localhost:8010/pods/default/web   # 202: it is stopped within its grace period, and then gone
+//	curl -X DELETE 'localhost:8010/pods/default/web?gracePeriodSeconds=1'
+//	curl localhost:8010/health                       # 200, or 503 and what is wrong
+//
+// A pod is what its manifest says: to PUT the same again changes nothing, and to PUT
+// another one stops the pod and starts the new one after it.
+//
+// Pods go on when the agent ends, and the next one knows how they did, but not which
+// it is to run: that is for whoever drives it. Pods that are PUT again are taken over as
+// they run, and a PUT of a v1.PodList to /pods says that there are no others, so that
+// what else an earlier agent has started is stopped.
+//
+// Whoever reaches the port may run anything on the node: listen to localhost alone, or
+// put something before it that asks who is there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8010", "`address` to listen to")
+	endpoint := flag.String("runtime", "", "`endpoint` of containerd or CRI-O (default a runtime in memory)")
+	root := flag.String("root", "/var/lib/podsync-http", "`folder` that the agent may write below")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if *endpoint == "" {
+		err = runInMemory(ctx, *listen)
+	} else {
+		err = run(ctx, *listen, *endpoint, *root, "")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves until ctx ends, and leaves the pods running. The logs of containers are in
+// logs, or where a kubelet has them.
+func run(ctx context.Context, listen, endpoint, root, logs string) error {
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	agent, err := New(loop.Config{Client: client, Root: root, Sync: syncpod.Config{LogsRoot: logs}})
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Addr: listen, Handler: agent.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		defer cancel() // an agent that nobody can talk to is to end
+		served <- server.ListenAndServe()
+	}()
+	log.Printf("Pods on %s %s are at http://%s/pods", client.RuntimeName(), client.RuntimeVersion(), listen)
+	err = agent.Run(ctx)
+	_ = server.Close()
+	if serr := <-served; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return err
+}
+
+// runInMemory is for trying it out: the runtime is a part of this process.
+func runInMemory(ctx context.Context, listen string) error {
+	root, err := os.MkdirTemp("", "podsync-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	rt, err := critest.New(critest.Config{Dir: root})
+	if err != nil {
+		return err
+	}
+	defer rt.Close()
+	endpoint, err := rt.Listen(filepath.Join(root, "memory.sock"))
+	if err != nil {
+		return err
+	}
+	return run(ctx, listen, endpoint, root, filepath.Join(root, "logs"))
+}

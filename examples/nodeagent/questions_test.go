@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	question = regexp.MustCompile(`(?m)^## \d+\. `)
+	// fence is a manifest, whose first line is a comment with its file's name, or what is
+	// seen of it.
+	fence = regexp.MustCompile("(?s)```(yaml|text)\n(.*?)```")
+)
+
+// TestQuestions runs the manifests of docs/QUESTIONS.md, all at once, and holds the page
+// to what is said of them.
+func TestQuestions(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "QUESTIONS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(question.FindAll(page, -1)); n != 10 {
+		t.Errorf("the page has %d questions, and says ten", n)
+	}
+	a := start(t, "-node", "edge")
+	var seen []string
+	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
+		if m[1] == "yaml" {
+			name, _, _ := strings.Cut(strings.TrimPrefix(m[2], "# "), "\n")
+			a.write(name, m[2])
+		} else {
+			seen = append(seen, strings.Split(strings.TrimSpace(m[2]), "\n")...)
+		}
+	}
+	if len(seen) < 10 {
+		t.Fatalf("only %d lines are seen", len(seen))
+	}
+	missing, said := seen, []string(nil)
+	for deadline := time.Now().Add(time.Minute); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		said = a.lines()
+		missing = slices.DeleteFunc(slices.Clone(seen), func(line string) bool { return slices.Contains(said, line) })
+	}
+	if len(missing) > 0 {
+		t.Errorf("not said is\n%s\nbut\n%s", strings.Join(missing, "\n"), strings.Join(said, "\n"))
+	}
+	a.end()
+}
+
+// lines are what the agent has said, without the time of day and the width of columns, and
+// with its manifests in /etc/pods.
+func (a *started) lines() []string {
+	a.t.Helper()
+	text, err := os.ReadFile(a.out)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(string(text), a.manifests, "/etc/pods")) {
+		_, line, _ = strings.Cut(line, " ")
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return lines
+}

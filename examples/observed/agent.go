@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-logr/logr"
+
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// An Agent is a loop that is watched. Its metrics are served at /metrics.
+type Agent struct {
+	*loop.Loop
+	counts *metrics
+}
+
+// New returns an agent on what the configuration says, which logs and counts.
+func New(log *slog.Logger, c loop.Config) (*Agent, error) {
+	a := &Agent{counts: newMetrics()}
+	c.Log = logr.FromSlogHandler(log.Handler()) // of all parts: it stands for theirs
+	c.Workers.Observer = workers{metrics: a.counts}
+	c.Watch.Observer = watcher{metrics: a.counts}
+	c.Sync.Observer = containers{metrics: a.counts}
+	images, err := image.New(image.Config{Runtime: c.Client, Observer: pulls{metrics: a.counts}})
+	if err != nil {
+		return nil, err
+	}
+	c.Sync.Images = images
+	a.Loop, err = loop.New(c)
+	return a, err
+}
+
+// ServeHTTP answers a GET of /metrics.
+func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || r.URL.Path != "/metrics" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprint(w, a.Metrics())
+}
+
+// Metrics returns what was counted, and how the agent and its pods do now.
+func (a *Agent) Metrics() string {
+	now := newMetrics()
+	for _, p := range a.Pods() {
+		now.add("podsync_pods", 1, "phase", string(p.Status.Phase))
+		for _, c := range p.Status.ContainerStatuses {
+			now.add("podsync_container_restarts", float64(c.RestartCount), "pod", p.Pod.Namespace+"/"+p.Pod.Name, "container", c.Name)
+		}
+	}
+	healthy := 0.0
+	if a.Health().OK() {
+		healthy = 1
+	}
+	now.add("podsync_healthy", healthy)
+	return a.counts.String() + now.String()
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// metrics are numbers by their names and labels.
+type metrics struct {
+	mu     sync.Mutex
+	values map[string]float64
+}
+
+func newMetrics() *metrics { return &metrics{values: map[string]float64{}} }
+
+// add counts by n. Labels come in pairs.
+func (m *metrics) add(name string, n float64, labels ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[name+label(labels)] += n
+}
+
+// observe counts something that took time: how often, and for how many seconds in all.
+func (m *metrics) observe(name string, took time.Duration, labels ...string) {
+	m.add(name+"_seconds_count", 1, labels...)
+	m.add(name+"_seconds_sum", took.Seconds(), labels...)
+}
+
+func label(pairs []string) string {
+	var list []string
+	for pair := range slices.Chunk(pairs, 2) {
+		list = append(list, fmt.Sprintf("%s=%q", pair[0], pair[1]))
+	}
+	if list == nil {
+		return ""
+	}
+	return "{" + strings.Join(list, ",") + "}"
+}
+
+// String is the text that Prometheus reads.
+func (m *metrics) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(m.values)) {
+		fmt.Fprintf(&b, "%s %s\n", name, strconv.FormatFloat(m.values[name], 'f', -1, 64))
+	}
+	return b.String()
+}
+
+// outcome is a label's value. Errors themselves are for the log: as labels they would
+// make a metric of each.
+func outcome(err error) string {
+	if err != nil {
+		return "failed"
+	}
+	return "ok"
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	listers "k8s.io/client-go/listers/core/v1"
+
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// A Provider runs the pods that virtual-kubelet tells it of.
+//
+// virtual-kubelet knows pods by their names, and podsync by their UIDs: that a pod has
+// taken the place of another one of its name is seen here, by what the API server has.
+type Provider struct {
+	*loop.Loop
+	source *loop.Push
+	lister listers.PodLister
+
+	mu     sync.Mutex
+	notify func(*v1.Pod)
+	// pods are those that should run or still stop, as the API server has them, with
+	// their newest statuses. They are replaced, never written to.
+	pods map[types.UID]*v1.Pod
+}
+
+var (
+	_ node.PodLifecycleHandler = (*Provider)(nil)
+	_ node.PodNotifier         = (*Provider)(nil)
+	_ syncpod.StatusSink       = (*Provider)(nil)
+)
+
+// NewProvider returns a provider that does nothing until Run is called. Sources and
+// Sync.Sink of the configuration are its own.
+func NewProvider(pods listers.PodLister, c loop.Config) (*Provider, error) {
+	p := &Provider{source: loop.NewPush(), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
+	c.Sources, c.Sync.Sink = []loop.Source{p.source}, p
+	var err error
+	p.Loop, err = loop.New(c)
+	return p, err
+}
+
+// Complete says that the API server has no other pods for this node than the lister has.
+// What else an earlier agent has left in the runtime is then stopped, not before.
+func (p *Provider) Complete() error {
+	pods, err := p.lister.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pod := range pods {
+		if p.pods[pod.UID] == nil {
+			p.pods[pod.UID] = pod
+		}
+	}
+	return p.source.Set(slices.Collect(maps.Values(p.pods))...)
+}
+
+// CreatePod takes on a pod. One that is not valid is an error, which virtual-kubelet
+// publishes.
+func (p *Provider) CreatePod(_ context.Context, pod *v1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, other := range p.pods {
+		if other.UID != pod.UID && named(other, pod.Namespace, pod.Name) {
+			p.drop(other) // the API server has forgotten it
+		}
+	}
+	return p.set(pod)
+}
+
+// UpdatePod changes a pod.
+func (p *Provider) UpdatePod(_ context.Context, pod *v1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.set(pod)
+}
+
+// DeletePod begins to stop a pod, within the time that the API server gives it. It is
+// called again when the API server has forgotten the pod; nothing of it is told then.
+func (p *Provider) DeletePod(_ context.Context, pod *v1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[pod.UID]
+	if known == nil {
+		return errdefs.NotFoundf("pod %s/%s is not known", pod.Namespace, pod.Name)
+	}
+	if current := p.current(pod.Namespace, pod.Name); current != nil && current.UID == pod.UID && pod.DeletionTimestamp != nil {
+		return p.set(pod)
+	}
+	p.drop(known)
+	return nil
+}
+
+func (p *Provider) set(pod *v1.Pod) error {
+	if err := p.source.Update(pod); err != nil {
+		return errdefs.AsInvalidInput(err)
+	}
+	pod = pod.DeepCopy()
+	if known := p.pods[pod.UID]; known != nil {
+		pod.Status = known.Status
+	}
+	p.pods[pod.UID] = pod
+	return nil
+}
+
+func (p *Provider) drop(pod *v1.Pod) {
+	delete(p.pods, pod.UID)
+	p.source.Delete(pod.UID)
+}
+
+// current is the pod of a name that the API server has now, nil if it has none.
+func (p *Provider) current(namespace, name string) *v1.Pod {
+	pod, err := p.lister.Pods(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return pod
+}
+
+// GetPod returns a pod with its status. If the API server has a pod of this name, it is
+// that one and no other.
+func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	current := p.current(namespace, name)
+	for _, pod := range p.pods {
+		if named(pod, namespace, name) && (current == nil || current.UID == pod.UID) {
+			return pod, nil
+		}
+	}
+	return nil, errdefs.NotFoundf("pod %s/%s is not known", namespace, name)
+}
+
+// GetPodStatus returns the newest status of a pod.
+func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods returns all pods.
+func (p *Provider) GetPods(context.Context) ([]*v1.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.pods)), nil
+}
+
+// NotifyPods says who is to be told of statuses.
+func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notify = notify
+}
+
+// SetPodStatus hands the status of a pod on to virtual-kubelet.
+func (p *Provider) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	if known, notify := p.note(pod.UID, status); known != nil {
+		notify(known)
+	}
+	return nil
+}
+
+func (p *Provider) note(uid types.UID, status v1.PodStatus) (*v1.Pod, func(*v1.Pod)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[uid]
+	if known != nil {
+		known = known.DeepCopy()
+		known.Status = status
+		p.pods[uid] = known
+	}
+	return known, p.notify
+}
+
+func named(pod *v1.Pod, namespace, name string) bool {
+	return pod.Namespace == namespace && pod.Name == name
+}

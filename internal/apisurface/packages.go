@@ -1,0 +1,91 @@
+package apisurface
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// A Package is one that a user may import.
+type Package struct {
+	ImportPath, Dir string
+	GoFiles         []string
+}
+
+// A listed package is one as go list has it, or one that it depends on.
+type listed struct {
+	Package
+	Name, Export string
+	DepOnly      bool
+	Module       *struct{ Path string }
+}
+
+// public reports whether a package of the module is one that a user may import, and
+// has something to.
+func (l *listed) public() bool {
+	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
+	return !l.DepOnly && l.Name != "main" && below != l.ImportPath &&
+		!slices.Contains(strings.Split(below, "/"), "internal") && !strings.HasPrefix(below, "examples/")
+}
+
+// Public returns the public packages of the module in a directory, and the lines of
+// all of them.
+func Public(dir string) ([]Package, []string, error) {
+	all, err := list(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	exports := map[string]string{}
+	for _, l := range all {
+		exports[l.ImportPath] = l.Export
+	}
+	compiled := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
+	var packages []Package
+	var lines []string
+	for _, l := range all {
+		if l.Module == nil || !l.public() {
+			continue
+		}
+		pkg, err := compiled.Import(l.ImportPath)
+		if err != nil {
+			return nil, nil, err
+		}
+		packages = append(packages, l.Package)
+		lines = append(lines, Lines(l.Module.Path, pkg)...)
+	}
+	slices.Sort(lines)
+	slices.SortFunc(packages, func(a, b Package) int { return strings.Compare(a.ImportPath, b.ImportPath) })
+	return packages, lines, nil
+}
+
+// list has each package of a module and all that they depend on compiled.
+func list(dir string) ([]listed, error) {
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Name,Export,DepOnly,Module", "./...")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("%w: %s", err, exit.Stderr)
+	} else if err != nil {
+		return nil, err
+	}
+	var all []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var l listed
+		if err := d.Decode(&l); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+}

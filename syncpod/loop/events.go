@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod"
+)
+
+const (
+	// maxEvents bounds the events that wait for the recorder.
+	maxEvents = 1000
+	// flushTimeout is how long the end of Run waits for them to be recorded.
+	flushTimeout = 2 * time.Second
+)
+
+// An eventQueue is what events wait in for the embedder's recorder, which may be slow
+// or full: no work on a pod waits for it. It keeps the order in which they come. Once it
+// is full the oldest event of the same pod makes room for one that comes, or the oldest
+// of all if there is none.
+type eventQueue struct {
+	recorder syncpod.EventRecorder
+	observer syncpod.Observer
+	log      logr.Logger
+	// more is raised when there is something to do, and sent closed when send returns.
+	more flag
+	sent chan struct{}
+
+	mu      sync.Mutex
+	waiting []event
+	// closed: nothing is to come any more, and dropping that something was dropped since
+	// the queue was last empty.
+	closed, dropping bool
+}
+
+// event is one event with its message as it was when it happened.
+type event struct {
+	about                 k8sruntime.Object
+	kind, reason, message string
+}
+
+var _ syncpod.EventRecorder = (*eventQueue)(nil)
+
+// queueEvents puts a queue before the recorder of a Config. It returns nil if that has
+// no recorder.
+func queueEvents(c *Config) *eventQueue {
+	if c.Sync.Events == nil {
+		return nil
+	}
+	q := &eventQueue{recorder: c.Sync.Events, observer: c.Sync.Observer, log: c.Log, more: make(flag, 1), sent: make(chan struct{})}
+	if q.observer == nil {
+		q.observer = syncpod.NopObserver{}
+	}
+	c.Sync.Events = q
+	return q
+}
+
+// Eventf takes an event, and waits for nothing but a lock.
+func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string, args ...any) {
+	e := event{about, kind, reason, fmt.Sprintf(format, args...)}
+	dropped, first := q.add(e)
+	q.more.raise()
+	if first {
+		q.log.Info("events are dropped because the recorder does not take them", "waiting", maxEvents)
+	}
+	if dropped != nil {
+		q.observer.EventDropped(dropped.about, dropped.reason)
+	}
+}
+
+// add returns the event that is dropped for e, which may be e itself, and whether it is
+// the first of several.
+func (q *eventQueue) add(e event) (dropped *event, first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return &e, false
+	}
+	if len(q.waiting) >= maxEvents {
+		at := max(0, slices.IndexFunc(q.waiting, func(other event) bool { return subject(other.about) == subject(e.about) }))
+		dropped, first = new(q.waiting[at]), !q.dropping
+		q.waiting, q.dropping = slices.Delete(q.waiting, at, at+1), true
+	}
+	q.waiting = append(q.waiting, e)
+	return dropped, first
+}
+
+// subject is the pod, or the node, that an event is about.
+func subject(about k8sruntime.Object) types.UID {
+	if ref, ok := about.(*v1.ObjectReference); ok {
+		return ref.UID
+	}
+	return ""
+}
+
+// send hands the events on, one at a time, until the queue is closed and empty.
+func (q *eventQueue) send() {
+	defer close(q.sent)
+	for {
+		e, ok, closed := q.next()
+		switch {
+		case ok:
+			q.recorder.Eventf(e.about, e.kind, e.reason, "%s", e.message)
+		case closed:
+			return
+		default:
+			<-q.more
+		}
+	}
+}
+
+func (q *eventQueue) next() (e event, ok, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.waiting, q.dropping = nil, false
+		return event{}, false, q.closed
+	}
+	e, q.waiting = q.waiting[0], q.waiting[1:]
+	return e, true, q.closed
+}
+
+// flush closes the queue and returns when its events are recorded, or dropped because
+// that takes too long.
+func (q *eventQueue) flush() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.more.raise()
+	timer := time.NewTimer(flushTimeout)
+	defer timer.Stop()
+	select {
+	case <-q.sent:
+		return
+	case <-timer.C:
+	}
+	q.mu.Lock()
+	dropped := q.waiting
+	q.waiting = nil
+	q.mu.Unlock()
+	for _, e := range dropped {
+		q.observer.EventDropped(e.about, e.reason)
+	}
+}

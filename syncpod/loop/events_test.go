@@ -1,0 +1,138 @@
+package loop_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// has reports whether an event begins with text.
+func (r *recorder) has(text string) bool {
+	return slices.ContainsFunc(r.all(), func(e string) bool { return strings.HasPrefix(e, text) })
+}
+
+// A pod that cannot be looked at is told of, as by a kubelet.
+func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, told := loop.NewStaticPush("file"), &recorder{}
+		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		fault, err := n.rt.Inject(critest.Fault{
+			Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: status.Error(codes.Internal, "broken"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.rt.ExitContainer(n.rt.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID, critest.Exit{Code: 7}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if !told.has("Warning FailedSync error determining status: ") {
+			t.Errorf("told %q; %v", told.all(), a.Health())
+		}
+		fault.Remove()
+		time.Sleep(10 * time.Minute)
+		if h := a.Health(); !h.OK() {
+			t.Errorf("health is %v", h)
+		}
+	})
+}
+
+// gated is a recorder whose calls wait for a gate, and take a while each.
+type gated struct {
+	recorder
+	gate chan struct{}
+	took time.Duration
+}
+
+func (g *gated) Eventf(object k8sruntime.Object, eventtype, reason, format string, args ...any) {
+	<-g.gate
+	time.Sleep(g.took)
+	g.recorder.Eventf(object, eventtype, reason, format, args...)
+}
+
+// dropped counts the events that are lost.
+type dropped struct {
+	syncpod.NopObserver
+	count atomic.Int64
+}
+
+func (d *dropped) EventDropped(k8sruntime.Object, string) { d.count.Add(1) }
+
+// A recorder that does not return holds up no pod, and gets the events of a pod in
+// their order when it does.
+func TestEventsHoldUpNothing(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, events := loop.NewStaticPush("file"), &gated{gate: make(chan struct{})}
+		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events = events })
+		db := pod("file", "db", "v", forever)
+		db.Spec.Containers[0].Image = "registry.test/db:1" // or else only one of them pulls
+		set(t, src, pod("file", "web", "u", forever), db)
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u", "v")
+		if h := a.Health(); !h.OK() || len(events.all()) > 0 {
+			t.Errorf("health %v, events %q", h, events.all())
+		}
+		src.Delete("v")
+		time.Sleep(time.Minute)
+		n.wantRunning(0, "v")
+		close(events.gate)
+		synctest.Wait()
+		want := []string{"Normal Created ", "Normal Killing ", "Normal Pulled ", "Normal Pulling ", "Normal Started "}
+		if got := events.all(); len(got) != 9 || slices.ContainsFunc(want, func(w string) bool { return !events.has(w) }) || !strings.HasPrefix(got[8], "Normal Killing") {
+			t.Errorf("events %q", got)
+		}
+	})
+}
+
+// When Run ends the events that wait are recorded, if that takes no longer than 2 s.
+func TestEventsAtTheEndOfRun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		open     bool
+		took     time.Duration
+		recorded int
+		dropped  int64
+		end      time.Duration
+	}{
+		"quick": {true, 0, 4, 0, 0},
+		"slow":  {true, 400 * time.Millisecond, 4, 0, 1600 * time.Millisecond},
+		"deaf":  {false, 0, 1, 3, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				src, lost := loop.NewStaticPush("file"), &dropped{}
+				events := &gated{gate: make(chan struct{}), took: tc.took}
+				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
+				set(t, src, pod("file", "web", "u", forever))
+				time.Sleep(time.Minute)
+				if tc.open {
+					close(events.gate)
+				}
+				began := time.Now()
+				a.stop()
+				if took := time.Since(began); took != tc.end {
+					t.Errorf("the end took %v, want %v", took, tc.end)
+				}
+				if !tc.open {
+					close(events.gate)
+				}
+				synctest.Wait()
+				if got := events.all(); len(got) != tc.recorded || lost.count.Load() != tc.dropped {
+					t.Errorf("%d dropped, recorded %q", lost.count.Load(), got)
+				}
+			})
+		})
+	}
+}

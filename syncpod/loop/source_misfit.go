@@ -1,0 +1,169 @@
+package loop
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// misfits finds the fields of JSON that do not fit a type of the API: the decoder stops
+// at the first, and does not always say which it is.
+type misfits struct {
+	// values may be told: none of them is a secret.
+	values bool
+	errs   field.ErrorList
+}
+
+// findMisfits returns what does not fit the type, and the JSON without that.
+func findMisfits(raw []byte, t reflect.Type, values bool) (fits []byte, errs field.ErrorList) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, nil
+	}
+	m := misfits{values: values}
+	tree = m.walk(nil, t, tree)
+	fits, err := json.Marshal(tree)
+	if err != nil {
+		return nil, m.errs
+	}
+	return fits, m.errs
+}
+
+// decodesItself reports whether a type has a form of its own in JSON.
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || t == reflect.TypeFor[[]byte]()
+}
+
+// walk returns what fits of a value, nil for nothing.
+func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case value == nil || t.Kind() == reflect.Interface:
+		return value
+	case decodesItself(t):
+		return m.leaf(at, t, value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if t.Kind() == reflect.Struct || t.Kind() == reflect.Map {
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				v[key] = m.member(at, t, key, v[key])
+			}
+			return v
+		}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			for i := range v {
+				v[i] = m.walk(at.Index(i), t.Elem(), v[i])
+			}
+			return v
+		}
+	}
+	return m.leaf(at, t, value)
+}
+
+// member is what fits of a member of an object. One that is not known fits.
+func (m *misfits) member(at *field.Path, t reflect.Type, key string, value any) any {
+	if t.Kind() == reflect.Map {
+		return m.walk(at.Key(key), t.Elem(), value)
+	}
+	if known := fieldOf(t, key); known != nil {
+		return m.walk(at.Child(key), known, value)
+	}
+	return value
+}
+
+// fieldOf returns the type of the field of a struct with that name in JSON, nil if there
+// is none.
+func fieldOf(t reflect.Type, name string) reflect.Type {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == name && tag != "" {
+			return f.Type
+		}
+		if f.Anonymous && tag == "" && f.Type.Kind() == reflect.Struct {
+			if known := fieldOf(f.Type, name); known != nil {
+				return known
+			}
+		}
+	}
+	return nil
+}
+
+// leaf decodes a value as the decoder would.
+func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
+	raw, err := json.Marshal(value)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(t).Interface())
+	}
+	if err == nil {
+		return value
+	}
+	problem := field.Invalid(at, field.OmitValueType{}, "")
+	if want := wanted(t); want != "" {
+		problem.Detail = fmt.Sprintf("it must be %s, and is %s", want, kindOf(value))
+		if want == aText && isScalar(value) {
+			problem.Detail += ": what is meant as text needs quotes"
+		}
+	} else if problem.Detail = err.Error(); m.values {
+		problem.BadValue = value
+	}
+	if at == nil {
+		problem.Field = "the object"
+	}
+	m.errs = append(m.errs, problem)
+	return nil
+}
+
+const aText = "a text"
+
+// wanted is a type in words, empty for one that decodes itself.
+func wanted(t reflect.Type) string {
+	switch {
+	case decodesItself(t):
+		return ""
+	case t.Kind() == reflect.String:
+		return aText
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Slice:
+		return "a list"
+	case t.Kind() == reflect.Map, t.Kind() == reflect.Struct:
+		return "an object"
+	}
+	return fmt.Sprintf("a number of type %s", t.Kind())
+}
+
+// isScalar reports whether a value may have been meant as text.
+func isScalar(value any) bool {
+	_, isObject := value.(map[string]any)
+	_, isList := value.([]any)
+	return !isObject && !isList
+}
+
+// kindOf is what a value of JSON is, in words.
+func kindOf(value any) string {
+	switch value.(type) {
+	case string:
+		return aText
+	case bool:
+		return "true or false"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}

@@ -1,0 +1,123 @@
+package loop_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// phases is a sink that keeps the phases of a pod as they change.
+type phases struct {
+	mu  sync.Mutex
+	all []v1.PodPhase
+}
+
+func (p *phases) SetPodStatus(_ context.Context, _ *v1.Pod, s v1.PodStatus) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.all) == 0 || p.all[len(p.all)-1] != s.Phase {
+		p.all = append(p.all, s.Phase)
+	}
+	return nil
+}
+
+func (p *phases) want(t *testing.T, want ...v1.PodPhase) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Equal(p.all, want) {
+		t.Errorf("phases %v, want %v", p.all, want)
+	}
+}
+
+// A static pod that is taken away ends as others do: as its containers ended, and never
+// as one that runs (kubernetes #116484). One that is only stopped, because the agent is
+// to end, stays what it was, for the next agent starts it again.
+func TestT1_StaticPodEnds(t *testing.T) {
+	const died = "sleep infinity"
+	for name, tc := range map[string]struct {
+		script  string
+		unmade  bool
+		removed v1.PodPhase
+	}{
+		"it ends by itself":   {script: forever, removed: v1.PodSucceeded},
+		"it has to be killed": {script: died, removed: v1.PodFailed},
+		"it never ran":        {script: forever, unmade: true, removed: v1.PodFailed},
+	} {
+		start := func(t *testing.T, n *node) (*agent, *loop.Push, *phases) {
+			if tc.unmade {
+				if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			src, told := loop.NewStaticPush("file"), &phases{}
+			a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Sink = told })
+			set(t, src, pod("file", "web", "u", tc.script))
+			time.Sleep(time.Minute)
+			return a, src, told
+		}
+		before := []v1.PodPhase{v1.PodPending, v1.PodRunning}
+		if tc.unmade {
+			before = before[:1]
+		}
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				_, src, told := start(t, n)
+				set(t, src)
+				time.Sleep(time.Minute)
+				told.want(t, append(slices.Clone(before), tc.removed)...)
+			})
+		})
+		t.Run(name+", drained", func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				a, _, told := start(t, n)
+				if err := a.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				told.want(t, before...)
+			})
+		})
+	}
+}
+
+// A static pod whose manifest is taken away and put back has one UID. That it has ended
+// is not remembered of it: it runs again, though the agent is killed meanwhile.
+func TestM2_ManifestPutBack(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := loop.NewStaticPush("file")
+		told := make(chan v1.PodPhase, 100)
+		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Sink = sinkOf(told) })
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		set(t, src)
+		for phase := range told {
+			if phase == v1.PodSucceeded {
+				break
+			}
+		}
+		a.kill()
+		src = loop.NewStaticPush("file")
+		n.start([]loop.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", forever))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		n.wantRunning(1, "u")
+	})
+}
+
+type sinkOf chan v1.PodPhase
+
+func (s sinkOf) SetPodStatus(_ context.Context, _ *v1.Pod, status v1.PodStatus) error {
+	s <- status.Phase
+	return nil
+}
