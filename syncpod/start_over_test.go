@@ -47,8 +47,11 @@ func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 				if r.Over != tc.over {
 					t.Errorf("over: %t\n%v", r.Over, n.Journal().Changes())
 				}
-				if runs := slices.Contains(n.states(), "app 0 running"); runs == tc.over {
-					t.Errorf("it runs: %t\n%v", runs, n.states())
+				if runs := slices.Contains(n.states(), "app 0 running"); !runs && !tc.over {
+					t.Errorf("it does not run\n%v", n.states())
+				}
+				if starts := n.Journal().Container("app").Count(critest.StartContainer); starts > 1 {
+					t.Errorf("app was started %d times\n%v", starts, n.Journal().Changes())
 				}
 			})
 		})
