@@ -84,12 +84,11 @@ func (d *decision) nothingThere() bool {
 }
 
 // ranItsOnce reports whether the pod has had the one run that the pod's restart
-// policy Never allows: a container of it has run. That the runtime has lost the
-// sandbox, too, and somebody else tells of the container, does not undo the run. A
+// policy Never allows: it had a sandbox, and a container has run in it. A
 // container that was created and never started has not run (kubernetes #118321,
 // #123839); the kubelet counts it as run, and such a pod waits for ever.
 func (d *decision) ranItsOnce() bool {
-	if d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || d.Status == nil {
+	if d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || d.plan.Sandbox.Reason == SandboxMissing {
 		return false
 	}
 	for i := range d.Status.Containers {

@@ -1,6 +1,8 @@
 package syncpod
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
@@ -23,14 +25,29 @@ func startOver(in actions.Input, ended actions.Plan) actions.Plan {
 	return plan
 }
 
+// stayOver has a pod that may not restart end, and not begin anew, if it has had its run
+// though the runtime has no sandbox of it any more: somebody else tells of its containers
+// (kubernetes #51142). It is judged as one that has a sandbox which is not ready.
+func stayOver(in actions.Input, plan actions.Plan) actions.Plan {
+	never := in.Pod.Spec.RestartPolicy == v1.RestartPolicyNever
+	missing := plan.Sandbox.Create && plan.Sandbox.Reason == actions.SandboxMissing
+	if !never || !missing || !hasBegun(in.Pod, in.Status) && !initFailed(in.Pod, in.Status) {
+		return plan
+	}
+	lost := *in.Status
+	lost.Sandboxes = []runtime.SandboxStatus{{State: runtime.SandboxNotReady}}
+	in.Status = &lost
+	plan = actions.Compute(in)
+	plan.Sandbox.Reason, plan.KillReason = actions.SandboxMissing, actions.SandboxMissing
+	return plan
+}
+
 // hasBegun reports whether a regular container is known to have run.
 func hasBegun(pod *v1.Pod, status *runtime.PodStatus) bool {
-	for i := range pod.Spec.Containers {
-		if c := status.Latest(pod.Spec.Containers[i].Name); c != nil && c.State != runtime.ContainerCreated {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.Containers, func(spec v1.Container) bool {
+		c := status.Latest(spec.Name)
+		return c != nil && c.State != runtime.ContainerCreated
+	})
 }
 
 // initFailed reports whether an init container has failed, and the pod with it.

@@ -47,11 +47,8 @@ func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 				if r.Over != tc.over {
 					t.Errorf("over: %t\n%v", r.Over, n.Journal().Changes())
 				}
-				if runs := slices.Contains(n.states(), "app 0 running"); !runs && !tc.over {
+				if !tc.over && !slices.Contains(n.states(), "app 0 running") {
 					t.Errorf("it does not run\n%v", n.states())
-				}
-				if starts := n.Journal().Container("app").Count(critest.StartContainer); starts > 1 {
-					t.Errorf("app was started %d times\n%v", starts, n.Journal().Changes())
 				}
 			})
 		})

@@ -185,7 +185,7 @@ func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 		in.RestartAll = false
 		plan = actions.Compute(in)
 	}
-	plan = startOver(in, plan)
+	plan = stayOver(in, startOver(in, plan))
 	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
 	return plan
 }

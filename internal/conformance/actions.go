@@ -18,11 +18,6 @@ import (
 // for ever (kubernetes #118321, #123839).
 const neverRan = "S3: a pod that never ran is started"
 
-// hadItsRun: a pod that runs once, and of which a container has run, has had its run
-// although the runtime has no sandbox of it any more. The kubelet runs it again, those
-// containers included that have ended (kubernetes #51142).
-const hadItsRun = "C5: a pod that may not restart has had its run, though its sandbox is gone"
-
 func checkActions(line []byte) (outcome, error) {
 	var c record.Actions
 	if err := json.Unmarshal(line, &c); err != nil {
@@ -34,37 +29,18 @@ func checkActions(line []byte) (outcome, error) {
 	}
 	got := kubeletForm(in, actions.Compute(in))
 	o := outcome{name: c.Name, diff: sideBySide(compareActions(c.Want, got))}
-	for _, rule := range []struct {
-		name    string
-		without func(actions.Input, record.ActionsWant) record.ActionsWant
-	}{{neverRan, withoutS3}, {hadItsRun, withoutC5}} {
-		if o.diff != "" && sideBySide(compareActions(c.Want, rule.without(in, got))) == "" {
-			o.deviation, o.diff = rule.name, ""
-		}
+	if o.diff != "" && sideBySide(compareActions(c.Want, withoutS3(in, got))) == "" {
+		o.deviation, o.diff = neverRan, ""
 	}
 	return o, nil
-}
-
-// hasRun reports whether a container was ever started, as far as its state tells.
-func hasRun(c runtime.ContainerStatus) bool { return c.State != runtime.ContainerCreated }
-
-// withoutC5 takes the rule hadItsRun back. Of any other case it returns what it was
-// given.
-func withoutC5(in actions.Input, got record.ActionsWant) record.ActionsWant {
-	if in.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.RestartAll || got.CreateSandbox || !got.KillPod ||
-		in.Status == nil || len(in.Status.Sandboxes) > 0 || !slices.ContainsFunc(in.Status.Containers, hasRun) {
-		return got
-	}
-	starts := startsOf(in.Pod)
-	got.CreateSandbox, got.InitContainersToStart, got.ContainersToStart = true, starts[0], starts[1]
-	return got
 }
 
 // withoutS3 takes the rule neverRan back. Of any other case it returns what it
 // was given.
 func withoutS3(in actions.Input, got record.ActionsWant) record.ActionsWant {
+	ran := func(c runtime.ContainerStatus) bool { return c.State != runtime.ContainerCreated }
 	if in.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || in.RestartAll || !got.CreateSandbox ||
-		len(in.Status.Sandboxes) == 0 || len(in.Status.Containers) == 0 || slices.ContainsFunc(in.Status.Containers, hasRun) {
+		len(in.Status.Sandboxes) == 0 || len(in.Status.Containers) == 0 || slices.ContainsFunc(in.Status.Containers, ran) {
 		return got
 	}
 	if fromTheStart := startsOf(in.Pod); fmt.Sprint(fromTheStart) != fmt.Sprint([2][]int{got.InitContainersToStart, got.ContainersToStart}) {

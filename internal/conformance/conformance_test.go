@@ -13,7 +13,7 @@ import (
 // by one of the rules named here, so often and no more.
 func TestEveryRecordedCase(t *testing.T) {
 	for file, want := range map[string]tally{
-		"actions": {agree: 2972, deviate: 28, deviations: map[string]int{neverRan: 3, hadItsRun: 25}},
+		"actions": {agree: 2997, deviate: 3, deviations: map[string]int{neverRan: 3}},
 		"workers": {agree: 915, deviate: 81, deviations: map[string]int{
 			graceNotRaised: 3, answeredKill: 41, promptSuccessor: 31, answeredKill + "; " + promptSuccessor: 1, runtimePodStops: 5,
 		}},
@@ -76,7 +76,7 @@ func TestDeviationsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{neverRan, hadItsRun, promptSuccessor, newPlace, answeredKill, graceNotRaised, runtimePodStops, createdMayRun} {
+	for _, rule := range []string{neverRan, promptSuccessor, newPlace, answeredKill, graceNotRaised, runtimePodStops, createdMayRun} {
 		if !strings.Contains(string(parity), rule) {
 			t.Errorf("docs/PARITY.md does not name %q", rule)
 		}

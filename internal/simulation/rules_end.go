@@ -54,11 +54,11 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 	}
 	phase := tr.lastPhase(uid)
 	switch {
-	case !tr.evicted(uid).IsZero() || known.kind.outcome == finishes:
+	case tr.evicted(uid).IsZero() && tr.asked(uid): // and nobody knows whether it was heard
+	case tr.asked(uid) || known.kind.outcome == finishes:
 		if phaseOrder[phase] != 3 || ready > 0 || len(running) > 0 {
 			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
 		}
-	case tr.asked(uid): // and nobody knows whether it was heard
 	case known.kind.outcome == restarts:
 		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-10*time.Minute)) {
 			broken = append(broken, "it is not restarted any more")

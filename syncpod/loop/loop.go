@@ -196,7 +196,8 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 
 // KillPod stops a pod that its source still wants, for the reason in the request, and
 // waits until nothing of it runs; see podworkers.Workers.KillPod. The pod is not
-// started again.
+// started again. If only the report of a pod that never ran fails, the error says so, and
+// another call tries again.
 func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
 	pod := l.given(uid)
 	if pod == nil {
@@ -211,13 +212,15 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 // tellUnstarted reports a pod that was stopped before there was any work on it: nobody
 // else does.
 func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
-	if why == nil || l.book.read(pod.UID).status != nil {
-		return nil
+	if why != nil && l.book.read(pod.UID).status == nil {
+		status := pod.Status.DeepCopy()
+		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+		l.book.write(pod.UID, func(p *page) { p.status, p.untold = status, true })
 	}
-	status := pod.Status.DeepCopy()
-	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
-	l.book.write(pod.UID, func(p *page) { p.status, p.untold = status, true })
-	return l.sink.repeat(ctx, pod)
+	if err := l.sink.repeat(ctx, pod); err != nil {
+		return fmt.Errorf("loop: pod %s is stopped, and its status not told: %w", fullName(pod), err)
+	}
+	return nil
 }
 
 // given returns the pod that the workers have, nil if they were not told of any.

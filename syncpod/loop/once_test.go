@@ -15,7 +15,7 @@ import (
 // no work on the pod begins before all that is over.
 func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush()
+		src := loop.NewStaticPush("file")
 		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
 		two := pod("file", "web", "u", "sleep 5; exit 3")
 		two.Spec.Containers = append(two.Spec.Containers, *pod("file", "web", "u", forever).Spec.Containers[0].DeepCopy())
@@ -42,7 +42,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := loop.NewPush()
+				src := loop.NewStaticPush("file")
 				keep := func(c *loop.Config) { c.Sync.Records = records }
 				a := n.start([]loop.Source{src}, keep)
 				job := once(pod("file", "job", "u", "exit 0"))
@@ -60,7 +60,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 				forget()
 				if restarts {
 					a.kill()
-					src = loop.NewPush()
+					src = loop.NewStaticPush("file")
 					a = n.start([]loop.Source{src}, keep)
 					set(t, src, job)
 				}
