@@ -174,7 +174,9 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if err := w.removeContainer(ctx, r.id.ID); err != nil {
 		return err
 	}
-	w.memory.forgetRun(r.ref.Name, r.id)
+	if r.step == StepReset { // what is cleared may have run after all
+		w.memory.forgetRun(r.ref.Name, r.id)
+	}
 	return nil
 }
 

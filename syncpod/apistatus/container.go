@@ -58,10 +58,22 @@ type subject struct {
 
 func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []v1.ContainerStatus) subject {
 	k := subject{view: v, spec: spec, kind: kind, before: statusOf(before, spec.Name)}
-	if k.current = currentOf(v.Status, spec.Name); k.current != nil {
+	k.current = currentOf(v.Status, spec.Name)
+	switch {
+	case k.current == nil:
+	case k.wasFollowed():
+		k.current = nil
+	default:
 		k.ended = endedBeside(k.current, v.Status)
 	}
 	return k
+}
+
+// wasFollowed reports whether the current instance was reported to have ended before
+// another did, of which the runtime has lost the record.
+func (k *subject) wasFollowed() bool {
+	return k.endedBefore() && k.current.State == runtime.ContainerExited &&
+		k.before.LastTerminationState.Terminated != nil && names(k.before.LastTerminationState.Terminated.ContainerID, k.current.ID)
 }
 
 func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {

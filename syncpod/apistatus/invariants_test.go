@@ -226,6 +226,25 @@ func TestT2_AGuessGivesWayAsLastState(t *testing.T) {
 	}
 }
 
+// The end that was reported holds when its record is lost and that of an earlier one is not,
+// and nothing else is known any more.
+func TestT2_AnEarlierRecordDoesNotReplaceAnEnd(t *testing.T) {
+	older := exited("app", "a0", 0, 1)
+	for name, end := range map[string]runtime.ContainerStatus{"seen": exited("app", "a1", 1, 42), "lost": apistatus.Lost(running("app", "a1", 1))} {
+		for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyAlways} {
+			in := apistatus.Input{Pod: pod(policy, "app"), Status: node(end, older)}
+			want := next(&in).ContainerStatuses[0]
+			in.Status = node(older)
+			for range 2 {
+				got := next(&in).ContainerStatuses[0]
+				if *got.State.Terminated != *want.State.Terminated || *got.LastTerminationState.Terminated != *want.LastTerminationState.Terminated || got.RestartCount != 1 {
+					t.Errorf("%s, %s: %+v, want %+v", name, policy, got, want)
+				}
+			}
+		}
+	}
+}
+
 // What is lost is reported as that, without an instance that would have been seen to end
 // so, and gives way to what is seen of it later.
 func TestT2_LostIsAGuess(t *testing.T) {
