@@ -15,12 +15,21 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
+// file is one of the two that there are of a pod.
+type file struct {
+	pod    types.UID
+	record bool // or else its status
+}
+
 // disk is what outlives an agent: statuses, and records of pods. While it is out of
 // order, nothing of it can be read or written.
 type disk struct {
 	outage
-	// unsaved are the pods of which the last word could not be written.
-	unsaved map[types.UID]bool
+	// unsaved are the pods of which a file is not what the agent knows: the last attempt to
+	// write it, or to read it first, has failed.
+	unsaved map[file]bool
+	// blind is told of each pod whose record could not be read.
+	blind func(types.UID)
 	// readable is when the agent that there is could read all of it first.
 	readable time.Time
 	mu       sync.Mutex
@@ -34,7 +43,7 @@ var (
 )
 
 func newDisk() *disk {
-	return &disk{statuses: map[types.UID]loop.StoredStatus{}, records: map[types.UID][]byte{}, unsaved: map[types.UID]bool{}}
+	return &disk{statuses: map[types.UID]loop.StoredStatus{}, records: map[types.UID][]byte{}, unsaved: map[file]bool{}}
 }
 
 func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
@@ -53,7 +62,7 @@ func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
 func (d *disk) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.write(pod.UID); err != nil {
+	if err := d.try(file{pod.UID, false}); err != nil {
 		return err
 	}
 	d.statuses[pod.UID] = loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
@@ -71,11 +80,12 @@ func (d *disk) Delete(_ context.Context, uid types.UID) error {
 }
 
 func (d *disk) LoadRecord(_ context.Context, pod types.UID) (r syncpod.Record, err error) {
-	if err := d.err(); err != nil {
-		return r, err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.try(file{pod, true}); err != nil {
+		d.blind(pod)
+		return r, err
+	}
 	if text := d.records[pod]; text != nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -85,7 +95,7 @@ func (d *disk) LoadRecord(_ context.Context, pod types.UID) (r syncpod.Record, e
 func (d *disk) SaveRecord(_ context.Context, pod types.UID, r syncpod.Record) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.write(pod); err != nil {
+	if err := d.try(file{pod, true}); err != nil {
 		return err
 	}
 	text, err := json.Marshal(r)
@@ -93,13 +103,14 @@ func (d *disk) SaveRecord(_ context.Context, pod types.UID, r syncpod.Record) er
 	return err
 }
 
-// write is the attempt to write something of a pod. Once one has failed, all count as
-// failed: there are two files of a pod, and only one of them may be written again. It must be
-// called with mu held.
-func (d *disk) write(pod types.UID) error {
+// try notes what becomes of an attempt to write a file, or to read it. It must be called
+// with mu held.
+func (d *disk) try(f file) error {
 	err := d.err()
 	if err != nil {
-		d.unsaved[pod] = true
+		d.unsaved[f] = true
+	} else {
+		delete(d.unsaved, f)
 	}
 	return err
 }
@@ -108,8 +119,11 @@ func (d *disk) write(pod types.UID) error {
 func (d *disk) takeUnsaved() map[types.UID]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	unsaved := d.unsaved
-	d.unsaved, d.readable = map[types.UID]bool{}, time.Time{}
+	unsaved := map[types.UID]bool{}
+	for f := range d.unsaved {
+		unsaved[f.pod] = true
+	}
+	d.unsaved, d.readable = map[file]bool{}, time.Time{}
 	return unsaved
 }
 

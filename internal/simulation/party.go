@@ -115,7 +115,7 @@ func (w *world) stop(p *party, crash bool) {
 	p.agent.conn.Close()
 	p.agent.span.to, p.agent.span.readable = time.Now(), p.disk.readableFrom()
 	for uid := range p.disk.takeUnsaved() {
-		w.trace.lapses[uid] = append(w.trace.lapses[uid], time.Now())
+		w.trace.lapse(uid)
 	}
 	p.agent = nil
 }

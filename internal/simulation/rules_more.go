@@ -134,7 +134,7 @@ func (tr *trace) ended(i *instance) time.Time {
 func (tr *trace) resized(v *verdict) {
 	for _, i := range tr.inOrder() {
 		known := tr.pods[types.UID(i.PodUID)]
-		if i.Container == "c0" && i.Ended.IsZero() && known.cpu > 0 && known.unwanted().IsZero() {
+		if i.Container == "c0" && i.Ended.IsZero() && known.cpu > 0 && known.unwanted().IsZero() && !tr.lapsed(known.pod.UID, i.Started, tr.end) {
 			v.want(tr.quotas[i.ContainerID] == 100*known.cpu, "%v has a quota of %d for %d", i, tr.quotas[i.ContainerID], known.cpu)
 		}
 	}
@@ -144,8 +144,8 @@ func (tr *trace) resized(v *verdict) {
 // once, again at once, after 10 s, 20 s and 40 s.
 const mostStarts = 5
 
-// spaced judges the containers that fail. A change of the pod and a restart of it by its
-// rules are no failures; and a clock that is set forward ends a wait.
+// spaced judges the containers that fail. A change of the pod, the loss of its sandbox and
+// a restart of it by its rules are no failures; and a clock that is set forward ends a wait.
 func (tr *trace) spaced(v *verdict) {
 	if tr.met["step clock"] > 0 {
 		return
@@ -161,7 +161,7 @@ func (tr *trace) spaced(v *verdict) {
 			if a == nil {
 				continue
 			}
-			key := c.Container + a.from.String()
+			key := c.Container + c.SandboxID + a.from.String()
 			starts[key] = append(starts[key], c.Start)
 			if n := len(starts[key]) - mostStarts; n > 0 {
 				gap := c.Start.Sub(starts[key][n-1])

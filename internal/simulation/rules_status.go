@@ -55,7 +55,7 @@ func (tr *trace) exitCodes(v *verdict) {
 // toldEnds is what earlier statuses said of ends.
 type toldEnds struct {
 	codes map[string]int32     // by container ID
-	known map[string]time.Time // when those with an ID were told, by pod, container and attempt
+	known map[string]time.Time // when those with an ID were told first, by pod, container and attempt
 }
 
 // exitCode judges one end in a status.
@@ -84,7 +84,10 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 	} else if truth != nil && !truth.Ended.IsZero() {
 		v.want(truth.ExitCode == end.ExitCode, "%v ended with %d, told is %d at %s", truth, truth.ExitCode, end.ExitCode, clock(s.at))
 	}
-	told.codes[id], told.known[key] = end.ExitCode, s.at
+	told.codes[id] = end.ExitCode
+	if told.known[key].IsZero() {
+		told.known[key] = s.at
+	}
 }
 
 func (tr *trace) restartCounts(v *verdict) {

@@ -109,6 +109,9 @@ func (s *summary) add(r result) {
 	s.digests[r.Seed] = r.Digest
 }
 
+// enough is how many lives put every rule to the test.
+const enough = 300
+
 // print tells what the lives met and which rules they put to the test: what never
 // happened is not tested.
 func (s *summary) print(t *testing.T, times int, took time.Duration) {
@@ -122,7 +125,7 @@ func (s *summary) print(t *testing.T, times int, took time.Duration) {
 		}
 	}
 	for _, rule := range rules {
-		if s.judged[rule.name] == 0 {
+		if s.lives >= enough && s.judged[rule.name] == 0 {
 			t.Errorf("%s: it was never put to the test", rule.name)
 		}
 	}

@@ -35,7 +35,8 @@ type trace struct {
 	health     []string
 	quotas     map[string]int64 // of CPU, by container ID
 	kills      []*kill
-	// lapses are the ends of agents that could not write all they knew of a pod.
+	// lapses are when an agent ended that could not write all it knew of a pod, or one could
+	// not read what was known of it.
 	lapses map[types.UID][]time.Time
 	// away are the times in which the runtime was.
 	away       []span
@@ -175,8 +176,15 @@ func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	return nil
 }
 
-// lapsed reports whether between two times an agent ended that could not write what it
-// knew of a pod. What came before, the next one cannot know.
+// lapse notes that what was known of a pod is not known now.
+func (tr *trace) lapse(pod types.UID) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.lapses[pod] = append(tr.lapses[pod], time.Now())
+}
+
+// lapsed reports whether between two times what was known of a pod was not known: what came
+// before cannot be held against what came after.
 func (tr *trace) lapsed(pod types.UID, from, to time.Time) bool {
 	return slices.ContainsFunc(tr.lapses[pod], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }

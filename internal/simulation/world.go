@@ -62,6 +62,9 @@ func live(t testing.TB, seed uint64) *trace {
 	w.say("model %d, rates %v and %v, delays up to %v", model, w.chaos.Rate, w.chaos.EventRate, w.chaos.MaxDelay)
 	w.trace.begin = time.Now()
 	for _, p := range w.parties {
+		p.disk.blind = w.trace.lapse
+	}
+	for _, p := range w.parties {
 		w.start(p)
 	}
 	w.check(rt.SetRandom(w.chaos))

@@ -56,10 +56,14 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 }
 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	return l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
-		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status,
-		Keep: l.book.read(w.UID).phase == podworkers.Terminated,
+	keep := l.book.read(w.UID).phase == podworkers.Terminated
+	err := l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
+		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
 	})
+	if err == nil && !keep {
+		l.book.write(w.UID, func(p *page) { p.leftover = true }) // its record may not have been deleted
+	}
+	return err
 }
 
 func (l work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
