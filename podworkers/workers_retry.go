@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/internal/jitter"
 )
 
-// A waiter is a pod that is about to wait. What nobody names is spread, so that pods
-// that failed together do not come back together.
+// A waiter is a pod whose next work has to wait. A wait for a time that nobody has named
+// is spread, so that pods that failed together do not come back together.
 type waiter struct {
 	*Config
 	uid types.UID

@@ -34,11 +34,3 @@ func (w *work) activeUntil() time.Time {
 	}
 	return start.Add(time.Duration(*bound) * time.Second)
 }
-
-// sooner is the earlier of two times, of which a zero one does not count.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -28,7 +28,8 @@ func (c *Config) fromClient() error {
 		c.RuntimeName = c.Client.RuntimeName()
 	}
 	if c.RuntimeName == "" {
-		return errors.New(`syncpod: Config.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+		return errors.New("syncpod: Config.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
+			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
 	}
 	return c.makeParts()
 }

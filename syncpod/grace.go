@@ -22,7 +22,7 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), maxGraceSeconds)) * time.Second
 }
 
-// earliest returns the earlier of two deadlines. The zero time is none.
+// earliest returns the earlier of two times. The zero time is none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

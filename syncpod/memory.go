@@ -52,9 +52,9 @@ func (m *memories) take(uid types.UID) *memory {
 	return p
 }
 
-// memory is what a Syncer remembers of one pod. All of it can be lost: then a
-// container may start sooner than its back-off says, and a hook may run twice.
-// What is not to be lost is in its Record.
+// memory is what a Syncer remembers of one pod. What is in its Record outlives the
+// agent. The rest can be lost: then a container may start sooner than its back-off
+// says, and a hook may run twice.
 type memory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first told of the pod.
@@ -93,10 +93,10 @@ type memory struct {
 	// deadline is the earliest end that the pod was given, zero while it may run.
 	deadline time.Time
 	// calledOff: the pod was to run before its record was loaded, so that an end which
-	// that tells of was called off.
+	// the record tells of was called off.
 	calledOff bool
-	// killBy is when the time of what has to go while the pod goes on is over: of an
-	// instance by its ID, of all that is there by allOfPod.
+	// killBy are the deadlines of what has to go while the pod goes on: that of an
+	// instance by its ID, that of all there is by allOfPod.
 	killBy map[string]time.Time
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
@@ -120,7 +120,7 @@ type memory struct {
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
 	saved  Record
-	// gone: the pod is, and nothing is recorded of it any more.
+	// gone: the pod is gone, and nothing of it is recorded any more.
 	gone bool
 	// saving is held while the record is written.
 	saving sync.Mutex
@@ -276,8 +276,8 @@ func (m *memory) callOff(ctx context.Context) bool {
 // allOfPod stands for all containers of a pod, which have to go with their sandbox.
 const allOfPod = ""
 
-// beginKill returns when the time of what has to go while the pod goes on is over: what
-// was said first, however often it has to be tried.
+// beginKill returns the deadline of what has to go while the pod goes on: the earliest that
+// was given, however often the kill has to be tried.
 func (m *memory) beginKill(what string, deadline time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +285,7 @@ func (m *memory) beginKill(what string, deadline time.Time) time.Time {
 	return m.killBy[what]
 }
 
-// endKills forgets the times of what does not have to go any more.
+// endKills forgets the deadlines of what does not have to go any more.
 func (m *memory) endKills(goes func(what string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -205,10 +205,10 @@ func (w *work) isOver() bool {
 func (w *work) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
-		r.NextTry = sooner(r.NextTry, w.activeUntil())
+		r.NextTry = earliest(r.NextTry, w.activeUntil())
 	}
 	for _, f := range w.failed {
-		r.NextTry = sooner(r.NextTry, f.nextLook())
+		r.NextTry = earliest(r.NextTry, f.nextLook())
 	}
 	return r
 }

@@ -47,8 +47,9 @@ func (r *workersRun) life(uid types.UID, first podworkers.Update) *life {
 	return l
 }
 
-// take notes news that the Set has taken, and after which the pod is being stopped or not. A deletion grace period of zero does not
-// bound what is asked for with the same news, for the kubelet.
+// take notes news that the Set has taken, and after which the pod is being stopped or
+// not. For the kubelet, a deletion grace period of zero does not bound what is asked for
+// with the same news.
 func (l *life) take(u podworkers.Update, stopping bool) {
 	if u.Pod != nil {
 		l.pod = u.Pod

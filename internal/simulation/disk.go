@@ -30,7 +30,7 @@ type disk struct {
 	unsaved map[file]bool
 	// blind is told of each pod whose record could not be read.
 	blind func(types.UID)
-	// readable is when the agent that there is could read all of it first.
+	// readable is when the present agent could first read all of it.
 	readable time.Time
 	mu       sync.Mutex
 	statuses map[types.UID]loop.StoredStatus
@@ -115,7 +115,7 @@ func (d *disk) try(f file) error {
 	return err
 }
 
-// takeUnsaved returns the pods that the agent which ends could not write all of.
+// takeUnsaved returns the pods of which the agent that ends could not write all.
 func (d *disk) takeUnsaved() map[types.UID]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,8 +127,8 @@ func (d *disk) takeUnsaved() map[types.UID]bool {
 	return unsaved
 }
 
-// readableFrom is when the agent that there is could read all of it first, zero if it
-// could not yet.
+// readableFrom is when the present agent could first read all of it, zero if it could
+// not yet.
 func (d *disk) readableFrom() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -90,7 +90,7 @@ var kinds = []kind{
 	}},
 }
 
-// kindOfPod finds a kind by its name.
+// kindNamed finds a kind by its name.
 func kindNamed(name string) kind {
 	for _, k := range kinds {
 		if k.name == name {

@@ -35,15 +35,15 @@ type world struct {
 	made    int
 	kinds   []kind
 	acts    []act
-	later   []errand
+	timers  []timer // in order
 	chaos   critest.Random
 	// silence bounds how late a source speaks to a new agent.
 	silence          time.Duration
 	volumes, reports outage
 }
 
-// errand is what is to be done at a time.
-type errand struct {
+// timer is what is to be done at a time.
+type timer struct {
 	at time.Time
 	do func()
 }
@@ -83,22 +83,22 @@ func (w *world) drawKinds() {
 	}
 }
 
-// sleep passes time, and runs errands.
+// sleep passes time, and does what is due meanwhile.
 func (w *world) sleep(d time.Duration) {
 	until := time.Now().Add(d)
-	for len(w.later) > 0 && !w.later[0].at.After(until) {
-		e := w.later[0]
-		w.later = w.later[1:]
-		time.Sleep(time.Until(e.at))
-		e.do()
+	for len(w.timers) > 0 && !w.timers[0].at.After(until) {
+		next := w.timers[0]
+		w.timers = w.timers[1:]
+		time.Sleep(time.Until(next.at))
+		next.do()
 	}
 	time.Sleep(time.Until(until))
 }
 
-// after runs an errand in some time, while the world sleeps.
+// after has something done in some time, while the world sleeps.
 func (w *world) after(d time.Duration, do func()) {
-	w.later = append(w.later, errand{time.Now().Add(d), do})
-	slices.SortStableFunc(w.later, func(a, b errand) int { return a.at.Compare(b.at) })
+	w.timers = append(w.timers, timer{time.Now().Add(d), do})
+	slices.SortStableFunc(w.timers, func(a, b timer) int { return a.at.Compare(b.at) })
 }
 
 // upTo is a time that hardly anything else happens at.
@@ -123,7 +123,7 @@ func (w *world) say(format string, args ...any) {
 func (w *world) settle() {
 	w.say("peace")
 	w.check(w.rt.SetRandom(critest.Random{Seed: w.chaos.Seed, Latency: latency}))
-	w.sleep(2 * time.Minute) // for errands: what was broken is mended
+	w.sleep(2 * time.Minute) // for timers: what was broken is mended
 	for _, uid := range w.trace.uids() {
 		if known := w.trace.pods[uid]; !known.marked.IsZero() && known.removed.IsZero() {
 			w.drop(uid)

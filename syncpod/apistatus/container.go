@@ -148,7 +148,7 @@ func (k *subject) reportInstance(s *v1.ContainerStatus) {
 // restarts counts the runs before the current one. It never falls: a runtime
 // that lost its records counts from 0 again (kubernetes #99748).
 func (k *subject) restarts() int32 {
-	count := int32(min(k.current.Attempt, math.MaxInt32))
+	count := k.instancesBefore()
 	switch {
 	case k.before == nil:
 		return count
@@ -158,41 +158,14 @@ func (k *subject) restarts() int32 {
 	return max(count, k.before.RestartCount)
 }
 
+// instancesBefore is how many there were before the current one, by its attempt.
+func (k *subject) instancesBefore() int32 { return int32(min(k.current.Attempt, math.MaxInt32)) }
+
 // endedSince reports whether another instance than the current one was reported
 // to have ended, and that has not been counted yet.
 func (k *subject) endedSince() bool {
 	end := k.before.State.Terminated
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
-}
-
-// addLastState adds how the instance before the current one ended: as the runtime
-// has it, or else as it was reported.
-func (k *subject) addLastState(s *v1.ContainerStatus) {
-	switch {
-	case k.ended != nil:
-		s.LastTerminationState.Terminated = k.termination(k.ended, k.idText(k.ended.ID))
-	case k.before == nil:
-	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
-		k.before.State.DeepCopyInto(&s.LastTerminationState)
-	case k.waitedAfterThis():
-		// It is the state of the current instance.
-	default:
-		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
-	}
-}
-
-// waitedAfterThis reports whether the last state that was reported is how the current
-// instance ended, after which the container waited: by its ID, or as a guess at the end of
-// one in an unknown state, for which another run was counted.
-func (k *subject) waitedAfterThis() bool {
-	end := k.before.LastTerminationState.Terminated
-	switch {
-	case end == nil:
-		return false
-	case end.Reason == string(StatusUnknown):
-		return k.current.State == runtime.ContainerExited && k.reported(k.current.ID) && k.before.State.Waiting != nil && k.before.RestartCount > int32(min(k.current.Attempt, math.MaxInt32))
-	}
-	return names(end.ContainerID, k.current.ID)
 }
 
 // addState adds the state of the current instance.

@@ -74,5 +74,36 @@ func forgotten() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(Completed), Message: initForgotten}
 }
 
+// addLastState adds how the instance before the current one ended: as the runtime
+// has it, or else as it was reported.
+func (k *subject) addLastState(s *v1.ContainerStatus) {
+	switch {
+	case k.ended != nil:
+		s.LastTerminationState.Terminated = k.termination(k.ended, k.idText(k.ended.ID))
+	case k.before == nil:
+	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
+		k.before.State.DeepCopyInto(&s.LastTerminationState)
+	case k.waitedAfterThis():
+		// It is the state of the current instance.
+	default:
+		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
+	}
+}
+
+// waitedAfterThis reports whether the last state that was reported is how the current
+// instance ended, after which the container waited: by its ID, or as a guess at the end of
+// one in an unknown state, for which another run was counted.
+func (k *subject) waitedAfterThis() bool {
+	end := k.before.LastTerminationState.Terminated
+	switch {
+	case end == nil:
+		return false
+	case end.Reason == string(StatusUnknown):
+		return k.current.State == runtime.ContainerExited && k.reported(k.current.ID) &&
+			k.before.State.Waiting != nil && k.before.RestartCount > k.instancesBefore()
+	}
+	return names(end.ContainerID, k.current.ID)
+}
+
 // apiTime is t as the API has it, the zero time if it is not known.
 func apiTime(t time.Time) metav1.Time { return metav1.NewTime(t) }

@@ -58,7 +58,8 @@ func (c *Config) makeReader() error {
 		name = c.Client.RuntimeName()
 	}
 	if name == "" {
-		return errors.New(`loop: Config.Sync.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+		return errors.New("loop: Config.Sync.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
+			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
 	}
 	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
 	if err != nil {

@@ -35,8 +35,8 @@ type eventQueue struct {
 
 	mu      sync.Mutex
 	waiting []event
-	// closed: nothing is to come any more, and dropping that something was dropped since
-	// the queue was last empty.
+	// closed: nothing is to come any more. dropping: something was dropped since the queue
+	// was last empty.
 	closed, dropping bool
 }
 
@@ -75,8 +75,8 @@ func (q *eventQueue) Eventf(about k8sruntime.Object, kind, reason, format string
 	}
 }
 
-// add returns the event that is dropped for e, which may be e itself, and whether it is
-// the first of several.
+// add takes an event. It returns the one that is dropped for it, which may be e itself, and
+// whether that is the first since the queue was last empty.
 func (q *eventQueue) add(e event) (dropped *event, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

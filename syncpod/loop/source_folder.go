@@ -42,9 +42,10 @@ type FolderConfig struct {
 //
 // Every regular file counts but those whose names begin with a dot, and copies that
 // editors and others leave beside a file: "#...#", and names that end in "~", ".tmp",
-// ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".dpkg-new" and the like. Changes are seen at once where the system can tell of them, and
-// else with each rescan. Writers do best to write a file whose name begins with a dot
-// and rename it; one that is found half written is an error until it is whole.
+// ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".dpkg-new" and the like. Changes
+// are seen at once where the system can tell of them, and else with each rescan. Writers
+// do best to write a file whose name begins with a dot and rename it; one that is found
+// half written is an error until it is whole.
 //
 // What cannot be read or is not valid is an error and leaves what was read
 // before in its place. As long as there is such an error in a file, the pods in

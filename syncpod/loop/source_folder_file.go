@@ -35,13 +35,13 @@ type manifestFile struct {
 // isManifest reports whether a file of that name counts. Those whose names begin
 // with a dot do not, nor do those that editors, patch, and packages leave beside a file.
 func isManifest(name string) bool {
-	beside := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
-		slices.ContainsFunc(besides, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
-	return !strings.HasPrefix(name, ".") && !beside
+	isCopy := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
+		slices.ContainsFunc(copySuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+	return !strings.HasPrefix(name, ".") && !isCopy
 }
 
-// besides end the names of files that are copies of others.
-var besides = []string{
+// copySuffixes end the names of files that are copies of others.
+var copySuffixes = []string{
 	"~", ".tmp", ".bak", ".old", ".orig", ".rej", ".save", ".swp",
 	".dpkg-dist", ".dpkg-new", ".dpkg-old", ".rpmnew", ".rpmorig", ".rpmsave",
 }

@@ -92,7 +92,7 @@ func (l *Loop) desired() []types.UID {
 }
 
 // forgetPod drops all that is known of a pod before a new one with its UID can come. What
-// could not be deleted, by the Syncer neither, is left to forgetKept.
+// could not be deleted, be it by the Store or by the Syncer, is left to forgetKept.
 func (l *Loop) forgetPod(ctx context.Context, uid types.UID) {
 	l.config.Probes.Forget(uid)
 	err := l.config.Store.Delete(ctx, uid)
