@@ -34,8 +34,11 @@ func drain(agent *loop.Loop, s *screen) {
 
 // atEnd says what becomes of the pods when the agent is told to end.
 func (o options) atEnd() string {
-	if o.drain {
+	switch {
+	case o.drain:
 		return "stops the pods, and then the agent"
+	case o.runtime == memory:
+		return "ends the agent, and with it the runtime in memory and its pods"
 	}
 	return "ends the agent and leaves the pods"
 }

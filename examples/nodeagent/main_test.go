@@ -115,7 +115,7 @@ spec:
 func TestRun(t *testing.T) {
 	t.Parallel()
 	a := start(t)
-	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent and leaves the pods.")
+	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent, and with it the runtime in memory and its pods.")
 	a.says("The name of the node ends their names", "web is web-n1 here.")
 	a.says("No process runs", "a hostPath is one of this machine.")
 	a.write("web.yaml", web)

@@ -22,7 +22,7 @@ type observer struct {
 	agent  *loop.Loop
 	screen *screen
 	told   map[types.UID]row // what was last said of each pod
-	wrong  []string          // what was last complained of
+	wrong  map[string]bool   // what was last complained of
 }
 
 // pace is how often the pods are shown at most.
@@ -71,12 +71,19 @@ func podsOf(agent *loop.Loop) []*v1.Pod {
 	return pods
 }
 
-// tell prints what has changed with pods since they were told of last.
+// tell prints what has changed with pods since they were told of last: first which are
+// gone, because another may have the name of one.
 func (o *observer) tell(pods []*v1.Pod) {
 	gone := maps.Clone(o.told)
+	for _, pod := range pods {
+		delete(gone, pod.UID)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(gone)) {
+		delete(o.told, uid)
+		o.screen.print(record{Kind: "Gone", Namespace: gone[uid].Namespace, Name: gone[uid].Name, UID: uid})
+	}
 	for i, r := range rowsOf(pods) {
 		pod := pods[i]
-		delete(gone, pod.UID)
 		if was, ok := o.told[pod.UID]; ok && was == r {
 			continue
 		}
@@ -86,19 +93,16 @@ func (o *observer) tell(pods []*v1.Pod) {
 			Reason: r.Status, Ready: r.readiness(), Restarts: &r.Restarts, Status: &pod.Status,
 		})
 	}
-	for _, uid := range slices.Sorted(maps.Keys(gone)) {
-		delete(o.told, uid)
-		o.screen.print(record{Kind: "Gone", Namespace: gone[uid].Namespace, Name: gone[uid].Name, UID: uid})
-	}
 }
 
 // complain says once what keeps the agent from its work.
 func (o *observer) complain(h loop.Health) {
-	wrong := troubles(h)
-	for _, text := range wrong {
-		if !slices.Contains(o.wrong, text) {
+	wrong := map[string]bool{}
+	for _, text := range troubles(h) {
+		if !o.wrong[text] && !wrong[text] {
 			o.screen.say("%s", text)
 		}
+		wrong[text] = true
 	}
 	if len(wrong) == 0 && len(o.wrong) > 0 {
 		o.screen.say("All is well again.")

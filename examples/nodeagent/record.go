@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +37,26 @@ type record struct {
 	Status *v1.PodStatus `json:"status,omitempty"`
 }
 
-func (r record) String() string {
+func (r record) String() string { return printable(r.text()) }
+
+// printable returns text without what a terminal acts on, and with lines after the first
+// set in: the name of a file, and what a runtime answers, may hold anything.
+func printable(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		switch {
+		case c == '\n':
+			b.WriteString("\n          ")
+		case strconv.IsGraphic(c):
+			b.WriteRune(c)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
+		}
+	}
+	return b.String()
+}
+
+func (r record) text() string {
 	switch clock := r.Time.Format(time.TimeOnly); r.Kind {
 	case "Event":
 		return r.line(clock, r.Type, r.Reason, r.Message)

@@ -62,6 +62,37 @@ All is well.
 	}
 }
 
+// A pod that is gone is told before another one that has its name: the last line of a
+// name is how its pod is.
+func TestLinesOfPodsOfOneName(t *testing.T) {
+	var out bytes.Buffer
+	o := observer{screen: screenOn(&out, lines, 80, 24), told: map[types.UID]row{}}
+	for _, uid := range []types.UID{"b", "a", "c"} {
+		pod := aPod(v1.PodRunning, nil, container("app", isRunning()))
+		pod.UID = uid
+		o.tell([]*v1.Pod{pod})
+	}
+	const runs, gone = "Pod      Running            web                     1/2 ready, 0 restarts\n", "Pod      Gone               web\n"
+	if got, want := withoutTime(out.String()), runs+gone+runs+gone+runs; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// The name of a file may hold what a terminal acts on, or what looks like another line.
+func TestLinesArePrintable(t *testing.T) {
+	var out bytes.Buffer
+	s := screenOn(&out, lines, 80, 24)
+	s.say("%s", "a\x1b[2J\r\u202eb\n10:00:00  Pod \xff'é'")
+	s.Eventf(&v1.ObjectReference{Name: "web"}, "Normal", "Pulled", "%s", "\x07\ttab")
+	want := `a\x1b[2J\r\u202eb
+          10:00:00  Pod �'é'
+Normal   Pulled             web                     \a\ttab
+`
+	if got := withoutTime(out.String()); got != want {
+		t.Errorf("got\n%qwant\n%q", got, want)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	tellAll(screenOn(&out, jsonLines, 80, 24))
@@ -105,7 +136,8 @@ func TestComplaints(t *testing.T) {
 	for _, err := range []error{pleg.ErrNotListed, pleg.ErrStopped} { // it begins, or ends
 		o.complain(loop.Health{Runtime: pleg.Health{Err: err}})
 	}
-	o.complain(bad)
+	twice := healthWith(bad.Sources[0].Errors[0], bad.Sources[0].Errors[0])
+	o.complain(twice)
 	want := "web.yaml: Pod default/web: no containers. What was read before goes on.\n"
 	want += "All is well again.\n" + want
 	if got := withoutTime(out.String()); got != want {

@@ -37,7 +37,8 @@
 //	source_folder_run.go, source_folder_watch.go   when they are read
 //	source_folder_file.go  one file and what was read of it before
 //	source_folder_merge.go  which of several objects with one name counts
-//	source_manifest.go  from text to pods; source_document.go from YAML to JSON
+//	source_manifest.go  from text to pods; source_config.go to ConfigMaps and Secrets;
+//	                    source_document.go from YAML to JSON
 //	source_error.go     what is wrong with a manifest: source_yaml.go with its YAML, and
 //	                    source_misfit.go with the types of its fields
 //

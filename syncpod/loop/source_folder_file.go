@@ -61,11 +61,20 @@ func readManifest(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular // opening a pipe would wait for a writer
 	}
+	return readFile(path)
+}
+
+// readFile reads a file that says to have something in it. Those of the kernel do not,
+// and to read one may wait for ever, as for the next line of its log.
+func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Size() == 0 {
+		return nil, err
+	}
 	text, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
 	if err == nil && len(text) > maxManifest {
 		err = fmt.Errorf("it has more than %d bytes", maxManifest)

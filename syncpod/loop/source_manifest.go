@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
@@ -259,46 +257,6 @@ func unknownVolumes(pod *v1.Pod, unknown []error) error {
 		}
 	}
 	return problems.ToAggregate()
-}
-
-func (d *decoder) decodeConfigMap(raw []byte, h *head) {
-	c, _ := fill[v1.ConfigMap](d, raw, h)
-	if c == nil || !d.named(h) {
-		return
-	}
-	d.add(h, c)
-}
-
-func (d *decoder) decodeSecret(raw []byte, h *head) {
-	s, _ := fill[v1.Secret](d, raw, h)
-	if s == nil || !d.named(h) {
-		return
-	}
-	// An API server does the same with what may be written as text.
-	data := make(map[string][]byte, len(s.Data)+len(s.StringData))
-	maps.Copy(data, s.Data)
-	for key, text := range s.StringData {
-		data[key] = []byte(text)
-	}
-	s.Data, s.StringData = data, nil
-	d.add(h, s)
-}
-
-// named reports whether a pod can refer to an object that is no pod.
-func (d *decoder) named(h *head) bool {
-	var problems field.ErrorList
-	at := field.NewPath("metadata")
-	for _, p := range validation.IsDNS1123Subdomain(h.Metadata.Name) {
-		problems = append(problems, field.Invalid(at.Child("name"), h.Metadata.Name, p))
-	}
-	for _, p := range validation.IsDNS1123Label(d.keyOf(h).namespace) {
-		problems = append(problems, field.Invalid(at.Child("namespace"), h.Metadata.Namespace, p))
-	}
-	if len(problems) > 0 {
-		d.refuse(h, problems.ToAggregate())
-		return false
-	}
-	return true
 }
 
 // decode returns what is in the text of a file of the folder.

@@ -55,6 +55,8 @@ func TestDecode(t *testing.T) {
 		"list of v2":         {`{"apiVersion":"v2","kind":"List"}`, `E /f: document 1: apiVersion: Unsupported value: "v2": supported values: "v1"`},
 		"no name":            {strings.Replace(pod, `"a"`, `""`, 1), "E /f: document 1: Pod default/: metadata.name: Required value"},
 		"bad names":          {`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"../a","namespace":"../b"}}`, "E /f: document 1: Secret ../b/../a: [metadata.name: Invalid value, metadata.namespace: Invalid value]"},
+		"bad keys":           {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {../x: a, ok: b}, binaryData: {..: YQ==}}", "E /f: document 1: ConfigMap default/a: [data[../x]: Invalid value, binaryData[..]: Invalid value]"},
+		"a Secret's keys":    {"{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a/b: czNjcmV0}, stringData: {'': s3cret}}", "E /f: document 1: Secret default/a: [data[a/b]: Invalid value, stringData[]: Invalid value]"},
 		"all that is wrong":  {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"A"},"spec":{"containers":[{"name":"c"}]}}`, "E /f: document 1: Pod default/A: [metadata.name: Invalid value, spec.containers[0].image: Required value]"},
 		"a field's type":     {strings.Replace(pod, `"i"`, "5", 1), "E /f: document 1: Pod default/a: spec.containers[0].image: Invalid value"},
 		"secret as anchor":   {"a: *s3cret", "E /f: document 1: yaml: line 1: an alias (*) is of no anchor (&); a text that begins with * needs quotes"},

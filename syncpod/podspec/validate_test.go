@@ -255,6 +255,10 @@ func TestValidate(t *testing.T) {
 			{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{{Path: "a"}}}},
 		}}}), x + "projected.defaultMode " + x + "projected.sources[0] " + x + "projected.sources[1].secret.name " + x + "projected.sources[2].configMap.name " + x + "projected.sources[3].serviceAccountToken.path " +
 			x + "projected.sources[3].serviceAccountToken.expirationSeconds " + x + "projected.sources[4].downwardAPI.items[0]"},
+		"reserved paths": {volume(v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+			{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: v1.LocalObjectReference{Name: "a"}, Items: []v1.KeyToPath{{Key: "a", Path: "..data"}, {Key: "a", Path: "a/..data"}}}},
+			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "..1/token", ExpirationSeconds: new(int64(3600))}},
+		}}}), x + "projected.sources[0].configMap.items[0].path " + x + "projected.sources[1].serviceAccountToken.path"},
 		"image volume": {volume(v1.VolumeSource{Image: &v1.ImageVolumeSource{}}), x + "image.reference " + x + "image.pullPolicy"},
 		"claim":        {volume(v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}), x + "persistentVolumeClaim.claimName"},
 	} {

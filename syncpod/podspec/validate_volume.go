@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -81,10 +83,14 @@ func (v *validator) files(at *field.Path, mode *int32, items []v1.KeyToPath) {
 	}
 }
 
-// filePath checks the path of a file in a volume.
+// filePath checks the path of a file in a volume. What begins with two dots in the
+// volume's directory is for versions of its content.
 func (v *validator) filePath(at *field.Path, p string) {
 	v.text(at, p, present)
 	v.below(at, p)
+	if first, _, _ := strings.Cut(p, "/"); first != ".." && strings.HasPrefix(first, "..") {
+		v.invalid(at, p, "must not start with '..'")
+	}
 }
 
 func (v *validator) downward(at *field.Path, items []v1.DownwardAPIVolumeFile) {
