@@ -92,7 +92,10 @@ func (h Health) listHangs() bool { return !h.Listing.IsZero() && h.At.Sub(h.List
 func (h Health) String() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if h.Err != nil {
+	switch {
+	case h.Err != nil && h.Since.IsZero(): // nobody has looked yet
+		say("runtime: not available: %v", h.Err)
+	case h.Err != nil:
 		say("runtime: not available for %v: %v", h.ago(h.Since), h.Err)
 	}
 	if h.listHangs() {
