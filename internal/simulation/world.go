@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -159,6 +161,9 @@ func (w *world) takeStock() {
 	w.trace.sandboxes, w.trace.containers = sandboxes.Items, list.Containers
 	for _, c := range list.Containers {
 		st, err := client.ContainerStatus(w.t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: c.Id})
+		if status.Code(err) == codes.NotFound {
+			continue // removed just now, as the dead are
+		}
 		w.check(err)
 		w.trace.quotas[c.Id] = st.GetStatus().GetResources().GetLinux().GetCpuQuota()
 	}
