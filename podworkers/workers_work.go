@@ -204,6 +204,9 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 	switch {
 	case e.Retry:
 		in = wait.retryIn(end.err, p.failures+1, end.Next)
+		if left := j.Deadline.Sub(then.now); j.Type == SyncTerminatingPod && left > 0 {
+			in = min(in, left) // then the pod's time is over, and stops are different ones
+		}
 		w.timers.set(p, then.now.Add(in))
 	case p.phase == Syncing:
 		w.timers.set(p, then.now.Add(wait.resyncIn(end.Next)))

@@ -29,6 +29,9 @@ func (w *work) expire() {
 func (w *work) activeUntil() time.Time {
 	bound := w.pod.Spec.ActiveDeadlineSeconds
 	start := w.memory.status.startTime()
+	if start.IsZero() && w.pod.Status.StartTime != nil { // nothing was reported since the agent began
+		start = w.pod.Status.StartTime.Time
+	}
 	if bound == nil || start.IsZero() {
 		return time.Time{}
 	}

@@ -185,6 +185,9 @@ func (m *memory) hasRunSince(status *runtime.PodStatus, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	run, ok := m.seen[name]
+	if latest := status.Latest(name); ok && latest != nil && latest.Attempt > run.Attempt {
+		return false // and another has followed it
+	}
 	return ok && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.ID == run.ID && c.State != runtime.ContainerCreated
 	})

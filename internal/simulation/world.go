@@ -22,6 +22,8 @@ const (
 	maxPods = 5
 	// rest is how long all is left alone in the end. Back-offs of 5 min fit in.
 	rest = 20 * time.Minute
+	// patience is how long an agent asks a disk that cannot be read.
+	patience = time.Minute - time.Second
 	// latency bounds the time that each call and event takes at least.
 	latency = 5 * time.Millisecond
 )
@@ -134,8 +136,12 @@ func (w *world) settle() {
 	w.sleep(rest)
 	w.trace.end = time.Now()
 	for _, p := range w.parties {
-		if health := p.agent.Health().String(); health != "ok" {
-			w.trace.health = append(w.trace.health, p.name+": "+health)
+		health := p.agent.Health()
+		if read := p.disk.readableFrom(); read.IsZero() || read.Sub(p.agent.span.from) > patience {
+			health.Store = nil // what was lost stays lost
+		}
+		if !health.OK() {
+			w.trace.health = append(w.trace.health, p.name+": "+health.String())
 		}
 		w.trace.remembered = append(w.trace.remembered, p.disk.remembered()...)
 	}

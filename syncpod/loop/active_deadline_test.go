@@ -5,8 +5,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -60,6 +62,30 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 		}
 		if s := a.sink.of("s"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
 			t.Errorf("stuck: %s %s", s.Phase, s.Reason)
+		}
+	})
+}
+
+// K7: the end of such a pod, once it has begun, is not called off by a restart of the agent.
+func TestK7_ActiveDeadlineOverARestart(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		records := &stickyRecords{all: map[types.UID]syncpod.Record{}}
+		with := func(c *loop.Config) { c.Sync.Records = records }
+		p := pod("api", "bounded", "b", "trap '' TERM; sleep infinity")
+		p.Spec.TerminationGracePeriodSeconds, p.Spec.ActiveDeadlineSeconds = new(int64(600)), new(int64(60))
+		push := loop.NewPush()
+		a := n.start([]loop.Source{push}, with)
+		set(t, push, p)
+		begin := time.Now()
+		time.Sleep(2 * time.Minute)
+		a.kill()
+		push = loop.NewPush()
+		n.start([]loop.Source{push}, with)
+		set(t, push, p)
+		time.Sleep(time.Hour)
+		all := n.rt.Processes()
+		if took := all[0].Ended.Sub(begin).Round(10 * time.Second); len(all) != 1 || took != 11*time.Minute {
+			t.Errorf("it ended after %v, want 11m; it ran %d times", took, len(all))
 		}
 	})
 }

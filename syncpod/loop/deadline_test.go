@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -185,4 +187,53 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// W3: so does a shorter time that comes, and goes, while the pod stops.
+func TestW3_DeletedAgainInOneBreath(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		p := pod("api", "web", "u", "trap '' TERM; sleep infinity")
+		p.Spec.TerminationGracePeriodSeconds = new(int64(600))
+		push := loop.NewPush()
+		n.start([]loop.Source{push}, nil)
+		set(t, push, p)
+		time.Sleep(10 * time.Second)
+		push.Delete("u")
+		time.Sleep(10 * time.Second)
+		last := p.DeepCopy()
+		last.DeletionTimestamp, last.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, new(int64(1))
+		asked := time.Now()
+		if err := push.Update(last); err != nil {
+			t.Fatal(err)
+		}
+		push.Delete("u")
+		time.Sleep(time.Hour)
+		if took := n.rt.Processes()[0].Ended.Sub(asked); took > 3*time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+	})
+}
+
+// K1: a stop that fails is tried again when the time is over, at the latest.
+func TestK1_FailedStopIsTriedAtTheDeadline(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		p := pod("api", "web", "u", forever)
+		p.Spec.TerminationGracePeriodSeconds = new(int64(60))
+		push := loop.NewPush()
+		n.start([]loop.Source{push}, nil)
+		set(t, push, p)
+		time.Sleep(10 * time.Second)
+		_, err := n.rt.Inject(critest.Fault{
+			Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "no"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		push.Delete("u")
+		time.Sleep(time.Hour)
+		if took := n.rt.Processes()[0].Ended.Sub(begin); took > 62*time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+	})
 }

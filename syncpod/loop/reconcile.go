@@ -58,11 +58,18 @@ func (l *Loop) stopUnwanted(wants wishes) {
 	defer l.mu.Unlock()
 	for _, uid := range l.uids() {
 		life := l.lives[uid]
-		if wanted[uid] || life.wanted == nil {
+		last := wants.departed[uid]
+		switch {
+		case wanted[uid]:
+			continue
+		case life.wanted == nil:
+			if last.source == life.source && last.pod != nil {
+				l.shorten(life, last.pod) // it came and went again meanwhile
+			}
 			continue
 		}
 		l.log(life.given).Info("pod removed", "source", life.source)
-		if last := wants.departed[uid]; last.source == life.source && !life.again && differs(life.wanted, last.pod) {
+		if last.source == life.source && !life.again && differs(life.wanted, last.pod) {
 			life.given = withStatus(last.pod, l.book.read(uid).status)
 		}
 		life.wanted, life.given = nil, deleted(life.given)
@@ -96,11 +103,11 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 			l.log(w.pod).Info("pod comes again", "source", w.source)
 			life.wanted, life.source, life.again = w.pod, w.source, true
 			l.tell(life, podworkers.Update{Type: podworkers.Create})
-			l.shorten(life)
+			l.shorten(life, life.wanted)
 		case life.again: // it has to wait, whatever it says now
 			if differs(life.wanted, w.pod) {
 				life.wanted, life.source = w.pod, w.source
-				l.shorten(life)
+				l.shorten(life, life.wanted)
 			}
 		case differs(life.wanted, w.pod):
 			l.log(w.pod).Info("pod changed", "source", w.source)
@@ -115,10 +122,10 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 	return additions
 }
 
-// shorten gives a pod that is stopping no more time than one that is deleted while it waits
-// for that: its source may have lost it for a moment, so that the two are the same.
-func (l *Loop) shorten(life *life) {
-	if grace := life.wanted.DeletionGracePeriodSeconds; grace != nil {
+// shorten gives a pod that is stopping no more time than asked was given, which was deleted
+// meanwhile: its source may have lost it for a moment, so that the two are the same.
+func (l *Loop) shorten(life *life, asked *v1.Pod) {
+	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
 		l.tell(life, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
 	}
 }

@@ -69,3 +69,25 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// hangingSink answers when its context ends.
+type hangingSink struct{}
+
+func (hangingSink) SetPodStatus(ctx context.Context, _ *v1.Pod, _ v1.PodStatus) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// P1: a sink that hangs as an earlier agent's status is told again holds up no work.
+func TestP1_SinkHangsAfterARestart(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.leave(nil, pod("api", "web", "u", "sleep 300; exit 1"))
+		push := loop.NewPush()
+		n.start([]loop.Source{push}, func(c *loop.Config) { c.Sync.Sink = hangingSink{} })
+		set(t, push, pod("api", "web", "u", "sleep 300; exit 1"))
+		time.Sleep(10 * time.Minute)
+		if ran := len(n.rt.Processes()); ran < 2 {
+			t.Errorf("it ran %d times, and is not restarted", ran)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -28,13 +29,18 @@ func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus
 	return s.deliver(ctx, pod, status)
 }
 
+// repeatTimeout bounds a delivery, as a Syncer's are.
+const repeatTimeout = 5 * time.Second
+
 // repeat delivers the status of a pod that the Syncer has not, if there is one. It comes
 // after the Syncer's work: what an earlier agent remembered may be older than what it told.
 func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	known := s.read(pod.UID)
-	if !known.untold || known.status == nil {
-		return nil
+	if !known.untold || known.status == nil || ctx.Err() != nil {
+		return ctx.Err() // what was given up is not to report after those who come next
 	}
+	ctx, cancel := context.WithTimeout(ctx, repeatTimeout)
+	defer cancel()
 	if err := s.deliver(ctx, pod, *known.status.DeepCopy()); err != nil {
 		return err
 	}
