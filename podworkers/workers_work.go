@@ -201,11 +201,12 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 	p := j.pod
 	wait := waiter{&w.config, j.UID, then.now}
 	var in time.Duration
+	anew := false // whether failures are counted from the next one on
 	switch {
 	case e.Retry:
 		in = wait.retryIn(end.err, p.failures+1, end.Next)
-		if left := j.Deadline.Sub(then.now); j.Type == SyncTerminatingPod && left > 0 {
-			in = min(in, left) // then the pod's time is over, and stops are different ones
+		if left := j.Deadline.Sub(then.now); j.Type == SyncTerminatingPod && left > 0 && left < in {
+			in, anew = left, true // then the time is over, and stops are different ones
 		}
 		w.timers.set(p, then.now.Add(in))
 	case p.phase == Syncing:
@@ -217,6 +218,9 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 	case !j.interrupted:
 		p.failures, p.err = p.failures+1, end.err
 		then.failed = &failure{work: j.Work, err: end.err, retryIn: in}
+	}
+	if anew {
+		p.failures = 0
 	}
 }
 
