@@ -31,10 +31,11 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 }
 
 // TestLives lives PODSYNC_SIMULATION lives, from the seed PODSYNC_SIMULATION_FROM on,
-// and each of them twice if PODSYNC_SIMULATION_TWICE is 1.
+// and each of them twice if PODSYNC_SIMULATION_TWICE is 1. If PODSYNC_SIMULATION_STOP is
+// 1 the first life that breaks a rule is the last one.
 func TestLives(t *testing.T) {
 	from, lives := number(t, "PODSYNC_SIMULATION_FROM", 0), number(t, "PODSYNC_SIMULATION", livesHere)
-	times := 1 + int(number(t, "PODSYNC_SIMULATION_TWICE", 0))
+	times, stop := 1+int(number(t, "PODSYNC_SIMULATION_TWICE", 0)), number(t, "PODSYNC_SIMULATION_STOP", 0) == 1
 	var seeds []uint64
 	for seed := from; seed < from+lives; seed++ {
 		for range times {
@@ -47,6 +48,9 @@ func TestLives(t *testing.T) {
 		all.add(r)
 		if len(r.Broken) > 0 || r.Story != nil {
 			t.Run(fmt.Sprintf("seed=%d", r.Seed), func(t *testing.T) { report(t, r) })
+		}
+		if stop && len(r.Broken) > 0 {
+			return
 		}
 	}
 	all.print(t, times, time.Since(begin))
