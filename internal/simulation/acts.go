@@ -82,8 +82,31 @@ func (w *world) mark() {
 	}
 	known := w.trace.pods[p.UID]
 	p, known.grace, known.marked = p.DeepCopy(), int64(1+w.rng.IntN(5)), time.Now()
+	hasten := w.often(20)
+	if hasten {
+		known.grace = 20
+	}
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, seconds(known.grace)
 	w.say("delete %s in %d s", p.UID, known.grace)
+	w.replace(p)
+	if hasten {
+		w.after(w.upTo(3*time.Second), func() { w.hasten(p.UID) })
+	}
+}
+
+// hastenedGrace is what is left to a pod in the end that was given more, in seconds.
+const hastenedGrace = 1
+
+// hasten gives a pod that is being deleted less time than it has.
+func (w *world) hasten(uid types.UID) {
+	known := w.trace.pods[uid]
+	if !known.removed.IsZero() {
+		return
+	}
+	known.hastened = time.Now()
+	p := known.pod.DeepCopy()
+	p.DeletionGracePeriodSeconds = seconds(hastenedGrace)
+	w.say("delete %s in %d s", uid, hastenedGrace)
 	w.replace(p)
 }
 
@@ -187,10 +210,23 @@ func (w *world) restartAgent() {
 	p := w.parties[w.rng.IntN(len(w.parties))]
 	w.stop(p, w.often(50))
 	for range w.rng.IntN(3) {
-		if a := w.acts[w.rng.IntN(len(w.acts))]; a.name != "restart agent" {
+		if a := w.acts[w.rng.IntN(len(w.acts))]; a.name != "restart agent" && a.name != "restart both" {
 			w.perform(a)
 		}
 		w.sleep(w.upTo(5 * time.Second))
 	}
 	w.start(p)
+}
+
+// restartBoth restarts the runtime and an agent with it, as a reboot does, and then has
+// pods go while the runtime may still be away.
+func (w *world) restartBoth() {
+	w.restartRuntime()
+	p := w.parties[w.rng.IntN(len(w.parties))]
+	w.stop(p, w.often(50))
+	w.start(p)
+	for range 1 + w.rng.IntN(3) {
+		w.sleep(w.upTo(4 * time.Second))
+		w.perform(daily[w.rng.IntN(len(daily))])
+	}
 }

@@ -61,6 +61,16 @@ var rules = []rule{
 	{"C10: resources are those accepted last", (*trace).resized},
 	{"B1: restarts are spaced", (*trace).spaced},
 	{"I5: sidecars stop last", (*trace).sidecarsLast},
+	{"K1, W3, C9, E4: what is to stop has ended in time", (*trace).stopsSoon},
+	{"B1: waits double", (*trace).waits},
+	{"B2, S4: tries are spaced", (*trace).triesSpaced},
+	{"S4: an address is waited for", (*trace).addressAwaited},
+	{"P3: ends are told", (*trace).endsAreTold},
+	{"S3: what has ended has run", (*trace).hadItsRun},
+	{"M2: the newest runs", (*trace).newestRuns},
+	{"C11: ephemeral containers run once", (*trace).debugOnce},
+	{"T3: addresses stay", (*trace).addressesStay},
+	{"S1, C4, E3, E5: what runs and is wanted stays", (*trace).staysUp},
 }
 
 func (tr *trace) uids() []types.UID { return slices.Sorted(maps.Keys(tr.pods)) }

@@ -35,6 +35,8 @@ type trace struct {
 	health     []string
 	quotas     map[string]int64 // of CPU, by container ID
 	kills      []*kill
+	// stubborn are the containers, by ID, that could not be killed for some time.
+	stubborn map[string]bool
 	// lapses are the ends of agents that could not write all they knew of a pod.
 	lapses map[types.UID][]time.Time
 	// away are the times in which the runtime was.
@@ -92,6 +94,8 @@ type podSpan struct {
 	marked, removed time.Time
 	// grace is the time it is given to stop, in seconds.
 	grace int64
+	// hastened is when it was given less, hastenedGrace, zero if it was not.
+	hastened time.Time
 	// changed: its spec was changed while it was there.
 	changed bool
 	// cpu is what it was resized to, 0 if it was not.
@@ -129,7 +133,7 @@ func (tr *trace) called(all critest.Journal) {
 }
 
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}, lapses: map[types.UID][]time.Time{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}, lapses: map[types.UID][]time.Time{}, stubborn: map[string]bool{}}
 }
 
 // observer is the trace's ear at one agent.

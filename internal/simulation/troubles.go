@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/podworkers"
@@ -30,6 +31,7 @@ var troubles = []trouble{
 	{"streams break", nil, func(w *world) { w.say("streams break"); w.rt.DisconnectEvents(nil) }},
 	{"restart runtime", nil, (*world).restartRuntime},
 	{"restart agent", nil, (*world).restartAgent},
+	{"restart both", nil, (*world).restartBoth},
 	{"sources are late", func(w *world) { w.silence = time.Minute }, nil},
 	{"neighbour", func(w *world) { w.parties = append(w.parties, newParty("neighbour")) }, nil},
 	{"change", nil, (*world).change},
@@ -48,6 +50,7 @@ var troubles = []trouble{
 	{"exec hangs", nil, (*world).execHangs},
 	{"sandbox lost", nil, (*world).loseSandbox},
 	{"late address", nil, (*world).lateAddress},
+	{"late sandbox", nil, (*world).lateSandbox},
 }
 
 // drawTroubles has a life begin with some of them.
@@ -119,14 +122,19 @@ func (w *world) evict() {
 	if p == nil || w.trace.pods[p.UID].party.agent == nil {
 		return
 	}
-	a := w.trace.pods[p.UID].party.agent
-	w.say("evict %s", p.UID)
-	k := &kill{uid: p.UID, at: time.Now()}
+	for range 1 + w.rng.IntN(2) { // two who ask at once get an answer each
+		w.kill(p.UID, w.trace.pods[p.UID].party.agent)
+	}
+}
+
+func (w *world) kill(uid types.UID, a *agent) {
+	w.say("evict %s", uid)
+	k := &kill{uid: uid, at: time.Now()}
 	w.trace.kills = append(w.trace.kills, k)
 	ctx, cancel := context.WithTimeout(a.ctx, 10*time.Minute)
 	go func() {
 		defer cancel()
-		err := a.KillPod(ctx, p.UID, podworkers.StopRequest{
+		err := a.KillPod(ctx, uid, podworkers.StopRequest{
 			GracePeriodSeconds: seconds(2), Report: &podworkers.StopReport{Reason: "Evicted", Message: "The node was low on resource: simulation."},
 		})
 		w.trace.mu.Lock()
@@ -164,6 +172,7 @@ func (w *world) unkillable() {
 		return
 	}
 	d := w.upTo(2 * time.Minute)
+	w.trace.stubborn[p.ContainerID] = true
 	w.say("%s %s %d cannot be killed for %v", p.PodUID, p.Container, p.Attempt, d)
 	_ = w.rt.SetStubborn(p.ContainerID, critest.Stubborn{Term: true, Kill: true, FirstStopOnly: w.often(50)}) // the runtime may have lost it
 	w.after(d, func() { _ = w.rt.SetStubborn(p.ContainerID, critest.Stubborn{}) })
@@ -197,4 +206,18 @@ func (w *world) lateAddress() {
 	w.say("addresses come %v late", d)
 	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: 1 + w.rng.IntN(3), IPAfter: d})
 	w.check(err)
+}
+
+// lateSandbox has a new pod's sandbox come up when nobody waits for it any more: the call
+// has timed out, or the pod was stopped.
+func (w *world) lateSandbox() {
+	d := []time.Duration{w.upTo(30 * time.Second), 4*time.Minute + w.upTo(2*time.Minute)}[w.rng.IntN(2)]
+	w.say("a sandbox comes %v late", d)
+	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: d, Deaf: true})
+	w.check(err)
+	w.add()
+	if w.often(50) {
+		w.sleep(w.upTo(5 * time.Second))
+		w.evict()
+	}
 }

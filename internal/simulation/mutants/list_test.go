@@ -68,6 +68,7 @@ func TestRuleOf(t *testing.T) {
 		"S1, S3: all arrives: u: it is left: really":  "S1, S3: all arrives",
 		"it did not come to its end: panic: deadlock": "it did not come to its end",
 		"goroutine 1 [running]":                       "",
+		"syncpod: simulation: out of order":           "",
 	} {
 		if got := ruleOf(line); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)

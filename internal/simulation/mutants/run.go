@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,8 +96,11 @@ func ruleOf(line string) string {
 	switch {
 	case rows == "it did not come to its end":
 		return rows
-	case !found:
+	case !found || !codes.MatchString(rows):
 		return ""
 	}
 	return rows + ": " + name
 }
+
+// codes are the rows that the name of a rule begins with.
+var codes = regexp.MustCompile(`^[A-Z]\d+(, [A-Z]\d+)*$`)

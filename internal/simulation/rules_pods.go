@@ -1,0 +1,101 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// hadItsRun checks that no pod is said to have ended of which nothing has run that could
+// end it: a regular container, or an init container that failed. What nobody wants may.
+func (tr *trace) hadItsRun(v *verdict) {
+	for _, s := range tr.statuses {
+		known := tr.pods[s.uid]
+		if phaseOrder[s.status.Phase] != 3 || s.status.Reason == "DeadlineExceeded" || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at) {
+			continue
+		}
+		kept := tr.initFailed(s) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+			return !i.Started.After(s.at) && strings.HasPrefix(i.Container, "c")
+		})
+		v.want(kept, "%s: it is %s at %s and has not run", s.uid, s.status.Phase, clock(s.at))
+	}
+}
+
+// initFailed reports whether a status tells of an init container that has failed: one that
+// the runtime may have refused to start, or that has run and was lost.
+func (tr *trace) initFailed(s published) bool {
+	return slices.ContainsFunc(s.status.InitContainerStatuses, func(c v1.ContainerStatus) bool {
+		ran := slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool { return i.Container == c.Name && !i.Started.After(s.at) })
+		return slices.ContainsFunc(ended(c), func(end *v1.ContainerStateTerminated) bool { return end.ExitCode != 0 && (ran || end.ContainerID != "") })
+	})
+}
+
+// newestRuns checks that what runs in the end is what its source said last.
+func (tr *trace) newestRuns(v *verdict) {
+	for _, c := range tr.containers {
+		known := tr.pods[types.UID(c.Labels[runtime.LabelPodUID])]
+		if known == nil || !known.unwanted().IsZero() || c.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			continue
+		}
+		at := slices.IndexFunc(known.pod.Spec.Containers, func(spec v1.Container) bool { return spec.Name == c.GetMetadata().GetName() })
+		if at < 0 {
+			continue
+		}
+		want, got := known.pod.Spec.Containers[at].Image, c.GetImage().GetUserSpecifiedImage()
+		v.want(got == want, "%s %s has the image %s, and not %s", known.pod.UID, c.GetMetadata().GetName(), got, want)
+	}
+}
+
+// debugOnce checks that an ephemeral container runs at most once.
+func (tr *trace) debugOnce(v *verdict) {
+	for _, uid := range tr.uids() {
+		var before *instance
+		for _, i := range tr.of(uid) {
+			if i.Container != "e0" {
+				continue
+			}
+			v.want(before == nil || tr.lapsed(uid, before.Started, i.Started), "%v after %v", i, before)
+			before = i
+		}
+	}
+}
+
+// addressesStay checks that a pod which had an address has one, its old one or another.
+func (tr *trace) addressesStay(v *verdict) {
+	last := map[types.UID]published{}
+	for _, s := range tr.statuses {
+		if before, ok := last[s.uid]; ok && before.status.PodIP != "" && !tr.lapsed(s.uid, before.at, s.at) {
+			v.want(s.status.PodIP != "", "%s: no address at %s after %s", s.uid, clock(s.at), before.status.PodIP)
+		}
+		last[s.uid] = s
+	}
+}
+
+// staysUp checks that what runs and is wanted as it is, is left alone, also when the agent
+// ends. A start of which the agent was not told that it has succeeded is undone.
+func (tr *trace) staysUp(v *verdict) {
+	if !tr.quiet("restart runtime", "restart both", "sandbox lost", "late address", "change", "resize") {
+		return
+	}
+	for _, c := range tr.calls.Of(critest.StopContainer) {
+		known, i := tr.pods[types.UID(c.PodUID)], tr.instances[c.ContainerID]
+		if known == nil || i == nil || !i.runsAt(c.Start) || !tr.startAnswered(i) || known.kind.outcome != runs || known.pod.Spec.Containers[0].Lifecycle != nil {
+			continue
+		}
+		wanted := (known.unwanted().IsZero() || known.unwanted().After(c.Start)) && !tr.asked(known.pod.UID)
+		v.want(!wanted, "%v at %s, %v is wanted", c, clock(c.Start), i)
+	}
+}
+
+// startAnswered reports whether a call that started an instance has succeeded.
+func (tr *trace) startAnswered(i *instance) bool {
+	return slices.ContainsFunc(tr.calls.Of(critest.StartContainer), func(c critest.Call) bool {
+		return c.ContainerID == i.ContainerID && c.Done() && c.Err == nil && tr.livedOn(c)
+	})
+}

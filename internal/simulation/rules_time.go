@@ -1,0 +1,143 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// quiet reports whether none of these troubles befell a life. Rules of how long something
+// takes judge only lives in which nothing but the agent can hold it up.
+func (tr *trace) quiet(troubles ...string) bool {
+	return !slices.ContainsFunc(troubles, func(name string) bool { return tr.met[name] > 0 })
+}
+
+// stopSlack is how much longer than its time a pod may take to stop: two seconds for what
+// has to have its signal, one for calls.
+const stopSlack = 3 * time.Second
+
+// stopsSoon checks when what nobody wants has really ended, whatever fails but the runtime.
+func (tr *trace) stopsSoon(v *verdict) {
+	if !tr.quiet("calls go wrong", "restart runtime", "restart agent", "restart both") {
+		return
+	}
+	for _, uid := range tr.uids() {
+		known := tr.pods[uid]
+		if known.unwanted().IsZero() {
+			continue
+		}
+		told := tr.toldToStop(known, tr.end)
+		if told.IsZero() {
+			continue
+		}
+		until := told.Add(time.Duration(known.grace)*time.Second + stopSlack)
+		if hastened := latest(told, known.hastened).Add(hastenedGrace*time.Second + stopSlack); !known.hastened.IsZero() && hastened.Before(until) {
+			until = hastened
+		}
+		for _, i := range tr.of(uid) {
+			if !tr.stubborn[i.ContainerID] {
+				v.want(!i.runsAt(until), "%v, told at %s to stop in %d s, hastened at %s", i, clock(told), known.grace, clock(known.hastened))
+			}
+		}
+	}
+}
+
+// waits checks that what fails again and again waits as long as is documented: the third
+// start 10 s after the second end, each one after that twice as long as the one before, up
+// to 5 min.
+func (tr *trace) waits(v *verdict) {
+	if !tr.quiet("calls go wrong", "restart runtime", "restart agent", "restart both", "change", "resize", "prune",
+		"sandbox lost", "late address", "step clock", "unkillable") {
+		return
+	}
+	for _, uid := range tr.uids() {
+		if kind := tr.pods[uid].kind.name; kind != "crash" && kind != "sick" {
+			continue
+		}
+		wait := 10 * time.Second
+		all := slices.DeleteFunc(tr.of(uid), func(i *instance) bool { return i.Container != "c0" })
+		for n := 2; n < len(all); n++ {
+			waited := all[n].Started.Sub(all[n-1].Ended)
+			v.want(waited > wait-time.Second, "%v after %v, %v of %v", all[n], all[n-1], waited, wait)
+			wait = min(2*wait, 5*time.Minute)
+		}
+	}
+}
+
+// toldWithin is how long it takes at most until the end of a container is reported: if its
+// pod is being stopped, when the others have ended, too.
+const toldWithin = 15 * time.Second
+
+// endsAreTold looks at the time of peace: nothing keeps an end from being seen and told.
+func (tr *trace) endsAreTold(v *verdict) {
+	from, to := tr.end.Add(-rest+time.Minute), tr.end.Add(-toldWithin)
+	for _, i := range tr.inOrder() {
+		uid := types.UID(i.PodUID)
+		if i.Container == "e0" || i.Ended.Before(from) || i.Ended.After(to) || !tr.pods[uid].unwanted().IsZero() || tr.pods[uid].kind.name == "together" {
+			continue
+		}
+		v.want(slices.ContainsFunc(tr.statuses, func(s published) bool {
+			return s.uid == uid && !s.at.After(i.Ended.Add(toldWithin)) && tellsOfEnd(s, i.ContainerID)
+		}), "%v: its end is not told", i)
+	}
+}
+
+func tellsOfEnd(s published, id string) bool {
+	for _, c := range containerStatuses(s.status) {
+		for _, end := range ended(c) {
+			if strings.HasSuffix(end.ContainerID, "://"+id) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mostTries is how often what fails before a container runs is tried within a minute by
+// one agent: a wait of 10 s is the first, and each one after that is twice as long.
+const mostTries = 6
+
+// triesSpaced counts the sandboxes that an agent asks for.
+func (tr *trace) triesSpaced(v *verdict) {
+	if !tr.quiet("restart runtime", "restart both", "sandbox lost", "change") {
+		return
+	}
+	starts := map[string][]time.Time{}
+	for _, c := range tr.calls.Of(critest.RunPodSandbox, critest.CreateContainer, critest.PullImage) {
+		known := tr.pods[types.UID(c.PodUID)]
+		if known == nil || known.kind.name == "together" || tr.agentOf(known, c.Start) == nil {
+			continue
+		}
+		key := strings.Join([]string{string(c.Method), c.PodUID, c.Container, c.Image, tr.agentOf(known, c.Start).from.String()}, " ")
+		starts[key] = append(starts[key], c.Start)
+		if n := len(starts[key]) - mostTries; n > 0 {
+			gap := c.Start.Sub(starts[key][n-1])
+			v.want(gap > time.Minute, "%v: try %d within %v", c, mostTries+1, gap)
+		}
+	}
+}
+
+// addressTime is how long a sandbox is given at least to get an address.
+const addressTime = 5 * time.Second
+
+// addressAwaited looks at the sandboxes whose address comes late.
+func (tr *trace) addressAwaited(v *verdict) {
+	if !tr.quiet("calls go wrong", "restart runtime", "restart both", "sandbox lost") {
+		return
+	}
+	made := map[string]critest.Call{}
+	for _, c := range tr.calls.Of(critest.RunPodSandbox, critest.StopPodSandbox) {
+		if c.Method == critest.RunPodSandbox && c.Err == nil && strings.Contains(c.Fault, "late address") {
+			made[c.SandboxID] = c
+		}
+		known, before := tr.pods[types.UID(c.PodUID)], made[c.SandboxID]
+		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
+			continue
+		}
+		v.want(c.Start.Sub(before.End) >= addressTime, "%v at %s, it was made at %s", c, clock(c.Start), clock(before.End))
+	}
+}
