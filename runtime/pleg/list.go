@@ -85,6 +85,7 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 		if p.newest().After(listed.ObservedAt) {
 			continue // a look has more to say
 		}
+		first := p.listed == nil
 		p.listed = &Pod{
 			UID: listed.UID, Name: listed.Name, Namespace: listed.Namespace, Source: listed.Source(),
 			Running: listed.Running(), ObservedAt: listed.ObservedAt,
@@ -98,6 +99,10 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 			looks = append(looks, w.offer(p, listed))
 		default:
 			w.confirm(p, listed.ObservedAt)
+			if first { // an event showed it, and who was told did not find it in Pods
+				p.untold = true
+				w.wake(p)
+			}
 		}
 	}
 	return looks
