@@ -64,6 +64,7 @@ var rules = []rule{
 	{"K1, W3, C9, E4: what is to stop has ended in time", (*trace).stopsSoon},
 	{"B1: waits double", (*trace).waits},
 	{"B2, S4: tries are spaced", (*trace).triesSpaced},
+	{"S4: an address is waited for", (*trace).addressAwaited},
 	{"P3: ends are told", (*trace).endsAreTold},
 	{"S3: what has ended has run", (*trace).hadItsRun},
 	{"M2: the newest runs", (*trace).newestRuns},

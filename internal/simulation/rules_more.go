@@ -132,7 +132,8 @@ func (tr *trace) ended(i *instance) time.Time {
 	return i.Ended
 }
 
-// resized looks at what runs in the end.
+// resized looks at what runs in the end. What resources it was made with is not known any
+// more if that could not be noted.
 func (tr *trace) resized(v *verdict) {
 	for _, i := range tr.inOrder() {
 		known := tr.pods[types.UID(i.PodUID)]

@@ -20,18 +20,21 @@ func (tr *trace) hadItsRun(v *verdict) {
 		if phaseOrder[s.status.Phase] != 3 || s.status.Reason == "DeadlineExceeded" || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at) {
 			continue
 		}
-		kept := initFailed(s.status) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+		kept := tr.initFailed(s) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
 			return !i.Started.After(s.at) && strings.HasPrefix(i.Container, "c")
 		})
 		v.want(kept, "%s: it is %s at %s and has not run", s.uid, s.status.Phase, clock(s.at))
 	}
 }
 
-// initFailed reports whether a status tells of an init container that the runtime has seen
-// fail. It need not have run: the runtime may have refused to start it.
-func initFailed(s v1.PodStatus) bool {
-	return slices.ContainsFunc(s.InitContainerStatuses, func(c v1.ContainerStatus) bool {
-		return slices.ContainsFunc(ended(c), func(end *v1.ContainerStateTerminated) bool { return end.ExitCode != 0 && end.ContainerID != "" })
+// initFailed reports whether a status tells of an init container that has failed: one that
+// the runtime may have refused to start, or that has run and was lost.
+func (tr *trace) initFailed(s published) bool {
+	return slices.ContainsFunc(s.status.InitContainerStatuses, func(c v1.ContainerStatus) bool {
+		ran := slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool { return i.Container == c.Name && !i.Started.After(s.at) })
+		return slices.ContainsFunc(ended(c), func(end *v1.ContainerStateTerminated) bool {
+			return end.ExitCode != 0 && (ran || end.ContainerID != "")
+		})
 	})
 }
 

@@ -120,3 +120,24 @@ func (tr *trace) triesSpaced(v *verdict) {
 		}
 	}
 }
+
+// addressTime is how long a sandbox is given at least to get an address.
+const addressTime = 5 * time.Second
+
+// addressAwaited looks at the sandboxes whose address comes late.
+func (tr *trace) addressAwaited(v *verdict) {
+	if !tr.quiet("calls go wrong", "restart runtime", "restart both", "sandbox lost") {
+		return
+	}
+	made := map[string]critest.Call{}
+	for _, c := range tr.calls.Of(critest.RunPodSandbox, critest.StopPodSandbox) {
+		if c.Method == critest.RunPodSandbox && c.Err == nil && strings.Contains(c.Fault, "late address") {
+			made[c.SandboxID] = c
+		}
+		known, before := tr.pods[types.UID(c.PodUID)], made[c.SandboxID]
+		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
+			continue
+		}
+		v.want(c.Start.Sub(before.End) >= addressTime, "%v at %s, it was made at %s", c, clock(c.Start), clock(before.End))
+	}
+}

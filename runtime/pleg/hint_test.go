@@ -270,3 +270,26 @@ func TestEventDuringALook(t *testing.T) {
 		})
 	}
 }
+
+// What an event shows is in Pods from the next list on, which is news: who was told of the
+// event did not find it there.
+func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Config{})
+		w := n.run()
+		time.Sleep(time.Minute)
+		n.pod("u")
+		time.Sleep(10 * time.Second)
+		if len(w.heardOf("u")) == 0 || len(w.Pods()) != 0 {
+			t.Fatalf("the event is to be told, and %d pods to be listed before it", len(w.Pods()))
+		}
+		time.Sleep(w.config.EventRelist)
+		if got := w.heardOf("u"); len(got) != 1 || len(w.Pods()) != 1 {
+			t.Errorf("told %q with %d pods, want it to be told once", got, len(w.Pods()))
+		}
+		time.Sleep(2 * w.config.EventRelist)
+		if got := w.heardOf("u"); len(got) != 0 {
+			t.Errorf("told %q by later lists", got)
+		}
+	})
+}
