@@ -46,6 +46,12 @@ func (r *stickyRecords) DeleteRecord(_ context.Context, pod types.UID) error {
 
 func (r *stickyRecords) ListRecords(context.Context) ([]types.UID, error) { return nil, nil }
 
+func (r *stickyRecords) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all)
+}
+
 // W11: the record of a pod that is gone is deleted though that has failed at first.
 func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -56,12 +62,12 @@ func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 		time.Sleep(time.Minute)
 		set(t, push)
 		time.Sleep(30 * time.Second)
-		if len(records.all) != 1 {
-			t.Fatalf("%d records, want that of the pod: the test tests nothing", len(records.all))
+		if n := records.count(); n != 1 {
+			t.Fatalf("%d records, want that of the pod: the test tests nothing", n)
 		}
 		time.Sleep(5 * time.Minute)
-		if len(records.all) != 0 {
-			t.Errorf("left: %v", records.all)
+		if n := records.count(); n != 0 {
+			t.Errorf("%d records are left", n)
 		}
 	})
 }
