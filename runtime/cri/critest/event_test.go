@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -89,6 +90,7 @@ func TestF9_Disconnect(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		events := n.events()
 		n.newSandbox("one")
+		synctest.Wait() // until both events are on their way
 		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
 		if got, err := events(); len(got) != 2 || status.Code(err) != codes.Unavailable {
 			n.Errorf("%d events, then %v", len(got), err)
