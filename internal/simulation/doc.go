@@ -12,6 +12,10 @@
 // test. PODSYNC_SIMULATION_TWICE=1 lives each life twice and counts those that differ.
 // The story of a life that breaks a rule is written to a file that the failure names, in
 // PODSYNC_SIMULATION_DIR; -simulation.tell writes those of all lives.
+// PODSYNC_SIMULATION_STOP=1 ends at the first of them. That the rules notice when a
+// mechanism of podsync breaks is shown by
+//
+//	go run ./internal/simulation/mutants
 //
 // # Words
 //
@@ -38,4 +42,5 @@
 //	rules*.go        what has to hold
 //	result.go        what is told of a life
 //	worker_test.go   lives in processes of their own
+//	mutants          changes to podsync that break it, each of which a life has to notice
 package simulation

@@ -218,6 +218,60 @@ func TestRulesNotice(t *testing.T) {
 			tr.pods["u"].marked, tr.pods["u"].grace, tr.timeouts[0] = at(1), 5, 5
 			tr.calls = critest.Journal{call(critest.StopContainer, 6, unchanged)}
 		}},
+		{"W9", "a kill that nobody answers in time", func(tr *trace) {
+			tr.kills = []*kill{{uid: "u", at: at(1), answered: at(601), err: context.DeadlineExceeded}}
+		}},
+		{"K1, W3, C9", "a container that runs on", func(tr *trace) {
+			two(tr)
+			tr.end, tr.pods["u"].marked, tr.pods["u"].grace = at(60), at(10), 5
+		}},
+		{"K1, W3, C9", "a container that is given its first time though it was given less", func(tr *trace) {
+			two(tr)
+			tr.instances["b"].Ended = at(25)
+			tr.end, tr.pods["u"].marked, tr.pods["u"].grace, tr.pods["u"].hastened = at(60), at(10), 20, at(12)
+		}},
+		{"B1: waits", "a third start after 5 s", func(tr *trace) {
+			tr.pods["u"].kind = kindNamed("crash")
+			for n, id := range []string{"a", "b", "c"} {
+				tr.instances[id] = &instance{order: n, Process: critest.Process{
+					ContainerID: id, PodUID: "u", Container: "c0", Started: at(8 * n), Ended: at(8*n + 3),
+				}}
+			}
+		}},
+		{"B2", "seven sandboxes in a minute", func(tr *trace) {
+			for i := range 7 {
+				tr.calls = append(tr.calls, call(critest.RunPodSandbox, 5*i, unchanged))
+			}
+		}},
+		{"S4", "a sandbox that is stopped before its address may have come", func(tr *trace) {
+			tr.calls = critest.Journal{call(critest.RunPodSandbox, 1, func(c *critest.Call) { c.Fault = "before: late address" }), call(critest.StopPodSandbox, 2, unchanged)}
+		}},
+		{"P3", "an end in the time of peace that is told late", func(tr *trace) {
+			two(tr)
+			tr.end, tr.instances["b"].Ended = at(1500), at(1000)
+			tell(tr, 1000+20, terminated("x://b", 0))
+		}},
+		{"S3", "a pod that has failed before it has run", func(tr *trace) { tell(tr, 3, terminated("", 137)) }},
+		{"M2", "an image of before", func(tr *trace) {
+			tr.pods["u"].pod.Spec.Containers[0].Image = "new"
+			tr.containers = []*runtimeapi.Container{{
+				State: runtimeapi.ContainerState_CONTAINER_RUNNING, Labels: map[string]string{runtime.LabelPodUID: "u"},
+				Metadata: &runtimeapi.ContainerMetadata{Name: "c0"}, Image: &runtimeapi.ImageSpec{UserSpecifiedImage: "old"},
+			}}
+		}},
+		{"C11", "an ephemeral container that runs again", func(tr *trace) {
+			two(tr)
+			tr.instances["a"].Container, tr.instances["b"].Container = "e0", "e0"
+		}},
+		{"T3", "an address that goes", func(tr *trace) {
+			tell(tr, 1, v1.PodStatus{PodIP: "10.0.0.1"})
+			tell(tr, 2, v1.PodStatus{})
+		}},
+		{"S1, C4, E3, E5", "a stop of what is wanted", func(tr *trace) {
+			two(tr)
+			stop := func(c *critest.Call) { c.ContainerID = "b" }
+			tr.calls = critest.Journal{call(critest.StartContainer, 5, stop), call(critest.StopContainer, 8, stop)}
+		}},
 		{"S1", "a removed pod is left", func(tr *trace) {
 			tr.pods["u"].removed = at(1)
 			tr.containers = []*runtimeapi.Container{{Labels: map[string]string{runtime.LabelPodUID: "u"}}}

@@ -27,7 +27,7 @@ const (
 	workerVariable = "PODSYNC_SIMULATION_WORKER"
 	resultPrefix   = "life "
 	// longest is how much time of the machine a life may take. It is endless then.
-	longest = 3 * time.Minute
+	longest = 10 * time.Minute
 	// collectAt is the heap at which a worker collects garbage, between lives.
 	collectAt = 256 << 20
 )
