@@ -219,6 +219,33 @@ func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 	})
 }
 
+// What runs of a pod that has ended, or that only the runtime knows, is stopped by a status
+// that was read after it was seen: one from before may not have it.
+func TestW6_StrayIsLookedAtAfterItWasSeen(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		since := map[types.UID]time.Time{}
+		b.fresh = func(_ context.Context, uid types.UID, at time.Time) (*runtime.PodStatus, error) {
+			since[uid] = at
+			return &runtime.PodStatus{}, nil
+		}
+		b.do = func(context.Context, Work) (Result, error) { return Result{}, nil }
+		b.update(create(pod("ended")))
+		b.update(kill(pod("ended"), 0, nil))
+		b.pass(time.Minute)
+		seen := time.Now()
+		if err := b.Stray(RuntimePod{UID: "ended"}); err != nil {
+			t.Fatal(err)
+		}
+		b.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "orphan"}})
+		b.pass(time.Second)
+		for _, uid := range []types.UID{"ended", "orphan"} {
+			if since[uid].Before(seen) {
+				t.Errorf("%s: a status since %v will do, want since %v", uid, since[uid], seen)
+			}
+		}
+	})
+}
+
 // Asking again and again for a pod to stop sooner does not put off the moment at
 // which a deaf stop is given up.
 func TestW3_AskingAgainPutsNothingOff(t *testing.T) {

@@ -97,6 +97,11 @@ func (w *Workers) start(p *worker, then *followUp) *job {
 	w.spare = nil
 	ctx, cancel := context.WithCancelCause(w.base)
 	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: then.now, since: p.syncedAt}
+	if work.Type == SyncTerminatingRuntimePod {
+		// What runs was seen by someone else, perhaps later than the last status was read. By
+		// that one its sandbox would be stopped and it be killed with it.
+		p.job.since = then.now
+	}
 	return p.job
 }
 

@@ -36,7 +36,7 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 		})
 		job := once(pod("file", "job", "u", "exit 0"))
 		set(t, src, job)
-		time.Sleep(time.Minute)
+		time.Sleep(35 * time.Second) // between two looks, and long before the collector's
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
 			t.Fatalf("the pod is %s", got)
 		}
