@@ -94,10 +94,16 @@ func (r *report) wait(ctx context.Context) error {
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
 	return apistatus.Compute(apistatus.Input{
-		Pod: r.pod, Previous: previous, Status: r.memory.withSeen(status),
+		Pod: r.pod, Previous: previous, Status: r.memory.withResources(r.memory.withSeen(status)),
 		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), HostIPs: r.config.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.HostIPs, Now: time.Now(),
 	})
+}
+
+// recursiveReadOnly reports whether the volumes can be mounted so.
+func (c *Config) recursiveReadOnly() bool {
+	v, ok := c.Volumes.(interface{ RecursiveReadOnly() bool })
+	return ok && v.RecursiveReadOnly()
 }
 
 // startErrors are the failures to start containers, by name.

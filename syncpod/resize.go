@@ -42,6 +42,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 	if err == nil {
 		w.memory.setupSucceeded(resizeKey(spec))
 		w.memory.resized(step.ID.ID, resourcesOf(spec))
+		w.status = withInForce(w.status, step.ID, resourcesOf(spec))
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
@@ -86,6 +87,18 @@ func resourcesOf(c *v1.Container) runtime.ContainerResources {
 	}
 }
 
+// withInForce returns a status in which an instance has those resources.
+func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.ContainerResources) *runtime.PodStatus {
+	with := new(*status)
+	with.Containers = slices.Clone(status.Containers)
+	for i := range with.Containers {
+		if with.Containers[i].ID == id {
+			with.Containers[i].Resources = &r
+		}
+	}
+	return with
+}
+
 // resized notes the resources in force in an instance.
 func (m *memory) resized(id string, r runtime.ContainerResources) {
 	m.mu.Lock()
@@ -96,15 +109,23 @@ func (m *memory) resized(id string, r runtime.ContainerResources) {
 // withResources adds the resources in force to the running containers of a
 // status, where they are known.
 func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
+	if status == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	full := *status
-	full.Containers = slices.Clone(status.Containers)
-	for i := range full.Containers {
-		c := &full.Containers[i]
-		if r, ok := m.resources[c.ID.ID]; ok && c.State == runtime.ContainerRunning && c.Resources == nil {
-			c.Resources = &r
+	full := status
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		r, ok := m.resources[c.ID.ID]
+		if !ok || c.State != runtime.ContainerRunning || c.Resources != nil {
+			continue
 		}
+		if full == status {
+			full = new(*status)
+			full.Containers = slices.Clone(status.Containers)
+		}
+		full.Containers[i].Resources = &r
 	}
-	return &full
+	return full
 }

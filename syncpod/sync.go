@@ -93,7 +93,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	w.tell(ctx, w.memory.lastFailed())
 	w.act(ctx)
 	w.memory.setFailed(w.failed)
-	if len(w.failed) > 0 {
+	if len(w.failed)+len(w.plan.Resize) > 0 {
 		w.tell(ctx, w.failed)
 	}
 	w.refresh(ctx)
