@@ -43,9 +43,10 @@ var rooms = []room{
 		"actions", "backoff", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
+	{"syncpod/source", []string{"runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "internal/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
