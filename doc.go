@@ -69,6 +69,8 @@
 //     /etc/hosts and its termination messages.
 //   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
 //     itself, from emptyDir to projected.
+//   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
+//     kept up to date and removed with what runs in them.
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.

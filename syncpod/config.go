@@ -57,7 +57,8 @@ type Config struct {
 	Admit []Admitter
 	// Network says whether pods can have a network. Default: they can.
 	Network Network
-	// Cgroups makes the cgroups of pods. Default: that is left to the runtime.
+	// Cgroups makes the cgroups of pods; package tree has one. Default: that is left to
+	// the runtime.
 	Cgroups Cgroups
 	// Mirrors shows static pods to an API server. Default: nobody does.
 	Mirrors Mirrors
@@ -231,7 +232,7 @@ func (c *Config) setDefaults() {
 		c.Node.MemoryBytes = nodeMemory()
 	}
 	if c.Cgroups != nil {
-		c.Clean = append(slices.Clone(c.Clean), CleanerFunc(c.Cgroups.RemoveCgroup))
+		c.Clean = append(slices.Clone(c.Clean), cgroupCleaner{c.Cgroups})
 	}
 	if c.Sink == nil {
 		c.Sink = nopSink{}

@@ -72,6 +72,7 @@
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
 //	execute.go         9 to 14, in this order; what the plan kills, clears and resets
+//	cgroup.go          10 the cgroup of the pod
 //	prepare.go         10 the node made ready for the pod
 //	sandbox.go         11 the sandbox, in its turn, and the wait for its address
 //	start_image.go     12 images

@@ -19,9 +19,10 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Updater == nil {
+	if w.config.Updater == nil || len(w.plan.Resize) == 0 {
 		return
 	}
+	defer w.lowerCgroup(ctx)
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
 		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {

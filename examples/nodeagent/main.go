@@ -70,6 +70,10 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	defer disconnect()
+	cgroups, err := o.podCgroups(ctx, client)
+	if err != nil {
+		return err
+	}
 	agent, err := loop.New(loop.Config{
 		Client:   client,
 		Root:     o.root,
@@ -80,6 +84,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Sink:     s,
 			LogsRoot: o.podLogs,
 			Owner:    cri.Owner{Name: o.owner},
+			Cgroups:  cgroups,
 			Env:      env.Sources{ConfigMaps: manifests, Secrets: manifests},
 		},
 	})

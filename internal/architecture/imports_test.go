@@ -32,6 +32,7 @@ var rooms = []room{
 	{"syncpod/container", []string{"internal/linux", "internal/safepath", "runtime", "syncpod/container/env", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
 	{"syncpod/container/env", nil, "an environment is resolved from a pod and its sources alone"},
 	{"syncpod/cgroup", []string{"internal/linux", "internal/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
+	{"syncpod/cgroup/tree", []string{"internal/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"}, "the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},

@@ -2,8 +2,8 @@ package critest
 
 import (
 	"maps"
-	"slices"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
