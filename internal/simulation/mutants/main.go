@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -14,10 +15,11 @@ import (
 func main() {
 	lives := flag.Int("lives", 300, "how many lives to live with each mutant at most")
 	row := flag.String("row", "", "only mutants of this row")
-	number := flag.Int("n", 0, "only the mutant of this place in the list")
+	from := flag.Int("from", 1, "only mutants from this place in the list on")
+	to := flag.Int("to", 0, "only mutants up to this place in the list, all if 0")
 	flag.Parse()
 	if err := run(*lives, func(m mutant) bool {
-		return (*row == "" || m.row == *row) && (*number == 0 || m.number == *number)
+		return (*row == "" || m.row == *row) && m.number >= *from && (*to == 0 || m.number <= *to)
 	}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -45,8 +47,8 @@ func run(lives int, wanted func(mutant) bool) error {
 		if err != nil {
 			return err
 		}
-		missed = missed || o.lives == 0
-		fmt.Println(line(m, o, lives))
+		missed = missed || o.by == nil
+		fmt.Println(line(m, o))
 	}
 	if missed {
 		return errMissed
@@ -54,23 +56,34 @@ func run(lives int, wanted func(mutant) bool) error {
 	return nil
 }
 
-// tryAside tries a mutant in a directory that goes with it.
+// tryAside tries a mutant in a directory that goes with it. What no life notices, the tests
+// of the file's package may.
 func tryAside(m mutant, root string, lives int) (outcome, error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
 		return outcome{}, err
 	}
 	defer os.RemoveAll(dir)
-	return try(m, root, dir, lives)
+	if m.tests != "" {
+		return runTests(m, root, dir, m.tests)
+	}
+	o, err := live(m, root, dir, lives)
+	if err != nil || o.by != nil {
+		return o, err
+	}
+	return runTests(m, root, dir, "./"+path.Dir(m.file))
 }
 
 // line is the row of a table.
-func line(m mutant, o outcome, lives int) string {
-	took, rules := fmt.Sprint(o.lives), strings.Join(o.rules, "; ")
+func line(m mutant, o outcome) string {
+	took, by := fmt.Sprint(o.lives), strings.Join(o.by, "; ")
 	if o.lives == 0 {
-		took, rules = "-", fmt.Sprintf("not caught in %d lives", lives)
+		took = "-"
 	}
-	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |", m.row, m.file, m.breaks, took, rules)
+	if o.by == nil {
+		by = "**not noticed**"
+	}
+	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |", m.row, m.file, m.breaks, took, by)
 }
 
 // moduleRoot returns the directory of go.mod.
