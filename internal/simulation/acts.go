@@ -219,7 +219,7 @@ func (w *world) restartAgent() {
 }
 
 // restartBoth restarts the runtime and an agent with it, as a reboot does, and then has
-// pods go while the runtime may still be away.
+// pods go while the runtime may still be away, most of them by a deletion with a time.
 func (w *world) restartBoth() {
 	w.restartRuntime()
 	o := w.owners[w.rng.IntN(len(w.owners))]
@@ -227,6 +227,10 @@ func (w *world) restartBoth() {
 	w.start(o)
 	for range 1 + w.rng.IntN(3) {
 		w.sleep(w.upTo(4 * time.Second))
-		w.perform(daily[w.rng.IntN(len(daily))])
+		a := act{"mark", (*world).mark}
+		if w.often(40) {
+			a = daily[w.rng.IntN(len(daily))]
+		}
+		w.perform(a)
 	}
 }

@@ -26,9 +26,7 @@ func main() {
 	}
 }
 
-var errMissed = errors.New("mutants: not all of them are noticed")
-
-// run tries all mutants that are wanted.
+// run tries all mutants that are wanted. Its error tells of those that nobody notices.
 func run(lives int, wanted func(mutant) bool) error {
 	root, err := moduleRoot()
 	if err != nil {
@@ -38,22 +36,23 @@ func run(lives int, wanted func(mutant) bool) error {
 	if err != nil {
 		return err
 	}
-	missed := false
+	var errs []error
 	for _, m := range all {
 		if !wanted(m) {
 			continue
 		}
 		o, err := tryAside(m, root, lives)
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case o.by == nil:
+			errs = append(errs, fmt.Errorf("mutant %d (%s) is not noticed: %s", m.number, m.row, m.breaks))
 		}
-		missed = missed || o.by == nil
-		fmt.Println(line(m, o))
+		if err == nil {
+			fmt.Println(line(m, o))
+		}
 	}
-	if missed {
-		return errMissed
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // tryAside tries a mutant in a directory that goes with it. What no life notices, the tests
