@@ -2,6 +2,9 @@ package simulation
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +105,22 @@ func TestGuessAtAnotherEnd(t *testing.T) {
 	for _, broken := range tr.result(0, false).Broken {
 		if strings.HasPrefix(broken, "T2") {
 			t.Error(broken)
+		}
+	}
+}
+
+// The rows that a rule names are in the catalogue of failures.
+func TestRulesNameRows(t *testing.T) {
+	catalogue, err := os.ReadFile(filepath.Join("..", "..", "docs", "FAILURES.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		rows, _, _ := strings.Cut(rule.name, ": ")
+		for row := range strings.SplitSeq(rows, ", ") {
+			if !regexp.MustCompile(`(?m)^\| ([A-Z]\d+, )*` + row + `[ ,]`).Match(catalogue) {
+				t.Errorf("%s: docs/FAILURES.md has no row %s", rule.name, row)
+			}
 		}
 	}
 }
