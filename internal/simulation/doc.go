@@ -42,5 +42,5 @@
 //	rules*.go        what has to hold
 //	result.go        what is told of a life
 //	worker_test.go   lives in processes of their own
-//	mutants          changes to podsync that break it, each of which a life has to notice
+//	mutants          changes to podsync that break it, each of which a life or a test notices
 package simulation
