@@ -36,41 +36,43 @@ func run(lives int, wanted func(mutant) bool) error {
 	if err != nil {
 		return err
 	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := bundle(all, root, dir)
+	if err != nil {
+		return err
+	}
+	b := &binaries{root: root, dir: dir, overlay: overlay, compiled: map[string]string{}}
 	var errs []error
 	for _, m := range all {
 		if !wanted(m) {
 			continue
 		}
-		o, err := tryAside(m, root, lives)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case o.by == nil:
-			errs = append(errs, fmt.Errorf("mutant %d (%s) is not noticed: %s", m.number, m.row, m.breaks))
+		o, err := b.try(m, lives)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			fmt.Println(line(m, o))
+		fmt.Println(line(m, o))
+		if o.by == nil {
+			errs = append(errs, fmt.Errorf("mutant %d (%s) is not noticed: %s", m.number, m.row, m.breaks))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// tryAside tries a mutant in a directory that goes with it. What no life notices, the tests
-// of the file's package may.
-func tryAside(m mutant, root string, lives int) (outcome, error) {
-	dir, err := os.MkdirTemp("", "mutant-")
-	if err != nil {
-		return outcome{}, err
-	}
-	defer os.RemoveAll(dir)
+// try has a mutant noticed. What no life notices, the tests of the file's package may.
+func (b *binaries) try(m mutant, lives int) (outcome, error) {
 	if m.tests != "" {
-		return runTests(m, root, dir, m.tests)
+		return b.runTests(m, m.tests)
 	}
-	o, err := live(m, root, dir, lives)
+	o, err := b.live(m, lives)
 	if err != nil || o.by != nil {
 		return o, err
 	}
-	return runTests(m, root, dir, "./"+path.Dir(m.file))
+	return b.runTests(m, "./"+path.Dir(m.file))
 }
 
 // line is the row of a table.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,15 +21,50 @@ type outcome struct {
 	by []string
 }
 
-// live lives with a mutant, in a directory that it may fill.
-func live(m mutant, root, dir string, lives int) (outcome, error) {
-	test, err := compile(m, root, dir)
+// binaries are the tests of packages, each compiled once with all mutants in it.
+type binaries struct {
+	root, dir, overlay string
+	compiled           map[string]string // by package
+}
+
+// test returns the compiled test of a package, such as ./podworkers.
+func (b *binaries) test(pkg string) (string, error) {
+	if file := b.compiled[pkg]; file != "" {
+		return file, nil
+	}
+	file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(b.compiled)))
+	cmd := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay="+b.overlay, "-o", file, pkg)
+	cmd.Dir = b.root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s does not compile with the mutants: %w\n%s", pkg, err, said)
+	}
+	b.compiled[pkg] = file
+	return file, nil
+}
+
+// command runs the test of a package with a mutant.
+func (b *binaries) command(m mutant, pkg string, args ...string) (*exec.Cmd, error) {
+	test, err := b.test(pkg)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(test, args...)
+	cmd.Dir = filepath.Join(b.root, pkg)
+	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(m.number))
+	return cmd, nil
+}
+
+// live lives with a mutant, until a life breaks a rule.
+func (b *binaries) live(m mutant, lives int) (outcome, error) {
+	cmd, err := b.command(m, "./internal/simulation", "-test.run=^TestLives$", "-test.timeout=0")
 	if err != nil {
 		return outcome{}, err
 	}
-	cmd := exec.Command(test, "-test.run=^TestLives$", "-test.timeout=0")
-	cmd.Dir = filepath.Join(root, "internal", "simulation")
-	cmd.Env = append(os.Environ(), "PODSYNC_SIMULATION="+strconv.Itoa(lives), "PODSYNC_SIMULATION_STOP=1", "PODSYNC_SIMULATION_DIR="+dir)
+	dir, err := os.MkdirTemp(b.dir, "stories-")
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd.Env = append(cmd.Env, "PODSYNC_SIMULATION="+strconv.Itoa(lives), "PODSYNC_SIMULATION_STOP=1", "PODSYNC_SIMULATION_DIR="+dir)
 	said, err := cmd.CombinedOutput()
 	stories, globErr := filepath.Glob(filepath.Join(dir, "seed-*.txt"))
 	switch {
@@ -44,54 +78,16 @@ func live(m mutant, root, dir string, lives int) (outcome, error) {
 	return judge(stories[0])
 }
 
-// compile makes the test of package simulation, with a mutant in it.
-func compile(m mutant, root, dir string) (test string, err error) {
-	overlay, err := overlay(m, root, dir)
-	if err != nil {
-		return "", err
-	}
-	test = filepath.Join(dir, "simulation.test")
-	cmd := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay="+overlay, "-o", test, "./internal/simulation")
-	cmd.Dir = root
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("mutant %d (%s) does not compile: %w\n%s", m.number, m.row, err, said)
-	}
-	return test, nil
-}
-
-// overlay writes what has the go command see a mutant in place of its file.
-func overlay(m mutant, root, dir string) (overlay string, err error) {
-	text, err := m.mutated(root)
-	if err != nil {
-		return "", err
-	}
-	file, overlay := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.file): file}})
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return "", err
-	}
-	return overlay, os.WriteFile(overlay, replace, 0o644)
-}
-
 // runTests runs the tests of a package with a mutant, until one fails.
-func runTests(m mutant, root, dir, tests string) (outcome, error) {
-	overlay, err := overlay(m, root, dir)
+func (b *binaries) runTests(m mutant, pkg string) (outcome, error) {
+	cmd, err := b.command(m, pkg, "-test.failfast", "-test.timeout=3m")
 	if err != nil {
 		return outcome{}, err
 	}
-	cmd := exec.Command("go", "test", "-failfast", "-vet=off", "-timeout=3m", "-ldflags=-s -w", "-overlay="+overlay, tests)
-	cmd.Dir = root
-	said, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-		return outcome{}, nil
-	case bytes.Contains(said, []byte("[build failed]")):
-		return outcome{}, fmt.Errorf("mutant %d (%s) does not compile: %w\n%s", m.number, m.row, err, said)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return outcome{by: failed(said, pkg)}, nil
 	}
-	return outcome{by: failed(said, tests)}, nil
+	return outcome{}, nil
 }
 
 // failed returns the tests that have failed of a package. Without a name they did not end.
