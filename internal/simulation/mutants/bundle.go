@@ -50,7 +50,7 @@ func bundle(all []mutant, root, dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o644)
 }
 
-// number is a file of each package that has a mutant.
+// number is what is in a further file of each package that has a mutant.
 const number = `package %s
 
 import (
@@ -61,11 +61,13 @@ import (
 var podsyncMutant, _ = strconv.Atoi(os.Getenv("%s"))
 `
 
-// source is a file, and its functions by receiver and name.
+// source is a file of Go.
 type source struct {
-	text  string
-	file  *ast.File
-	base  int
+	text string
+	file *ast.File
+	// base is what is taken off a position to have the place in the text.
+	base int
+	// funcs are the functions, by receiver and name.
 	funcs map[string]*ast.FuncDecl
 }
 
@@ -112,10 +114,10 @@ func withMutants(all []mutant, root string) (text, name string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		for key, copied := range changed {
+		for _, key := range slices.Sorted(maps.Keys(changed)) {
 			f := s.funcs[key]
 			questions[s.at(f.Body.Lbrace)+1] += s.question(f, m.number)
-			copies.WriteString("\n\n" + copied)
+			copies.WriteString("\n\n" + changed[key])
 		}
 	}
 	text = s.text
