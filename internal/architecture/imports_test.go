@@ -23,6 +23,7 @@ var rooms = []room{
 	{"podworkers", []string{"internal/jitter", "runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
+	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
 	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
@@ -115,8 +116,13 @@ var bans = []ban{
 	},
 	{
 		in: append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
-		forbids: []string{"testing/...", module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
+		forbids: []string{module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
 		because: "an agent's binary carries no test code",
+	},
+	{
+		in: append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath", "examples/..."}, library...), except: []string{"runtime/cri/critest/conformance"},
+		forbids: []string{"testing/..."}, throughout: true,
+		because: "a program does not have the flags and the weight of package testing, and neither does one with a runtime in memory",
 	},
 }
 

@@ -23,7 +23,7 @@ import (
 const image = "localhost/busybox:e2e"
 
 // TestAnswers holds critest to the very codes that runtimes answer with, and
-// to its words where agents read them: the kit asks for no more than an agent
+// to its words where agents read them: package conformance asks for no more than an agent
 // may rely on, and a fake must not be kinder than what it stands for.
 func TestAnswers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {

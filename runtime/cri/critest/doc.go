@@ -2,9 +2,9 @@
 // and for trying them out: it speaks CRI v1 over real gRPC and needs no root.
 //
 // An agent cannot tell it from a runtime by what it is answered. How we know:
-// the same package holds a conformance kit, [Run], which says in sentences what
-// an agent relies on, and the kit passes on critest and on containerd 1.6 and
-// 2.4. Beyond that the project's end-to-end tests compare codes with containerd's.
+// package conformance says in sentences what an agent relies on, and these rules
+// hold on critest, on containerd 1.6 and 2.4 and on CRI-O 1.34. Beyond that the
+// project's end-to-end tests compare codes with those of these runtimes.
 //
 // # A test in virtual time
 //
@@ -133,7 +133,6 @@
 //	processes.go                   what really ran
 //	event*.go                      events, and what befalls them
 //	fault*.go, restart.go          faults
-//	kit*.go                        the conformance kit
 //
 // # What is not here
 //

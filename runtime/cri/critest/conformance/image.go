@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import (
 	"slices"
@@ -25,7 +25,7 @@ func (b *bench) imageOf(name string) *runtimeapi.Image {
 }
 
 func checkImageStatus(b *bench) {
-	i := b.imageOf(b.kit.Image)
+	i := b.imageOf(b.cfg.Image)
 	if i.GetId() == "" || i.GetSize() == 0 || len(i.GetRepoTags())+len(i.GetRepoDigests()) == 0 {
 		b.broken("it tells %v", i)
 	}
@@ -35,13 +35,13 @@ func checkImageStatus(b *bench) {
 }
 
 func checkImageAbsent(b *bench) {
-	if i := b.imageOf(b.kit.Missing); i != nil {
+	if i := b.imageOf(b.cfg.Missing); i != nil {
 		b.broken("it tells %v", i)
 	}
 }
 
 func checkImageList(b *bench) {
-	want := b.imageOf(b.kit.Image).GetId()
+	want := b.imageOf(b.cfg.Image).GetId()
 	resp, err := b.img.ListImages(b.Context(), &runtimeapi.ListImagesRequest{})
 	b.must(err)
 	if !slices.ContainsFunc(resp.GetImages(), func(i *runtimeapi.Image) bool { return i.GetId() == want }) {
@@ -50,17 +50,17 @@ func checkImageList(b *bench) {
 }
 
 func checkPullFails(b *bench) {
-	_, err := b.img.PullImage(b.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: b.kit.Missing}})
+	_, err := b.img.PullImage(b.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: b.cfg.Missing}})
 	if err == nil {
 		b.broken("it succeeded")
 	}
-	if i := b.imageOf(b.kit.Missing); i != nil {
+	if i := b.imageOf(b.cfg.Missing); i != nil {
 		b.broken("it is there: %v", i)
 	}
 }
 
 func checkRemoveAbsent(b *bench) {
-	_, err := b.img.RemoveImage(b.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: b.kit.Missing}})
+	_, err := b.img.RemoveImage(b.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: b.cfg.Missing}})
 	if !gone(err) {
 		b.broken("%v", err)
 	}

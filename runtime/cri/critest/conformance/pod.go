@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import (
 	"os"
@@ -19,11 +19,11 @@ type change[T any] func(*T)
 
 func (b *bench) sandboxConfig(attempt uint32, changes ...change[runtimeapi.PodSandboxConfig]) *runtimeapi.PodSandboxConfig {
 	c := &runtimeapi.PodSandboxConfig{
-		Metadata:     &runtimeapi.PodSandboxMetadata{Name: b.name, Namespace: b.kit.Namespace, Uid: b.uid, Attempt: attempt},
-		Hostname:     "critest",
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: b.name, Namespace: b.cfg.Namespace, Uid: b.uid, Attempt: attempt},
+		Hostname:     "conformance",
 		LogDirectory: filepath.Join(b.dir, "logs"),
 		Labels:       map[string]string{labelUID: b.uid, "io.kubernetes.pod.name": b.name},
-		Annotations:  map[string]string{"critest/annotation": "a value"},
+		Annotations:  map[string]string{"conformance/annotation": "a value"},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
 			NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER},
 		}},
@@ -68,10 +68,10 @@ func (b *bench) runSandbox(attempt uint32, changes ...change[runtimeapi.PodSandb
 func (p *pod) containerConfig(attempt uint32, command []string, changes ...change[runtimeapi.ContainerConfig]) *runtimeapi.ContainerConfig {
 	c := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: "app", Attempt: attempt},
-		Image:       &runtimeapi.ImageSpec{Image: p.kit.Image, UserSpecifiedImage: p.kit.Image},
+		Image:       &runtimeapi.ImageSpec{Image: p.cfg.Image, UserSpecifiedImage: p.cfg.Image},
 		Command:     command,
 		Labels:      map[string]string{labelUID: p.uid, labelContainer: "app"},
-		Annotations: map[string]string{"critest/annotation": "a value"},
+		Annotations: map[string]string{"conformance/annotation": "a value"},
 		Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
 			NamespaceOptions: p.config.GetLinux().GetSecurityContext().GetNamespaceOptions(),
 		}},
@@ -148,7 +148,7 @@ func (b *bench) sandboxStatusOf(id string) *runtimeapi.PodSandboxStatus {
 	return resp.GetStatus()
 }
 
-// patience is how long the kit waits for what a runtime does by itself.
+// patience is how long a rule waits for what a runtime does by itself.
 const patience = 20 * time.Second
 
 // waitFor ends the check if something does not become true.

@@ -1,9 +1,10 @@
-package critest
+package conformance
 
 import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"iter"
 	"os"
 	"testing"
 	"time"
@@ -14,18 +15,18 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Kit is what the conformance kit needs to know of the runtime it is run on.
-type Kit struct {
+// Config is what the rules need to know of the runtime that they are checked on.
+type Config struct {
 	// Image is the name of an image on the node with busybox in /bin and
 	// without an entrypoint. Required.
 	Image string
 	// Missing is the name of an image that is not on the node and cannot be
-	// pulled. Default: localhost:1/critest/missing:1.
+	// pulled. Default: localhost:1/conformance/missing:1.
 	Missing string
 	// Dir is a directory on the runtime's machine, which must be this one,
-	// where the kit makes its logs and mounts. Default: os.TempDir().
+	// where logs and mounts are made. Default: os.TempDir().
 	Dir string
-	// Namespace is that of the kit's pods. Default: critest.
+	// Namespace is that of the pods that are made. Default: conformance.
 	Namespace string
 	// Around runs each rule, for example synctest.Test, which it fits, so that
 	// the rules take no time on a runtime in this process. dial is called inside.
@@ -45,35 +46,47 @@ type rule struct {
 // what was seen. Rules on what a runtime leaves unimplemented, where CRI lets
 // it, are skipped with the reason.
 //
-// dial is called once for each rule. The kit removes the pods that it makes and
+// dial is called once for each rule. Run removes the pods that it makes and
 // touches no others; it removes no image.
-func Run(t *testing.T, dial func(t *testing.T) *grpc.ClientConn, kit Kit) {
+func Run(t *testing.T, dial func(t *testing.T) *grpc.ClientConn, cfg Config) {
 	t.Helper()
-	if kit.Image == "" {
-		t.Fatal("critest: Kit.Image is missing")
+	if cfg.Image == "" {
+		t.Fatal("conformance: Config.Image is missing")
 	}
-	kit = kit.withDefaults()
+	cfg = cfg.withDefaults()
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			kit.Around(t, func(t *testing.T) { r.check(newBench(t, r, kit, dial(t))) })
+			cfg.Around(t, func(t *testing.T) { r.check(newBench(t, r, cfg, dial(t))) })
 		})
 	}
 }
 
-func (k Kit) withDefaults() Kit {
-	if k.Missing == "" {
-		k.Missing = "localhost:1/critest/missing:1"
+func (c Config) withDefaults() Config {
+	if c.Missing == "" {
+		c.Missing = "localhost:1/conformance/missing:1"
 	}
-	if k.Dir == "" {
-		k.Dir = os.TempDir()
+	if c.Dir == "" {
+		c.Dir = os.TempDir()
 	}
-	if k.Namespace == "" {
-		k.Namespace = "critest"
+	if c.Namespace == "" {
+		c.Namespace = "conformance"
 	}
-	if k.Around == nil {
-		k.Around = func(t *testing.T, rule func(t *testing.T)) { rule(t) }
+	if c.Around == nil {
+		c.Around = func(t *testing.T, rule func(t *testing.T)) { rule(t) }
 	}
-	return k
+	return c
+}
+
+// Rules are the rules in the order in which Run checks them: the name of each, which
+// is that of its subtest, and its sentence.
+func Rules() iter.Seq2[string, string] {
+	return func(yield func(name, sentence string) bool) {
+		for _, r := range rules() {
+			if !yield(r.name, r.sentence) {
+				return
+			}
+		}
+	}
 }
 
 func rules() []rule {
@@ -91,21 +104,21 @@ func rules() []rule {
 type bench struct {
 	testing.TB
 	rule
-	kit Kit
+	cfg Config
 	rt  runtimeapi.RuntimeServiceClient
 	img runtimeapi.ImageServiceClient
 	uid string // of the rule's pod
 	dir string
 }
 
-func newBench(t testing.TB, r rule, kit Kit, conn *grpc.ClientConn) *bench {
+func newBench(t testing.TB, r rule, cfg Config, conn *grpc.ClientConn) *bench {
 	b := &bench{
-		TB: t, rule: r, kit: kit,
+		TB: t, rule: r, cfg: cfg,
 		rt: runtimeapi.NewRuntimeServiceClient(conn), img: runtimeapi.NewImageServiceClient(conn),
 		uid: r.name + "-" + rand.Text(),
 	}
 	var err error
-	if b.dir, err = os.MkdirTemp(kit.Dir, "critest-"); err != nil {
+	if b.dir, err = os.MkdirTemp(cfg.Dir, "conformance-"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import (
 	"maps"
@@ -111,7 +111,7 @@ func checkNextAttempt(b *bench) {
 
 func checkHandlerUnknown(b *bench) {
 	_, err := b.rt.RunPodSandbox(b.Context(), &runtimeapi.RunPodSandboxRequest{
-		Config: b.sandboxConfig(0), RuntimeHandler: "critest-no-such-handler",
+		Config: b.sandboxConfig(0), RuntimeHandler: "no-such-handler",
 	})
 	if err == nil {
 		b.broken("it succeeded")

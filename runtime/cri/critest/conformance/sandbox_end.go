@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-const noID = "critest0000000000000000000000000000000000000000000000000000000000"
+const noID = "0000000000000000000000000000000000000000000000000000000000000000"
 
 var sandboxEndRules = []rule{
 	{"sandbox-status-unknown", "PodSandboxStatus of a sandbox that is not there fails with NotFound.", checkSandboxStatusUnknown},

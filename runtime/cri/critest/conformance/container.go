@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import (
 	"maps"
@@ -139,7 +139,7 @@ func checkStartFails(b *bench) {
 func checkImageMissing(b *bench) {
 	p := b.runSandbox(0)
 	_, err := p.tryCreate(p.containerConfig(0, script("exit 0"), func(c *runtimeapi.ContainerConfig) {
-		c.Image = &runtimeapi.ImageSpec{Image: b.kit.Missing, UserSpecifiedImage: b.kit.Missing}
+		c.Image = &runtimeapi.ImageSpec{Image: b.cfg.Missing, UserSpecifiedImage: b.cfg.Missing}
 	}))
 	if err == nil {
 		b.broken("it succeeded")

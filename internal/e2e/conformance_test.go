@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/conformance"
 )
 
 // endpoints are those of PODSYNC_E2E.
@@ -24,7 +24,7 @@ func endpoints(t *testing.T) []string {
 	return strings.Split(value, ",")
 }
 
-func TestKit(t *testing.T) {
+func TestConformance(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {
 			dial := func(t *testing.T) *grpc.ClientConn {
@@ -39,7 +39,7 @@ func TestKit(t *testing.T) {
 				})
 				return conn
 			}
-			critest.Run(t, dial, critest.Kit{Image: "localhost/busybox:e2e"})
+			conformance.Run(t, dial, conformance.Config{Image: "localhost/busybox:e2e"})
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import (
 	"context"

@@ -1,8 +1,9 @@
-package critest
+package conformance
 
 import (
 	"context"
 	"fmt"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
 // A verdict stands in for the test of a rule and keeps what it says.
@@ -37,8 +40,8 @@ func (v *verdict) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// sabotage changes an answer on its way to the kit.
-type sabotage func(m Method, resp proto.Message, err error) error
+// sabotage changes an answer on its way to the rules.
+type sabotage func(m critest.Method, resp proto.Message, err error) error
 
 // verdictOn checks one rule on a runtime whose answers are changed.
 func verdictOn(t *testing.T, r rule, s sabotage) string {
@@ -46,7 +49,7 @@ func verdictOn(t *testing.T, r rule, s sabotage) string {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		v.TB = t
-		rt, err := New(kitConfig(dir))
+		rt, err := critest.New(nodeConfig(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +59,7 @@ func verdictOn(t *testing.T, r rule, s sabotage) string {
 			if honest {
 				return err
 			}
-			return s(methodOf(full), resp.(proto.Message), err)
+			return s(critest.Method(path.Base(full)), resp.(proto.Message), err)
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -65,11 +68,11 @@ func verdictOn(t *testing.T, r rule, s sabotage) string {
 			_ = conn.Close()
 			_ = rt.Close()
 		})
-		kit := Kit{Image: "localhost/busybox:critest", Dir: dir}.withDefaults()
+		cfg := Config{Image: "localhost/busybox:critest", Dir: dir}.withDefaults()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.check(newBench(v, r, kit, conn))
+			r.check(newBench(v, r, cfg, conn))
 		}()
 		<-done
 		honest = true
@@ -83,7 +86,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			if strings.HasPrefix(r.name, "events") {
 				t.Skip("an event stream is broken in a test of its own")
 			}
-			bad := verdictOn(t, r, func(Method, proto.Message, error) error { return status.Error(codes.Internal, "broken") })
+			bad := verdictOn(t, r, func(critest.Method, proto.Message, error) error { return status.Error(codes.Internal, "broken") })
 			if !strings.Contains(bad, r.sentence) && !strings.Contains(bad, "cleaning up") {
 				t.Errorf("a runtime that fails at everything keeps it; it said %q", bad)
 			}
@@ -100,7 +103,7 @@ func TestARuntimeThatSaysNothingBreaksTheRules(t *testing.T) {
 			if slices.Contains(content, r.name) {
 				t.Skip("an empty answer is a right one")
 			}
-			bad := verdictOn(t, r, func(m Method, resp proto.Message, err error) error {
+			bad := verdictOn(t, r, func(m critest.Method, resp proto.Message, err error) error {
 				proto.Reset(resp)
 				return nil
 			})
@@ -113,7 +116,7 @@ func TestARuntimeThatSaysNothingBreaksTheRules(t *testing.T) {
 
 func TestRulesNoticeSmallLies(t *testing.T) {
 	container := func(lie func(*runtimeapi.ContainerStatus)) sabotage {
-		return func(_ Method, resp proto.Message, err error) error {
+		return func(_ critest.Method, resp proto.Message, err error) error {
 			if r, ok := resp.(*runtimeapi.ContainerStatusResponse); ok && r.GetStatus() != nil {
 				lie(r.GetStatus())
 			}
@@ -121,15 +124,15 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 		}
 	}
 	sandbox := func(lie func(*runtimeapi.PodSandboxStatus)) sabotage {
-		return func(_ Method, resp proto.Message, err error) error {
+		return func(_ critest.Method, resp proto.Message, err error) error {
 			if r, ok := resp.(*runtimeapi.PodSandboxStatusResponse); ok && r.GetStatus() != nil {
 				lie(r.GetStatus())
 			}
 			return err
 		}
 	}
-	fails := func(m Method, code codes.Code) sabotage {
-		return func(got Method, _ proto.Message, err error) error {
+	fails := func(m critest.Method, code codes.Code) sabotage {
+		return func(got critest.Method, _ proto.Message, err error) error {
 			if got == m && status.Code(err) == codes.NotFound {
 				return status.Error(code, "not found")
 			}
@@ -146,21 +149,21 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 		{"sandbox-node-network", sandbox(func(s *runtimeapi.PodSandboxStatus) { s.Network.Ip = "10.0.0.1" })},
 		{"sandbox-addresses", sandbox(func(s *runtimeapi.PodSandboxStatus) { s.Network.Ip = "10.0.0.1" })},
 		{"sandbox-stop", sandbox(func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_READY })},
-		{"sandbox-status-unknown", fails(PodSandboxStatus, codes.Unknown)},
+		{"sandbox-status-unknown", fails(critest.PodSandboxStatus, codes.Unknown)},
 		{"container-created", container(func(s *runtimeapi.ContainerStatus) { s.FinishedAt = 1 })},
 		{"container-running", container(func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 })},
 		{"container-exit-0", container(func(s *runtimeapi.ContainerStatus) { s.Reason = "" })},
 		{"container-exit-0", container(func(s *runtimeapi.ContainerStatus) { s.FinishedAt = s.StartedAt - 1 })},
 		{"container-exit-code", container(func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 })},
-		{"container-echo", container(func(s *runtimeapi.ContainerStatus) { delete(s.Annotations, "critest/annotation") })},
-		{"container-start-unknown", fails(StartContainer, codes.Unknown)},
+		{"container-echo", container(func(s *runtimeapi.ContainerStatus) { delete(s.Annotations, "conformance/annotation") })},
+		{"container-start-unknown", fails(critest.StartContainer, codes.Unknown)},
 		{"container-image", container(func(s *runtimeapi.ContainerStatus) { s.ImageRef = "" })},
 		{"stop-known", container(func(s *runtimeapi.ContainerStatus) { s.FinishedAt = 0 })},
 		{"stop-deaf", container(func(s *runtimeapi.ContainerStatus) { s.ExitCode = 143 })},
-		{"remove", fails(ContainerStatus, codes.Unknown)},
+		{"remove", fails(critest.ContainerStatus, codes.Unknown)},
 		{"mounts-told", container(func(s *runtimeapi.ContainerStatus) { s.Mounts = nil })},
 		{"log-path-told", container(func(s *runtimeapi.ContainerStatus) { s.LogPath = "" })},
-		{"exec-exited", fails(ExecSync, codes.Unknown)},
+		{"exec-exited", fails(critest.ExecSync, codes.Unknown)},
 		{"resources-update", container(func(s *runtimeapi.ContainerStatus) { s.Resources.Linux.CpuShares = 512 })},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -177,12 +180,12 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 }
 
 func TestRulesNoticeBrokenEvents(t *testing.T) {
-	for _, f := range []EventFault{
-		{Action: EventDrop, Times: 1, Container: "app"},
-		{Action: EventDuplicate, Times: 1, Container: "app"},
-		{Action: EventReorder, Times: 1, Container: "app"},
-		{Action: EventTimeless, Times: 1, Container: "app"},
-		{Action: EventBare, Times: Always},
+	for _, f := range []critest.EventFault{
+		{Action: critest.EventDrop, Times: 1, Container: "app"},
+		{Action: critest.EventDuplicate, Times: 1, Container: "app"},
+		{Action: critest.EventReorder, Times: 1, Container: "app"},
+		{Action: critest.EventTimeless, Times: 1, Container: "app"},
+		{Action: critest.EventBare, Times: critest.Always},
 	} {
 		t.Run(fmt.Sprint(f.Action), func(t *testing.T) {
 			broken := 0
@@ -191,14 +194,14 @@ func TestRulesNoticeBrokenEvents(t *testing.T) {
 				v := &verdict{}
 				synctest.Test(t, func(t *testing.T) {
 					v.TB = t
-					rt, conn := Start(t, kitConfig(dir))
+					rt, conn := critest.Start(t, nodeConfig(dir))
 					if _, err := rt.InjectEvent(f); err != nil {
 						t.Fatal(err)
 					}
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
-						r.check(newBench(v, r, Kit{Image: "localhost/busybox:critest", Dir: dir}.withDefaults(), conn))
+						r.check(newBench(v, r, Config{Image: "localhost/busybox:critest", Dir: dir}.withDefaults(), conn))
 					}()
 					<-done
 				})

@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 

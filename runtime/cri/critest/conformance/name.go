@@ -1,4 +1,4 @@
-package critest
+package conformance
 
 import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -45,7 +45,7 @@ func checkNameFree(b *bench) {
 func checkNameRefused(b *bench) {
 	p := b.runSandbox(0)
 	if _, err := p.tryCreate(p.containerConfig(0, script("exit 0"), func(c *runtimeapi.ContainerConfig) {
-		c.Image = &runtimeapi.ImageSpec{Image: b.kit.Missing}
+		c.Image = &runtimeapi.ImageSpec{Image: b.cfg.Missing}
 	})); err == nil {
 		b.broken("with an image that is not there it succeeded")
 	}
