@@ -75,9 +75,17 @@
 //
 // # Files
 //
-// Below Config.Dir, logs and mounts are real files, and no path or link leads
-// out of it. All other files are in memory, those of the node for
-// [Runtime.ReadFile] and [Runtime.WriteFile].
+// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path
+// or link leads out of them. All other files are in memory, those of the node for
+// [Runtime.ReadFile] and [Runtime.WriteFile]: without these two fields a runtime
+// touches nothing of the machine, whatever paths it is told.
+//
+// What a container prints is written as CRI has it to the log path in the log
+// directory of its sandbox; directories that the agent has not made are made. An agent that is a program of its
+// own, as a kubelet is, gets its root directory as Dir, and its LogsRoot:
+//
+//	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
+//	endpoint, err := rt.Listen("/run/critest.sock")
 //
 // # Faults
 //

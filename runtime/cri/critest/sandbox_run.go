@@ -78,6 +78,11 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if s.cfg.Like == CRIO {
+		if err := s.host.makeDir(sb.config.GetLogDirectory()); err != nil {
+			return status.Error(codes.Unknown, err.Error())
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

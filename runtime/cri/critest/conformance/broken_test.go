@@ -163,6 +163,12 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 		{"remove", fails(critest.ContainerStatus, codes.Unknown)},
 		{"mounts-told", container(func(s *runtimeapi.ContainerStatus) { s.Mounts = nil })},
 		{"log-path-told", container(func(s *runtimeapi.ContainerStatus) { s.LogPath = "" })},
+		{"image-filesystem", func(_ critest.Method, resp proto.Message, err error) error {
+			if r, ok := resp.(*runtimeapi.ImageFsInfoResponse); ok {
+				r.ImageFilesystems[0].FsId.Mountpoint = "/no/such/directory"
+			}
+			return err
+		}},
 		{"exec-exited", fails(critest.ExecSync, codes.Unknown)},
 		{"resources-update", container(func(s *runtimeapi.ContainerStatus) { s.Resources.Linux.CpuShares = 512 })},
 	} {

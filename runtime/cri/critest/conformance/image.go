@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"os"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -14,7 +15,7 @@ var imageRules = []rule{
 	{"image-list", "ListImages lists an image on the node.", checkImageList},
 	{"image-pull-fails", "PullImage of an image that nobody has fails and leaves nothing.", checkPullFails},
 	{"image-remove-absent", "RemoveImage of an image that is not on the node succeeds, or fails with NotFound.", checkRemoveAbsent},
-	{"image-filesystem", "ImageFsInfo tells the mount point of the images' file system, or is unimplemented.", checkImageFs},
+	{"image-filesystem", "ImageFsInfo tells the mount point of the images' file system, a directory that is there, or is unimplemented.", checkImageFs},
 }
 
 func (b *bench) imageOf(name string) *runtimeapi.Image {
@@ -72,7 +73,11 @@ func checkImageFs(b *bench) {
 		b.Skip("this runtime has no ImageFsInfo")
 	}
 	b.must(err)
-	if len(resp.GetImageFilesystems()) == 0 || resp.GetImageFilesystems()[0].GetFsId().GetMountpoint() == "" {
+	if len(resp.GetImageFilesystems()) == 0 {
 		b.broken("it tells %v", resp)
+	}
+	at := resp.GetImageFilesystems()[0].GetFsId().GetMountpoint()
+	if info, err := os.Stat(at); err != nil || !info.IsDir() {
+		b.broken("it tells %q: %v", at, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 var logRules = []rule{
 	{"log-format", "Output goes to log directory and log path, a line each of time, stream, F or P for a part of a line, and text.", checkLogFormat},
 	{"log-path-told", "ContainerStatus tells the path of the log.", checkLogPathTold},
-	{"log-reopen", "After a log was renamed and ReopenContainerLog has returned, output goes to a new file of the old name.", checkLogReopen},
+	{"log-reopen", "After a log was renamed and ReopenContainerLog has returned, there is a new file of the old name, and output goes to it.", checkLogReopen},
 	{"log-kept", "Removing a container leaves its log.", checkLogKept},
 	{"log-none", "Without a log path nothing is written but a log that is named after the container's ID.", checkLogNone},
 }
@@ -63,6 +63,9 @@ func checkLogReopen(b *bench) {
 	}
 	_, err := b.rt.ReopenContainerLog(b.Context(), &runtimeapi.ReopenContainerLogRequest{ContainerId: id})
 	b.must(err)
+	if _, err := os.Stat(b.logPath()); err != nil {
+		b.broken("%v", err)
+	}
 	_, err = b.rt.ExecSync(b.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"touch", "/tmp/on"}, Timeout: 10})
 	b.must(err)
 	if got := b.logLines(1); len(got) != 1 || !strings.HasSuffix(got[0], " new") {
