@@ -121,7 +121,10 @@ func TestTablesForbid(t *testing.T) {
 		{"syncpod/loop", "k8s.io/client-go/tools/record"},
 		{"examples/agent", "k8s.io/client-go/kubernetes"},
 		{"examples/agent", "testing"},
-		{"internal/linux", "flag"},
+		{"internal/base/linux", "flag"},
+		{"internal/base/mounts", "log"},
+		{"internal/base/pace", "~runtime"},
+		{"internal/base/podfile", "~internal/upgrade"},
 		{"sandbox", "testing"},
 	} {
 		g := graphOf("~" + tt.pkg + " " + tt.imports)

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/podsync/podsync/internal/pace"
+	"github.com/podsync/podsync/internal/base/pace"
 )
 
 func never() bool  { return false }

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/internal/base/podfile"
 )
 
 func TestFilesAreReplacedAndRemoved(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/internal/base/safepath"
 )
 
 func TestElement(t *testing.T) {
