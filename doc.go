@@ -45,6 +45,8 @@
 //   - [github.com/podsync/podsync/syncpod/container]: the CRI configuration of a
 //     container, and its environment in
 //     [github.com/podsync/podsync/syncpod/container/env].
+//   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and of their
+//     classes, by name for both drivers, and what stands in their files.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].
