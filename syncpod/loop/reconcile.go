@@ -96,7 +96,7 @@ func (l *Loop) update(ctx context.Context, desired desiredPods) (additions []des
 	for _, w := range desired.pods {
 		wp := l.workerPods[w.pod.UID]
 		switch {
-		case wp == nil && l.states.get(w.pod.UID).cleanup != notCleaned: // there will be news when that is done
+		case wp == nil && l.states.get(w.pod.UID).cleanup != noCleanup: // there will be news when that is done
 			l.removeStoppedOrphan(ctx, w.pod.UID)
 		case wp == nil:
 			additions = append(additions, w)
@@ -144,7 +144,7 @@ func (l *Loop) add(w desiredPod, running bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.states.get(uid).cleanup != notCleaned {
+	if l.states.get(uid).cleanup != noCleanup {
 		return // there will be news when that is done
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}

@@ -50,19 +50,19 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 		case !l.removeFromRuntime(ctx, uid):
 		case l.desiredByNow(uid):
 			l.endCleanup(uid, deleting)
-			l.deleteRecords(ctx, uid, notCleaned)
+			l.deleteRecords(ctx, uid, noCleanup)
 		default:
-			l.endCleanup(uid, notCleaned)
+			l.endCleanup(uid, noCleanup)
 			l.news.raise()
 		}
 	})
 }
 
-// remove removes what the runtime has of a pod that the workers have forgotten, and then
+// removeForgotten removes what the runtime has of a pod that the workers have forgotten, and then
 // lets a new pod with its UID come. That would be taken to have had its run otherwise.
-func (l *Loop) remove(ctx context.Context, uid types.UID) {
+func (l *Loop) removeForgotten(ctx context.Context, uid types.UID) {
 	if l.removeFromRuntime(ctx, uid) {
-		l.endCleanup(uid, notCleaned)
+		l.endCleanup(uid, noCleanup)
 		l.news.raise()
 	}
 }

@@ -33,7 +33,7 @@ type podState struct {
 	// remembered of it.
 	drained bool
 
-	// cleanup says how far the node is cleaned up after a pod that the workers do not have.
+	// cleanup is what is being done to clean up after a pod that the workers do not know.
 	// It is changed with Loop.mu held, too.
 	cleanup cleanup
 	// recorded: there may be a directory or a record of the pod that is not known here, of

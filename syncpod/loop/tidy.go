@@ -50,7 +50,7 @@ func (l *Loop) tidyUp(ctx context.Context) (again time.Time) {
 func (l *Loop) forgetFinished(ctx context.Context) {
 	for _, uid := range l.dropForgotten() {
 		l.forgetPod(ctx, uid)
-		l.children.Go(func() { l.remove(ctx, uid) })
+		l.children.Go(func() { l.removeForgotten(ctx, uid) })
 	}
 }
 
