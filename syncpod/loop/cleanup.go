@@ -44,6 +44,3 @@ func (l *Loop) endCleanup(uid types.UID, to cleanup) {
 	defer l.mu.Unlock()
 	l.setCleanup(uid, to)
 }
-
-// desiredByNow reports whether a source wants a pod with that UID by now.
-func (l *Loop) desiredByNow(uid types.UID) bool { return l.desired().uids()[uid] }

@@ -190,6 +190,9 @@ func (d desiredPods) uids() map[types.UID]bool {
 	return uids
 }
 
+// wants reports whether a source wants a pod with that UID by now.
+func (l *Loop) wants(uid types.UID) bool { return l.desired().uids()[uid] }
+
 // undecided reports whether a pod that is not desired, and only known to the runtime,
 // may be desired yet: by the source that it is from, or by any if it does not say or
 // is from one that there is not any more.

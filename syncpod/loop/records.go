@@ -64,7 +64,7 @@ func (l *Loop) deleteRecords(ctx context.Context, uid types.UID, began cleanup) 
 		l.config.Log.Error(err, "a pod that is gone is not forgotten", "podUID", uid)
 	}
 	l.endDeletion(uid, began, err)
-	if l.desiredByNow(uid) {
+	if l.wants(uid) {
 		l.news.raise() // it was held up
 	}
 	if err != nil {

@@ -48,7 +48,7 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 	l.children.Go(func() {
 		switch {
 		case !l.removeFromRuntime(ctx, uid):
-		case l.desiredByNow(uid):
+		case l.wants(uid):
 			l.endCleanup(uid, deleting)
 			l.deleteRecords(ctx, uid, noCleanup)
 		default:
