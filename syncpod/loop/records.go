@@ -20,10 +20,10 @@ func (l *Loop) deleteGone(ctx context.Context, desired desiredPods, pods []pleg.
 	if !desired.complete {
 		return time.Time{} // there will be news
 	}
-	elsewhere := desired.uids()
+	listed := desired.uids()
 	for _, p := range pods {
 		if p.Running || l.config.Client != nil { // or else it stays there
-			elsewhere[p.UID] = true
+			listed[p.UID] = true
 		}
 	}
 	l.mu.Lock()
@@ -31,7 +31,7 @@ func (l *Loop) deleteGone(ctx context.Context, desired desiredPods, pods []pleg.
 	for _, uid := range l.states.uids() {
 		state := l.states.get(uid)
 		switch {
-		case elsewhere[uid] || l.workerPods[uid] != nil || !state.idle():
+		case listed[uid] || l.workerPods[uid] != nil || !state.idle():
 		case state.retryAt.After(time.Now()):
 			again = earlier(again, state.retryAt)
 		case state.outlives():
