@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// maxRetryPause bounds the pause before what is recorded of a pod is tried to be deleted again.
+// maxRetryPause bounds the pause between two attempts to delete the records of a pod.
 const maxRetryPause = time.Minute
 
 // deleteGone deletes what is recorded of pods that are gone, once it is certain that no
@@ -44,7 +44,7 @@ func (l *Loop) deleteGone(ctx context.Context, desired desiredPods, pods []pleg.
 	return again
 }
 
-// idle reports whether nothing goes on for a pod: it may be deleted what is recorded of it.
+// idle reports whether nothing goes on for a pod, so that its records may be deleted.
 func (s *podState) idle() bool { return !s.cleanup.inProgress() && !s.stopping && s.calls == 0 }
 
 // earlier returns the first of two times, of which a zero one does not count.
