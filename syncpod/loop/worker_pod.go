@@ -12,25 +12,25 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A life is a pod that the workers were told of, from then until they forget it.
+// A workerPod is a pod that the workers were told of, from then until they forget it.
 // It is guarded by Loop.mu, which is held while they are told, so that what they are
 // told last is what is true.
-type life struct {
+type workerPod struct {
 	source string
-	// wanted is the pod as its source has it, nil once that does not want it.
-	wanted *v1.Pod
-	// given is what the workers have: wanted with the status that was reported last.
-	given *v1.Pod
-	// again: wanted is a new pod with the UID of given, which is stopping, and has to
-	// wait until that is forgotten (kubernetes #104648).
-	again bool
-	// taken: the workers have been told of it, so that they know it until they forget it.
-	taken bool
-	// over: the pod had ended, or was refused, before the workers were told of it. They
+	// desired is the pod as its source has it, nil once that does not want it.
+	desired *v1.Pod
+	// pod is what the workers have: desired with the status that was reported last.
+	pod *v1.Pod
+	// restartRequested: desired is a new pod with the UID of pod, which is stopping, and has
+	// to wait until that is forgotten (kubernetes #104648).
+	restartRequested bool
+	// accepted: the workers have been told of it, so that they know it until they forget it.
+	accepted bool
+	// endedBefore: the pod had ended, or was refused, before the workers were told of it. They
 	// finish a static pod that never had its turn without a call, as a kubelet does, so
 	// they get it as one of no source: what an earlier agent has left of it has to be
 	// cleaned up (kubernetes #105527), and its end to be reported.
-	over bool
+	endedBefore bool
 }
 
 // differs reports whether a pod has changed in a way that matters for its work. Its
@@ -104,16 +104,16 @@ func (l *Loop) log(pod *v1.Pod) logr.Logger {
 }
 
 // tell gives the workers news of a pod. It must be called with mu held.
-func (l *Loop) tell(life *life, u podworkers.Update) {
-	u.Pod = life.given
-	if life.over {
-		u.Pod = sourceless(life.given)
+func (l *Loop) tell(wp *workerPod, u podworkers.Update) {
+	u.Pod = wp.pod
+	if wp.endedBefore {
+		u.Pod = sourceless(wp.pod)
 	}
 	if err := l.workers.UpdatePod(u); err != nil {
 		l.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
 		return
 	}
-	life.taken = true
+	wp.accepted = true
 }
 
 // sourceless returns the pod as one of no source.
@@ -128,8 +128,8 @@ func sourceless(pod *v1.Pod) *v1.Pod {
 func (l *Loop) ofSource(pod *v1.Pod) *v1.Pod {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if life := l.lives[pod.UID]; life != nil && life.over {
-		return life.given
+	if wp := l.workerPods[pod.UID]; wp != nil && wp.endedBefore {
+		return wp.pod
 	}
 	return pod
 }
@@ -139,10 +139,10 @@ func (l *Loop) ofSource(pod *v1.Pod) *v1.Pod {
 func (l *Loop) lookAgain(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	life := l.lives[uid]
-	if life == nil || l.book.read(uid).phase >= podworkers.Terminated {
+	wp := l.workerPods[uid]
+	if wp == nil || l.states.get(uid).phase >= podworkers.Terminated {
 		l.tidy.raise()
 		return
 	}
-	l.tell(life, podworkers.Update{Type: podworkers.Sync})
+	l.tell(wp, podworkers.Update{Type: podworkers.Sync})
 }
