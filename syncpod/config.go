@@ -60,6 +60,9 @@ type Config struct {
 	// Cgroups makes the cgroups of pods; package tree has one. Default: that is left to
 	// the runtime.
 	Cgroups Cgroups
+	// Allocations says which resources pods are allotted when what they ask for changes; a
+	// *resize.Allocator does. Default: what they ask for.
+	Allocations Allocations
 	// Mirrors shows static pods to an API server. Default: nobody does.
 	Mirrors Mirrors
 	// Hooks runs postStart and preStop handlers. Default: those of package hook,
@@ -233,6 +236,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Cgroups != nil {
 		c.Clean = append(slices.Clone(c.Clean), cgroupCleaner{c.Cgroups})
+	}
+	if c.Allocations != nil {
+		c.Clean = append(slices.Clone(c.Clean), c.Allocations)
 	}
 	if c.Sink == nil {
 		c.Sink = nopSink{}

@@ -82,6 +82,7 @@
 //	start_launch.go    13 StartContainer, and postStart handlers
 //	loglink.go         13 links for log shippers
 //	resize.go          14 resources changed in place
+//	resize_allot.go    which resources the pod is allotted, and what is said of that
 //	refresh.go         16 volumes of what runs
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod

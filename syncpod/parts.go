@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/resize"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
@@ -130,6 +131,18 @@ type Cgroups interface {
 type CgroupRaiser interface {
 	// RaiseCgroup raises the limits of a pod's cgroup and lowers none.
 	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
+}
+
+// Allocations says which resources a pod is allotted (KEP-1287). As a [Cleaner] it takes
+// them back. If it is a [RemainsCleaner] besides, that is called for pods of which no more
+// than the UID is known.
+type Allocations interface {
+	// Allot returns what a pod is allotted, with whatever it asks for now decided. It is
+	// called whenever there is work on a pod that may run. While it fails nothing is done.
+	Allot(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
+	// Allotted returns the pod as it is allotted by now, and decides nothing.
+	Allotted(pod *v1.Pod) *v1.Pod
+	Cleaner
 }
 
 // Mirrors keeps, for each static pod, the mirror pod that shows it to an API
