@@ -136,7 +136,7 @@ func (l *Loop) add(w wish, running bool) {
 	uid := w.pod.UID
 	given := withStatus(w.pod, l.book.read(uid).status)
 	l.log(given).Info("pod added", "source", w.source)
-	if !running && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
+	if l.config.Admission != nil && !running && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
 		if refusal := l.config.Admission.Admit(given, l.admitted()); refusal != nil {
 			given = l.refused(given, refusal)
 		}
