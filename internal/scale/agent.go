@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"runtime/pprof"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,6 +43,7 @@ func agentOf(ctx context.Context, t task, as string) (m measures, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
+		pprof.StopCPUProfile() // also of a part that was cut short
 		cancel()
 		if a.loop != nil {
 			err = errors.Join(err, <-a.ended, a.client.Close())

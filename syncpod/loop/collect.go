@@ -81,11 +81,5 @@ func (l *Loop) isCertain(uid types.UID) bool {
 	if known {
 		return true
 	}
-	wants := l.wanted()
-	for _, w := range wants.pods {
-		if w.pod.UID == uid {
-			return false // on its way
-		}
-	}
-	return wants.complete
+	return !l.wants(uid) && l.complete() // otherwise it is on its way, or may be
 }

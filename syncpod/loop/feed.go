@@ -20,6 +20,8 @@ type feed struct {
 	// first.
 	snapshot  Snapshot
 	delivered time.Time
+	// uids are those of the pods in it.
+	uids map[types.UID]bool
 	// failed is why the source has ended, and since when.
 	failed error
 	since  time.Time
@@ -61,17 +63,17 @@ func (l *Loop) deliver(f *feed, s Snapshot) {
 	}
 }
 
-// depart notes which pods are not in the next snapshot any more.
+// depart notes which pods are in the next snapshot, and which are not any more.
 func (f *feed) depart(next Snapshot) {
-	stay := make(map[types.UID]bool, len(next.Pods))
+	f.uids = make(map[types.UID]bool, len(next.Pods))
 	for _, pod := range next.Pods {
 		if pod != nil {
-			stay[pod.UID] = true
+			f.uids[pod.UID] = true
 			delete(f.departed, pod.UID)
 		}
 	}
 	for _, pod := range f.snapshot.Pods {
-		if pod == nil || stay[pod.UID] {
+		if pod == nil || f.uids[pod.UID] {
 			continue
 		}
 		if f.departed == nil {
@@ -112,8 +114,9 @@ type wish struct {
 
 // wishes are what all sources want at a moment.
 type wishes struct {
-	// pods are in the order of the sources, and of their snapshots.
+	// pods are in the order of the sources, and of their snapshots; from are their sources.
 	pods []wish
+	from map[types.UID]string
 	// conflicts are those that are not among them, such as have the UID of another.
 	conflicts []error
 	// known are the sources that have said all they want.
@@ -149,18 +152,21 @@ func (l *Loop) takeWanted() wishes {
 
 // wishes must be called with feedsMu held.
 func (l *Loop) wishes() wishes {
-	w := wishes{known: map[string]bool{}, complete: true}
-	from := map[types.UID]string{}
+	total := 0
+	for _, f := range l.feeds {
+		total += len(f.snapshot.Pods)
+	}
+	w := wishes{pods: make([]wish, 0, total), from: make(map[types.UID]string, total), known: map[string]bool{}, complete: true}
 	for _, f := range l.feeds {
 		known := f.ready()
 		w.known[f.Name()] = known
 		w.complete = w.complete && known
 		for _, pod := range f.snapshot.Pods {
-			if err := usable(pod, from); err != nil {
+			if err := usable(pod, w.from); err != nil {
 				w.conflicts = append(w.conflicts, fmt.Errorf("source %s: %w", f.Name(), err))
 				continue
 			}
-			from[pod.UID] = f.Name()
+			w.from[pod.UID] = f.Name()
 			w.pods = append(w.pods, wish{pod, f.Name()})
 		}
 	}
@@ -179,13 +185,21 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 	return nil
 }
 
-// uids returns the pods that are wanted.
-func (w wishes) uids() map[types.UID]bool {
-	wanted := make(map[types.UID]bool, len(w.pods))
-	for _, wish := range w.pods {
-		wanted[wish.pod.UID] = true
-	}
-	return wanted
+// has reports whether a pod is wanted.
+func (w wishes) has(uid types.UID) bool { return w.from[uid] != "" }
+
+// wants reports whether any source wants a pod, without a look at the others.
+func (l *Loop) wants(uid types.UID) bool {
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	return uid != "" && slices.ContainsFunc(l.feeds, func(f *feed) bool { return f.uids[uid] })
+}
+
+// complete reports whether all sources have said all they want.
+func (l *Loop) complete() bool {
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	return !slices.ContainsFunc(l.feeds, func(f *feed) bool { return !f.ready() })
 }
 
 // mayMiss reports whether a pod that is not wanted, and only known to the runtime,

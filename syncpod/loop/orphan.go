@@ -12,11 +12,10 @@ import (
 // stopOrphans stops what runs of pods that no source wants, once their source has
 // said what it does want (kubernetes #105547).
 func (l *Loop) stopOrphans(wants wishes, pods []pleg.Pod) {
-	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		if !p.Running || wanted[p.UID] || l.lives[p.UID] != nil || l.leaving[p.UID] || wants.mayMiss(p.Source) || !l.survives(p) {
+		if !p.Running || wants.has(p.UID) || l.lives[p.UID] != nil || l.leaving[p.UID] || wants.mayMiss(p.Source) || !l.survives(p) {
 			continue
 		}
 		l.config.Log.Info("orphan stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID, "source", p.Source)

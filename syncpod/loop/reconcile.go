@@ -53,14 +53,13 @@ func (l *Loop) reconcile(ctx context.Context) {
 
 // stopUnwanted stops the pods that no source wants any more.
 func (l *Loop) stopUnwanted(wants wishes) {
-	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, uid := range l.uids() {
 		life := l.lives[uid]
 		last := wants.departed[uid]
 		switch {
-		case wanted[uid]:
+		case wants.has(uid):
 			continue
 		case life.wanted == nil:
 			if last.source == life.source && last.pod != nil {

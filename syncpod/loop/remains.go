@@ -23,12 +23,11 @@ const (
 // removeDead removes what the runtime has of dead pods that nobody wants, once their
 // source has said what it does want (kubernetes #107730).
 func (l *Loop) removeDead(ctx context.Context, wants wishes, pods []pleg.Pod) {
-	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
 		uid := p.UID
-		if p.Running || wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || wants.mayMiss(p.Source) || l.book.read(uid).stopping {
+		if p.Running || wants.has(uid) || l.lives[uid] != nil || l.leaving[uid] || wants.mayMiss(p.Source) || l.book.read(uid).stopping {
 			continue
 		}
 		l.leave(ctx, uid)
@@ -44,11 +43,11 @@ func (l *Loop) leave(ctx context.Context, uid types.UID) {
 	l.children.Go(func() {
 		switch {
 		case !l.removeFromRuntime(ctx, uid):
-		case l.wanted().uids()[uid]:
+		case l.wants(uid):
 			l.forgetKept(ctx, uid)
 		default:
-			l.left(uid)
-			l.news.raise()
+			l.gone(uid)
+			l.tidy.raise()
 		}
 	})
 }
@@ -57,8 +56,8 @@ func (l *Loop) leave(ctx context.Context, uid types.UID) {
 // new pod with its UID come. That would be taken to have had its run otherwise.
 func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
 	if l.removeFromRuntime(ctx, uid) {
-		l.left(uid)
-		l.news.raise()
+		l.gone(uid)
+		l.tidy.raise()
 	}
 }
 

@@ -30,6 +30,8 @@ type FileStore struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*storedPod
+	// listed: the pods that have a file are among pods.
+	listed bool
 }
 
 var _ StatusStore = (*FileStore)(nil)
@@ -58,6 +60,7 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("statuses of pods: %w", err)
 	}
+	s.know(uids)
 	var all []StoredStatus
 	var errs []error
 	lost := true
@@ -79,6 +82,18 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 		err = fmt.Errorf("%w: %w", syncpod.ErrRecordLost, err)
 	}
 	return all, err
+}
+
+// know notes which pods have a file, so that nobody looks for one of another.
+func (s *FileStore) know(uids []types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, uid := range uids {
+		if s.pods[uid] == nil {
+			s.pods[uid] = &storedPod{}
+		}
+	}
+	s.listed = true
 }
 
 // brokenFile says that a file was read, and that no status is in it.
@@ -154,7 +169,7 @@ func (s *FileStore) lock(uid types.UID) *storedPod {
 	s.mu.Lock()
 	p := s.pods[uid]
 	if p == nil {
-		p = &storedPod{}
+		p = &storedPod{read: s.listed}
 		s.pods[uid] = p
 	}
 	s.mu.Unlock()

@@ -30,9 +30,24 @@ func (l *Loop) keepTidy(ctx context.Context) {
 		if !l.listed.Load() {
 			continue
 		}
+		began := time.Now()
 		if again := l.tidyUp(ctx); !again.IsZero() {
 			retry.Reset(time.Until(again))
 		}
+		l.rest(ctx, tidyCost*time.Since(began))
+	}
+}
+
+// tidyCost is how many times what it took to tidy up is left alone after it: each time all
+// pods are gone through, and while many end there is always a reason to.
+const tidyCost = 9
+
+func (l *Loop) rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(min(d, l.config.HousekeepingInterval))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -169,7 +184,7 @@ const maxForgetPause = time.Minute
 // gone lets a new pod with the UID of one that is gone come, if it is wanted by now.
 func (l *Loop) gone(uid types.UID) {
 	l.left(uid)
-	if l.wanted().uids()[uid] {
+	if l.wants(uid) {
 		l.news.raise() // it was held up
 	}
 }
@@ -178,13 +193,12 @@ func (l *Loop) gone(uid types.UID) {
 // sources, the workers nor the runtime have. They are leaving until left is called.
 // Those that cannot be forgotten have to wait until again, zero if there is none.
 func (l *Loop) unclaimed(wants wishes, listed map[types.UID]bool) (uids []types.UID, again time.Time) {
-	wanted := wants.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, uid := range l.book.uids() {
 		known := l.book.read(uid)
 		switch {
-		case wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || listed[uid] || known.stopping || known.working > 0:
+		case wants.has(uid) || l.lives[uid] != nil || l.leaving[uid] || listed[uid] || known.stopping || known.working > 0:
 		case known.due.After(time.Now()):
 			if again.IsZero() || known.due.Before(again) {
 				again = known.due
