@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // settleTime is how long at most nothing is measured after all pods run: the next list of all pods
@@ -29,14 +30,14 @@ type agent struct {
 	task
 	loop   *loop.Loop
 	client *cri.Client
-	pods   *loop.Push
+	pods   *source.Push
 	count  *count
 	ended  chan error
 }
 
 // agentOf measures the part of the first agent or the second.
 func agentOf(ctx context.Context, t task, as string) (m measures, err error) {
-	a := &agent{task: t, pods: loop.NewPush(), count: newCount(t.Pods), ended: make(chan error, 1)}
+	a := &agent{task: t, pods: source.NewPush(), count: newCount(t.Pods), ended: make(chan error, 1)}
 	work := a.startAndRest
 	if as == asSecond {
 		work = a.adoptAndStop
@@ -58,7 +59,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 		return err
 	}
 	a.loop, err = loop.New(loop.Config{
-		Client: a.client, Root: filepath.Join(a.Dir, "root"), Sources: []loop.Source{a.pods},
+		Client: a.client, Root: filepath.Join(a.Dir, "root"), Sources: []source.Source{a.pods},
 		Sync: syncpod.Config{Sink: a.count, LogsRoot: filepath.Join(a.Dir, "logs")},
 	})
 	if err != nil {
