@@ -26,7 +26,8 @@ import (
 // since a Job that is done must not be done again. All other pods are started
 // anew after a loss of power anyway.
 type FileStore struct {
-	dir podfile.Dir
+	dir   podfile.Dir
+	turns podfile.Turns
 
 	mu   sync.Mutex
 	pods map[types.UID]*storedPod
@@ -50,7 +51,7 @@ func NewFileStore(dir string) (*FileStore, error) {
 	if dir == "" {
 		return nil, errors.New("loop: the directory of the FileStore is empty: it must be the path of one")
 	}
-	return &FileStore{dir: podfile.Dir(dir), pods: map[types.UID]*storedPod{}}, nil
+	return &FileStore{dir: podfile.Dir(dir), turns: podfile.NewTurns(), pods: map[types.UID]*storedPod{}}, nil
 }
 
 // Load returns all statuses that can be read. It is no error if the directory
@@ -141,6 +142,7 @@ func (s *FileStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodSt
 
 // write replaces a file. If it is to last, it is on the disk in the end.
 func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
+	defer s.turns.Take()()
 	if err := s.dir.Replace(uid, text, lasting); err != nil || !lasting {
 		return err
 	}
@@ -151,7 +153,10 @@ func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
 func (s *FileStore) Delete(_ context.Context, uid types.UID) error {
 	p := s.lock(uid)
 	defer p.mu.Unlock()
-	if err := s.dir.Remove(uid); err != nil {
+	release := s.turns.Take()
+	err := s.dir.Remove(uid)
+	release()
+	if err != nil {
 		return fmt.Errorf("status of a pod: %w", err)
 	}
 	s.forget(uid)
