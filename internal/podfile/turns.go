@@ -2,7 +2,7 @@ package podfile
 
 // parallel is how many files are read or written at a time: each of them takes a thread of
 // the process, and the names in one directory are changed one at a time anyway.
-const parallel = 16
+const parallel = 4
 
 // Turns bound how many files are read or written at a time, however many pods there are.
 // Nil does not.
