@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
