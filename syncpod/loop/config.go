@@ -192,9 +192,6 @@ func (c Config) connected() (Config, error) {
 	if c.Workers.Observer == nil {
 		c.Workers.Observer = podworkers.NopObserver{}
 	}
-	if c.Admission == nil {
-		c.Admission = AdmissionFunc(admitAll)
-	}
 	c.shareLog()
 	for _, fill := range []func() error{c.makeProbes, c.makeReader, c.makeSandboxes, c.makeCollectors, c.makeImageCollector, c.makeStore} {
 		if err := fill(); err != nil {

@@ -54,7 +54,9 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod && err == nil {
 		o.tidy.raise() // after a failure it would have the workers try again without a pause
-		o.news.raise() // for a pod that waits for the end of its orphan
+		if o.wants(w.UID) {
+			o.news.raise() // it waits for the end of its orphan
+		}
 	}
 	// What was done is looked at now, events or not (kubernetes #137362). A call that
 	// follows uses that look, which therefore begins after the end of this one.

@@ -137,7 +137,7 @@ func (l *Loop) add(w desiredPod, running bool) {
 	uid := w.pod.UID
 	pod := withStatus(w.pod, l.states.get(uid).status)
 	l.log(pod).Info("pod added", "source", w.source)
-	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+	if l.config.Admission != nil && !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		if refusal := l.config.Admission.Admit(pod, l.admitted()); refusal != nil {
 			pod = l.refused(pod, refusal)
 		}
