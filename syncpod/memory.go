@@ -19,6 +19,9 @@ type memories struct {
 	config *Config
 	mu     sync.Mutex
 	pods   map[types.UID]*memory
+	// undeleted are pods that are gone and whose records could not be deleted. A pod that
+	// comes with the UID of one is another pod (kubernetes #104648).
+	undeleted map[types.UID]bool
 }
 
 // get returns what is remembered of a pod, nil for nothing.
@@ -39,6 +42,7 @@ func (m *memories) of(uid types.UID) *memory {
 		m.pods = map[types.UID]*memory{}
 	}
 	p := newMemory(uid, m.config)
+	p.loaded, p.outdated = m.undeleted[uid], m.undeleted[uid]
 	m.pods[uid] = p
 	return p
 }
@@ -50,6 +54,20 @@ func (m *memories) take(uid types.UID) *memory {
 	p := m.pods[uid]
 	delete(m.pods, uid)
 	return p
+}
+
+// deleted notes whether the record of a pod that is gone could be deleted.
+func (m *memories) deleted(uid types.UID, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.undeleted, uid)
+	if err == nil {
+		return
+	}
+	if m.undeleted == nil {
+		m.undeleted = map[types.UID]bool{}
+	}
+	m.undeleted[uid] = true
 }
 
 // memory is what a Syncer remembers of one pod. What is in its Record outlives the
@@ -120,6 +138,8 @@ type memory struct {
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
 	saved  Record
+	// outdated: what is recorded is of an earlier pod with this UID.
+	outdated bool
 	// gone: the pod is gone, and nothing of it is recorded any more.
 	gone bool
 	// saving is held while the record is written.

@@ -168,7 +168,9 @@ func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return s.config.Records.DeleteRecord(ctx, uid)
+	err := s.config.Records.DeleteRecord(ctx, uid)
+	s.known.deleted(uid, err)
+	return err
 }
 
 func (m *memory) isLoaded() bool {
@@ -250,7 +252,7 @@ func (m *memory) toRecord() (r Record, news bool) {
 			r.Exited = append(r.Exited, c)
 		}
 	}
-	return r, !r.repeats(m.saved)
+	return r, m.outdated || !r.repeats(m.saved)
 }
 
 // repeats reports whether a record says what an older one does. That a start which
@@ -265,7 +267,7 @@ func (r Record) repeats(old Record) bool {
 func (m *memory) recorded(r Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.saved = r
+	m.saved, m.outdated = r, false
 }
 
 // hasten returns the earliest deadline that the pod was ever given: one that has
