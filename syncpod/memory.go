@@ -80,7 +80,7 @@ type memory struct {
 	// status is what was last reported. It has a lock of its own.
 	status *statusBox
 
-	// mu guards all that follows, but for saving.
+	// mu guards all that follows, but for loading and saving.
 	mu sync.Mutex
 	// crashes holds up containers that end, setups those that cannot be made.
 	crashes, setups *backoff.Backoff[backoffKey]
@@ -142,8 +142,9 @@ type memory struct {
 	outdated bool
 	// gone: the pod is gone, and nothing of it is recorded any more.
 	gone bool
-	// saving is held while the record is written.
-	saving sync.Mutex
+	// loading has room for who reads the record, saving is held while it is written.
+	loading chan struct{}
+	saving  sync.Mutex
 }
 
 // evict notes why the pod is put off the node, the first time.
@@ -185,7 +186,7 @@ func newMemory(uid types.UID, c *Config) *memory {
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[string]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
-		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
+		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{}, loading: make(chan struct{}, 1),
 	}
 }
 
