@@ -42,8 +42,9 @@ type page struct {
 	pause time.Duration
 
 	phase podworkers.Phase
-	// working counts the calls in flight.
+	// working counts the calls in flight, worked is set with the first of them.
 	working int
+	worked  bool
 	// acted: the call in flight has changed something.
 	acted bool
 	// err is what the last work came to, and since when all have failed.

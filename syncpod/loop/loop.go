@@ -232,7 +232,7 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 // tellUnstarted reports a pod that was stopped before there was any work on it: nobody
 // else does.
 func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
-	if why != nil && l.book.read(pod.UID).status == nil {
+	if known := l.book.read(pod.UID); why != nil && !known.worked && !known.over() {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
 		l.book.write(pod.UID, func(p *page) { p.status, p.untold = status, true })

@@ -45,7 +45,7 @@ func (l *Loop) reconcile(ctx context.Context) {
 			return
 		}
 		if listed || wish.pod.DeletionTimestamp != nil {
-			l.add(wish, running[wish.pod.UID])
+			l.add(wish, running[wish.pod.UID] || !listed)
 		}
 	}
 	l.tidy.raise()
@@ -130,7 +130,8 @@ func (l *Loop) shorten(life *life, asked *v1.Pod) {
 	}
 }
 
-// add takes a new pod on. One that may not run is taken on as over: it is cleaned up
+// add takes a new pod on, of which the runtime may run something that an earlier agent has
+// started. One that may not run is taken on as over: it is cleaned up
 // after once, whatever becomes of it at its source (kubernetes #118472).
 func (l *Loop) add(w wish, running bool) {
 	uid := w.pod.UID
@@ -148,7 +149,11 @@ func (l *Loop) add(w wish, running bool) {
 	}
 	life := &life{source: w.source, wanted: w.pod, given: given, over: isOver(given.Status.Phase)}
 	l.lives[uid] = life
-	l.tell(life, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})
+	u := podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)}
+	if running {
+		u.RuntimePod = &podworkers.RuntimePod{UID: uid, Name: given.Name, Namespace: given.Namespace}
+	}
+	l.tell(life, u)
 }
 
 // admitted returns the pods that run or are to run, in the order of their UIDs.
