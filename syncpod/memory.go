@@ -14,62 +14,6 @@ import (
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
-// memories are what a Syncer remembers of pods until they are forgotten.
-type memories struct {
-	config *Config
-	mu     sync.Mutex
-	pods   map[types.UID]*memory
-	// undeleted are pods that are gone and whose records could not be deleted. A pod that
-	// comes with the UID of one is another pod (kubernetes #104648).
-	undeleted map[types.UID]bool
-}
-
-// get returns what is remembered of a pod, nil for nothing.
-func (m *memories) get(uid types.UID) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.pods[uid]
-}
-
-// of returns what is remembered of a pod, and remembers it from now on.
-func (m *memories) of(uid types.UID) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.pods[uid]; p != nil {
-		return p
-	}
-	if m.pods == nil {
-		m.pods = map[types.UID]*memory{}
-	}
-	p := newMemory(uid, m.config)
-	p.loaded, p.outdated = m.undeleted[uid], m.undeleted[uid]
-	m.pods[uid] = p
-	return p
-}
-
-// take returns what is remembered of a pod, nil for nothing, and forgets it.
-func (m *memories) take(uid types.UID) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.pods[uid]
-	delete(m.pods, uid)
-	return p
-}
-
-// deleted notes whether the record of a pod that is gone could be deleted.
-func (m *memories) deleted(uid types.UID, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.undeleted, uid)
-	if err == nil {
-		return
-	}
-	if m.undeleted == nil {
-		m.undeleted = map[types.UID]bool{}
-	}
-	m.undeleted[uid] = true
-}
-
 // memory is what a Syncer remembers of one pod. What is in its Record outlives the
 // agent. The rest can be lost: then a container may start sooner than its back-off
 // says, and a hook may run twice.
@@ -133,6 +77,9 @@ type memory struct {
 	// seen are the current instances, by name, that have exited, and those of the
 	// containers in once that were started. They may not be there any more.
 	seen map[string]runtime.ContainerStatus
+	// reset are the least attempts of containers that were not removed so that all starts
+	// over: a look from before that may be heard of late.
+	reset map[string]uint32
 	// lost are those of seen that were started, and that the last look did not show.
 	lost map[runtime.ContainerID]bool
 	// loaded is set once the pod's record is part of this, saved is that record.
@@ -186,7 +133,7 @@ func newMemory(uid types.UID, c *Config) *memory {
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[string]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
-		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{}, loading: make(chan struct{}, 1),
+		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{}, reset: map[string]uint32{}, loading: make(chan struct{}, 1),
 	}
 }
 
