@@ -7,6 +7,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // E3: when Run has returned the runtime is asked for nothing any more, whatever hangs in
@@ -19,8 +20,8 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := loop.NewStaticPush("file")
-				agent := n.start([]loop.Source{src}, func(l *loop.Config) { l.Sync.CleanupTimeout = c.cleanup })
+				src := source.NewStaticPush("file")
+				agent := n.start([]source.Source{src}, func(l *loop.Config) { l.Sync.CleanupTimeout = c.cleanup })
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: c.stop})
@@ -38,8 +39,8 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 func TestE3_RunCutsTheRemovalOfWhatIsHalfMade(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Delay: time.Hour})
-		src := loop.NewStaticPush("file")
-		agent := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		agent := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Second)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Delay: time.Hour})

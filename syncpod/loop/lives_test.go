@@ -352,8 +352,8 @@ func TestKillPodWhileItChanges(t *testing.T) {
 // it here: that is done when it has stopped, within its own time, and is told.
 func TestW6_KillPodThatWasAdopted(t *testing.T) {
 	slow := "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
-	for name, end := range map[string]func(*agent, *loop.Push){
-		"evicted": func(a *agent, _ *loop.Push) {
+	for name, end := range map[string]func(*agent, *source.Push){
+		"evicted": func(a *agent, _ *source.Push) {
 			stop := podworkers.StopRequest{Evict: true, Report: &podworkers.StopReport{Reason: "Evicted", Message: "no room"}}
 			if err := a.KillPod(a.t.Context(), "u", stop); err != nil {
 				a.t.Error(err)
@@ -362,7 +362,7 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 				a.t.Errorf("told: %+v", s)
 			}
 		},
-		"removed": func(a *agent, p *loop.Push) {
+		"removed": func(a *agent, p *source.Push) {
 			set(a.t, p, pod("file", "first", "f", forever))
 			time.Sleep(3 * time.Second)
 		},
@@ -371,8 +371,8 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				n.leave(nil, pod("file", "web", "u", slow))
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Delay: time.Hour})
-				push := loop.NewStaticPush("file")
-				a := n.start([]loop.Source{push}, func(c *loop.Config) { c.Workers.MaxConcurrent = 1 })
+				push := source.NewStaticPush("file")
+				a := n.start([]source.Source{push}, func(c *loop.Config) { c.Workers.MaxConcurrent = 1 })
 				set(t, push, pod("file", "first", "f", forever), pod("file", "web", "u", slow))
 				time.Sleep(time.Second)
 				began := time.Now()
