@@ -199,7 +199,9 @@ func (l *Loop) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-// reference is how events name a pod.
+// reference is how events name a pod, those of a Syncer, too.
 func reference(pod *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	return &v1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
 }
