@@ -15,8 +15,8 @@ import (
 )
 
 // memory is what a Syncer remembers of one pod. What is in its Record outlives the
-// agent. The rest can be lost: then a container may start sooner than its back-off
-// says, and a hook may run twice.
+// agent if there are Records. The rest is lost with it: then a container may start sooner
+// than its back-off says.
 type memory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first told of the pod.
