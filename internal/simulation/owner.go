@@ -23,9 +23,9 @@ import (
 // sources are the names of those that pods come from.
 var sources = []string{"file", runtime.ConfigSourceAPI}
 
-// party is one of those who share the runtime: agents, one after the other, of one
-// owner, with what outlives them and the pods that they are to run.
-type party struct {
+// owner is one of those who share the runtime, by the name that is in the labels: agents, one
+// after the other, with the disk that outlives them and the pods that they are to run.
+type owner struct {
 	name  string
 	disk  *disk
 	agent *agent
@@ -33,12 +33,12 @@ type party struct {
 	wanted map[string]map[types.UID]*v1.Pod
 }
 
-func newParty(name string) *party {
-	p := &party{name: name, disk: newDisk(), wanted: map[string]map[types.UID]*v1.Pod{}}
+func newOwner(name string) *owner {
+	o := &owner{name: name, disk: newDisk(), wanted: map[string]map[types.UID]*v1.Pod{}}
 	for _, s := range sources {
-		p.wanted[s] = map[types.UID]*v1.Pod{}
+		o.wanted[s] = map[types.UID]*v1.Pod{}
 	}
-	return p
+	return o
 }
 
 // agent is one run of a Loop.
@@ -53,12 +53,12 @@ type agent struct {
 }
 
 // start starts an agent that is told of all pods sooner or later, source by source.
-func (w *world) start(p *party) {
-	conn, err := w.rt.Dial(append(asDialled(), grpc.WithUserAgent(p.name))...)
+func (w *world) start(o *owner) {
+	conn, err := w.rt.Dial(append(asDialled(), grpc.WithUserAgent(o.name))...)
 	w.check(err)
 	a := &agent{
 		conn: conn, ended: make(chan struct{}), push: map[string]*source.Push{},
-		span: &agentSpan{party: p.name, told: map[string]time.Time{}},
+		span: &agentSpan{owner: o.name, told: map[string]time.Time{}},
 	}
 	var all []source.Source
 	for _, name := range sources {
@@ -66,9 +66,9 @@ func (w *world) start(p *party) {
 		all = append(all, a.push[name])
 	}
 	a.Loop, err = loop.New(loop.Config{
-		Client: cri.NewClient(conn), Sources: all, Store: p.disk,
+		Client: cri.NewClient(conn), Sources: all, Store: o.disk,
 		Sync: syncpod.Config{
-			RuntimeName: "critest", Owner: cri.Owner{Name: p.name}, Sink: w.sink(), Logs: noLogs{}, Records: p.disk,
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Logs: noLogs{}, Records: o.disk,
 			Prepare:   syncpod.PreparerFunc(w.prepare),
 			MaxStarts: -1, // turns depend on how busy the machine is
 		},
@@ -82,12 +82,12 @@ func (w *world) start(p *party) {
 		defer close(a.ended)
 		w.check(a.Run(a.ctx))
 	}()
-	p.agent = a
-	w.say("%s: agent starts", p.name)
+	o.agent = a
+	w.say("%s: agent starts", o.name)
 	for _, source := range sources {
 		w.after(w.upTo(w.silence), func() {
-			if p.agent == a {
-				w.tell(p, source)
+			if o.agent == a {
+				w.tell(o, source)
 			}
 		})
 	}
@@ -106,44 +106,44 @@ func asDialled() []grpc.DialOption {
 }
 
 // stop ends the agent, as a crash would or in peace.
-func (w *world) stop(p *party, crash bool) {
-	w.say("%s: agent ends, crash %t", p.name, crash)
+func (w *world) stop(o *owner, crash bool) {
+	w.say("%s: agent ends, crash %t", o.name, crash)
 	if crash {
-		p.agent.conn.Close()
+		o.agent.conn.Close()
 	}
-	p.agent.cancel()
-	<-p.agent.ended
-	p.agent.conn.Close()
-	p.agent.span.to, p.agent.span.readable = time.Now(), p.disk.readableFrom()
-	for uid := range p.disk.takeUnsaved() {
-		w.trace.lapse(uid)
+	o.agent.cancel()
+	<-o.agent.ended
+	o.agent.conn.Close()
+	o.agent.span.to, o.agent.span.readable = time.Now(), o.disk.readableFrom()
+	for uid := range o.disk.takeUnsaved() {
+		w.trace.loseRecord(uid)
 	}
-	p.agent = nil
+	o.agent = nil
 }
 
 // hears reports whether a change of a source is told now: there is an agent, and the
 // source has spoken to it.
-func (p *party) hears(source string) bool {
-	return p.agent != nil && !p.agent.span.told[source].IsZero()
+func (o *owner) hears(source string) bool {
+	return o.agent != nil && !o.agent.span.told[source].IsZero()
 }
 
 // news has a source that has spoken say what it wants.
-func (w *world) news(p *party, source string) {
-	if p.hears(source) {
-		w.tell(p, source)
+func (w *world) news(o *owner, source string) {
+	if o.hears(source) {
+		w.tell(o, source)
 	}
 }
 
 // tell has a source say what it wants.
-func (w *world) tell(p *party, source string) {
+func (w *world) tell(o *owner, source string) {
 	var pods []*v1.Pod
-	for _, uid := range slices.Sorted(maps.Keys(p.wanted[source])) {
-		pods = append(pods, p.wanted[source][uid])
+	for _, uid := range slices.Sorted(maps.Keys(o.wanted[source])) {
+		pods = append(pods, o.wanted[source][uid])
 	}
-	if p.agent.span.told[source].IsZero() {
-		p.agent.span.told[source] = time.Now()
+	if o.agent.span.told[source].IsZero() {
+		o.agent.span.told[source] = time.Now()
 	}
-	w.check(p.agent.push[source].Set(pods...))
+	w.check(o.agent.push[source].Set(pods...))
 }
 
 // prepare makes the volumes of pods, while it can.
