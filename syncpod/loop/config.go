@@ -101,6 +101,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"CollectInterval", &c.CollectInterval, time.Minute},
 		{"ImageInterval", &c.ImageInterval, 5 * time.Minute},
+		{"Sync.CleanupTimeout", &c.Sync.CleanupTimeout, 10 * time.Second},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {
 		if *d.field < 0 {

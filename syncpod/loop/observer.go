@@ -34,7 +34,7 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 // SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
 // the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
-	o.states.update(w.UID, func(s *podState) { s.calls++ })
+	o.states.update(w.UID, func(s *podState) { s.calls, s.worked = s.calls+1, true })
 	if w.Type == podworkers.SyncTerminatingPod {
 		record := o.syncer.EndBy(w.UID, w.Deadline)
 		o.children.Go(func() { record(context.Background()) })
