@@ -27,7 +27,7 @@ var edges = map[string]string{
 	"sandbox/handler.go":           "asks which runtime handler a class names",
 	"sandbox/runner.go":            "runs sandboxes over CRI",
 	"sandbox/stop.go":              "stops and removes a sandbox over CRI",
-	"syncpod/resize/allocator.go": "keeps what pods are allotted in files",
+	"syncpod/resize/allocator.go":  "keeps what pods are allotted in files",
 }
 
 // impureImports are what pure code must not import.
