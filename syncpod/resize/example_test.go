@@ -2,6 +2,7 @@ package resize_test
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,10 +20,10 @@ func Example() {
 	node := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}
 	for _, other := range []string{"1", "2"} {
 		verdict := resize.Decide(resize.Request{Pod: with("3"), Allotted: with("1"), Beside: []*v1.Pod{with(other)}, Allocatable: node})
-		fmt.Println(verdict.Outcome, verdict.Message)
+		fmt.Println(strings.TrimSpace(string(verdict.Outcome) + " " + verdict.Message))
 	}
 	verdict := resize.Decide(resize.Request{Pod: with("5"), Allotted: with("1"), Allocatable: node})
-	fmt.Println(verdict.Outcome, verdict.Message)
+	fmt.Println(strings.TrimSpace(string(verdict.Outcome) + " " + verdict.Message))
 	// Output:
 	// Accepted
 	// Deferred Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000
