@@ -99,12 +99,12 @@ type ResizeStep struct {
 	CPU, Memory bool
 }
 
-// Quiet reports whether the plan leaves the runtime as it is.
-func (p Plan) Quiet() bool {
+// NoOp reports whether the plan leaves the runtime as it is.
+func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
 		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.Start)+len(p.Resize) == 0
 }
 
-// Ends reports whether the plan stops the pod for good: then nothing but
+// TerminatesPod reports whether the plan stops the pod for good: then nothing but
 // stopping it is carried out.
-func (p Plan) Ends() bool { return p.KillPod && !p.Sandbox.Create }
+func (p Plan) TerminatesPod() bool { return p.KillPod && !p.Sandbox.Create }

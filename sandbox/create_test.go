@@ -109,7 +109,7 @@ func (n *node) onlyReady(c sandbox.Created) {
 
 func (n *node) settle(keep string) {
 	n.t.Helper()
-	if err := n.runner.Settle(n.t.Context(), "u", keep); err != nil {
+	if err := n.runner.Resolve(n.t.Context(), "u", keep); err != nil {
 		n.t.Error(err)
 	}
 }
@@ -212,7 +212,7 @@ func TestCreateValidates(t *testing.T) {
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		time.AfterFunc(4*time.Minute+15*time.Second, late.Open)
 		began := time.Now()
 		c := n.create(5)
@@ -266,7 +266,7 @@ func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 func TestS1_ReservedForEver(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, IgnoreCancel: true})
 		c := n.create(10)
 		if c.Attempt != 1 {
 			t.Errorf("attempt %d, want the next", c.Attempt)
@@ -319,7 +319,7 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 func TestS1_BothComeUp(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		n.inject(critest.Fault{
 			Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 				if c.Attempt == 1 {
@@ -351,8 +351,8 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 		// The runtime may have noticed the end only after Create looked: then the
 		// sandbox is in doubt, and the next look at the pod removes it.
 		synctest.Wait()
-		if len(n.sandboxes()) != 0 && n.runner.Doubtful("u") {
-			if err := n.runner.Settle(t.Context(), "u", ""); err != nil {
+		if len(n.sandboxes()) != 0 && n.runner.Unresolved("u") {
+			if err := n.runner.Resolve(t.Context(), "u", ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -369,7 +369,7 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
@@ -524,7 +524,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 func TestF14_CrashDuringCreate(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		ctx, crash := context.WithTimeout(t.Context(), time.Second)
 		defer crash()
 		n.runner.Create(ctx, podConfig(), "")
@@ -543,8 +543,8 @@ func TestS1_Converges(t *testing.T) {
 	faults := []critest.Fault{
 		{Err: status.Error(codes.Unavailable, "before")},
 		{Err: status.Error(codes.Internal, "before")},
-		{When: critest.Midway, Delay: 5 * time.Minute, Deaf: true},
-		{When: critest.Midway, Delay: 20 * time.Minute, Deaf: true},
+		{When: critest.Midway, Delay: 5 * time.Minute, IgnoreCancel: true},
+		{When: critest.Midway, Delay: 20 * time.Minute, IgnoreCancel: true},
 		{When: critest.Midway, Err: status.Error(codes.Unknown, "midway")},
 		{When: critest.After, Err: status.Error(codes.DeadlineExceeded, "after")},
 		{When: critest.After, Err: status.Error(codes.Unknown, "after")},

@@ -10,8 +10,8 @@
 // built for the answer that never comes: a creation that timed out ends in one
 // sandbox, by adoption or removal of what is there, on runtimes that refuse a name
 // that is taken and on those that hand over what has it. A sandbox that comes up
-// when another has taken its place is removed by [Runner.Settle], which is to be
-// called at each look at a pod while [Runner.Doubtful] says so.
+// when another has taken its place is removed by [Runner.Resolve], which is to be
+// called at each look at a pod while [Runner.Unresolved] says so.
 //
 // # Defaults
 //

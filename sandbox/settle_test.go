@@ -30,7 +30,7 @@ func (n *node) hang(attempt uint32) *critest.Gate {
 	n.t.Helper()
 	late := &critest.Gate{}
 	ofAttempt := func(c critest.Call) bool { return c.Attempt == attempt }
-	n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, Deaf: true})
+	n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 	return late
 }
 
@@ -56,7 +56,7 @@ func (n *node) comesUpUnnoticed() (id string) {
 func (n *node) givesUpEarly() {
 	n.t.Helper()
 	var err error
-	if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, ReservedTries: 1}); err != nil {
+	if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, NameReservedRetries: 1}); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -75,7 +75,7 @@ func (n *node) createFrom(attempt uint32) (sandbox.Created, error) {
 
 func (n *node) doubtful(want bool) {
 	n.t.Helper()
-	if got := n.runner.Doubtful("u"); got != want {
+	if got := n.runner.Unresolved("u"); got != want {
 		n.t.Errorf("in doubt: %v, want %v\n%v", got, want, n.Journal())
 	}
 }
@@ -191,7 +191,7 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whereTheLateAreListed(t, func(t *testing.T, n *node) {
 				var err error
-				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.client, turn}, ReservedTries: 1})
+				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.client, turn}, NameReservedRetries: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -294,7 +294,7 @@ func TestSettleTriesAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		began := time.Now()
-		err := n.runner.Settle(t.Context(), "u", c.ID)
+		err := n.runner.Resolve(t.Context(), "u", c.ID)
 		if took := time.Since(began); err == nil || took != time.Minute {
 			t.Errorf("after %v: %v; want an error after a minute", took, err)
 		}

@@ -34,22 +34,22 @@ func (w *work) attempt(step startStep) (uint32, error) {
 // scanLogs looks once for what the logs tell of a container.
 func (w *work) scanLogs(name string) error {
 	m := w.memory
-	if m.marked(m.scanned, name) {
+	if m.marked(m.logsScanned, name) {
 		return nil
 	}
-	dir, err := sandbox.LogDirectory(w.config.LogsRoot, w.pod)
+	dir, err := sandbox.LogDirectory(w.config.Node.LogsRoot, w.pod)
 	if err != nil {
 		return err
 	}
-	last, ok, err := w.config.Logs.LastAttempt(dir, name)
+	last, ok, err := w.config.Deps.Logs.LastAttempt(dir, name)
 	if err != nil {
 		return err
 	}
 	if ok {
 		m.used(name, last)
-		m.mark(m.ran, name)
+		m.mark(m.everStarted, name)
 	}
-	m.mark(m.scanned, name)
+	m.mark(m.logsScanned, name)
 	return nil
 }
 
@@ -58,14 +58,14 @@ func (w *work) scanLogs(name string) error {
 // read tell nothing here; they fail the start.
 func (w *work) hasHadItsRun(step startStep) bool {
 	name := step.Container.Name
-	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.ran, name)
+	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.everStarted, name)
 }
 
 // warnOfSecondRun says that a container runs that is to run once and may have had its
 // run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
 func (st *start) warnOfSecondRun() {
 	name := st.spec.Name
-	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.ran, name) {
+	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.everStarted, name) {
 		return
 	}
 	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
@@ -82,18 +82,18 @@ func (m *memory) used(name string, attempt uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.attempts[name] = max(m.attempts[name], next(attempt))
-	delete(m.refused, name)
+	delete(m.reserved, name)
 }
 
-// refusal counts a refusal of a container's name, and returns how many there were.
-func (m *memory) refusal(name string) int {
+// nameReserved counts a refusal of a container's name, and returns how many there were.
+func (m *memory) nameReserved(name string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refused[name]++
-	return m.refused[name]
+	m.reserved[name]++
+	return m.reserved[name]
 }
 
-// logFiles are [Logs] on disk, as runtimes write them: <container>/<attempt>.log,
+// logFiles are [ContainerLogs] on disk, as runtimes write them: <container>/<attempt>.log,
 // and with a suffix once rotated.
 type logFiles struct{}
 

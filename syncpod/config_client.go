@@ -18,11 +18,11 @@ func (c *Config) fromClient() error {
 	if c.Client == nil {
 		return nil
 	}
-	if c.Runtime == nil {
-		c.Runtime = c.Client
+	if c.Deps.Runtime == nil {
+		c.Deps.Runtime = c.Client
 	}
-	if c.Updater == nil {
-		c.Updater = c.Client
+	if c.Deps.Updater == nil {
+		c.Deps.Updater = c.Client
 	}
 	if c.RuntimeName == "" {
 		c.RuntimeName = c.Client.RuntimeName()
@@ -35,24 +35,24 @@ func (c *Config) fromClient() error {
 }
 
 func (c *Config) makeParts() (err error) {
-	if c.Statuses == nil {
-		if c.Statuses, err = cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: c.RuntimeName, Owner: c.Owner}); err != nil {
-			return fmt.Errorf("syncpod: Config.Statuses: %w", err)
+	if c.Deps.Statuses == nil {
+		if c.Deps.Statuses, err = cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: c.RuntimeName, Owner: c.Owner}); err != nil {
+			return fmt.Errorf("syncpod: Config.Deps.Statuses: %w", err)
 		}
 	}
-	if c.Sandboxes == nil {
-		if c.Sandboxes, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Owner, Log: c.Log}); err != nil {
-			return fmt.Errorf("syncpod: Config.Sandboxes: %w", err)
+	if c.Deps.Sandboxes == nil {
+		if c.Deps.Sandboxes, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Owner, Log: c.Log}); err != nil {
+			return fmt.Errorf("syncpod: Config.Deps.Sandboxes: %w", err)
 		}
 	}
-	if c.Images == nil {
-		if c.Images, err = image.New(image.Config{Runtime: c.Client}); err != nil {
-			return fmt.Errorf("syncpod: Config.Images: %w", err)
+	if c.Deps.Images == nil {
+		if c.Deps.Images, err = image.New(image.Config{Runtime: c.Client}); err != nil {
+			return fmt.Errorf("syncpod: Config.Deps.Images: %w", err)
 		}
 	}
-	if c.Hooks == nil {
-		if c.Hooks, err = hook.New(hook.Config{Exec: c.Client}); err != nil {
-			return fmt.Errorf("syncpod: Config.Hooks: %w", err)
+	if c.Deps.Hooks == nil {
+		if c.Deps.Hooks, err = hook.New(hook.Config{Exec: c.Client}); err != nil {
+			return fmt.Errorf("syncpod: Config.Deps.Hooks: %w", err)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@
 //  2. Decide. Package actions makes the plan, from the status and the results of
 //     probes. A sandbox without an address is not given up before it has had the
 //     time of one back-off.
-//  3. Admission. All of Config.Admit have to let the pod run.
+//  3. Admission. All of Config.Extensions.Admit have to let the pod run.
 //  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
 //     differs from the last one, while the work goes on.
 //  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
@@ -42,7 +42,7 @@
 //
 // Of many pods that start at once only a few at a time get their sandbox, or a
 // container, while the processors are busy: more would make all of them slow
-// (Config.MaxStarts).
+// (Config.Limits.MaxParallelStarts).
 //
 // Containers are stopped before the node is made ready, unlike in a kubelet: a
 // volume that is not there does not keep what is unhealthy running.
@@ -115,7 +115,7 @@
 // gives, everything is counted: preStop handlers run until then, sidecars wait for
 // the other containers until then, and a container that is told to stop only at
 // the deadline still has two seconds. See [Syncer.SyncTerminatingPod]. Of a pod whose end
-// has to wait, such as for the runtime, [Syncer.EndBy] remembers the deadline.
+// has to wait, such as for the runtime, [Syncer.SetDeadline] remembers the deadline.
 //
 // # Status
 //

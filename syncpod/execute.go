@@ -16,7 +16,7 @@ import (
 // depends on it, and nothing else.
 func (w *work) carryOut(ctx context.Context) {
 	for _, ref := range w.plan.Release {
-		w.config.Lifecycle.Release(w.pod, ref.Name)
+		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
 		w.memory.endKills(w.removes) // those that have failed, and are not wanted any more

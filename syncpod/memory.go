@@ -34,22 +34,22 @@ type memory struct {
 	failures map[backoffKey]*StepError
 	// attempts are the next attempt of each container, as far as is known here.
 	attempts map[string]uint32
-	// ran are the containers of which an instance was, or may have been, started.
-	ran map[string]bool
-	// scanned are the containers whose logs have been looked at for attempts.
-	scanned map[string]bool
-	// refused counts the refusals of each container's next name.
-	refused map[string]int
-	// unhooked are instances that were started and whose postStart handler has not
+	// everStarted are the containers of which an instance was, or may have been, started.
+	everStarted map[string]bool
+	// logsScanned are the containers whose logs have been looked at for attempts.
+	logsScanned map[string]bool
+	// reserved counts the refusals of each container's next name.
+	reserved map[string]int
+	// postStartPending are instances that were started and whose postStart handler has not
 	// been seen to end.
-	unhooked map[string]bool
-	// asked are instances that were asked to start, without an answer.
-	asked map[string]bool
-	// signalled are instances that were sent their stop signal, and preStopped those
+	postStartPending map[string]bool
+	// startRequested are instances that were asked to start, without an answer.
+	startRequested map[string]bool
+	// stopSignalled are instances that were sent their stop signal, and preStopped those
 	// whose preStop handler was run: neither is done twice.
-	signalled, preStopped map[string]bool
-	// preStopEnded are those whose preStop handler has ended by itself.
-	preStopEnded map[string]bool
+	stopSignalled, preStopRun map[string]bool
+	// preStopCompleted are those whose preStop handler has ended by itself.
+	preStopCompleted map[string]bool
 	// resources are those in force, by instance.
 	resources map[string]runtime.ContainerResources
 	// deadline is the earliest end that the pod was given, zero while it may run.
@@ -128,9 +128,9 @@ func newMemory(uid types.UID, c *Config) *memory {
 		uid:     uid,
 		crashes: crashes, setups: setups,
 		counted: map[string]crash{}, failures: map[backoffKey]*StepError{},
-		attempts: map[string]uint32{}, scanned: map[string]bool{}, refused: map[string]int{},
-		ran: map[string]bool{}, unhooked: map[string]bool{}, asked: map[string]bool{},
-		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
+		attempts: map[string]uint32{}, logsScanned: map[string]bool{}, reserved: map[string]int{},
+		everStarted: map[string]bool{}, postStartPending: map[string]bool{}, startRequested: map[string]bool{},
+		stopSignalled: map[string]bool{}, preStopRun: map[string]bool{}, preStopCompleted: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[string]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
 		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{}, reset: map[string]uint32{}, loading: make(chan struct{}, 1),
@@ -235,9 +235,9 @@ func (m *memory) callOff(ctx context.Context) bool {
 		return false
 	}
 	m.deadline = time.Time{}
-	clear(m.signalled)
-	clear(m.preStopped)
-	clear(m.preStopEnded)
+	clear(m.stopSignalled)
+	clear(m.preStopRun)
+	clear(m.preStopCompleted)
 	return true
 }
 

@@ -86,7 +86,7 @@ func (m *memory) learn(status *runtime.PodStatus) (news bool) {
 		if c.State != runtime.ContainerRunning && c.State != runtime.ContainerExited || m.isCut(c) {
 			continue
 		}
-		m.ran[c.Name] = true
+		m.everStarted[c.Name] = true
 		if status.Latest(c.Name) == c && m.keep(c) {
 			news = true
 		}
@@ -126,7 +126,7 @@ func (m *memory) forgetInstances(status *runtime.PodStatus) {
 	for i := range status.Containers {
 		there[status.Containers[i].ID.ID] = true
 	}
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
+	for _, set := range []map[string]bool{m.postStartPending, m.stopSignalled, m.preStopRun, m.preStopCompleted} {
 		maps.DeleteFunc(set, func(id string, _ bool) bool { return !there[id] })
 	}
 	maps.DeleteFunc(m.messages, func(id, _ string) bool { return !there[id] })
@@ -207,7 +207,7 @@ func (m *memory) forgetRun(c *runtime.ContainerStatus) {
 // complete adds to a status what the runtime has lost, or does not tell.
 func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
 	full := w.memory.withStarts(w.memory.withSeen(status))
-	if w.config.Updater == nil {
+	if w.config.Deps.Updater == nil {
 		return full
 	}
 	return w.memory.withResources(full)

@@ -22,7 +22,7 @@ func TestF14_CutStarts(t *testing.T) {
 	}
 	m := newMemory("u", &Config{})
 	for _, id := range []string{"cut", "ran", "created", "runs", "gone"} {
-		m.asked[id] = true
+		m.startRequested[id] = true
 	}
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{
 		at("cut", runtime.ContainerExited, time.Time{}, 6), at("ran", runtime.ContainerExited, now, 1),
@@ -37,7 +37,7 @@ func TestF14_CutStarts(t *testing.T) {
 	if want := []string{"ran", "not asked", "created", "runs"}; !slices.Equal(left, want) || !slices.Equal(status.Containers, before) {
 		t.Errorf("left %q, want %q, and what was lent %+v", left, want, status.Containers)
 	}
-	if asked := sortedKeys(m.asked); !slices.Equal(asked, []string{"created", "cut"}) || m.attempts["app"] != 7 {
+	if asked := sortedKeys(m.startRequested); !slices.Equal(asked, []string{"created", "cut"}) || m.attempts["app"] != 7 {
 		t.Errorf("asked %q, next attempt %d", asked, m.attempts["app"])
 	}
 }
@@ -52,19 +52,19 @@ func TestT2_WhatWasSeen(t *testing.T) {
 	m.see(&runtime.PodStatus{Containers: []runtime.ContainerStatus{
 		exited("b", "b1", 1), exited("b", "b0", 0), exited("a", "a0", 0), exited("c", "c0", 0), exited("e", "e0", 0), exited("d", "d0", 0), exited("f", "f0", 0),
 	}})
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
+	for _, set := range []map[string]bool{m.postStartPending, m.stopSignalled, m.preStopRun, m.preStopCompleted} {
 		set["a0"], set["c0"] = true, true
 	}
 	m.messages["a0"], m.resources["a0"] = "bye", runtime.ContainerResources{}
 	rest := &runtime.PodStatus{Containers: append(make([]runtime.ContainerStatus, 0, 9), exited("c", "c0", 0))}
 	m.see(rest)
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
+	for _, set := range []map[string]bool{m.postStartPending, m.stopSignalled, m.preStopRun, m.preStopCompleted} {
 		if set["a0"] || !set["c0"] {
 			t.Errorf("noted %v, want only of c0", set)
 		}
 	}
-	if len(m.messages)+len(m.resources) != 0 || m.attempts["b"] != 2 || !m.ran["b"] {
-		t.Errorf("messages %v, resources %v, attempts %v, ran %v", m.messages, m.resources, m.attempts, m.ran)
+	if len(m.messages)+len(m.resources) != 0 || m.attempts["b"] != 2 || !m.everStarted["b"] {
+		t.Errorf("messages %v, resources %v, attempts %v, ran %v", m.messages, m.resources, m.attempts, m.everStarted)
 	}
 	var ids []string
 	for _, c := range m.withSeen(rest).Containers {
@@ -79,13 +79,13 @@ func TestT2_WhatWasSeen(t *testing.T) {
 // the first of them had it is not undone by the second.
 func TestK7_ARecordIsLoadedOnce(t *testing.T) {
 	m := newMemory("u", &Config{})
-	r := Record{Deadline: now, Unhooked: []string{"1"}, PreStopped: []string{"1"}}
+	r := Record{Deadline: now, PostStartPending: []string{"1"}, PreStopCompleted: []string{"1"}}
 	m.restore(r)
 	m.callOff(t.Context())
-	m.unmark(m.unhooked, "1")
+	m.unmark(m.postStartPending, "1")
 	m.restore(r)
-	if !m.deadline.IsZero() || m.unhooked["1"] || m.preStopped["1"] {
-		t.Errorf("deadline %v, no handler of %v, ended handlers of %v", m.deadline, m.unhooked, m.preStopped)
+	if !m.deadline.IsZero() || m.postStartPending["1"] || m.preStopRun["1"] {
+		t.Errorf("deadline %v, no handler of %v, ended handlers of %v", m.deadline, m.postStartPending, m.preStopRun)
 	}
 }
 
@@ -98,35 +98,35 @@ func TestRecordOfAMemory(t *testing.T) {
 		t.Error("news before the old record is known")
 	}
 	saved := Record{
-		Deadline: now, Attempts: map[string]uint32{"app": 3, "b": 7}, Ran: []string{"app"}, Unhooked: []string{"1"}, Asked: []string{"2"}, PreStopped: []string{"3"},
+		Deadline: now, NextAttempts: map[string]uint32{"app": 3, "b": 7}, EverStarted: []string{"app"}, PostStartPending: []string{"1"}, StartRequested: []string{"2"}, PreStopCompleted: []string{"3"},
 		Exited:    []runtime.ContainerStatus{{Name: "b", ID: runtime.ContainerID{ID: "4"}}, {Name: "a", ID: runtime.ContainerID{ID: "5"}}, {Name: "c", ID: runtime.ContainerID{ID: "6"}}},
 		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 9}},
 	}
 	m.restore(saved)
 	r, news := m.toRecord()
-	if !news || r.Attempts["app"] != 5 || r.Attempts["b"] != 7 || r.Resources["1"].CPULimit != 9 || !r.Deadline.Equal(now) {
+	if !news || r.NextAttempts["app"] != 5 || r.NextAttempts["b"] != 7 || r.Resources["1"].CPULimit != 9 || !r.Deadline.Equal(now) {
 		t.Errorf("news %v, record %+v", news, r)
 	}
-	for i, got := range [][]string{r.Ran, r.Unhooked, r.Asked, r.PreStopped} {
-		if want := [][]string{saved.Ran, saved.Unhooked, saved.Asked, saved.PreStopped}[i]; !slices.Equal(got, want) {
+	for i, got := range [][]string{r.EverStarted, r.PostStartPending, r.StartRequested, r.PreStopCompleted} {
+		if want := [][]string{saved.EverStarted, saved.PostStartPending, saved.StartRequested, saved.PreStopCompleted}[i]; !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	if !m.preStopped["3"] || len(r.Exited) != 3 || r.Exited[0].Name != "a" || r.Exited[2].Name != "c" {
-		t.Errorf("exited %+v, handlers %v", r.Exited, m.preStopped)
+	if !m.preStopRun["3"] || len(r.Exited) != 3 || r.Exited[0].Name != "a" || r.Exited[2].Name != "c" {
+		t.Errorf("exited %+v, handlers %v", r.Exited, m.preStopRun)
 	}
 	m.recorded(r)
-	m.unmark(m.asked, "2")
+	m.unmark(m.startRequested, "2")
 	if _, news := m.toRecord(); news {
 		t.Error("that a start was answered is worth a write")
 	}
-	m.mark(m.asked, "8")
+	m.mark(m.startRequested, "8")
 	if _, news := m.toRecord(); !news {
 		t.Error("that a start is asked for is not worth a write")
 	}
 	m.used("app", 5)
-	if _, news := m.toRecord(); !news || r.Attempts["app"] != 5 {
-		t.Errorf("news %v, and the older record became %v", news, r.Attempts)
+	if _, news := m.toRecord(); !news || r.NextAttempts["app"] != 5 {
+		t.Errorf("news %v, and the older record became %v", news, r.NextAttempts)
 	}
 	empty := newMemory("v", &Config{})
 	empty.restore(Record{})
@@ -174,17 +174,17 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 		return &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: state, Attempt: attempt}}}
 	}
 	m.see(instance("0", runtime.ContainerExited, 0))
-	m.ran = map[string]bool{}
+	m.everStarted = map[string]bool{}
 	m.see(instance("1", runtime.ContainerRunning, 1))
-	if lost := m.withSeen(&runtime.PodStatus{}).Containers; len(lost) != 0 || !m.ran["app"] {
-		t.Errorf("given back %+v, which another has followed; ran %v", lost, m.ran)
+	if lost := m.withSeen(&runtime.PodStatus{}).Containers; len(lost) != 0 || !m.everStarted["app"] {
+		t.Errorf("given back %+v, which another has followed; ran %v", lost, m.everStarted)
 	}
 	for range 3 {
-		m.refusal("app")
+		m.nameReserved("app")
 	}
 	m.used("app", 7)
-	if m.used("app", 2); m.attempts["app"] != 8 || m.refusal("app") != 1 {
-		t.Errorf("next attempt %d, refused %d times", m.attempts["app"], m.refused["app"])
+	if m.used("app", 2); m.attempts["app"] != 8 || m.nameReserved("app") != 1 {
+		t.Errorf("next attempt %d, refused %d times", m.attempts["app"], m.reserved["app"])
 	}
 	m.evict(&apistatus.Problem{Reason: "first"})
 	m.evict(nil)
@@ -244,7 +244,7 @@ func TestE4_WhatIsDelivered(t *testing.T) {
 // messagesFunc is a function that reads messages.
 type messagesFunc func(c *runtime.ContainerStatus) string
 
-func (f messagesFunc) Message(_ *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+func (f messagesFunc) TerminationMessage(_ *v1.Pod, c *runtime.ContainerStatus) (string, error) {
 	return f(c), nil
 }
 
@@ -252,7 +252,7 @@ func (f messagesFunc) Message(_ *v1.Pod, c *runtime.ContainerStatus) (string, er
 // exited, and resources of what runs and does not tell its own.
 func TestWhatIsAddedToAStatus(t *testing.T) {
 	read := 0
-	s := &Syncer{config: Config{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}
+	s := &Syncer{config: Config{Deps: Dependencies{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}
 	m := newMemory("u", &s.config)
 	given := runtime.ContainerResources{CPULimit: 1}
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{

@@ -11,7 +11,7 @@ import (
 // withMessages returns a status in which exited containers have their termination
 // message. Each is read once: it does not change any more.
 func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus) *runtime.PodStatus {
-	if s.config.Messages == nil || pod == nil {
+	if s.config.Deps.Messages == nil || pod == nil {
 		return status
 	}
 	full := *status
@@ -31,7 +31,7 @@ func (s *Syncer) message(pod *v1.Pod, m *memory, c *runtime.ContainerStatus) str
 	if known {
 		return message
 	}
-	message, err := s.config.Messages.Message(pod, c)
+	message, err := s.config.Deps.Messages.TerminationMessage(pod, c)
 	if err != nil {
 		s.log(pod).Error(err, "termination message not read", "container", c.Name)
 	}

@@ -52,23 +52,23 @@ var ErrRecordLost = errors.New("the record is lost")
 type Record struct {
 	// Deadline is when the pod's time to end is over, zero while it may run.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Attempts are the least numbers of the next instances, by container.
-	Attempts map[string]uint32 `json:"attempts,omitempty"`
-	// Ran are the containers of which an instance was started, sorted.
-	Ran []string `json:"ran,omitempty"`
+	// NextAttempts are the least numbers of the next instances, by container.
+	NextAttempts map[string]uint32 `json:"attempts,omitempty"`
+	// EverStarted are the containers of which an instance was started, sorted.
+	EverStarted []string `json:"ran,omitempty"`
 	// Exited are the current instances that have exited, by name, sorted.
 	Exited []runtime.ContainerStatus `json:"exited,omitempty"`
 	// Started are the current instances that were started and not seen to end, of those
 	// containers that are to run once, by name, sorted.
 	Started []runtime.ContainerStatus `json:"started,omitempty"`
-	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
+	// PostStartPending are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
-	Unhooked []string `json:"unhooked,omitempty"`
-	// Asked are the IDs of instances that were asked to start, sorted. An ID is entered
+	PostStartPending []string `json:"unhooked,omitempty"`
+	// StartRequested are the IDs of instances that were asked to start, sorted. An ID is entered
 	// before its instance is asked, and may stay for some time after the answer.
-	Asked []string `json:"asked,omitempty"`
-	// PreStopped are the IDs of instances whose preStop handler has ended, sorted.
-	PreStopped []string `json:"preStopped,omitempty"`
+	StartRequested []string `json:"asked,omitempty"`
+	// PreStopCompleted are the IDs of instances whose preStop handler has ended, sorted.
+	PreStopCompleted []string `json:"preStopped,omitempty"`
 	// Resources are those in force, by the ID of the instance.
 	Resources map[string]runtime.ContainerResources `json:"resources,omitempty"`
 }
@@ -86,7 +86,7 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 // load adds to a memory what was recorded, once. A pod's end may begin, and its deadline
 // be noted, at once: one of them reads.
 func (s *Syncer) load(ctx context.Context, m *memory) {
-	if s.config.Records == nil || m.isLoaded() {
+	if s.config.Deps.Records == nil || m.isLoaded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -100,7 +100,7 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 	if m.isLoaded() {
 		return
 	}
-	r, err := s.config.Records.LoadRecord(ctx, m.uid)
+	r, err := s.config.Deps.Records.LoadRecord(ctx, m.uid)
 	if err != nil {
 		s.config.Log.Error(err, "no record of a pod", "podUID", m.uid)
 	}
@@ -115,7 +115,7 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 // record keeps what has changed of a pod. As long as its old record could not
 // be loaded, that is not overwritten.
 func (s *Syncer) record(ctx context.Context, m *memory) {
-	if s.config.Records == nil {
+	if s.config.Deps.Records == nil {
 		return
 	}
 	// One at a time, lest an older record replaces a newer one.
@@ -127,22 +127,22 @@ func (s *Syncer) record(ctx context.Context, m *memory) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := s.config.Records.SaveRecord(ctx, m.uid, r); err != nil {
+	if err := s.config.Deps.Records.SaveRecord(ctx, m.uid, r); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
 		return
 	}
 	m.recorded(r)
 }
 
-// Recorded returns the pods that have a record, sorted: after a restart of the
+// RecordedPods returns the pods that have a record, sorted: after a restart of the
 // agent, some of them may be gone. Those that are should be forgotten.
-func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
-	if s.config.Records == nil {
+func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
+	if s.config.Deps.Records == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	uids, err := s.config.Records.ListRecords(ctx)
+	uids, err := s.config.Deps.Records.ListRecords(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("syncpod: %w", err)
 	}
@@ -150,12 +150,12 @@ func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
 }
 
 // Forget drops all that is kept of a pod that is gone: its record, and what those of
-// Config.Clean that are a [RemainsCleaner] find of it. After an error it may be called
+// Config.Extensions.Clean that are a [OrphanCleaner] find of it. After an error it may be called
 // again. It must not be called during work on the pod, nor while anything of it runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
-	for _, c := range s.config.Clean {
-		if remains, ok := c.(RemainsCleaner); ok {
+	for _, c := range s.config.Extensions.Clean {
+		if remains, ok := c.(OrphanCleaner); ok {
 			errs = append(errs, remains.RemovePod(ctx, uid))
 		}
 	}
@@ -172,14 +172,14 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 // drop drops all that is remembered of a pod, its record included.
 func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	s.known.take(uid).close()
-	s.config.Sandboxes.Forget(uid)
-	s.config.Images.Forget(uid)
-	if s.config.Records == nil {
+	s.config.Deps.Sandboxes.Forget(uid)
+	s.config.Deps.Images.Forget(uid)
+	if s.config.Deps.Records == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err := s.config.Records.DeleteRecord(ctx, uid)
+	err := s.config.Deps.Records.DeleteRecord(ctx, uid)
 	s.known.deleted(uid, err)
 	return err
 }
@@ -215,22 +215,22 @@ func (m *memory) restore(r Record) {
 	if !m.calledOff {
 		m.restoreEnd(r)
 	}
-	for name, attempt := range r.Attempts {
+	for name, attempt := range r.NextAttempts {
 		m.attempts[name] = max(m.attempts[name], attempt)
 	}
-	for _, name := range r.Ran {
-		m.ran[name] = true
+	for _, name := range r.EverStarted {
+		m.everStarted[name] = true
 	}
 	for _, c := range slices.Concat(r.Started, r.Exited) {
 		if known, ok := m.seen[c.Name]; !ok || known.Attempt < c.Attempt {
 			m.seen[c.Name] = c
 		}
 	}
-	for _, id := range r.Unhooked {
-		m.unhooked[id] = true
+	for _, id := range r.PostStartPending {
+		m.postStartPending[id] = true
 	}
-	for _, id := range r.Asked {
-		m.asked[id] = true
+	for _, id := range r.StartRequested {
+		m.startRequested[id] = true
 	}
 	maps.Copy(m.resources, r.Resources)
 }
@@ -239,8 +239,8 @@ func (m *memory) restore(r Record) {
 // held.
 func (m *memory) restoreEnd(r Record) {
 	m.deadline = earliest(m.deadline, r.Deadline)
-	for _, id := range r.PreStopped {
-		m.preStopped[id], m.preStopEnded[id] = true, true
+	for _, id := range r.PreStopCompleted {
+		m.preStopRun[id], m.preStopCompleted[id] = true, true
 	}
 }
 
@@ -252,9 +252,9 @@ func (m *memory) toRecord() (r Record, news bool) {
 		return Record{}, false
 	}
 	r = Record{
-		Deadline: m.deadline,
-		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: sortedKeys(m.asked),
-		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
+		Deadline:     m.deadline,
+		NextAttempts: cloned(m.attempts), Resources: cloned(m.resources), StartRequested: sortedKeys(m.startRequested),
+		EverStarted: sortedKeys(m.everStarted), PostStartPending: sortedKeys(m.postStartPending), PreStopCompleted: sortedKeys(m.preStopCompleted),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.seen)) {
 		if c := m.seen[name]; c.State == runtime.ContainerRunning {
@@ -269,8 +269,8 @@ func (m *memory) toRecord() (r Record, news bool) {
 // repeats reports whether a record says what an older one does. That a start which
 // was asked for has happened is not worth a write: the container shows it.
 func (r Record) repeats(old Record) bool {
-	if !slices.ContainsFunc(r.Asked, func(id string) bool { return !slices.Contains(old.Asked, id) }) {
-		old.Asked = r.Asked
+	if !slices.ContainsFunc(r.StartRequested, func(id string) bool { return !slices.Contains(old.StartRequested, id) }) {
+		old.StartRequested = r.StartRequested
 	}
 	return reflect.DeepEqual(r, old)
 }

@@ -19,7 +19,7 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Updater == nil {
+	if w.config.Deps.Updater == nil {
 		return
 	}
 	for _, step := range w.plan.Resize {
@@ -57,14 +57,14 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 
 func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
-		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.sandbox.input.UserNamespace,
+		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {
 		return err
 	}
 	resources := config.GetLinux().GetResources()
 	lift(resources, w.instance(step.ID).Resources)
-	_, err = w.config.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
+	_, err = w.config.Deps.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
 }
 

@@ -64,11 +64,11 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 		return failed
 	}
 	in := &w.sandbox.input
-	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.LogsRoot
-	in.NoCPUQuota, in.CPUPeriod = w.config.Node.NoCPUQuota, w.config.Node.CPUPeriod
+	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
+	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
 	config, err := sandbox.Config(*in)
 	if err == nil {
-		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.RuntimeClasses)
+		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
 	}
 	if err != nil {
 		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
@@ -86,7 +86,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	}
 	defer release()
 	began := time.Now()
-	created, err := w.config.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
+	created, err := w.config.Deps.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
@@ -103,7 +103,7 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error
-		if sb, err = w.config.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+		if sb, err = w.config.Deps.Statuses.SandboxStatus(ctx, created.ID); err != nil {
 			w.warn(ctx, eventSandboxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
 			return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 		}
@@ -221,7 +221,7 @@ func primary(ips []string) string {
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.
 func (w *work) podIPs() []string {
 	if w.pod.Spec.HostNetwork {
-		return w.config.HostIPs
+		return w.config.Node.HostIPs
 	}
 	return w.status.IPs()
 }

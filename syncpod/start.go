@@ -70,7 +70,7 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 	errs := make([]*StepError, len(starts))
 	var group sync.WaitGroup
 	for i, st := range starts {
-		if w.config.StartSideBySide && st.Container.Kind == actions.RegularContainer {
+		if w.config.Limits.ParallelContainerStarts && st.Container.Kind == actions.RegularContainer {
 			group.Go(func() { errs[i] = st.run(ctx) })
 			continue
 		}

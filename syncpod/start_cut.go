@@ -22,7 +22,7 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		isCut := m.isCut(c)
-		if !isCut && (!m.asked[c.ID.ID] || c.State != runtime.ContainerCreated) {
+		if !isCut && (!m.startRequested[c.ID.ID] || c.State != runtime.ContainerCreated) {
 			continue
 		}
 		open[c.ID.ID] = true
@@ -31,7 +31,7 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 		}
 		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
 	}
-	maps.DeleteFunc(m.asked, func(id string, _ bool) bool { return !open[id] })
+	maps.DeleteFunc(m.startRequested, func(id string, _ bool) bool { return !open[id] })
 	if len(cut) == 0 {
 		return status
 	}
@@ -43,5 +43,5 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 // isCut reports whether the start of an instance was cut short. It must be called with
 // mu held.
 func (m *memory) isCut(c *runtime.ContainerStatus) bool {
-	return m.asked[c.ID.ID] && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
+	return m.startRequested[c.ID.ID] && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
 }
