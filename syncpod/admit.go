@@ -21,7 +21,7 @@ func (w *work) admit(ctx context.Context) *Rejection {
 			return refused
 		}
 	}
-	w.memory.setupSucceeded(admitKey)
+	w.memory.backOffs.succeeded(admitKey)
 	return nil
 }
 
@@ -37,7 +37,7 @@ func (r *Rejection) problem() *apistatus.Problem {
 // and asked for again at growing intervals.
 func (w *work) block(ctx context.Context) {
 	failed := &StepError{Step: StepAdmit, Reason: Reason(w.rejected.Reason), Err: errors.New(w.rejected.Message)}
-	w.fail(failed.waiting(w.memory.setupFailed(admitKey, failed, time.Now())))
+	w.fail(failed.waiting(w.memory.backOffs.failed(admitKey, failed, time.Now())))
 	if live(w.status) {
 		w.stopAll(ctx, "not admitted: "+w.rejected.Reason)
 	}

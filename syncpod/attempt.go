@@ -27,14 +27,15 @@ func (w *work) attempt(step startStep) (uint32, error) {
 	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.attempts[name] = max(m.attempts[name], step.Attempt)
-	return m.attempts[name], nil
+	known := m.containers.of(name)
+	known.nextAttempt = max(known.nextAttempt, step.Attempt)
+	return known.nextAttempt, nil
 }
 
 // scanLogs looks once for what the logs tell of a container.
 func (w *work) scanLogs(name string) error {
 	m := w.memory
-	if m.marked(m.logsScanned, name) {
+	if m.container(name).logsScanned {
 		return nil
 	}
 	dir, err := sandbox.LogDirectory(w.config.Node.LogsRoot, w.pod)
@@ -45,11 +46,7 @@ func (w *work) scanLogs(name string) error {
 	if err != nil {
 		return err
 	}
-	if ok {
-		m.used(name, last)
-		m.mark(m.everStarted, name)
-	}
-	m.mark(m.logsScanned, name)
+	m.scanned(name, last, ok)
 	return nil
 }
 
@@ -58,14 +55,14 @@ func (w *work) scanLogs(name string) error {
 // read tell nothing here; they fail the start.
 func (w *work) hasHadItsRun(step startStep) bool {
 	name := step.Container.Name
-	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.everStarted, name)
+	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.container(name).everStarted
 }
 
 // warnOfSecondRun says that a container runs that is to run once and may have had its
 // run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
 func (st *start) warnOfSecondRun() {
 	name := st.spec.Name
-	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.everStarted, name) {
+	if st.status.Latest(name) != nil || !st.memory.container(name).everStarted {
 		return
 	}
 	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
@@ -76,22 +73,6 @@ func (st *start) warnOfSecondRun() {
 
 // next returns the attempt after one, which may come from anywhere.
 func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
-
-// used notes that an attempt has become a container, or was given up.
-func (m *memory) used(name string, attempt uint32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.attempts[name] = max(m.attempts[name], next(attempt))
-	delete(m.reserved, name)
-}
-
-// nameReserved counts a refusal of a container's name, and returns how many there were.
-func (m *memory) nameReserved(name string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reserved[name]++
-	return m.reserved[name]
-}
 
 // logFiles are [ContainerLogs] on disk, as runtimes write them: <container>/<attempt>.log,
 // and with a suffix once rotated.

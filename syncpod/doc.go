@@ -90,11 +90,19 @@
 //	kill_calls.go      StopContainer and RemoveContainer
 //	grace.go           how long each has
 //
-//	memory.go          what is remembered of a pod, and the back-offs; memories.go, of all
-//	memory_seen.go     what was observed and the runtime may lose; what runs once
-//	records.go         what of that outlives the agent; records_file.go keeps it in files
+//	memories.go        the memory of each pod
+//	memory.go          what is remembered of a pod: its end, and the parts below
+//	memory_containers.go  each container: attempts, and the current instance, which the
+//	                   runtime may lose; what runs once
+//	memory_instances.go  each instance: what was done with it, its message and resources
+//	memory_backoff.go  back-offs; memory_kills.go, deadlines of what has to go;
+//	                   memory_sandbox.go, the sandbox in use
+//	memory_record.go   a memory from and to its record
+//	records.go         what outlives the agent; records_json.go writes it as JSON,
+//	                   records_file.go keeps it in files
 //
-//	config.go          Config and New; config_client.go and config_root.go are defaults
+//	config.go          Config and New; config_groups.go has the groups of Config;
+//	                   config_client.go and config_root.go are defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again

@@ -65,7 +65,7 @@ func (s *Syncer) disposeOfCreated(ctx context.Context, k kill) error {
 }
 
 func (s *Syncer) announce(k kill) {
-	if k.memory.marked(k.memory.stopSignalled, k.status.ID.ID) {
+	if k.memory.marked(k.status.ID.ID, stopSignalled) {
 		return
 	}
 	s.eventf(k.about(), v1.EventTypeNormal, eventKilling, "%s", k.message)
@@ -87,7 +87,7 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	if !ok || k.status.State != runtime.ContainerRunning {
 		return
 	}
-	if !time.Now().Before(k.deadline) || !k.memory.mark(k.memory.preStopRun, k.status.ID.ID) {
+	if !time.Now().Before(k.deadline) || !k.memory.mark(k.status.ID.ID, preStopRun) {
 		return
 	}
 	hooking, cancel := context.WithDeadline(ctx, k.deadline)
@@ -100,7 +100,7 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
 		return
 	}
-	k.memory.mark(k.memory.preStopCompleted, k.status.ID.ID)
+	k.memory.mark(k.status.ID.ID, preStopCompleted)
 	if time.Until(k.deadline) > recordTimeout { // with less, no agent would run it again
 		s.record(ctx, k.memory)
 	}
@@ -136,14 +136,14 @@ const soon = 500 * time.Millisecond
 // wait for a stop that came first, however short the second is (containerd #6080).
 func (s *Syncer) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
-	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.stopSignalled, id))
+	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(id, stopSignalled))
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
 	late := timeIsUp(first) && !timeIsUp(ctx)
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
-			k.memory.unmark(k.memory.stopSignalled, id) // it was refused, and the signal not sent
+			k.memory.unmark(id, stopSignalled) // it was refused, and the signal not sent
 		}
 		return err
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,29 +45,30 @@ type Records interface {
 // and never will be.
 var ErrRecordLost = errors.New("the record is lost")
 
-// Record is what should outlive the agent of one pod. It can be written as JSON.
+// Record is what should outlive the agent of one pod. It can be written as JSON, and
+// says there which version of the format that is.
 type Record struct {
 	// Deadline is when the pod's time to end is over, zero while it may run.
-	Deadline time.Time `json:"deadline,omitzero"`
+	Deadline time.Time
 	// NextAttempts are the least numbers of the next instances, by container.
-	NextAttempts map[string]uint32 `json:"attempts,omitempty"`
+	NextAttempts map[string]uint32
 	// EverStarted are the containers of which an instance was started, sorted.
-	EverStarted []string `json:"ran,omitempty"`
+	EverStarted []string
 	// Exited are the current instances that have exited, by name, sorted.
-	Exited []runtime.ContainerStatus `json:"exited,omitempty"`
+	Exited []runtime.ContainerStatus
 	// Started are the current instances that were started and not seen to end, of those
 	// containers that are to run once, by name, sorted.
-	Started []runtime.ContainerStatus `json:"started,omitempty"`
+	Started []runtime.ContainerStatus
 	// PostStartPending are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
-	PostStartPending []string `json:"unhooked,omitempty"`
+	PostStartPending []string
 	// StartRequested are the IDs of instances that were asked to start, sorted. An ID is entered
 	// before its instance is asked, and may stay for some time after the answer.
-	StartRequested []string `json:"asked,omitempty"`
+	StartRequested []string
 	// PreStopCompleted are the IDs of instances whose preStop handler has ended, sorted.
-	PreStopCompleted []string `json:"preStopped,omitempty"`
+	PreStopCompleted []string
 	// Resources are those in force, by the ID of the instance.
-	Resources map[string]runtime.ContainerResources `json:"resources,omitempty"`
+	Resources map[string]runtime.ContainerResources
 }
 
 // recordTimeout bounds what is done with records.
@@ -183,119 +181,3 @@ func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	s.known.deleted(uid, err)
 	return err
 }
-
-func (m *memory) isLoaded() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.loaded
-}
-
-// close keeps work that was given up, and returns late, from recording a pod that is
-// gone. What is being recorded is recorded when it returns.
-func (m *memory) close() {
-	if m == nil {
-		return
-	}
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gone = true
-}
-
-// restore adds to a memory what was recorded. Much may have happened since the record was
-// asked for first, and may have been answered by another call meanwhile.
-func (m *memory) restore(r Record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.loaded {
-		return
-	}
-	m.loaded, m.saved = true, r
-	if !m.calledOff {
-		m.restoreEnd(r)
-	}
-	for name, attempt := range r.NextAttempts {
-		m.attempts[name] = max(m.attempts[name], attempt)
-	}
-	for _, name := range r.EverStarted {
-		m.everStarted[name] = true
-	}
-	for _, c := range slices.Concat(r.Started, r.Exited) {
-		if known, ok := m.seen[c.Name]; !ok || known.Attempt < c.Attempt {
-			m.seen[c.Name] = c
-		}
-	}
-	for _, id := range r.PostStartPending {
-		m.postStartPending[id] = true
-	}
-	for _, id := range r.StartRequested {
-		m.startRequested[id] = true
-	}
-	maps.Copy(m.resources, r.Resources)
-}
-
-// restoreEnd adds what was recorded of an end that has begun. It must be called with mu
-// held.
-func (m *memory) restoreEnd(r Record) {
-	m.deadline = earliest(m.deadline, r.Deadline)
-	for _, id := range r.PreStopCompleted {
-		m.preStopRun[id], m.preStopCompleted[id] = true, true
-	}
-}
-
-// toRecord returns the record of a memory, and whether it is not the one saved.
-func (m *memory) toRecord() (r Record, news bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.loaded || m.gone {
-		return Record{}, false
-	}
-	r = Record{
-		Deadline:     m.deadline,
-		NextAttempts: cloned(m.attempts), Resources: cloned(m.resources), StartRequested: sortedKeys(m.startRequested),
-		EverStarted: sortedKeys(m.everStarted), PostStartPending: sortedKeys(m.postStartPending), PreStopCompleted: sortedKeys(m.preStopCompleted),
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.seen)) {
-		if c := m.seen[name]; c.State == runtime.ContainerRunning {
-			r.Started = append(r.Started, c)
-		} else {
-			r.Exited = append(r.Exited, c)
-		}
-	}
-	return r, m.outdated || !r.repeats(m.saved)
-}
-
-// repeats reports whether a record says what an older one does. That a start which
-// was asked for has happened is not worth a write: the container shows it.
-func (r Record) repeats(old Record) bool {
-	if !slices.ContainsFunc(r.StartRequested, func(id string) bool { return !slices.Contains(old.StartRequested, id) }) {
-		old.StartRequested = r.StartRequested
-	}
-	return reflect.DeepEqual(r, old)
-}
-
-func (m *memory) recorded(r Record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.saved, m.outdated = r, false
-}
-
-// hasten returns the earliest deadline that the pod was ever given: one that has
-// been asked for is not put off.
-func (m *memory) hasten(deadline time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.deadline = earliest(m.deadline, deadline)
-	return m.deadline
-}
-
-// cloned returns a copy, nil of an empty map: as it comes back from JSON.
-func cloned[K comparable, V any](m map[K]V) map[K]V {
-	if len(m) == 0 {
-		return nil
-	}
-	return maps.Clone(m)
-}
-
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

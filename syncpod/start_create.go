@@ -39,7 +39,7 @@ func (st *start) create(ctx context.Context, img *image.Image) *StepError {
 	}
 	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
-	st.memory.resized(id, resourcesOf(st.spec))
+	st.memory.setResources(id, resourcesOf(st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
 	return nil
 }

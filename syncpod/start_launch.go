@@ -22,18 +22,18 @@ func (st *start) launch(ctx context.Context) *StepError {
 	}
 	if st.postStart() != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
-		st.memory.mark(st.memory.postStartPending, st.id.ID)
+		st.memory.mark(st.id.ID, postStartPending)
 	}
-	first := st.memory.mark(st.memory.everStarted, st.spec.Name)
-	st.memory.mark(st.memory.startRequested, st.id.ID)
+	first := st.memory.setEverStarted(st.spec.Name, true)
+	st.memory.mark(st.id.ID, startRequested)
 	st.record(ctx, st.memory)
 	err := st.askToStart(ctx)
 	if !cri.Ambiguous(err) {
-		st.memory.unmark(st.memory.startRequested, st.id.ID)
+		st.memory.unmark(st.id.ID, startRequested)
 	}
 	if err != nil {
 		if first && !cri.Ambiguous(err) {
-			st.memory.unmark(st.memory.everStarted, st.spec.Name)
+			st.memory.setEverStarted(st.spec.Name, false)
 		}
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
@@ -101,7 +101,7 @@ func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler)
 	cancel()
 	switch {
 	case err == nil:
-		st.memory.unmark(st.memory.postStartPending, st.id.ID)
+		st.memory.unmark(st.id.ID, postStartPending)
 		st.record(ctx, st.memory)
 		return nil
 	case ctx.Err() != nil:
@@ -124,7 +124,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),
 	})
 	if err == nil {
-		st.memory.unmark(st.memory.postStartPending, st.id.ID)
+		st.memory.unmark(st.id.ID, postStartPending)
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (w *work) finishHooks(ctx context.Context) {
 	}
 	for i := range w.status.Containers {
 		c := &w.status.Containers[i]
-		if c.State != runtime.ContainerRunning || !w.memory.marked(w.memory.postStartPending, c.ID.ID) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
+		if c.State != runtime.ContainerRunning || !w.memory.marked(c.ID.ID, postStartPending) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
 			continue
 		}
 		ref, ok := actions.FindContainer(w.pod, c.Name)

@@ -123,7 +123,7 @@ func (w *work) act(ctx context.Context) {
 // the one in use, are removed first: they would make the pod start over.
 func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && w.config.Deps.Sandboxes.Unresolved(w.pod.UID) {
-		if err := w.config.Deps.Sandboxes.Resolve(ctx, w.pod.UID, w.memory.sandboxInUse(status)); err != nil {
+		if err := w.config.Deps.Sandboxes.Resolve(ctx, w.pod.UID, w.memory.sandbox.inUse(status)); err != nil {
 			w.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
@@ -165,7 +165,9 @@ func (w *work) tell(ctx context.Context, failed []*StepError) {
 func (w *work) decide(ctx context.Context) actions.Plan {
 	plan := w.compute(w.status)
 	if plan.Sandbox.Reason != actions.SandboxNoAddress {
-		w.memory.addressed(w.status)
+		if w.memory.sandbox.endWait(w.status) {
+			w.memory.backOffs.succeeded(sandboxKey)
+		}
 		return plan
 	}
 	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
