@@ -11,7 +11,7 @@ type attempts struct {
 	// next is the attempt to make next.
 	next uint32
 	// unresolved are the attempts of which it is not known what has become. One that was
-	// given up stays in doubt, whatever succeeds after it.
+	// given up stays unresolved, whatever succeeds after it.
 	unresolved map[uint32]bool
 	// reserved counts how often next was asked for in vain, with nothing listed
 	// that could have its name.
@@ -61,7 +61,7 @@ func (r *Runner) markResolved(pod types.UID, attempt uint32) {
 	}
 }
 
-// unresolvedAttempts returns the attempts in doubt, the caller's own.
+// unresolvedAttempts returns the unresolved attempts, the caller's own.
 func (r *Runner) unresolvedAttempts(pod types.UID) map[uint32]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,7 +30,7 @@ type Created struct {
 // When Create fails, what it had begun is removed, in a context of its own, since
 // the usual reason to fail is that the given one has ended. Where the answer
 // leaves open what happened (the time ran out, the runtime went away, the name is
-// reserved: containerd #9947, cri-o #7010), the attempt is in doubt, and Create
+// reserved: containerd #9947, cri-o #7010), the attempt is unresolved, and Create
 // looks at what is there:
 //
 //   - the sandbox is there and ready: it is adopted, or removed if ctx has ended;
@@ -41,13 +41,13 @@ type Created struct {
 //     when that was in vain RunnerConfig.NameReservedRetries times, refused or without
 //     an answer, is the attempt given up.
 //
-// Only sandboxes of the attempt asked for and of those in doubt are looked at. Of
+// Only sandboxes of the attempt asked for and of those unresolved are looked at. Of
 // several that are ready the highest attempt is adopted, and the others are
 // removed; one that cannot be does not keep the ready one from being adopted. An
-// attempt in doubt that is lower than the one in config is never adopted: a ready
+// unresolved attempt that is lower than the one in config is never adopted: a ready
 // sandbox of it is removed, and another is the pod's history and stays.
 //
-// An attempt that was given up stays in doubt when another has become the pod's
+// An attempt that was given up stays unresolved when another has become the pod's
 // sandbox, and may come up beside it: see [Runner.Resolve].
 //
 // Errors of the runtime have a class of package cri. Try again after a pause.
@@ -106,7 +106,7 @@ func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 		return Created{}, errors.Join(err, c.undo(ctx))
 	}
 	c.made(c.pod, c.attempt)
-	// What was in doubt may have come up while this one was made.
+	// What was unresolved may have come up while this one was made.
 	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
@@ -166,7 +166,7 @@ func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
 
 // resolve ends doubts with what is listed: it returns the ready sandbox to adopt,
 // nil if there is none, and removes all others that can have come from attempts
-// in doubt.
+// unresolved.
 func (c *creation) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()

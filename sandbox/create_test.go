@@ -349,7 +349,7 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 			t.Errorf("%v, want the context's error", err)
 		}
 		// The runtime may have noticed the end only after Create looked: then the
-		// sandbox is in doubt, and the next look at the pod removes it.
+		// sandbox is unresolved, and the next look at the pod removes it.
 		synctest.Wait()
 		if len(n.sandboxes()) != 0 && n.runner.Unresolved("u") {
 			if err := n.runner.Resolve(t.Context(), "u", ""); err != nil {
@@ -381,7 +381,7 @@ func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	})
 }
 
-// S1 (c): a refused creation after which nothing could be listed is in doubt.
+// S1 (c): a refused creation after which nothing could be listed is unresolved.
 func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "made, and then refused")})
@@ -433,7 +433,7 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 	}
 }
 
-// Settling a doubt is bounded, too: a pod's worker has more to do.
+// Resolving is bounded, too: a pod's worker has more to do.
 func TestSettlingIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")

@@ -37,7 +37,7 @@
 //
 //	runner.go      Runner: what comes up late is removed
 //	create.go      Create, and what its lost answer is worth
-//	attempts.go    which attempt is next, and which are in doubt
+//	attempts.go    which attempt is next, and which are unresolved
 //	stop.go        Stop and Remove, one of each sandbox at a time; Wait and Cut
 //
 // # Limits

@@ -37,7 +37,7 @@ type RunnerConfig struct {
 	// listed has its name, before Create moves on to the next. Default 3, which leaves
 	// a runtime that keeps what timed out the time to hand it over (cri-o #4221).
 	NameReservedRetries int
-	// UnresolvedTimeout bounds a call for an attempt that is in doubt. CRI-O does not answer
+	// UnresolvedTimeout bounds a call for an unresolved attempt. CRI-O does not answer
 	// such a call before its time is over, whatever has become of the attempt; the call
 	// after it gets the sandbox. Default 30 s.
 	UnresolvedTimeout time.Duration
@@ -53,11 +53,11 @@ type RunnerConfig struct {
 }
 
 // Runner makes, stops and removes sandboxes over CRI. It remembers, for each pod
-// until Forget, which attempts were made and which of them are in doubt: asked
+// until Forget, which attempts were made and which of them are unresolved: asked
 // for, and not known to have become a sandbox or to have failed. Another Runner,
 // such as that of the next process, knows nothing of these.
 //
-// All methods may be called concurrently, Create and Settle for different pods.
+// All methods may be called concurrently, Create and Resolve for different pods.
 type Runner struct {
 	config RunnerConfig
 	stops  flights
@@ -111,8 +111,8 @@ func (r *Runner) Forget(pod types.UID) {
 	delete(r.pods, pod)
 }
 
-// Unresolved reports whether an attempt at a sandbox of the pod is in doubt, and so
-// may yet come up. It stays in doubt until it has come up or Forget was called.
+// Unresolved reports whether an attempt at a sandbox of the pod is unresolved, and so
+// may yet come up. It stays unresolved until it has come up or Forget was called.
 func (r *Runner) Unresolved(pod types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,13 +123,13 @@ func (r *Runner) Unresolved(pod types.UID) bool {
 // Resolve removes sandboxes that have come up late, beside the one with the ID
 // keep, which is the one the pod uses; "" if it uses none. An attempt that was
 // given up may come up at any time, and two ready sandboxes make a pod start over:
-// call Resolve at each look at the pod for as long as Doubtful says so, before
-// deciding on what was seen. While nothing is in doubt it makes no call.
+// call Resolve at each look at the pod for as long as Unresolved says so, before
+// deciding on what was seen. While nothing is unresolved it makes no call.
 //
-// Of the sandboxes of attempts in doubt, those that are ready are removed, and
+// Of the sandboxes of unresolved attempts, those that are ready are removed, and
 // those of higher attempts than the one kept, which would pass for the latest. The
 // rest is history and stays. What cannot be removed within
-// RunnerConfig.CleanupTimeout stays in doubt, and is in the error.
+// RunnerConfig.CleanupTimeout stays unresolved, and is in the error.
 func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error {
 	if !r.Unresolved(pod) {
 		return nil
@@ -138,7 +138,7 @@ func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error 
 	defer cancel()
 	listed, err := r.listPod(ctx, pod)
 	if err != nil {
-		return fmt.Errorf("sandbox: Settle pod %s: %w", pod, err)
+		return fmt.Errorf("sandbox: Resolve pod %s: %w", pod, err)
 	}
 	history := uint32(math.MaxUint32)
 	if i := slices.IndexFunc(listed, func(s *runtimeapi.PodSandbox) bool { return s.GetId() == keep }); i >= 0 {
@@ -148,7 +148,7 @@ func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error 
 	doubts := r.unresolvedAttempts(pod)
 	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return !doubts[s.GetMetadata().GetAttempt()] })
 	if err := r.clear(ctx, listed, keep, history); err != nil {
-		return fmt.Errorf("sandbox: Settle pod %s: %w", pod, err)
+		return fmt.Errorf("sandbox: Resolve pod %s: %w", pod, err)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error 
 // clear ends doubts about the sandboxes listed, all of one pod, but for the one
 // kept: it removes those that are ready, and those that are not from the attempt
 // lowest on; lower ones are history. Each is tried, whatever becomes of the others,
-// and what cannot be removed is in doubt.
+// and what cannot be removed is unresolved.
 func (r *Runner) clear(ctx context.Context, listed []*runtimeapi.PodSandbox, keep string, lowest uint32) error {
 	failed := make([]error, len(listed))
 	var removals sync.WaitGroup

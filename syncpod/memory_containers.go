@@ -107,12 +107,12 @@ func (m *memory) nameReserved(name string) int {
 }
 
 // scanned notes what the logs tell of a container: the last attempt, if there is any.
-func (m *memory) scanned(name string, last uint32, any bool) {
+func (m *memory) scanned(name string, last uint32, found bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.containers.of(name)
 	known.logsScanned = true
-	if any {
+	if found {
 		known.used(last)
 		known.nameReserved, known.everStarted = 0, true
 	}

@@ -76,7 +76,7 @@ func (n *node) createFrom(attempt uint32) (sandbox.Created, error) {
 func (n *node) doubtful(want bool) {
 	n.t.Helper()
 	if got := n.runner.Unresolved("u"); got != want {
-		n.t.Errorf("in doubt: %v, want %v\n%v", got, want, n.Journal())
+		n.t.Errorf("unresolved: %v, want %v\n%v", got, want, n.Journal())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 	}
 }
 
-// A sandbox of an attempt in doubt that was used and has died is history when a
+// A sandbox of an unresolved attempt that was used and has died is history when a
 // later attempt is asked for.
 func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
@@ -146,12 +146,12 @@ func TestS1_GivenUpComesUpLater(t *testing.T) {
 		calls := n.Journal().Count()
 		n.settle(c.ID)
 		if more := n.Journal().Count() - calls; more != 0 {
-			t.Errorf("%d calls with nothing in doubt", more)
+			t.Errorf("%d calls with nothing unresolved", more)
 		}
 	})
 }
 
-// S1 (a): of two attempts in doubt the lower comes up first, and is adopted.
+// S1 (a): of two unresolved attempts the lower comes up first, and is adopted.
 func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 	for name, dead := range map[string]bool{"ready": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestSettleWithoutASandboxInUse(t *testing.T) {
 	})
 }
 
-// A removal that fails is in doubt still, and made up for.
+// A removal that fails is unresolved still, and made up for.
 func TestSettleTriesAgain(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		late := n.hang(0)
