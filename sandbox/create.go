@@ -164,7 +164,7 @@ func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
 	return Created{ID: s.GetId(), Attempt: attempt, Adopted: true}
 }
 
-// resolve ends doubts with what is listed: it returns the ready sandbox to adopt,
+// resolve ends what is unresolved with what is listed: it returns the ready sandbox to adopt,
 // nil if there is none, and removes all others that can have come from attempts
 // unresolved.
 func (c *creation) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
@@ -210,8 +210,8 @@ func (c *creation) undo(ctx context.Context) error {
 	return nil
 }
 
-// listed returns the pod's own sandboxes of the attempt made and of those in
-// doubt. Others are none of Create's business.
+// listed returns the pod's own sandboxes of the attempt made and of the unresolved
+// ones. Others are none of Create's business.
 func (c *creation) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {

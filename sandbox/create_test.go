@@ -101,13 +101,13 @@ func (n *node) create(tries int) sandbox.Created {
 func (n *node) onlyReady(c sandbox.Created) {
 	n.t.Helper()
 	time.Sleep(time.Hour)
-	n.settle(c.ID)
+	n.resolve(c.ID)
 	if got := n.ready(); len(got) != 1 || got[0] != c.Attempt {
 		n.t.Errorf("ready are attempts %v, want %d alone\n%v", got, c.Attempt, n.Journal())
 	}
 }
 
-func (n *node) settle(keep string) {
+func (n *node) resolve(keep string) {
 	n.t.Helper()
 	if err := n.runner.Resolve(n.t.Context(), "u", keep); err != nil {
 		n.t.Error(err)
@@ -389,8 +389,8 @@ func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); err == nil {
 			t.Fatal("no error")
 		}
-		n.doubtful(true)
-		n.settle("")
+		n.wantUnresolved(true)
+		n.resolve("")
 		if left := n.sandboxes(); len(left) != 0 {
 			t.Errorf("left behind: %v\n%v", left, n.Journal())
 		}
@@ -434,7 +434,7 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 }
 
 // Resolving is bounded, too: a pod's worker has more to do.
-func TestSettlingIsBounded(t *testing.T) {
+func TestResolveIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})

@@ -73,7 +73,7 @@ func (n *node) createFrom(attempt uint32) (sandbox.Created, error) {
 	return n.runner.Create(n.t.Context(), config, "")
 }
 
-func (n *node) doubtful(want bool) {
+func (n *node) wantUnresolved(want bool) {
 	n.t.Helper()
 	if got := n.runner.Unresolved("u"); got != want {
 		n.t.Errorf("unresolved: %v, want %v\n%v", got, want, n.Journal())
@@ -114,7 +114,7 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 		if all := n.sandboxes(); len(all) != 2 {
 			t.Errorf("%d sandboxes, want the stopped one too\n%v", len(all), n.Journal())
 		}
-		n.doubtful(false)
+		n.wantUnresolved(false)
 	})
 }
 
@@ -138,13 +138,13 @@ func TestS1_GivenUpComesUpLater(t *testing.T) {
 		if c.Attempt != 1 {
 			t.Fatalf("%+v, want attempt 0 given up", c)
 		}
-		n.settle(c.ID)
-		n.doubtful(true)
+		n.resolve(c.ID)
+		n.wantUnresolved(true)
 		late.Open()
 		n.onlyReady(c)
-		n.doubtful(false)
+		n.wantUnresolved(false)
 		calls := n.Journal().Count()
-		n.settle(c.ID)
+		n.resolve(c.ID)
 		if more := n.Journal().Count() - calls; more != 0 {
 			t.Errorf("%d calls with nothing unresolved", more)
 		}
@@ -178,7 +178,7 @@ func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 				if all := n.sandboxes(); len(all) != 1 {
 					t.Errorf("there are %v", all)
 				}
-				n.doubtful(false)
+				n.wantUnresolved(false)
 			})
 		})
 	}
@@ -254,31 +254,31 @@ func TestGivenUpAttemptIsNotAskedForAgain(t *testing.T) {
 }
 
 // What an embedder has found and uses is not a leftover, nor is it after its death.
-func TestSettleKeepsWhatIsUsed(t *testing.T) {
+func TestResolveKeepsWhatIsUsed(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		id := n.comesUpUnnoticed()
-		n.doubtful(true)
+		n.wantUnresolved(true)
 		n.onlyReady(sandbox.Created{ID: id})
-		n.doubtful(false)
+		n.wantUnresolved(false)
 		if c := n.create(1); c.Attempt != 1 {
 			t.Errorf("%+v: attempt 0 is taken", c)
 		}
 	})
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.dies(n.comesUpUnnoticed())
-		n.settle("")
+		n.resolve("")
 		if all := n.sandboxes(); len(all) != 1 {
 			t.Errorf("history removed\n%v", n.Journal())
 		}
-		n.doubtful(false)
+		n.wantUnresolved(false)
 	})
 }
 
 // A pod that uses no sandbox needs no ready one.
-func TestSettleWithoutASandboxInUse(t *testing.T) {
+func TestResolveWithoutASandboxInUse(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.comesUpUnnoticed()
-		n.settle("")
+		n.resolve("")
 		if all := n.sandboxes(); len(all) != 0 {
 			t.Errorf("there are %v", all)
 		}
@@ -286,7 +286,7 @@ func TestSettleWithoutASandboxInUse(t *testing.T) {
 }
 
 // A removal that fails is unresolved still, and made up for.
-func TestSettleTriesAgain(t *testing.T) {
+func TestResolveTriesAgain(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		late := n.hang(0)
 		c := n.create(10)
@@ -298,15 +298,15 @@ func TestSettleTriesAgain(t *testing.T) {
 		if took := time.Since(began); err == nil || took != time.Minute {
 			t.Errorf("after %v: %v; want an error after a minute", took, err)
 		}
-		n.doubtful(true)
+		n.wantUnresolved(true)
 		n.onlyReady(c)
-		n.doubtful(false)
+		n.wantUnresolved(false)
 	})
 }
 
 // A sandbox that cannot be removed keeps neither the others from being tried nor
 // the ready one from being adopted.
-func TestSettlingGoesOnPastAFailure(t *testing.T) {
+func TestResolveGoesOnPastAFailure(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		n.givesUpEarly()
 		gates := []*critest.Gate{n.hang(0), n.hang(1), n.hang(2)}

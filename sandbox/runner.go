@@ -145,15 +145,15 @@ func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error 
 		history = listed[i].GetMetadata().GetAttempt()
 		r.made(pod, history)
 	}
-	doubts := r.unresolvedAttempts(pod)
-	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return !doubts[s.GetMetadata().GetAttempt()] })
+	unresolved := r.unresolvedAttempts(pod)
+	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return !unresolved[s.GetMetadata().GetAttempt()] })
 	if err := r.clear(ctx, listed, keep, history); err != nil {
 		return fmt.Errorf("sandbox: Resolve pod %s: %w", pod, err)
 	}
 	return nil
 }
 
-// clear ends doubts about the sandboxes listed, all of one pod, but for the one
+// clear resolves what the sandboxes listed tell of, all of one pod, but for the one
 // kept: it removes those that are ready, and those that are not from the attempt
 // lowest on; lower ones are history. Each is tried, whatever becomes of the others,
 // and what cannot be removed is unresolved.

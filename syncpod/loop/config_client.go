@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
@@ -58,17 +58,13 @@ func (c *Config) makeReader() error {
 	if c.Watch.Reader != nil {
 		return nil
 	}
-	name := c.Sync.RuntimeName
-	if name == "" {
-		name = c.Client.RuntimeName()
+	of := c.runtime()
+	if _, err := of.RuntimeName(); err != nil {
+		return fmt.Errorf("loop: Config.Sync.%w", err)
 	}
-	if name == "" {
-		return errors.New("loop: Config.Sync.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
-			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
-	}
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
+	reader, err := of.Reader()
 	if err != nil {
-		return fmt.Errorf("loop: Config.Client: %w", err)
+		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	c.Watch.Reader = reader
 	if c.Watch.Events == nil {
@@ -83,12 +79,17 @@ func (c *Config) makeSandboxes() error {
 	if c.Sync.Deps.Sandboxes != nil || c.Client == nil {
 		return nil
 	}
-	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log})
+	runner, err := c.runtime().Sandboxes()
 	if err != nil {
-		return fmt.Errorf("loop: Config.Client: %w", err)
+		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	c.Sync.Deps.Sandboxes = runner
 	return nil
+}
+
+// runtime is what parts are made of.
+func (c *Config) runtime() assemble.Runtime {
+	return assemble.Runtime{Client: c.Client, Name: c.Sync.RuntimeName, Owner: c.Sync.Owner, Log: c.Sync.Log}
 }
 
 // makeCollectors makes the default Collector, which goes by what the Watcher knows.
@@ -121,9 +122,9 @@ func (c *Config) makeImageCollector() error {
 		return errors.New("loop: Config.ImagePolicy needs a Client or an ImageCollector")
 	}
 	if c.Sync.Deps.Images == nil {
-		manager, err := image.New(image.Config{Runtime: c.Client})
+		manager, err := c.runtime().Images()
 		if err != nil {
-			return fmt.Errorf("loop: Config.Client: %w", err)
+			return fmt.Errorf("loop: Config.Sync: %w", err)
 		}
 		c.Sync.Deps.Images = manager
 	}
