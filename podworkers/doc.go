@@ -12,7 +12,7 @@
 // every pod that has work, cancel it when the Set says so, and bring what failed
 // back. They are what an agent uses.
 //
-//	UpdatePod, KillPod, Known, Stray, Drain
+//	UpdatePod, KillPod, SyncKnownPods, KillRuntimePod, Drain
 //	    |
 //	    v          Effects           work
 //	   Set  ---------------> Workers ------> Syncer
