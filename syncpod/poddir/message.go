@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 const (
@@ -89,7 +89,7 @@ func (d *Dirs) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (stri
 	if c == nil {
 		return "", nil
 	}
-	spec, err := env.Container(pod, c.Name)
+	spec, err := podcontainer.Find(pod, c.Name)
 	if err != nil || c.State != runtime.ContainerExited {
 		return c.Message, nil // what the spec does not have says nothing
 	}
