@@ -74,7 +74,7 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
 		observed := r.compute(previous, status, o)
 		r.over = hasEnded(observed.Phase)
-		return apistatus.Hold(previous, observed)
+		return apistatus.Merge(previous, observed)
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
@@ -96,7 +96,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 	return apistatus.Compute(apistatus.Input{
 		Pod: r.pod, Previous: previous, Status: r.memory.withSeen(status),
 		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), HostIPs: r.config.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
 	})
 }
 

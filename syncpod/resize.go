@@ -3,7 +3,6 @@ package syncpod
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,12 +18,12 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Updater == nil {
+	if w.config.Deps.Updater == nil {
 		return
 	}
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
-		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {
+		if held := w.memory.backOffs.held(resizeKey(spec), time.Now()); held != nil {
 			w.fail(held)
 			continue
 		}
@@ -40,8 +39,8 @@ func resizeKey(c *v1.Container) backoffKey {
 func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) {
 	err := w.resize(ctx, step, spec)
 	if err == nil {
-		w.memory.setupSucceeded(resizeKey(spec))
-		w.memory.resized(step.ID.ID, resourcesOf(spec))
+		w.memory.backOffs.succeeded(resizeKey(spec))
+		w.memory.setResources(step.ID.ID, resourcesOf(spec))
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
@@ -57,14 +56,14 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 
 func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
-		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.sandbox.input.UserNamespace,
+		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {
 		return err
 	}
 	resources := config.GetLinux().GetResources()
 	lift(resources, w.instance(step.ID).Resources)
-	_, err = w.config.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
+	_, err = w.config.Deps.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
 }
 
@@ -84,27 +83,4 @@ func resourcesOf(c *v1.Container) runtime.ContainerResources {
 		CPURequest: c.Resources.Requests.Cpu().MilliValue(), CPULimit: c.Resources.Limits.Cpu().MilliValue(),
 		MemoryRequest: c.Resources.Requests.Memory().Value(), MemoryLimit: c.Resources.Limits.Memory().Value(),
 	}
-}
-
-// resized notes the resources in force in an instance.
-func (m *memory) resized(id string, r runtime.ContainerResources) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.resources[id] = r
-}
-
-// withResources adds the resources in force to the running containers of a
-// status, where they are known.
-func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	full := *status
-	full.Containers = slices.Clone(status.Containers)
-	for i := range full.Containers {
-		c := &full.Containers[i]
-		if r, ok := m.resources[c.ID.ID]; ok && c.State == runtime.ContainerRunning && c.Resources == nil {
-			c.Resources = &r
-		}
-	}
-	return &full
 }

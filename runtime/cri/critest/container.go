@@ -40,7 +40,7 @@ type container struct {
 	signalled  bool  // a stop with a timeout has sent its signal
 	ended      *Exit // what the exit is to be recorded as, if not as it was
 	unseen     bool  // the runtime was away when the process ended: no event
-	stubborn   Stubborn
+	stubborn   IgnoreSignals
 	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
 }
 
