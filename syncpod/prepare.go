@@ -31,9 +31,8 @@ func (w *work) prepareNode(ctx context.Context) error {
 	var cgroup string
 	if w.config.Extensions.Cgroups != nil {
 		var err error
-		if cgroup, err = w.config.Extensions.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
-			w.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
-			return fmt.Errorf("cgroup: %w", err)
+		if cgroup, err = w.ensureCgroup(ctx); err != nil {
+			return err
 		}
 	}
 	if w.config.Deps.Prepare != nil {

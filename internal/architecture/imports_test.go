@@ -35,6 +35,8 @@ var rooms = []room{
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
 	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
+	{"syncpod/cgroup/tree", []string{"internal/base/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"}, "the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
+	{"syncpod/resize", []string{"internal/base/linux", "internal/base/podfile", "syncpod/podspec/qos"}, "what pods are allotted follows from pods and the node alone, and is kept in files: no runtime is within reach"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
@@ -45,7 +47,7 @@ var rooms = []room{
 	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "sandbox", "syncpod/hook"}, "it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/source", []string{"runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
