@@ -94,6 +94,7 @@ func TestTablesForbid(t *testing.T) {
 		{"runtime/cri", "~actions"},
 		{"runtime/cri", "~runtime/cri/critest"},
 		{"runtime/image", "~sandbox"},
+		{"runtime/logs", "~runtime/cri"},
 		{"sandbox", "~actions"},
 		{"sandbox", "~syncpod/container"},
 		{"sandbox", "log/slog"},

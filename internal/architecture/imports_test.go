@@ -26,6 +26,7 @@ var rooms = []room{
 	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
+	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/gc", []string{"internal/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/linux", "internal/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
