@@ -23,6 +23,8 @@
 //   - [github.com/podsync/podsync/syncpod/loop]: sources of pods and news of the
 //     runtime in, work on pods out, and what is left of pods removed. The least that
 //     an agent is made of is examples/minimal, one to run is examples/nodeagent.
+//   - [github.com/podsync/podsync/syncpod/source]: the pods that should run, from a
+//     folder of manifests, from the program itself, or from a source of your own.
 //   - [github.com/podsync/podsync/podworkers]: where each pod stands in its life,
 //     and a goroutine for each that there is work on. It never does two things for
 //     one pod, never loses a request to stop, and answers each.
@@ -43,6 +45,8 @@
 //   - [github.com/podsync/podsync/syncpod/container]: the CRI configuration of a
 //     container, and its environment in
 //     [github.com/podsync/podsync/syncpod/container/env].
+//   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and of their
+//     classes, by name for both drivers, and what stands in their files.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].

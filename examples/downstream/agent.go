@@ -15,13 +15,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // An Agent runs the pods it is told to, and knows how they do.
 type Agent struct {
 	*loop.Loop
 	// Pods is told which pods should run.
-	Pods *loop.Push
+	Pods *source.Push
 
 	mu       sync.Mutex
 	statuses map[types.UID]v1.PodStatus
@@ -30,11 +31,11 @@ type Agent struct {
 // New returns an agent on a connection to a runtime, which is where a test comes in.
 // It starts nothing until Run is called.
 func New(conn *grpc.ClientConn) (*Agent, error) {
-	a := &Agent{Pods: loop.NewPush(), statuses: map[types.UID]v1.PodStatus{}}
+	a := &Agent{Pods: source.NewPush(), statuses: map[types.UID]v1.PodStatus{}}
 	var err error
 	a.Loop, err = loop.New(loop.Config{
 		Client:  cri.NewClient(conn),
-		Sources: []loop.Source{a.Pods},
+		Sources: []source.Source{a.Pods},
 		Sync:    syncpod.Config{RuntimeName: "containerd", Sink: a},
 	})
 	return a, err

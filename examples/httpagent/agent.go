@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // What Put and Delete may say, besides that a pod is not valid.
@@ -28,7 +29,7 @@ var (
 // An Agent runs the pods that it is told to run, by their namespace and name.
 type Agent struct {
 	*loop.Loop
-	source *loop.Push
+	source *source.Push
 
 	mu sync.Mutex
 	// pods are those that should run, and those that are being deleted until they have
@@ -39,8 +40,8 @@ type Agent struct {
 // New returns an agent that does nothing until Run is called. Sources and
 // Workers.Observer of the configuration are its own.
 func New(c loop.Config) (*Agent, error) {
-	a := &Agent{source: loop.NewStaticPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
-	c.Sources = []loop.Source{a.source}
+	a := &Agent{source: source.NewStaticPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
+	c.Sources = []source.Source{a.source}
 	c.Workers.Observer = observer{agent: a}
 	var err error
 	a.Loop, err = loop.New(c)
@@ -88,7 +89,7 @@ func (a *Agent) PutAll(pods []v1.Pod) error {
 		all[nameOf(pod)] = pod
 	}
 	// A source of its own shows whether all of them are valid, before any is changed.
-	if err := loop.NewStaticPush("trial").Set(slices.Collect(maps.Values(all))...); err != nil {
+	if err := source.NewStaticPush("trial").Set(slices.Collect(maps.Values(all))...); err != nil {
 		return err
 	}
 	a.pods = all

@@ -24,6 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // run is all that an embedder writes. Below root is what the agent remembers of its
@@ -37,14 +38,14 @@ func run(ctx context.Context, endpoint, root string) error {
 
 	// A Push is a source of pods for a program to tell what should run, then and as
 	// often as that changes: what Set is not given any more is stopped.
-	pods := loop.NewPush()
+	pods := source.NewPush()
 	if err := pods.Set(hello()); err != nil {
 		return err
 	}
 	agent, err := loop.New(loop.Config{
 		Client:  client,
 		Root:    root,
-		Sources: []loop.Source{pods},
+		Sources: []source.Source{pods},
 		Sync: syncpod.Config{
 			Sink:     syncpod.StatusSinkFunc(show), // statuses go here: to an API server, say
 			LogsRoot: filepath.Join(root, "logs"),

@@ -31,6 +31,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // gcPercent has an agent that has settled keep little memory that it does not use:
@@ -56,7 +57,7 @@ func main() {
 // run runs the agent until ctx ends, and then detaches or drains.
 func run(ctx context.Context, o options, stdout *os.File) error {
 	defer o.discard()
-	manifests, err := loop.NewFolder(loop.FolderConfig{Path: o.manifests, Node: o.node})
+	manifests, err := source.NewFolder(source.FolderConfig{Path: o.manifests, NodeName: o.node})
 	if err != nil {
 		return &failure{exitUsage, seeHelp, err}
 	}
@@ -73,7 +74,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		Client:   client,
 		Root:     o.root,
 		NodeName: o.node,
-		Sources:  []loop.Source{manifests},
+		Sources:  []source.Source{manifests},
 		Sync: syncpod.Config{
 			Events:   s,
 			Sink:     s,

@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // observer shows how an agent and its pods do, on a screen.
@@ -137,7 +138,7 @@ func troubles(h loop.Health) []string {
 
 // goesOn says so of what is wrong with a manifest of which an earlier version counts.
 func goesOn(err error) string {
-	if e, ok := errors.AsType[*loop.ManifestError](err); ok && e.Kept {
+	if e, ok := errors.AsType[*source.ManifestError](err); ok && e.Kept {
 		return ". What was read before goes on."
 	}
 	return ""

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 func screenOn(out io.Writer, f format, width, height int) *screen {
@@ -128,7 +129,7 @@ func TestJSON(t *testing.T) {
 func TestComplaints(t *testing.T) {
 	var out bytes.Buffer
 	o := observer{screen: screenOn(&out, lines, 80, 24)}
-	bad := healthWith(&loop.ManifestError{File: "web.yaml", Object: "Pod default/web", Err: errors.New("no containers"), Kept: true})
+	bad := healthWith(&source.ManifestError{File: "web.yaml", Object: "Pod default/web", Err: errors.New("no containers"), Kept: true})
 	o.complain(bad)
 	o.complain(bad)
 	o.complain(healthWith())
@@ -148,7 +149,7 @@ func TestComplaints(t *testing.T) {
 // Of a pod what its events do not tell is complained of: those of its steps do.
 func TestComplaintsOfPods(t *testing.T) {
 	step := &syncpod.StepError{Step: syncpod.StepPrepare, Reason: syncpod.ErrPreparePod, Err: errors.New("no volume")}
-	health := loop.Health{Pods: []loop.PodTrouble{
+	health := loop.Health{Pods: []loop.SyncFailure{
 		{Name: "default/web", Err: errors.Join(errors.Join(step, step), errors.New("no sink"))},
 		{UID: "u", Err: fmt.Errorf("stop: %w", errors.New("no answer"))},
 		{Name: "default/told", Err: step},

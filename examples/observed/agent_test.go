@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A pod that runs, one that crashes, a registry that fails at first and a runtime that is away:
@@ -30,9 +31,9 @@ func TestObserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		root, pods := t.TempDir(), loop.NewPush()
+		root, pods := t.TempDir(), source.NewPush()
 		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), loop.Config{
-			Client: cri.NewClient(conn), Root: root, Sources: []loop.Source{pods},
+			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
 			Sync: syncpod.Config{RuntimeName: "containerd", LogsRoot: filepath.Join(root, "logs")},
 		})
 		if err != nil {

@@ -37,6 +37,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 func main() {
@@ -64,13 +65,13 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 		return err
 	}
 	defer client.Close()
-	pods := loop.NewPush()
+	pods := source.NewPush()
 	if err := pods.Set(pod("web", "trap 'exit 0' TERM; sleep infinity & wait"), pod("crashing", "exit 3")); err != nil {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-1)}))
 	agent, err := New(logger, loop.Config{
-		Client: client, Root: root, Sources: []loop.Source{pods}, Sync: syncpod.Config{LogsRoot: logs},
+		Client: client, Root: root, Sources: []source.Source{pods}, Sync: syncpod.Config{LogsRoot: logs},
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@
 //	nodeName: edge-7
 //	tolerations: [{key: virtual-kubelet.io/provider, operator: Exists}]
 //
-// The provider is in provider.go: all that virtual-kubelet asks of one, on a loop.Push.
+// The provider is in provider.go: all that virtual-kubelet asks of one, on a source.Push.
 // ConfigMaps, Secrets, Services and tokens come from the API server, see cluster.go.
 // What is not here is the node's own HTTP API: kubectl logs and exec need virtual-kubelet's
 // package node/api, and whatever answers it.

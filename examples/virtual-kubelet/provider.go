@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A Provider runs the pods that virtual-kubelet tells it of.
@@ -23,7 +24,7 @@ import (
 // taken the place of another one of its name is seen here, by what the API server has.
 type Provider struct {
 	*loop.Loop
-	source *loop.Push
+	source *source.Push
 	lister listers.PodLister
 
 	mu     sync.Mutex
@@ -42,8 +43,8 @@ var (
 // NewProvider returns a provider that does nothing until Run is called. Sources and
 // Sync.Sink of the configuration are its own.
 func NewProvider(pods listers.PodLister, c loop.Config) (*Provider, error) {
-	p := &Provider{source: loop.NewPush(), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
-	c.Sources, c.Sync.Sink = []loop.Source{p.source}, p
+	p := &Provider{source: source.NewPush(), lister: pods, notify: func(*v1.Pod) {}, pods: map[types.UID]*v1.Pod{}}
+	c.Sources, c.Sync.Sink = []source.Source{p.source}, p
 	var err error
 	p.Loop, err = loop.New(c)
 	return p, err

@@ -32,6 +32,7 @@ var rooms = []room{
 	{"sandbox", []string{"internal/linux", "internal/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
 	{"syncpod/container", []string{"internal/linux", "internal/safepath", "runtime", "syncpod/container/env", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
 	{"syncpod/container/env", nil, "an environment is resolved from a pod and its sources alone"},
+	{"syncpod/cgroup", []string{"internal/linux", "internal/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
@@ -43,9 +44,10 @@ var rooms = []room{
 		"actions", "backoff", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
+	{"syncpod/source", []string{"runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "internal/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
@@ -95,7 +97,7 @@ var bans = []ban{
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/podspec/...", "internal/jitter", "internal/linux", "internal/safepath"},
+		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/cgroup", "syncpod/podspec/...", "internal/jitter", "internal/linux", "internal/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",
 	},

@@ -43,6 +43,7 @@ type check func(line []byte) (outcome, error)
 func kinds() map[string]check {
 	return map[string]check{
 		"actions": checkActions,
+		"cgroup":  checkCgroup,
 		"config":  checkConfig,
 		"env":     checkEnv,
 		"status":  checkStatus,

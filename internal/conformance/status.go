@@ -62,9 +62,9 @@ func compareStatus(want, got *v1.PodStatus) string {
 	return sideBySide(compareTrees("", jsonTree(want), jsonTree(got)))
 }
 
-// jsonTree is a status as JSON values, which can be walked without its type.
-func jsonTree(s *v1.PodStatus) any {
-	text, err := json.Marshal(s)
+// jsonTree is a value as JSON values, which can be walked without its type.
+func jsonTree(value any) any {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return err.Error()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // sources are the names of those that pods come from.
@@ -48,7 +49,7 @@ type agent struct {
 	conn   *grpc.ClientConn
 	ended  chan struct{}
 	span   *agentSpan
-	push   map[string]*loop.Push
+	push   map[string]*source.Push
 }
 
 // start starts an agent that is told of all pods sooner or later, source by source.
@@ -56,10 +57,10 @@ func (w *world) start(p *party) {
 	conn, err := w.rt.Dial(append(asDialled(), grpc.WithUserAgent(p.name))...)
 	w.check(err)
 	a := &agent{
-		conn: conn, ended: make(chan struct{}), push: map[string]*loop.Push{},
+		conn: conn, ended: make(chan struct{}), push: map[string]*source.Push{},
 		span: &agentSpan{party: p.name, told: map[string]time.Time{}},
 	}
-	var all []loop.Source
+	var all []source.Source
 	for _, name := range sources {
 		a.push[name] = newPush(name)
 		all = append(all, a.push[name])
@@ -166,9 +167,9 @@ type noLogs struct{}
 func (noLogs) MakeDirectory(string, string) error               { return nil }
 func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
 
-func newPush(source string) *loop.Push {
-	if source == runtime.ConfigSourceAPI {
-		return loop.NewPush()
+func newPush(name string) *source.Push {
+	if name == runtime.ConfigSourceAPI {
+		return source.NewPush()
 	}
-	return loop.NewStaticPush(source)
+	return source.NewStaticPush(name)
 }

@@ -72,7 +72,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 		}
 		time.Sleep(longLook)
 		if h := w.Health(); len(h.Pods) != len(stuck) || h.Err != nil || h.OK() ||
-			!slices.IsSortedFunc(h.Pods, func(a, b PodTrouble) int { return strings.Compare(string(a.UID), string(b.UID)) }) {
+			!slices.IsSortedFunc(h.Pods, func(a, b ReadFailure) int { return strings.Compare(string(a.UID), string(b.UID)) }) {
 			t.Errorf("health: %+v, want trouble with %d pods alone", h, len(stuck))
 		}
 		gate.Open()
@@ -465,7 +465,7 @@ func TestHealthSaysEachThingOnce(t *testing.T) {
 		{Health{Err: fire, Since: ago(time.Second)}, false, "runtime: not available for 1s: fire"},
 		{Health{ListErr: fire, ListFailing: ago(time.Second)}, false, "list: fails for 1s: fire"},
 		{Health{StreamErr: fire}, true, "events: not heard: fire"},
-		{Health{Pods: []PodTrouble{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", Looking: ago(time.Minute)}}}, false,
+		{Health{Pods: []ReadFailure{{UID: "u", Err: fire, Since: ago(time.Second)}, {UID: "v", Looking: ago(time.Minute)}}}, false,
 			"pod u: cannot be read for 1s: fire\npod v: being read for 1m0s"},
 	} {
 		tt.health.At = at

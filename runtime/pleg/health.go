@@ -31,11 +31,11 @@ type Health struct {
 	StreamErr error
 	// Pods are those that cannot be read, or whose look has taken long, in the order
 	// of their UIDs.
-	Pods []PodTrouble
+	Pods []ReadFailure
 }
 
-// PodTrouble is a pod that cannot be read.
-type PodTrouble struct {
+// A ReadFailure is a pod that cannot be read, or whose look takes long.
+type ReadFailure struct {
 	UID types.UID
 	// Err is why the last look at it failed, nil if none has, and Since since when
 	// all have.
@@ -61,19 +61,19 @@ func (w *Watcher) Health() Health {
 		h.StreamErr = w.stream.err
 	}
 	for _, p := range w.pods {
-		if t := p.trouble(); t.Err != nil || !t.Looking.IsZero() && h.At.Sub(t.Looking) >= longLook {
+		if t := p.readFailure(); t.Err != nil || !t.Looking.IsZero() && h.At.Sub(t.Looking) >= longLook {
 			h.Pods = append(h.Pods, t)
 		}
 	}
-	slices.SortFunc(h.Pods, func(a, b PodTrouble) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	slices.SortFunc(h.Pods, func(a, b ReadFailure) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	return h
 }
 
 // longLook is how long a look at a pod may take before Health tells of it.
 const longLook = 5 * time.Second
 
-func (p *pod) trouble() PodTrouble {
-	t := PodTrouble{UID: p.uid, Err: p.err, Since: p.since}
+func (p *pod) readFailure() ReadFailure {
+	t := ReadFailure{UID: p.uid, Err: p.err, Since: p.since}
 	if p.now != nil {
 		t.Looking = p.now.began
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // The time that a pod may be active counts from its start, over a restart of the agent,
@@ -19,15 +20,15 @@ func TestActiveDeadline(t *testing.T) {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			p := pod("api", "bounded", "b", forever)
 			p.Spec.ActiveDeadlineSeconds = new(int64(60))
-			push := loop.NewPush()
-			a := n.start([]loop.Source{push}, nil)
+			push := source.NewPush()
+			a := n.start([]source.Source{push}, nil)
 			set(t, push, p)
 			begin := time.Now()
 			time.Sleep(40 * time.Second)
 			if restart {
 				a.kill()
-				push = loop.NewPush()
-				a = n.start([]loop.Source{push}, nil)
+				push = source.NewPush()
+				a = n.start([]source.Source{push}, nil)
 				set(t, push, p)
 			}
 			time.Sleep(15 * time.Second)
@@ -53,8 +54,8 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 		job.Spec.RestartPolicy = v1.RestartPolicyNever
 		stuck.Spec.Containers[0].ImagePullPolicy = v1.PullNever
 		job.Spec.ActiveDeadlineSeconds, stuck.Spec.ActiveDeadlineSeconds = new(int64(60)), new(int64(60))
-		push := loop.NewPush()
-		a := n.start([]loop.Source{push}, nil)
+		push := source.NewPush()
+		a := n.start([]source.Source{push}, nil)
 		set(t, push, job, stuck)
 		time.Sleep(2 * time.Minute)
 		if s := a.sink.of("j"); s.Phase != v1.PodSucceeded {
@@ -73,14 +74,14 @@ func TestK7_ActiveDeadlineOverARestart(t *testing.T) {
 		with := func(c *loop.Config) { c.Sync.Records = records }
 		p := pod("api", "bounded", "b", "trap '' TERM; sleep infinity")
 		p.Spec.TerminationGracePeriodSeconds, p.Spec.ActiveDeadlineSeconds = new(int64(600)), new(int64(60))
-		push := loop.NewPush()
-		a := n.start([]loop.Source{push}, with)
+		push := source.NewPush()
+		a := n.start([]source.Source{push}, with)
 		set(t, push, p)
 		begin := time.Now()
 		time.Sleep(2 * time.Minute)
 		a.kill()
-		push = loop.NewPush()
-		n.start([]loop.Source{push}, with)
+		push = source.NewPush()
+		n.start([]source.Source{push}, with)
 		set(t, push, p)
 		time.Sleep(time.Hour)
 		all := n.rt.Processes()

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // nodeEvents are the events about a node.
@@ -58,7 +59,7 @@ func TestImagesAreCollectedOnDemand(t *testing.T) {
 		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = kubelets, &failing{} }, 0},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			n.start([]loop.Source{loop.NewStaticPush("file")}, tt.change)
+			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)
 			time.Sleep(10*time.Minute + time.Second)
 			before := len(n.rt.Journal())
 			time.Sleep(time.Hour)
@@ -84,8 +85,8 @@ func (unleased) Forget(types.UID) {}
 func TestG1_ImagesOfPodsStay(t *testing.T) {
 	images := []critest.Image{{Name: "registry.test/app:1"}, {Name: "registry.test/old:1"}}
 	inBubble(t, critest.Config{Images: images}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.ImagePolicy, c.ImageInterval = &image.GarbagePolicy{MinAge: 1, MaxAge: time.Second}, time.Second
 		})
 		var pods []*v1.Pod
@@ -113,8 +114,8 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 // seen it: the image stays for its time from then on.
 func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.ImagePolicy, c.ImageInterval = &image.GarbagePolicy{MaxAge: 90 * time.Minute}, time.Hour
 		})
 		set(t, src, pod("file", "web", "u", forever))
@@ -157,7 +158,7 @@ func TestImageEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			events := &nodeEvents{}
-			n.start([]loop.Source{loop.NewStaticPush("file")}, func(c *loop.Config) {
+			n.start([]source.Source{source.NewStaticPush("file")}, func(c *loop.Config) {
 				c.ImagePolicy, c.ImageCollector = &image.GarbagePolicy{}, tt.collector
 				c.NodeName, c.Sync.Events = tt.node, events
 			})
@@ -175,9 +176,9 @@ func TestE2_AHangingImageCollector(t *testing.T) {
 		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Times: critest.Always, Hang: &critest.Gate{}}); err != nil {
 			t.Fatal(err)
 		}
-		src := loop.NewStaticPush("file")
+		src := source.NewStaticPush("file")
 		events := &nodeEvents{}
-		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.NodeName, c.Sync.Events = "n", events })
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.NodeName, c.Sync.Events = "n", events })
 		time.Sleep(5*time.Minute + time.Second)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(5 * time.Second)
@@ -203,7 +204,7 @@ func TestImageConfig(t *testing.T) {
 		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy = &image.GarbagePolicy{LowPercent: 90} }},
 		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy, c.Sync.Images = &image.GarbagePolicy{}, unleased{client} }},
 	} {
-		c := loop.Config{Client: client, Sources: []loop.Source{loop.NewStaticPush("s")}, Sync: syncpod.Config{RuntimeName: "critest"}}
+		c := loop.Config{Client: client, Sources: []source.Source{source.NewStaticPush("s")}, Sync: syncpod.Config{RuntimeName: "critest"}}
 		tc.change(&c)
 		if _, err := loop.New(c); err == nil || !strings.Contains(err.Error(), "loop: Config."+tc.field) {
 			t.Errorf("%v, want %s named", err, tc.field)

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // Config is what a Loop is made of. The least is a Client, a Root and a Source.
@@ -32,7 +33,7 @@ type Config struct {
 	Root string
 	// Sources say which pods should run. Required; their names must differ. Where
 	// two have a pod with the same UID, the first of them counts.
-	Sources []Source
+	Sources []source.Source
 
 	// Sync says how the work on a pod is done. Its Sink gets each status after the
 	// Store did; its Probes must be nil, see Probes. Its Events may take their time: events
@@ -124,8 +125,8 @@ func (c *Config) checkSources() error {
 		if s.Name() == "" {
 			return fmt.Errorf("loop: Config.Sources[%d] has no name", i)
 		}
-		if p, ok := s.(*Push); ok && p.static && p.name == runtime.ConfigSourceAPI {
-			return fmt.Errorf("loop: Config.Sources[%d] is a Push of static pods with the name %q, which is that of other pods: NewPush makes one of them", i, p.name)
+		if p, ok := s.(*source.Push); ok && p.Static() && p.Name() == runtime.ConfigSourceAPI {
+			return fmt.Errorf("loop: Config.Sources[%d] is a Push of static pods with the name %q, which is that of other pods: source.NewPush makes one of them", i, p.Name())
 		}
 		if first, taken := names[s.Name()]; taken {
 			return fmt.Errorf("loop: Config.Sources[%d] has the name %q of Sources[%d]", i, s.Name(), first)

@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // What is missing or wrong in a Config is told by the name of its field.
@@ -21,9 +22,9 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"Config.Sources is empty", func(c *loop.Config) { c.Sources = nil }},
 		{"Config.Sources[1] is nil", func(c *loop.Config) { c.Sources = append(c.Sources, nil) }},
-		{`Config.Sources[1] has the name "a" of Sources[0]`, func(c *loop.Config) { c.Sources = append(c.Sources, loop.NewStaticPush("a")) }},
-		{`Config.Sources[1] is a Push of static pods with the name "api"`, func(c *loop.Config) { c.Sources = append(c.Sources, loop.NewStaticPush("api")) }},
-		{"Config.Sources[0] has no name", func(c *loop.Config) { c.Sources = []loop.Source{&scripted{}} }},
+		{`Config.Sources[1] has the name "a" of Sources[0]`, func(c *loop.Config) { c.Sources = append(c.Sources, source.NewStaticPush("a")) }},
+		{`Config.Sources[1] is a Push of static pods with the name "api"`, func(c *loop.Config) { c.Sources = append(c.Sources, source.NewStaticPush("api")) }},
+		{"Config.Sources[0] has no name", func(c *loop.Config) { c.Sources = []source.Source{&scripted{}} }},
 		{"Config.Client is missing", func(c *loop.Config) { c.Client = nil }},
 		{"Config.Root \"here\" is not an absolute path", func(c *loop.Config) { c.Root = "here" }},
 		{"Config.Collectors[0] is nil", func(c *loop.Config) { c.Collectors = []loop.Collector{nil} }},
@@ -36,7 +37,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Sync: ", func(c *loop.Config) { c.Sync.StopPatience = -time.Second }},
 		{"RuntimeName", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
 	} {
-		c := loop.Config{Client: cri.NewClient(conn), Sources: []loop.Source{loop.NewStaticPush("a")}}
+		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewStaticPush("a")}}
 		c.Sync.RuntimeName = "critest"
 		if _, err := loop.New(c); err != nil {
 			t.Fatal(err)

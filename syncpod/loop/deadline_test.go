@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // deleted returns a pod as one that is to be gone in so many seconds.
@@ -65,8 +66,8 @@ func TestW3_TimeRunsBeforeTheFirstList(t *testing.T) {
 				web := api(pod("", "web", "u", deaf))
 				n.leave(nil, web)
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
-				src, began := loop.NewPush(), time.Now()
-				n.start([]loop.Source{src}, nil)
+				src, began := source.NewPush(), time.Now()
+				n.start([]source.Source{src}, nil)
 				if !tc.first {
 					set(t, src, web)
 					time.Sleep(5 * time.Second)
@@ -91,8 +92,8 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 		web, job := api(pod("", "web", "u", deaf)), api(pod("", "job", "v", forever))
 		n.leave(nil, web, job)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 20 * time.Second})
-		src, began, count := loop.NewPush(), time.Now(), newCounter()
-		n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+		src, began, count := source.NewPush(), time.Now(), newCounter()
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
 		set(t, src, deleted(web, 30), job)
 		time.Sleep(5 * time.Second)
 		set(t, src, job)
@@ -119,8 +120,8 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				web := api(pod("", "web", "u", deaf))
 				web.Spec.TerminationGracePeriodSeconds = new(int64(60))
-				src := loop.NewPush()
-				n.start([]loop.Source{src}, nil)
+				src := source.NewPush()
+				n.start([]source.Source{src}, nil)
 				set(t, src, web)
 				time.Sleep(time.Minute)
 				set(t, src)
@@ -164,8 +165,8 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 				if err := trouble(n); err != nil {
 					t.Fatal(err)
 				}
-				src := loop.NewPush()
-				first := n.start([]loop.Source{src}, keep)
+				src := source.NewPush()
+				first := n.start([]source.Source{src}, keep)
 				time.Sleep(10 * time.Second)
 				gone := deleted(web, 28)
 				set(t, src, gone)
@@ -173,8 +174,8 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				first.kill()
 
-				src = loop.NewPush()
-				n.start([]loop.Source{src}, keep)
+				src = source.NewPush()
+				n.start([]source.Source{src}, keep)
 				set(t, src, gone)
 				time.Sleep(2 * time.Minute)
 				n.wantStops("u", by)
@@ -194,8 +195,8 @@ func TestW3_DeletedAgainInOneBreath(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		p := pod("api", "web", "u", "trap '' TERM; sleep infinity")
 		p.Spec.TerminationGracePeriodSeconds = new(int64(600))
-		push := loop.NewPush()
-		n.start([]loop.Source{push}, nil)
+		push := source.NewPush()
+		n.start([]source.Source{push}, nil)
 		set(t, push, p)
 		time.Sleep(10 * time.Second)
 		push.Delete("u")
@@ -219,8 +220,8 @@ func TestK1_FailedStopIsTriedAtTheDeadline(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		p := pod("api", "web", "u", forever)
 		p.Spec.TerminationGracePeriodSeconds = new(int64(60))
-		push := loop.NewPush()
-		n.start([]loop.Source{push}, nil)
+		push := source.NewPush()
+		n.start([]source.Source{push}, nil)
 		set(t, push, p)
 		time.Sleep(10 * time.Second)
 		_, err := n.rt.Inject(critest.Fault{

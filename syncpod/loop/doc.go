@@ -32,23 +32,15 @@
 //	config.go      Config; config_client.go makes of the Client what is missing,
 //	               parts.go are the interfaces in it
 //	store.go       StatusStore; store_file.go keeps it in files, restore.go reads it first of all
-//	source.go      Source; source_push.go is one for programs
-//	source_folder.go    Folder: which manifests there are
-//	source_folder_run.go, source_folder_watch.go   when they are read
-//	source_folder_file.go  one file and what was read of it before
-//	source_folder_merge.go  which of several objects with one name counts
-//	source_manifest.go  from text to pods; source_config.go to ConfigMaps and Secrets;
-//	                    source_document.go from YAML to JSON
-//	source_error.go     what is wrong with a manifest: source_yaml.go with its YAML, and
-//	                    source_misfit.go with the types of its fields
 //
 // # Sources
 //
-// A [Source] delivers all that it wants each time something of it changes. Each is
+// A source delivers all that it wants each time something of it changes; package
+// [github.com/podsync/podsync/syncpod/source] has two, and the interface for others. Each is
 // ready, updated and cleaned up after on its own: what it does not want any more is
 // stopped, and what the runtime has of a pod that nobody wants once the source that
 // the pod was from has spoken, whatever becomes of other sources (kubernetes #105547,
-// #140257). A [Folder] reads manifests; a [Push] is for a program that knows the pods.
+// #140257).
 //
 // # A pod
 //

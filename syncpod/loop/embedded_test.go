@@ -19,6 +19,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // recorder keeps events.
@@ -45,8 +46,8 @@ func (r *recorder) all() []string {
 func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
 		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
-			src := loop.NewStaticPush("file")
-			a := n.start([]loop.Source{src}, nil)
+			src := source.NewStaticPush("file")
+			a := n.start([]source.Source{src}, nil)
 			var pods []*v1.Pod
 			for i := range 50 {
 				pods = append(pods, pod("file", fmt.Sprintf("p%d", i), fmt.Sprintf("u%d", i), forever))
@@ -85,8 +86,8 @@ func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 // A clean-up call hangs: a new pod is started at once all the same.
 func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		first := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		first := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "orphan", "o", forever))
 		synctest.Wait()
 		first.kill()
@@ -97,9 +98,9 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		src = loop.NewStaticPush("file")
+		src = source.NewStaticPush("file")
 		slow := collector{gate: gate}
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{slow}, time.Second
 		})
 		set(t, src)
@@ -129,8 +130,8 @@ func (c collector) Collect(ctx context.Context, lives loop.Lives) error {
 // new agent in the same program takes over.
 func TestE3_StopLeavesPodsRunning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever), pod("file", "slow", "s", forever))
 		time.Sleep(time.Minute)
 		before := len(n.rt.Journal())
@@ -143,8 +144,8 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 		if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Run was called before") {
 			t.Errorf("a second Run: %v", err)
 		}
-		src = loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src = source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		n.wantRunning(1, "u")
@@ -155,8 +156,8 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 // The agent does not wait for a runtime that is away when it is to end, and nothing is collected meanwhile.
 func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, seen := loop.NewStaticPush("file"), &asker{}
-		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+		src, seen := source.NewStaticPush("file"), &asker{}
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{seen}, 10*time.Second
 		})
 		set(t, src, pod("file", "web", "u", forever))
@@ -189,8 +190,8 @@ func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
 				t.Fatal(err)
 			}
-			src := loop.NewStaticPush("file")
-			a := n.start([]loop.Source{src}, nil)
+			src := source.NewStaticPush("file")
+			a := n.start([]source.Source{src}, nil)
 			set(t, src, pod("file", "web", "u", forever))
 			time.Sleep(time.Second)
 			before := time.Now()
@@ -206,8 +207,8 @@ func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 // removed from the runtime by others is made again, not reported as an end.
 func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever), pod("file", "other", "o", forever))
 		time.Sleep(time.Minute)
 		removeAll(t, n)
@@ -238,14 +239,14 @@ func TestE5_OfflineRestart(t *testing.T) {
 			want := func() []*v1.Pod {
 				return []*v1.Pod{api(pod("", "web", "u1", forever)), api(pod("", "db", "u2", forever))}
 			}
-			src := loop.NewPush()
-			first := n.start([]loop.Source{src}, nil)
+			src := source.NewPush()
+			first := n.start([]source.Source{src}, nil)
 			set(t, src, want()...)
 			time.Sleep(time.Minute)
 			first.kill()
 			n.rt.Restart(critest.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
-			cached, server := loop.NewStaticPush("cache"), loop.NewPush()
-			n.start([]loop.Source{server, cached}, nil)
+			cached, server := source.NewStaticPush("cache"), source.NewPush()
+			n.start([]source.Source{server, cached}, nil)
 			set(t, cached, want()...)
 			time.Sleep(10 * time.Minute)
 			n.wantRunning(1, "u1", "u2")
@@ -264,8 +265,8 @@ func TestE5_OfflineRestart(t *testing.T) {
 func TestP6_LifeWithoutTheClock(t *testing.T) {
 	for _, like := range []critest.Model{critest.Containerd2, critest.Containerd16} {
 		inBubble(t, critest.Config{Like: like}, func(t *testing.T, n *node) {
-			src := loop.NewStaticPush("file")
-			a := n.start([]loop.Source{src}, nil)
+			src := source.NewStaticPush("file")
+			a := n.start([]source.Source{src}, nil)
 			synctest.Wait()
 			began := time.Now()
 			p := pod("file", "web", "u", forever)
@@ -298,8 +299,8 @@ func TestP6_LifeWithoutTheClock(t *testing.T) {
 // A crash is answered, and told of, without a poll.
 func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		id := n.rt.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID
@@ -318,8 +319,8 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 // What fails is told of, with the pod and since when.
 func TestHealthTellsOfPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		fault, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "no network")})
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // has reports whether an event begins with text.
@@ -25,8 +26,8 @@ func (r *recorder) has(text string) bool {
 // A pod that cannot be looked at is told of, as by a kubelet.
 func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, told := loop.NewStaticPush("file"), &recorder{}
-		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
+		src, told := source.NewStaticPush("file"), &recorder{}
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		fault, err := n.rt.Inject(critest.Fault{
@@ -75,8 +76,8 @@ func (d *dropped) EventDropped(k8sruntime.Object, string) { d.count.Add(1) }
 // their order when it does.
 func TestEventsHoldUpNothing(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, events := loop.NewStaticPush("file"), &gated{gate: make(chan struct{})}
-		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events = events })
+		src, events := source.NewStaticPush("file"), &gated{gate: make(chan struct{})}
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events = events })
 		db := pod("file", "db", "v", forever)
 		db.Spec.Containers[0].Image = "registry.test/db:1" // or else only one of them pulls
 		set(t, src, pod("file", "web", "u", forever), db)
@@ -112,9 +113,9 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src, lost := loop.NewStaticPush("file"), &dropped{}
+				src, lost := source.NewStaticPush("file"), &dropped{}
 				events := &gated{gate: make(chan struct{}), took: tc.took}
-				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
+				a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events, c.Sync.Observer = events, lost })
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
 				if tc.open {

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 const manifest = `
@@ -37,14 +38,14 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	folder, err := loop.NewFolder(loop.FolderConfig{Path: filepath.Join(dir, "manifests"), Node: "node1"})
+	folder, err := source.NewFolder(source.FolderConfig{Path: filepath.Join(dir, "manifests"), NodeName: "node1"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	agent, err := loop.New(loop.Config{
 		Client:  client,
 		Root:    filepath.Join(dir, "agent"),
-		Sources: []loop.Source{folder},
+		Sources: []source.Source{folder},
 		Sync: syncpod.Config{
 			LogsRoot: filepath.Join(dir, "logs"),
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {

@@ -9,16 +9,18 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // feed is one source, and what it has said.
 type feed struct {
-	Source
+	source.Source
 	// The fields below are guarded by Loop.feedsMu.
 
 	// snapshot is the last one delivered, at its time; delivered is zero before the
 	// first.
-	snapshot  Snapshot
+	snapshot  source.Snapshot
 	delivered time.Time
 	// failed is why the source has ended, and since when.
 	failed error
@@ -34,7 +36,7 @@ var errSourceEnded = errors.New("it has ended and will deliver nothing more")
 // runFeed runs a source until ctx ends. That it has failed changes nothing for its
 // pods, nor for other sources (kubernetes #140257).
 func (l *Loop) runFeed(ctx context.Context, f *feed) {
-	err := f.Run(ctx, func(s Snapshot) { l.deliver(f, s) })
+	err := f.Run(ctx, func(s source.Snapshot) { l.deliver(f, s) })
 	if ctx.Err() != nil {
 		return
 	}
@@ -47,7 +49,7 @@ func (l *Loop) runFeed(ctx context.Context, f *feed) {
 	f.failed, f.since = err, time.Now()
 }
 
-func (l *Loop) deliver(f *feed, s Snapshot) {
+func (l *Loop) deliver(f *feed, s source.Snapshot) {
 	for _, err := range s.Errors {
 		l.config.Log.Error(err, "not read", "source", f.Name())
 	}
@@ -62,7 +64,7 @@ func (l *Loop) deliver(f *feed, s Snapshot) {
 }
 
 // depart notes which pods are not in the next snapshot any more.
-func (f *feed) depart(next Snapshot) {
+func (f *feed) depart(next source.Snapshot) {
 	stay := make(map[types.UID]bool, len(next.Pods))
 	for _, pod := range next.Pods {
 		if pod != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // instances returns what the runtime has of a pod.
@@ -59,8 +60,8 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 			t.Fatal(err)
 		}
 		onDisk := func(c *loop.Config) { c.Sync.LogsRoot, c.Sync.Logs, c.Sync.LogLinks = logs, nil, links }
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, onDisk)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, onDisk)
 		p := pod("file", "web", "u", "echo I; exit 3")
 		p.Spec.InitContainers = []v1.Container{{Name: "init", Image: "registry.test/app:1", Command: []string{"sh", "-c", "exit 0"}}}
 		set(t, src, p)
@@ -71,8 +72,8 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 		}
 
 		a.kill()
-		src = loop.NewStaticPush("file")
-		a = n.start([]loop.Source{src}, onDisk)
+		src = source.NewStaticPush("file")
+		a = n.start([]source.Source{src}, onDisk)
 		set(t, src, p)
 		time.Sleep(12 * time.Hour)
 		if again := wantBounded(t, n, a, logs, links, restarts); again < 2*restarts-10 {
@@ -151,8 +152,8 @@ func (a *asker) want(t *testing.T, why string, uid types.UID, dead, content bool
 // one before it (W10).
 func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, other, a, asked := loop.NewStaticPush("file"), loop.NewStaticPush("other"), &asker{}, map[types.UID]int{}
-		n.start([]loop.Source{src, other}, func(c *loop.Config) {
+		src, other, a, asked := source.NewStaticPush("file"), source.NewStaticPush("other"), &asker{}, map[types.UID]int{}
+		n.start([]source.Source{src, other}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{a}, time.Second
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
 				asked[p.UID]++
@@ -192,8 +193,8 @@ func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 // Where nothing ends nothing is removed, nor asked for: a Collector cannot list.
 func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		var pods []*v1.Pod
 		for i := range 30 {
 			id := fmt.Sprintf("web-%d", i)
@@ -212,8 +213,8 @@ func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 // Without Collectors all stays, as the Config says.
 func TestNoCollectors(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, func(c *loop.Config) { c.Collectors = []loop.Collector{} })
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Collectors = []loop.Collector{} })
 		set(t, src, pod("file", "web", "u", "exit 3"))
 		time.Sleep(time.Hour)
 		if got := len(n.instances("u").Containers); got < 10 {

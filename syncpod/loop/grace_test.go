@@ -11,22 +11,22 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // W3: the grace period that was told last counts, whatever comes in the same breath.
 func TestW3_GraceOfADeletionInTheSameBreath(t *testing.T) {
-	for name, remove := range map[string]func(t *testing.T, src *loop.Push, deleted, shorter *v1.Pod){
-		"deleted":                  func(t *testing.T, src *loop.Push, deleted, _ *v1.Pod) { update(t, src, deleted) },
-		"deleted and taken away":   func(t *testing.T, src *loop.Push, deleted, _ *v1.Pod) { update(t, src, deleted); src.Delete("u") },
-		"deleted and not set":      func(t *testing.T, src *loop.Push, deleted, _ *v1.Pod) { update(t, src, deleted); set(t, src) },
-		"shortened and taken away": func(t *testing.T, src *loop.Push, _, shorter *v1.Pod) { update(t, src, shorter); src.Delete("u") },
+	for name, remove := range map[string]func(t *testing.T, src *source.Push, deleted, shorter *v1.Pod){
+		"deleted":                  func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted) },
+		"deleted and taken away":   func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted); src.Delete("u") },
+		"deleted and not set":      func(t *testing.T, src *source.Push, deleted, _ *v1.Pod) { update(t, src, deleted); set(t, src) },
+		"shortened and taken away": func(t *testing.T, src *source.Push, _, shorter *v1.Pod) { update(t, src, shorter); src.Delete("u") },
 	} {
-		for _, source := range []string{runtime.ConfigSourceAPI, "file"} {
-			t.Run(name+" of "+source, func(t *testing.T) {
+		for _, from := range []string{runtime.ConfigSourceAPI, "file"} {
+			t.Run(name+" of "+from, func(t *testing.T) {
 				inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-					src := newPush(source)
-					n.start([]loop.Source{src}, nil)
+					src := newPush(from)
+					n.start([]source.Source{src}, nil)
 					web := func() *v1.Pod {
 						p := pod(src.Name(), "web", "u", "trap '' TERM; sleep infinity")
 						p.Spec.TerminationGracePeriodSeconds = new(int64(30))
@@ -50,7 +50,7 @@ func TestW3_GraceOfADeletionInTheSameBreath(t *testing.T) {
 	}
 }
 
-func update(t *testing.T, p *loop.Push, pod *v1.Pod) {
+func update(t *testing.T, p *source.Push, pod *v1.Pod) {
 	t.Helper()
 	if err := p.Update(pod); err != nil {
 		t.Fatal(err)
@@ -65,10 +65,10 @@ type quick struct {
 
 func (quick) Name() string { return runtime.ConfigSourceAPI }
 
-func (q quick) Run(ctx context.Context, deliver func(loop.Snapshot)) error {
-	deliver(loop.Snapshot{Pods: <-q.first})
+func (q quick) Run(ctx context.Context, deliver func(source.Snapshot)) error {
+	deliver(source.Snapshot{Pods: <-q.first})
 	for _, pods := range <-q.then {
-		deliver(loop.Snapshot{Pods: pods})
+		deliver(source.Snapshot{Pods: pods})
 	}
 	<-ctx.Done()
 	return nil
@@ -78,7 +78,7 @@ func (q quick) Run(ctx context.Context, deliver func(loop.Snapshot)) error {
 func TestW3_GraceOfADeletionFromAnySource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := quick{make(chan []*v1.Pod, 1), make(chan [2][]*v1.Pod, 1)}
-		n.start([]loop.Source{src}, nil)
+		n.start([]source.Source{src}, nil)
 		web := api(pod("", "web", "u", "trap '' TERM; sleep infinity"))
 		web.Spec.TerminationGracePeriodSeconds = new(int64(30))
 		src.first <- []*v1.Pod{web}

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // node is a runtime in memory, and the parts of an agent that outlive it.
@@ -51,7 +52,7 @@ type agent struct {
 }
 
 // start starts an agent with sources. change may change its Config.
-func (n *node) start(sources []loop.Source, change func(*loop.Config)) *agent {
+func (n *node) start(sources []source.Source, change func(*loop.Config)) *agent {
 	n.t.Helper()
 	conn, err := n.rt.Dial()
 	if err != nil {
@@ -195,7 +196,7 @@ const forever = "trap 'exit 0' TERM; sleep infinity & wait"
 func (n *node) leave(change func(*loop.Config), pods ...*v1.Pod) {
 	n.t.Helper()
 	src := newPush(pods[0].Annotations[runtime.AnnotationConfigSource])
-	agent := n.start([]loop.Source{src}, change)
+	agent := n.start([]source.Source{src}, change)
 	set(n.t, src, pods...)
 	time.Sleep(time.Minute)
 	agent.kill()
@@ -233,14 +234,14 @@ func api(p *v1.Pod) *v1.Pod {
 }
 
 // newPush returns a source of that name.
-func newPush(name string) *loop.Push {
+func newPush(name string) *source.Push {
 	if name == runtime.ConfigSourceAPI {
-		return loop.NewPush()
+		return source.NewPush()
 	}
-	return loop.NewStaticPush(name)
+	return source.NewStaticPush(name)
 }
 
-func set(t *testing.T, p *loop.Push, pods ...*v1.Pod) {
+func set(t *testing.T, p *source.Push, pods ...*v1.Pod) {
 	t.Helper()
 	if err := p.Set(pods...); err != nil {
 		t.Fatal(err)

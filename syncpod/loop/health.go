@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // Health is what is wrong at a moment, and since when. It is a plain value.
@@ -21,7 +22,7 @@ type Health struct {
 	// Conflicts are the pods that are not heeded because of another with their UID.
 	Conflicts []error
 	// Pods are those whose work fails, in the order of their UIDs.
-	Pods []PodTrouble
+	Pods []SyncFailure
 	// Store is why statuses of an earlier agent are lost, nil if none are.
 	Store error
 }
@@ -33,7 +34,7 @@ type SourceHealth struct {
 	Ready bool
 	// Delivered is when it spoke last, zero if it never did.
 	Delivered time.Time
-	// Errors and Warnings are those of its last Snapshot.
+	// Errors and Warnings are those of its last source.Snapshot.
 	Errors, Warnings []error
 	// Failed is why it will say nothing more, nil if it may, and Since since when.
 	Failed error
@@ -42,8 +43,8 @@ type SourceHealth struct {
 	waits string
 }
 
-// PodTrouble is a pod whose work fails.
-type PodTrouble struct {
+// A SyncFailure is a pod whose work fails.
+type SyncFailure struct {
 	UID types.UID
 	// Name is namespace/name, empty if only the runtime knows the pod.
 	Name string
@@ -68,11 +69,11 @@ func (l *Loop) Health() Health {
 		if known.err == nil {
 			continue
 		}
-		trouble := PodTrouble{UID: uid, Err: known.err, Since: known.since}
+		failure := SyncFailure{UID: uid, Err: known.err, Since: known.since}
 		if life := l.lives[uid]; life != nil {
-			trouble.Name = fullName(life.given)
+			failure.Name = fullName(life.given)
 		}
-		h.Pods = append(h.Pods, trouble)
+		h.Pods = append(h.Pods, failure)
 	}
 	return h
 }
@@ -82,8 +83,8 @@ func (f *feed) health() SourceHealth {
 		Name: f.Name(), Ready: f.ready(), Delivered: f.delivered,
 		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Failed: f.failed, Since: f.since,
 	}
-	if source, ok := f.Source.(interface{ notReady() string }); ok && !h.Ready {
-		h.waits = ": " + source.notReady()
+	if _, ok := f.Source.(*source.Push); ok && !h.Ready {
+		h.waits = ": Set has not been called"
 	}
 	return h
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // stickyRecords cannot delete anything before a time.
@@ -56,8 +57,8 @@ func (r *stickyRecords) count() int {
 func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID]syncpod.Record{}}
-		push := loop.NewPush()
-		n.start([]loop.Source{push}, func(c *loop.Config) { c.Sync.Records = records })
+		push := source.NewPush()
+		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Records = records })
 		set(t, push, pod("api", "web", "u", forever))
 		time.Sleep(time.Minute)
 		set(t, push)

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 func once(p *v1.Pod) *v1.Pod {
@@ -30,8 +31,8 @@ func once(p *v1.Pod) *v1.Pod {
 // it runs. That is stopped as soon as it is seen.
 func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 5 * time.Second}}, func(t *testing.T, n *node) {
-		src, count := loop.NewStaticPush("file"), newCounter()
-		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+		src, count := source.NewStaticPush("file"), newCounter()
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Watch.EventRelist, c.Workers.Observer = 10*time.Second, count
 		})
 		job := once(pod("file", "job", "u", "exit 0"))
@@ -72,9 +73,9 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 		removeAll(t, n) // the runtime forgets it, as with a reboot
 
 		before := len(n.rt.Journal())
-		src := loop.NewStaticPush("file")
+		src := source.NewStaticPush("file")
 		count, beside := newCounter(), -1
-		second := n.start([]loop.Source{src}, func(c *loop.Config) {
+		second := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Workers.Observer = count
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, others []*v1.Pod) *syncpod.Refusal {
 				if p.UID == "u" {
@@ -115,16 +116,16 @@ func removeAll(t *testing.T, n *node) {
 // may run, and its status goes on from where it was.
 func TestW7_RunningPodIsAdopted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		first := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		first := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		ready := first.sink.of("u").Conditions
 		first.kill()
 
 		before := len(n.rt.Journal())
-		src = loop.NewStaticPush("file")
-		second := n.start([]loop.Source{src}, func(c *loop.Config) {
+		src = source.NewStaticPush("file")
+		second := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Refusal {
 				return &syncpod.Refusal{Reason: "OutOfCpu", Message: "no"}
 			})
@@ -152,9 +153,9 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 		over, deleted := api(pod("", "over", "u", forever)), api(pod("", "deleted", "v", forever))
 		over.Status.Phase = v1.PodSucceeded
 		deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		src := loop.NewPush()
+		src := source.NewPush()
 		set(t, src, over, deleted)
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
 				t.Errorf("asked for pod %s", p.Name)
 				return nil
@@ -173,12 +174,12 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 		})
 	}
 	for _, restart := range []bool{false, true} {
-		for _, source := range []string{runtime.ConfigSourceAPI, "file"} {
+		for _, from := range []string{runtime.ConfigSourceAPI, "file"} {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := newPush(source)
-				p := pod(source, "web", "u", forever)
+				src := newPush(from)
+				p := pod(from, "web", "u", forever)
 				events := &recorder{}
-				a := n.start([]loop.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
+				a := n.start([]source.Source{src}, func(c *loop.Config) { refuse(c); c.Sync.Events = events })
 				set(t, src, p)
 				synctest.Wait()
 				got := a.sink.of("u")
@@ -191,8 +192,8 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				if restart {
 					a.kill()
 					delete(n.store.records, "u") // it was not on the disk yet
-					src = newPush(source)
-					a = n.start([]loop.Source{src}, refuse)
+					src = newPush(from)
+					a = n.start([]source.Source{src}, refuse)
 				}
 				p = p.DeepCopy()
 				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, p.Spec.TerminationGracePeriodSeconds
@@ -229,9 +230,9 @@ func TestW10_UIDComesAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: time.Second, critest.RemovePodSandbox: 3 * time.Second}}, func(t *testing.T, n *node) {
-				src := loop.NewStaticPush("file")
+				src := source.NewStaticPush("file")
 				count := newCounter()
-				a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+				a := n.start([]source.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
 				set(t, src, once(pod("file", "web", "u", tt.script)))
 				time.Sleep(tt.after)
 				synctest.Wait()
@@ -272,8 +273,8 @@ func hasEnv(env []*runtimeapi.KeyValue, name string) bool {
 // Drained pods are started by the next agent.
 func TestDrain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush()
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewPush()
+		a := n.start([]source.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))))
 		time.Sleep(time.Minute)
 		if err := a.Drain(t.Context()); err != nil {
@@ -284,8 +285,8 @@ func TestDrain(t *testing.T) {
 		synctest.Wait()
 		n.wantRunning(0, "l")
 		a.stop()
-		src = loop.NewPush()
-		b := n.start([]loop.Source{src}, nil)
+		src = source.NewPush()
+		b := n.start([]source.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)), once(api(pod("", "job", "j", "exit 0"))))
 		time.Sleep(time.Minute)
 		n.wantRunning(1, "u")
@@ -301,8 +302,8 @@ func TestDrain(t *testing.T) {
 // A pod that the node stops is not started again, by the next agent neither.
 func TestKillPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush()
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewPush()
+		a := n.start([]source.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)))
 		time.Sleep(time.Minute)
 		if err := a.KillPod(t.Context(), "none", podworkers.StopRequest{}); err == nil {
@@ -318,8 +319,8 @@ func TestKillPod(t *testing.T) {
 		}
 		synctest.Wait()
 		a.kill()
-		src = loop.NewPush()
-		n.start([]loop.Source{src}, nil)
+		src = source.NewPush()
+		n.start([]source.Source{src}, nil)
 		set(t, src, api(pod("", "web", "u", forever)))
 		time.Sleep(time.Minute)
 		n.wantRunning(0, "u")
@@ -329,8 +330,8 @@ func TestKillPod(t *testing.T) {
 // A pod may change while it is killed.
 func TestKillPodWhileItChanges(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		ctx, giveUp := context.WithCancel(t.Context())
 		giveUp()
 		var group sync.WaitGroup
@@ -351,8 +352,8 @@ func TestKillPodWhileItChanges(t *testing.T) {
 // does not run when its turn comes.
 func TestKillPodThatNeverHadItsTurn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		push := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{push}, nil)
+		push := source.NewStaticPush("file")
+		a := n.start([]source.Source{push}, nil)
 		slow := "trap '' TERM; sleep infinity"
 		set(t, push, pod("file", "web", "first", slow))
 		time.Sleep(time.Minute)

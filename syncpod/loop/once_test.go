@@ -9,14 +9,15 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // T2: a container exits, and its record is lost, while the handler of another one runs:
 // no work on the pod begins before all that is over.
 func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
 		two := pod("file", "web", "u", "sleep 5; exit 3")
 		two.Spec.Containers = append(two.Spec.Containers, *pod("file", "web", "u", forever).Spec.Containers[0].DeepCopy())
 		two.Spec.Containers[1].Name = "other"
@@ -42,9 +43,9 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := loop.NewStaticPush("file")
+				src := source.NewStaticPush("file")
 				keep := func(c *loop.Config) { c.Sync.Records = records }
-				a := n.start([]loop.Source{src}, keep)
+				a := n.start([]source.Source{src}, keep)
 				job := once(pod("file", "job", "u", "exit 0"))
 				forget := n.rt.OnCall(func(_ int, c critest.Call) {
 					if c.Method == critest.StartContainer {
@@ -60,8 +61,8 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 				forget()
 				if restarts {
 					a.kill()
-					src = loop.NewStaticPush("file")
-					a = n.start([]loop.Source{src}, keep)
+					src = source.NewStaticPush("file")
+					a = n.start([]source.Source{src}, keep)
 					set(t, src, job)
 				}
 				time.Sleep(time.Minute)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A manifest was edited while no agent was there. The pod that an earlier one has left
@@ -17,9 +18,9 @@ import (
 func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "old", forever))
-		src := loop.NewStaticPush("file")
+		src := source.NewStaticPush("file")
 		set(t, src, pod("file", "web", "new", forever))
-		n.start([]loop.Source{src}, nil)
+		n.start([]source.Source{src}, nil)
 		time.Sleep(time.Minute)
 		stopped, started := n.rt.Journal().Pod("old").Of(critest.StopContainer), n.rt.Journal().Pod("new").Of(critest.RunPodSandbox)
 		if len(stopped) == 0 || len(started) == 0 || started[0].Start.Before(stopped[0].Start.Add(3*time.Second)) {
@@ -40,8 +41,8 @@ func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
 		if tries := n.rt.Journal().After(before).Count(critest.StopContainer); tries < 2 || tries > 120 {
@@ -61,8 +62,8 @@ func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
 		t.Run(string(failing), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				n.orphanThatDoesNotStop(failing, 5)
-				src := loop.NewStaticPush("file")
-				n.start([]loop.Source{src}, nil)
+				src := source.NewStaticPush("file")
+				n.start([]source.Source{src}, nil)
 				set(t, src)
 				time.Sleep(10 * time.Second)
 				set(t, src, pod("file", "web", "u", forever))
@@ -78,8 +79,8 @@ func TestM2_PodComesAgainWhileItsOrphanStops(t *testing.T) {
 func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.StopPodSandbox, 10)
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
 		set(t, src)
 		time.Sleep(10 * time.Second)
 		job := once(pod("file", "web", "u", "exit 3"))
@@ -109,8 +110,8 @@ func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 		n.orphanThatDoesNotStop(critest.ExecSync, 0)
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Second)
 		set(t, src, pod("file", "web", "u", forever))
@@ -137,8 +138,8 @@ func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
 			inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.StopContainer: 3 * time.Second}}, func(t *testing.T, n *node) {
 				job := once(pod("file", "web", "u", forever))
 				n.orphanThatDoesNotStop(critest.ExecSync, 0)
-				src := loop.NewStaticPush("file")
-				n.start([]loop.Source{src}, nil)
+				src := source.NewStaticPush("file")
+				n.start([]source.Source{src}, nil)
 				set(t, src)
 				time.Sleep(time.Second)
 				set(t, src, job)
@@ -158,8 +159,8 @@ func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
 // orphanThatDoesNotStop leaves a pod behind that cannot be stopped for a while.
 func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	n.t.Helper()
-	src := loop.NewStaticPush("file")
-	first := n.start([]loop.Source{src}, nil)
+	src := source.NewStaticPush("file")
+	first := n.start([]source.Source{src}, nil)
 	set(n.t, src, pod("file", "web", "u", forever))
 	time.Sleep(time.Minute)
 	first.kill()

@@ -7,15 +7,15 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A Push that was never told of all its pods is not ready, and Health says what it waits
 // for.
 func TestPushWithoutSet(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush()
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewPush()
+		a := n.start([]source.Source{src}, nil)
 		want := func(text string) {
 			t.Helper()
 			synctest.Wait()
@@ -35,10 +35,10 @@ func TestPushWithoutSet(t *testing.T) {
 // Pods of one name and different UIDs run side by side, but for static ones: those take
 // turns.
 func TestPushesOfPodsOfOneName(t *testing.T) {
-	for source, want := range map[string]int{runtime.ConfigSourceAPI: 1, "queue": 0} {
+	for name, want := range map[string]int{runtime.ConfigSourceAPI: 1, "queue": 0} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			src := newPush(source)
-			n.start([]loop.Source{src}, nil)
+			src := newPush(name)
+			n.start([]source.Source{src}, nil)
 			set(t, src, pod("", "web", "u", forever), pod("", "web", "v", forever))
 			time.Sleep(time.Minute)
 			n.wantRunning(1, "u")

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // F8, F14: pods come and go, while calls fail, hang, or succeed and say that they
@@ -132,7 +133,7 @@ type randomLife struct {
 	*truth
 	random *rand.Rand
 	root   string
-	src    *loop.Push
+	src    *source.Push
 	a      *agent
 	pods   []*v1.Pod
 	made   int
@@ -186,8 +187,8 @@ func (l *randomLife) heal() {
 }
 
 func (l *randomLife) startAgent() {
-	l.src = loop.NewStaticPush("file")
-	l.a = l.start([]loop.Source{l.src}, func(c *loop.Config) {
+	l.src = source.NewStaticPush("file")
+	l.a = l.start([]source.Source{l.src}, func(c *loop.Config) {
 		c.Store, c.Root, c.Sync.LogsRoot = nil, l.root, l.root+"/logs"
 		c.Sync.Logs = nil
 	})

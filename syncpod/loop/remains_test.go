@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A pod died while no agent was there, and nobody wants it any more. Its sandbox may
@@ -33,8 +34,8 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
 		got := n.rt.Journal().Pod("u").Of(critest.StopPodSandbox, critest.RemovePodSandbox).Sequence()
@@ -53,8 +54,8 @@ func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
 		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
 			t.Errorf("before the source has spoken:\n%v", done)
@@ -72,8 +73,8 @@ func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("old", "web", "u", forever))
 		before := len(n.rt.Journal())
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
 		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
 			t.Errorf("before the source has spoken:\n%v", done)
@@ -118,8 +119,8 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 					t.Fatalf("%q are kept of two pods", got)
 				}
 
-				src := loop.NewStaticPush("file")
-				second := n.start([]loop.Source{src}, below)
+				src := source.NewStaticPush("file")
+				second := n.start([]source.Source{src}, below)
 				time.Sleep(time.Minute)
 				if got := kept(t); len(got) != 6 {
 					t.Errorf("only %q are kept before the source has spoken", got)
@@ -145,8 +146,8 @@ func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
 		removeAll(t, n)
 
 		busy := &busyRemains{busy: "u", until: time.Now().Add(5 * time.Minute)}
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Clean = []syncpod.Cleaner{busy} })
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Clean = []syncpod.Cleaner{busy} })
 		set(t, src)
 		time.Sleep(time.Second)
 		if busy.count("v") != 1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // lateStore cannot be read before a time.
@@ -43,8 +44,8 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				job := pod("file", "job", "j", "sleep 3")
 				job.Spec.RestartPolicy = v1.RestartPolicyNever
-				push := loop.NewStaticPush("file")
-				first := n.start([]loop.Source{push}, nil)
+				push := source.NewStaticPush("file")
+				first := n.start([]source.Source{push}, nil)
 				set(t, push, job)
 				time.Sleep(10 * time.Second)
 				first.stop()
@@ -53,8 +54,8 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				push = loop.NewStaticPush("file")
-				a := n.start([]loop.Source{push}, func(c *loop.Config) {
+				push = source.NewStaticPush("file")
+				a := n.start([]source.Source{push}, func(c *loop.Config) {
 					c.Store = lateStore{n.store, time.Now().Add(tt.away), tt.err}
 				})
 				set(t, push, job)
@@ -82,8 +83,8 @@ func (hangingSink) SetPodStatus(ctx context.Context, _ *v1.Pod, _ v1.PodStatus) 
 func TestP1_SinkHangsAfterARestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("api", "web", "u", "sleep 300; exit 1"))
-		push := loop.NewPush()
-		n.start([]loop.Source{push}, func(c *loop.Config) { c.Sync.Sink = hangingSink{} })
+		push := source.NewPush()
+		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Sink = hangingSink{} })
 		set(t, push, pod("api", "web", "u", "sleep 300; exit 1"))
 		time.Sleep(10 * time.Minute)
 		if ran := len(n.rt.Processes()); ran < 2 {

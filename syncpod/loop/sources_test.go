@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 const deaf = "trap '' TERM; sleep infinity"
@@ -22,8 +23,8 @@ const deaf = "trap '' TERM; sleep infinity"
 // runs at a time, and in the end the newest.
 func TestM1_OnePodOfANameAtATime(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		uids := []string{"u0", "u1", "u2", "u3", "u4", "u5"}
 		set(t, src, pod("file", "web", "u0", deaf))
 		synctest.Wait()
@@ -55,8 +56,8 @@ func TestM1_OnePodOfANameAtATime(t *testing.T) {
 func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 	for k := 1; k <= 40; k += 3 {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			src := loop.NewStaticPush("file")
-			first := n.start([]loop.Source{src}, nil)
+			src := source.NewStaticPush("file")
+			first := n.start([]source.Source{src}, nil)
 			set(t, src, pod("file", "web", "old", forever))
 			synctest.Wait()
 			n.wantRunning(1, "old")
@@ -70,9 +71,9 @@ func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 				first.kill() // there were fewer calls
 			}
 			<-first.ended
-			again := loop.NewStaticPush("file")
+			again := source.NewStaticPush("file")
 			n.rt.OnCall(func(int, critest.Call) {})
-			n.start([]loop.Source{again}, nil)
+			n.start([]source.Source{again}, nil)
 			set(t, again, pod("file", "web", "new", forever))
 			time.Sleep(time.Minute)
 			n.wantRunning(0, "old")
@@ -101,8 +102,8 @@ func firstStart(n *node, uid string) time.Time {
 // goes on, also after a restart, until it speaks.
 func TestM3_EachSourceOnItsOwn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		a, b := loop.NewStaticPush("a"), loop.NewStaticPush("b")
-		first := n.start([]loop.Source{a, b}, nil)
+		a, b := source.NewStaticPush("a"), source.NewStaticPush("b")
+		first := n.start([]source.Source{a, b}, nil)
 		set(t, a, pod("a", "one", "a1", forever), pod("a", "two", "a2", forever))
 		set(t, b, pod("b", "three", "b1", forever))
 		synctest.Wait()
@@ -110,8 +111,8 @@ func TestM3_EachSourceOnItsOwn(t *testing.T) {
 		first.kill()
 
 		before := len(n.rt.Journal())
-		a, b = loop.NewStaticPush("a"), loop.NewStaticPush("b")
-		n.start([]loop.Source{a, b}, nil)
+		a, b = source.NewStaticPush("a"), source.NewStaticPush("b")
+		n.start([]source.Source{a, b}, nil)
 		time.Sleep(time.Hour)
 		if stopped := n.rt.Journal().After(before).Of(stops...); len(stopped) > 0 {
 			t.Fatalf("no source has spoken, and there was\n%v", stopped)
@@ -141,21 +142,21 @@ func TestM3_EachSourceOnItsOwn(t *testing.T) {
 // A source that has not read all of its files may yet want what runs.
 func TestM3_IncompleteSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		first := n.start([]loop.Source{&scripted{name: "file", snapshots: []loop.Snapshot{
+		first := n.start([]source.Source{&scripted{name: "file", snapshots: []source.Snapshot{
 			{Pods: []*v1.Pod{pod("file", "one", "u1", forever), pod("file", "two", "u2", forever)}},
 		}}}, nil)
 		synctest.Wait()
 		first.kill()
-		part := &scripted{name: "file", next: make(chan loop.Snapshot, 1), snapshots: []loop.Snapshot{
+		part := &scripted{name: "file", next: make(chan source.Snapshot, 1), snapshots: []source.Snapshot{
 			{Pods: []*v1.Pod{pod("file", "one", "u1", forever)}, Incomplete: true, Errors: []error{errors.New("two.yaml: half written")}},
 		}}
-		second := n.start([]loop.Source{part}, nil)
+		second := n.start([]source.Source{part}, nil)
 		time.Sleep(time.Hour)
 		n.wantRunning(1, "u1", "u2")
 		if h := second.Health(); h.OK() || !strings.Contains(h.String(), "source file: two.yaml: half written") {
 			t.Errorf("health is %q", h)
 		}
-		part.next <- loop.Snapshot{Pods: []*v1.Pod{pod("file", "one", "u1", forever)}}
+		part.next <- source.Snapshot{Pods: []*v1.Pod{pod("file", "one", "u1", forever)}}
 		time.Sleep(10 * time.Second)
 		n.wantRunning(1, "u1")
 		n.wantRunning(0, "u2")
@@ -168,14 +169,14 @@ func TestM3_IncompleteSource(t *testing.T) {
 // scripted is a source that delivers what it is made with, and then what comes.
 type scripted struct {
 	name      string
-	snapshots []loop.Snapshot
-	next      chan loop.Snapshot
+	snapshots []source.Snapshot
+	next      chan source.Snapshot
 	err       error
 }
 
 func (s *scripted) Name() string { return s.name }
 
-func (s *scripted) Run(ctx context.Context, deliver func(loop.Snapshot)) error {
+func (s *scripted) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 	for _, snapshot := range s.snapshots {
 		deliver(snapshot)
 	}
@@ -193,11 +194,11 @@ func (s *scripted) Run(ctx context.Context, deliver func(loop.Snapshot)) error {
 // A source that fails is told of; its pods, and the other sources, go on.
 func TestM3_FailedSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		bad := &scripted{name: "bad", err: errors.New("no such host"), snapshots: []loop.Snapshot{
+		bad := &scripted{name: "bad", err: errors.New("no such host"), snapshots: []source.Snapshot{
 			{Pods: []*v1.Pod{pod("bad", "one", "u1", forever), pod("bad", "clash", "u2", forever)}},
 		}}
-		good := loop.NewStaticPush("good")
-		a := n.start([]loop.Source{good, bad}, nil)
+		good := source.NewStaticPush("good")
+		a := n.start([]source.Source{good, bad}, nil)
 		set(t, good, pod("good", "two", "u2", forever))
 		time.Sleep(time.Hour)
 		n.wantRunning(1, "u1", "u2")
@@ -216,8 +217,8 @@ func TestM5_SameNameOtherUID(t *testing.T) {
 	for _, order := range []string{"delete first", "create first", "at once"} {
 		t.Run(order, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := loop.NewPush()
-				n.start([]loop.Source{src}, nil)
+				src := source.NewPush()
+				n.start([]source.Source{src}, nil)
 				a, b := api(pod("", "web", "a", deaf)), api(pod("", "web", "b", forever))
 				set(t, src, a)
 				synctest.Wait()
@@ -265,14 +266,14 @@ func TestChangesThatMatter(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				src := &scripted{name: "api", next: make(chan loop.Snapshot, 1), snapshots: []loop.Snapshot{{Pods: []*v1.Pod{api(pod("", "web", "u", forever))}}}}
+				src := &scripted{name: "api", next: make(chan source.Snapshot, 1), snapshots: []source.Snapshot{{Pods: []*v1.Pod{api(pod("", "web", "u", forever))}}}}
 				count := newCounter()
-				n.start([]loop.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
+				n.start([]source.Source{src}, func(c *loop.Config) { c.Workers.Observer = count })
 				time.Sleep(10 * time.Second)
 				before := count.of("u", 0)
 				changed := api(pod("", "web", "u", forever))
 				tt.change(changed)
-				src.next <- loop.Snapshot{Pods: []*v1.Pod{changed}}
+				src.next <- source.Snapshot{Pods: []*v1.Pod{changed}}
 				synctest.Wait()
 				if got := count.of("u", 0) > before; got != tt.want {
 					t.Errorf("worked on: %v, want %v", got, tt.want)
@@ -285,9 +286,9 @@ func TestChangesThatMatter(t *testing.T) {
 // Additions are dealt with in the order of creation.
 func TestOrderOfAdditions(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewPush()
+		src := source.NewPush()
 		var order []string
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, beside []*v1.Pod) *syncpod.Refusal {
 				order = append(order, fmt.Sprint(p.Name, len(beside)))
 				return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // phases is a sink that keeps the phases of a pod as they change.
@@ -54,14 +55,14 @@ func TestT1_StaticPodEnds(t *testing.T) {
 		"it has to be killed": {script: died, removed: v1.PodFailed},
 		"it never ran":        {script: forever, unmade: true, removed: v1.PodFailed},
 	} {
-		start := func(t *testing.T, n *node) (*agent, *loop.Push, *phases) {
+		start := func(t *testing.T, n *node) (*agent, *source.Push, *phases) {
 			if tc.unmade {
 				if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			src, told := loop.NewStaticPush("file"), &phases{}
-			a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Sink = told })
+			src, told := source.NewStaticPush("file"), &phases{}
+			a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Sink = told })
 			set(t, src, pod("file", "web", "u", tc.script))
 			time.Sleep(time.Minute)
 			return a, src, told
@@ -94,9 +95,9 @@ func TestT1_StaticPodEnds(t *testing.T) {
 // is not remembered of it: it runs again, though the agent is killed meanwhile.
 func TestM2_ManifestPutBack(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
+		src := source.NewStaticPush("file")
 		told := make(chan v1.PodPhase, 100)
-		a := n.start([]loop.Source{src}, func(c *loop.Config) { c.Sync.Sink = sinkOf(told) })
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Sink = sinkOf(told) })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		set(t, src)
@@ -106,8 +107,8 @@ func TestM2_ManifestPutBack(t *testing.T) {
 			}
 		}
 		a.kill()
-		src = loop.NewStaticPush("file")
-		n.start([]loop.Source{src}, nil)
+		src = source.NewStaticPush("file")
+		n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		synctest.Wait()

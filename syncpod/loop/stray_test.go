@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A pod has ended and cannot be cleaned up after yet, when something of it is found to
@@ -20,9 +21,9 @@ import (
 // runtime has lost it meanwhile.
 func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
+		src := source.NewStaticPush("file")
 		var idle atomic.Bool
-		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Watch.EventRelist = 10 * time.Second
 			c.Sync.Clean = []syncpod.Cleaner{syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
 				if !idle.Load() {

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // A thousand pods start, settle, are updated, crash, and stop, with no goroutine
@@ -19,8 +19,8 @@ import (
 func TestThousandPods(t *testing.T) {
 	count := manyPods
 	inBubble(t, critest.Config{JournalLimit: 1}, func(t *testing.T, n *node) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		time.Sleep(10 * time.Second)
 		idle, heap := goruntime.NumGoroutine(), heapBytes()
 		pods := make([]*v1.Pod, count)
@@ -96,8 +96,8 @@ func settle(t *testing.T, a *agent, count int, phase v1.PodPhase) {
 func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 	calls := 0
 	life := func(t *testing.T, n *node, crashAt int) {
-		src := loop.NewStaticPush("file")
-		a := n.start([]loop.Source{src}, nil)
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
 		var crashed atomic.Bool
 		if crashAt > 0 {
 			n.rt.CrashAfter(crashAt, func() { crashed.Store(true); a.conn.Close(); a.cancel() })
@@ -120,8 +120,8 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		if crashAt == 0 {
 			return
 		}
-		src = loop.NewStaticPush("file")
-		b := n.start([]loop.Source{src}, nil)
+		src = source.NewStaticPush("file")
+		b := n.start([]source.Source{src}, nil)
 		set(t, src, stages[2]...)
 		time.Sleep(10 * time.Minute)
 		n.wantRunning(1, "w2")

@@ -3,7 +3,6 @@ package loop_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // configs are ConfigMaps of one file, conf, that all have the same text.
@@ -79,8 +79,8 @@ func (n *node) wantUndisturbed(since int, uid string) {
 func TestVolumesFollowTheirSource(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, settings, events := loop.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)), pod("file", "plain", "p", forever))
@@ -105,47 +105,13 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 	})
 }
 
-// A manifest of a ConfigMap is edited: the pods that mount it see that as soon as
-// the file is read.
-func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
-	root, dir := t.TempDir(), t.TempDir()
-	write := func(text string) {
-		t.Helper()
-		manifest := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {conf: %s}}", text)
-		if err := os.WriteFile(filepath.Join(dir, "settings.yaml"), []byte(manifest), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		folder, err := loop.NewFolder(loop.FolderConfig{Path: dir, Node: "n", Name: "folder", Rescan: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		write("one")
-		src := loop.NewStaticPush("file")
-		n.start([]loop.Source{folder.Unwatched(), src}, func(c *loop.Config) {
-			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: folder}
-		})
-		synctest.Wait() // until the folder is read
-		set(t, src, withConfig(pod("file", "web", "u", forever)))
-		time.Sleep(6 * time.Second)
-		wantConf(t, root, "u", "one")
-		before := len(n.rt.Journal())
-		write("two")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		wantConf(t, root, "u", "two")
-		n.wantUndisturbed(before, "u")
-	})
-}
-
 // The source of ConfigMaps fails: that is told, and tried again; the pod runs on with
 // what it has.
 func TestVolumesWhoseSourceFails(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, settings, events := loop.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
-		a := n.start([]loop.Source{src}, func(c *loop.Config) {
+		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)))
@@ -174,8 +140,8 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 func TestVolumesWhoseSourceHangs(t *testing.T) {
 	root := t.TempDir()
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		src, settings := loop.NewStaticPush("file"), &configs{text: "one"}
-		n.start([]loop.Source{src}, func(c *loop.Config) {
+		src, settings := source.NewStaticPush("file"), &configs{text: "one"}
+		n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: settings}
 		})
 		p := withConfig(pod("file", "web", "u", forever))

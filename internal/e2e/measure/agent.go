@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +27,11 @@ type agent struct {
 	dir    string
 }
 
-const patience = 3 * time.Minute
+const (
+	patience = 3 * time.Minute
+	// graceSeconds is the grace period of all pods.
+	graceSeconds = 1
+)
 
 // startAgent starts an agent without pods, and waits until it has settled.
 func startAgent(s settings, client *cri.Client) (*agent, error) {
@@ -60,45 +67,45 @@ func (a *agent) end() {
 	os.RemoveAll(a.dir)
 }
 
-// run writes manifests, and returns how long in seconds the median pod took until its
-// container ran, by the runtime's own clock.
-func (a *agent) run(ctx context.Context, prefix string, sh shape) (float64, error) {
+// run writes manifests, and returns how long in seconds each pod took until its container
+// ran, by the runtime's own clock.
+func (a *agent) run(ctx context.Context, prefix string, sh shape) ([]float64, error) {
 	began := time.Now()
 	for i := range sh.pods {
-		if err := a.write(fmt.Sprint(prefix, i), sh.inits); err != nil {
-			return 0, err
+		if err := a.write(fmt.Sprint(prefix, i), sh); err != nil {
+			return nil, err
 		}
 	}
 	took := map[string]float64{}
 	for len(took) < sh.pods {
 		if time.Since(began) > patience {
-			return 0, fmt.Errorf("%d pods run after %v; see %s", len(took), patience, a.dir)
+			return nil, fmt.Errorf("%d pods run after %v; see %s", len(took), patience, a.dir)
 		}
 		if err := a.started(ctx, prefix, began, took); err != nil {
-			return 0, err
+			return nil, err
 		}
 		if err := pause(ctx, 25*time.Millisecond); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	var all []float64
-	for _, t := range took {
-		all = append(all, t)
-	}
-	return median(all), nil
+	return slices.Collect(maps.Values(took)), nil
 }
 
 // write puts a manifest into the folder as a whole.
-func (a *agent) write(name string, inits int) error {
+func (a *agent) write(name string, sh shape) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: measure}\nspec:\n  terminationGracePeriodSeconds: 1\n", name)
-	if inits > 0 {
+	fmt.Fprintf(&text, "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: measure}\nspec:\n  terminationGracePeriodSeconds: %d\n", name, graceSeconds)
+	if sh.inits > 0 {
 		text.WriteString("  initContainers:\n")
 	}
-	for k := range inits {
+	for k := range sh.inits {
 		fmt.Fprintf(&text, "  - {name: init%d, image: %q, imagePullPolicy: IfNotPresent, command: [/bin/true]}\n", k, a.image)
 	}
-	fmt.Fprintf(&text, "  containers:\n  - {name: main, image: %q, imagePullPolicy: IfNotPresent, command: [/bin/sleep, \"3600\"]}\n", a.image)
+	command, err := json.Marshal(sh.command())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&text, "  containers:\n  - {name: main, image: %q, imagePullPolicy: IfNotPresent, command: %s}\n", a.image, command)
 	temporary := filepath.Join(a.manifests(), "."+name)
 	if err := os.WriteFile(temporary, []byte(text.String()), 0o644); err != nil {
 		return err
@@ -128,34 +135,43 @@ func (a *agent) started(ctx context.Context, prefix string, began time.Time, too
 	return nil
 }
 
-// stop removes the manifests, and returns how long in seconds it took until the last
-// pod had stopped.
-func (a *agent) stop(ctx context.Context, prefix string, sh shape) (float64, error) {
+// stop removes the manifests, and returns how long in seconds it took until the runtime
+// had nothing of each pod any more. It is seen a few milliseconds late.
+func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, error) {
 	began := time.Now()
 	var errs []error
 	for i := range sh.pods {
 		errs = append(errs, os.Remove(filepath.Join(a.manifests(), fmt.Sprint(prefix, i, ".yaml"))))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return 0, err
+		return nil, err
 	}
+	var took []float64
 	for time.Since(began) < patience {
-		list, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
-			State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
-		}})
+		left, err := a.left(ctx, prefix)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		left := false
-		for _, s := range list.GetItems() {
-			left = left || strings.HasPrefix(s.GetMetadata().GetName(), prefix)
+		for len(took) < sh.pods-left {
+			took = append(took, time.Since(began).Seconds())
 		}
-		if !left {
-			return time.Since(began).Seconds(), pause(ctx, time.Second)
+		if left == 0 {
+			return took, pause(ctx, time.Second)
 		}
-		if err := pause(ctx, 25*time.Millisecond); err != nil {
-			return 0, err
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
-	return 0, fmt.Errorf("pods run %v after they were removed; see %s", patience, a.dir)
+	return nil, fmt.Errorf("pods are there %v after they were removed; see %s", patience, a.dir)
+}
+
+// left returns how many pods the runtime has anything of.
+func (a *agent) left(ctx context.Context, prefix string) (pods int, err error) {
+	list, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	for _, s := range list.GetItems() {
+		if strings.HasPrefix(s.GetMetadata().GetName(), prefix) {
+			pods++
+		}
+	}
+	return pods, err
 }

@@ -90,33 +90,51 @@ func (e *exits) wait(ctx context.Context, id string) error {
 	}
 }
 
-// floor returns the median time in seconds that pods take to run their containers
-// with nothing but the calls that this needs.
-func floor(ctx context.Context, client *cri.Client, image string, sh shape) (float64, error) {
+// floor returns the times in seconds that each pod takes to run its containers with
+// nothing but the calls that this needs, and to be gone again.
+func floor(ctx context.Context, client *cri.Client, image string, sh shape) (starts, stops []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	logs, err := os.MkdirTemp("", "measure-floor-")
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(logs)
 	f := bare{client: client, image: image, exits: watchExits(ctx, client), logs: logs}
-	took, errs := make([]float64, sh.pods), make([]error, sh.pods)
-	sandboxes := make([]string, sh.pods)
+	made := make([]barePod, sh.pods)
+	starts, err = atOnce(sh.pods, func(i int) (err error) {
+		made[i], err = f.pod(ctx, i, sh)
+		return err
+	})
+	if err != nil {
+		for _, p := range made {
+			f.remove(p)
+		}
+		return nil, nil, err
+	}
+	stops, err = atOnce(sh.pods, func(i int) error { return f.stop(ctx, made[i]) })
+	return starts, stops, err
+}
+
+// atOnce does something for all pods at once, and returns when each was done.
+func atOnce(pods int, do func(pod int) error) (took []float64, err error) {
+	took, errs := make([]float64, pods), make([]error, pods)
 	began := time.Now()
-	var pods sync.WaitGroup
-	for i := range sh.pods {
-		pods.Go(func() {
-			sandboxes[i], errs[i] = f.pod(ctx, i, sh.inits)
+	var group sync.WaitGroup
+	for i := range pods {
+		group.Go(func() {
+			errs[i] = do(i)
 			took[i] = time.Since(began).Seconds()
 		})
 	}
-	pods.Wait()
-	for _, id := range sandboxes {
-		pods.Go(func() { f.remove(id) })
-	}
-	pods.Wait()
-	return median(took), errors.Join(errs...)
+	group.Wait()
+	return took, errors.Join(errs...)
+}
+
+// barePod is what the runtime has of a pod.
+type barePod struct {
+	sandbox    string
+	containers []string // the last one runs
 }
 
 // bare makes pods with bare calls.
@@ -128,31 +146,52 @@ type bare struct {
 }
 
 // pod makes a pod, and returns when its container runs.
-func (f bare) pod(ctx context.Context, i, inits int) (sandbox string, err error) {
+func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	name := "floor" + strconv.Itoa(i)
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "measure", Uid: fmt.Sprint(name, time.Now().UnixNano())},
 		LogDirectory: filepath.Join(f.logs, name), Linux: &runtimeapi.LinuxPodSandboxConfig{},
 	}
 	if err := os.Mkdir(config.LogDirectory, 0o755); err != nil {
-		return "", err
+		return p, err
 	}
 	made, err := f.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err != nil {
-		return "", err
+		return p, err
 	}
-	sandbox = made.GetPodSandboxId()
-	for k := range inits {
-		id, err := f.container(ctx, sandbox, config, "init"+strconv.Itoa(k), "/bin/true")
+	p.sandbox = made.GetPodSandboxId()
+	for k := range sh.inits {
+		id, err := f.container(ctx, p.sandbox, config, "init"+strconv.Itoa(k), "/bin/true")
 		if err == nil {
 			err = f.exits.wait(ctx, id)
 		}
 		if err != nil {
-			return sandbox, err
+			return p, err
+		}
+		p.containers = append(p.containers, id)
+	}
+	id, err := f.container(ctx, p.sandbox, config, "main", sh.command()...)
+	p.containers = append(p.containers, id)
+	return p, err
+}
+
+// stop ends a pod as an agent has to: its container with the grace period of the
+// manifests, then the sandbox with its network, and then all is removed.
+func (f bare) stop(ctx context.Context, p barePod) error {
+	running := p.containers[len(p.containers)-1]
+	if _, err := f.client.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: running, Timeout: graceSeconds}); err != nil {
+		return err
+	}
+	if _, err := f.client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: p.sandbox}); err != nil {
+		return err
+	}
+	for _, id := range p.containers {
+		if _, err := f.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
+			return err
 		}
 	}
-	_, err = f.container(ctx, sandbox, config, "main", "/bin/sleep", "3600")
-	return sandbox, err
+	_, err := f.client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: p.sandbox})
+	return err
 }
 
 func (f bare) container(ctx context.Context, sandbox string, config *runtimeapi.PodSandboxConfig, name string, command ...string) (string, error) {
@@ -171,7 +210,8 @@ func (f bare) container(ctx context.Context, sandbox string, config *runtimeapi.
 }
 
 // remove removes a sandbox and all in it. What stays is for a person to remove.
-func (f bare) remove(sandbox string) {
+func (f bare) remove(p barePod) {
+	sandbox := p.sandbox
 	if sandbox == "" {
 		return
 	}

@@ -1,14 +1,16 @@
-// Command measure takes the time from a pod's manifest to its running container, and
-// what an idle agent costs, on a real runtime that nobody else uses:
+// Command measure takes the time from a pod's manifest to its running container, from the
+// end of a manifest to the end of its pod, and what an idle agent costs, on a real runtime
+// that nobody else uses:
 //
 //	go build -o nodeagent ./examples/nodeagent
 //	sudo measure -agent ./nodeagent -runtime unix:///run/containerd/containerd.sock -image localhost/busybox:e2e
 //
 // For each number of pods and init containers the agent is compared with the floor:
-// the same pods made with bare CRI calls in the only possible order, all pods at once,
-// which no agent can beat. Floor and agent take turns, and the ratio is that of one
-// turn, so that a machine which slows down meanwhile slows down both. The median
-// of the rounds is printed, of the pods' median times.
+// the same pods made, and ended, with bare CRI calls in the only possible order, all pods
+// at once, which no agent can beat. Floor and agent take turns, and a ratio is that of one
+// turn, so that a machine which slows down meanwhile slows down both. The medians of the
+// rounds are printed, for the pod in the middle and for the last one. Polite pods end on
+// SIGTERM; deaf ones are killed after a grace period of one second.
 package main
 
 import (
@@ -36,9 +38,28 @@ type settings struct {
 	shapes                 []shape
 }
 
-// A shape is a number of pods that are started at once, each with so many init
-// containers.
-type shape struct{ pods, inits int }
+// A shape is a number of pods that are started at once and stopped at once, each with so
+// many init containers.
+type shape struct {
+	pods, inits int
+	deaf        bool // to SIGTERM
+}
+
+// command is what the main container of a pod runs. As the first process of a container
+// sleep has no handler of SIGTERM, and so does not end on it.
+func (sh shape) command() []string {
+	if sh.deaf {
+		return []string{"/bin/sleep", "3600"}
+	}
+	return []string{"/bin/sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait"}
+}
+
+func (sh shape) String() string {
+	if sh.deaf {
+		return fmt.Sprintf("%d+%d deaf", sh.pods, sh.inits)
+	}
+	return fmt.Sprintf("%d+%d", sh.pods, sh.inits)
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -62,7 +83,7 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "turns for each shape")
 	flags.IntVar(&s.idle, "idle", 30, "pods of the idle agent, 0 for none")
 	flags.Float64Var(&s.minutes, "minutes", 2, "how long the idle agent is watched")
-	shapes := flags.String("shapes", "1+0,1+3,10+0,10+3,40+0", "`list` of pods+init containers, empty for none")
+	shapes := flags.String("shapes", "1+0,1+3,10+0,10+3,40+0,1+0deaf,10+0deaf,40+0deaf", "`list` of pods+init containers, of pods deaf to SIGTERM as 10+3deaf; empty for none")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -79,14 +100,16 @@ func parseShapes(list string) (shapes []shape, err error) {
 		if text == "" {
 			continue
 		}
-		pods, inits, _ := strings.Cut(text, "+")
 		var sh shape
+		numbers, deaf := strings.CutSuffix(text, "deaf")
+		pods, inits, _ := strings.Cut(numbers, "+")
 		if sh.pods, err = strconv.Atoi(pods); err == nil && inits != "" {
 			sh.inits, err = strconv.Atoi(inits)
 		}
 		if err != nil || sh.pods < 1 || sh.inits < 0 {
-			return nil, fmt.Errorf("-shapes: %q is not pods+inits, such as 10+3", text)
+			return nil, fmt.Errorf("-shapes: %q is not pods+inits, such as 10+3 or 10+3deaf", text)
 		}
+		sh.deaf = deaf
 		shapes = append(shapes, sh)
 	}
 	return shapes, nil
@@ -99,8 +122,8 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 	}
 	defer client.Close()
 	fmt.Fprintf(out, "%s %s, medians of %d rounds, seconds\n\n", client.RuntimeName(), client.RuntimeVersion(), s.rounds)
-	fmt.Fprintln(out, "| pods | init containers | floor | agent | ratio | ratios of the rounds | all stopped |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out, "| pods+inits | start p50: floor | agent | ratio | start max: floor | agent | ratio | stop p50: floor | agent | ratio | stop max: floor | agent | ratio |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, sh := range s.shapes {
 		if err := compare(ctx, s, client, sh, out); err != nil {
 			return fmt.Errorf("%d pods with %d init containers: %w", sh.pods, sh.inits, err)
@@ -119,9 +142,9 @@ func compare(ctx context.Context, s settings, client *cri.Client, sh shape, out 
 		return err
 	}
 	defer a.end()
-	var floors, agents, ratios, stops []float64
+	var c comparison
 	for round := range s.rounds {
-		floor, err := floor(ctx, client, s.image, sh)
+		starts, stops, err := floor(ctx, client, s.image, sh)
 		if err != nil {
 			return fmt.Errorf("floor: %w", err)
 		}
@@ -134,12 +157,33 @@ func compare(ctx context.Context, s settings, client *cri.Client, sh shape, out 
 		if err != nil {
 			return err
 		}
-		floors, agents, stops = append(floors, floor), append(agents, started), append(stops, stopped)
-		ratios = append(ratios, started/floor)
+		c.add(starts, started, stops, stopped)
 	}
-	fmt.Fprintf(out, "| %d | %d | %.2f | %.2f | %.2f | %.2f | %.1f |\n",
-		sh.pods, sh.inits, median(floors), median(agents), median(ratios), ratios, median(stops))
+	fmt.Fprintf(out, "| %v |%v\n", sh, c)
 	return nil
+}
+
+// A comparison has the rounds of what was compared: start and stop, each of the pod in the
+// middle and of the last one.
+type comparison [4]struct{ floor, agent, ratio []float64 }
+
+// add adds a round, in seconds by pod.
+func (c *comparison) add(starts, started, stops, stopped []float64) {
+	for i, times := range [][2]float64{
+		{median(starts), median(started)}, {slices.Max(starts), slices.Max(started)},
+		{median(stops), median(stopped)}, {slices.Max(stops), slices.Max(stopped)},
+	} {
+		c[i].floor, c[i].agent = append(c[i].floor, times[0]), append(c[i].agent, times[1])
+		c[i].ratio = append(c[i].ratio, times[1]/times[0])
+	}
+}
+
+func (c comparison) String() string {
+	var text strings.Builder
+	for _, of := range c {
+		fmt.Fprintf(&text, " %.2f | %.2f | %.2f |", median(of.floor), median(of.agent), median(of.ratio))
+	}
+	return text.String()
 }
 
 func median(values []float64) float64 {

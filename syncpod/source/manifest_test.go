@@ -1,4 +1,4 @@
-package loop
+package source
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 
 func testFolder(t testing.TB) *Folder {
 	t.Helper()
-	f, err := NewFolder(FolderConfig{Path: "/etc/pods", Node: "n", Name: "edge"})
+	f, err := NewFolder(FolderConfig{Path: "/etc/pods", NodeName: "n", Name: "edge"})
 	if err != nil {
 		t.Fatal(err)
 	}

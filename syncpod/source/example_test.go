@@ -1,4 +1,4 @@
-package loop_test
+package source_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // What a folder of manifests says, with what is wrong in it.
@@ -26,12 +26,12 @@ func ExampleFolder() {
 		}
 	}
 
-	folder, err := loop.NewFolder(loop.FolderConfig{Path: dir, Node: "edge-7"})
+	folder, err := source.NewFolder(source.FolderConfig{Path: dir, NodeName: "edge-7"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	err = folder.Run(ctx, func(s loop.Snapshot) {
+	err = folder.Run(ctx, func(s source.Snapshot) {
 		for _, pod := range s.Pods {
 			fmt.Println(pod.Namespace, pod.Name, pod.Spec.RestartPolicy)
 		}

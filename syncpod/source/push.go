@@ -1,4 +1,4 @@
-package loop
+package source
 
 import (
 	"context"
@@ -38,8 +38,7 @@ import (
 // [NewPush] is for pods each of which is one of a kind, whoever made them;
 // [NewStaticPush] is for static pods, of which those of one name take turns.
 type Push struct {
-	name string
-	// static: it was made for static pods.
+	name   string
 	static bool
 	// changed has a value while there is something to deliver.
 	changed chan struct{}
@@ -77,8 +76,8 @@ func newPush(name string, static bool) *Push {
 // Name returns the name of the source.
 func (p *Push) Name() string { return p.name }
 
-// notReady is what a Push waits for that is not ready.
-func (p *Push) notReady() string { return "Set has not been called" }
+// Static reports whether the pods are static ones: [NewStaticPush] has made the Push.
+func (p *Push) Static() bool { return p.static }
 
 // Set says which pods should run: these, and no others. Until the first call the
 // snapshots are incomplete. The error joins what is wrong with pods that are not

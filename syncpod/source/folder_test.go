@@ -1,4 +1,4 @@
-package loop
+package source
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (d *deliveries) last() (Snapshot, int) {
 
 func runFolder(t *testing.T, dir string) *folderTest {
 	t.Helper()
-	f, err := NewFolder(FolderConfig{Path: dir, Node: "node-1"})
+	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "node-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,16 +336,16 @@ func TestFolderTellsOfConfigs(t *testing.T) {
 
 func TestNewFolder(t *testing.T) {
 	for want, c := range map[string]FolderConfig{
-		"FolderConfig.Path":   {Node: "n"},
-		"FolderConfig.Node":   {Path: "p", Node: "Node_1"},
-		"Node is empty":       {Path: "p"},
-		"FolderConfig.Rescan": {Path: "p", Node: "n", Rescan: -1},
+		"FolderConfig.Path":     {NodeName: "n"},
+		"FolderConfig.NodeName": {Path: "p", NodeName: "Node_1"},
+		"NodeName is empty":     {Path: "p"},
+		"FolderConfig.Rescan":   {Path: "p", NodeName: "n", Rescan: -1},
 	} {
 		if _, err := NewFolder(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want one about %s", c, err, want)
 		}
 	}
-	f, err := NewFolder(FolderConfig{Path: "p", Node: "n"})
+	f, err := NewFolder(FolderConfig{Path: "p", NodeName: "n"})
 	if err != nil || f.Name() != "file" || !filepath.IsAbs(f.path) {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -378,7 +378,7 @@ func hasPod(name, image string) func(Snapshot) bool {
 // told of it.
 func TestFolderIsWatched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
-	f, err := NewFolder(FolderConfig{Path: dir, Node: "n", Rescan: time.Hour})
+	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +442,7 @@ func TestFolderIsWatched(t *testing.T) {
 // and nobody is told that it cannot be.
 func TestFolderThatComesAfterItWasToBeWatched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
-	f, err := NewFolder(FolderConfig{Path: dir, Node: "n", Rescan: time.Hour})
+	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -484,7 +484,7 @@ func TestFolderFollowsMountedConfigMaps(t *testing.T) {
 	if err := errors.Join(os.Symlink("..1", filepath.Join(dir, "..data")), os.Symlink("..data/a.yaml", filepath.Join(dir, "a.yaml"))); err != nil {
 		t.Skip(err)
 	}
-	f, err := NewFolder(FolderConfig{Path: dir, Node: "n", Rescan: time.Hour})
+	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -527,7 +527,7 @@ func TestFolderParsesWhatChanged(t *testing.T) {
 func TestFolderDoesNotDenyWhatItHasNotRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "late")
 	synctest.Test(t, func(t *testing.T) {
-		unread, err := NewFolder(FolderConfig{Path: dir, Node: "n"})
+		unread, err := NewFolder(FolderConfig{Path: dir, NodeName: "n"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package loop
+package source
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 func benchFolder(b *testing.B, files int) *Folder {
 	b.Helper()
-	f, err := NewFolder(FolderConfig{Path: b.TempDir(), Node: "n"})
+	f, err := NewFolder(FolderConfig{Path: b.TempDir(), NodeName: "n"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package loop
+package source
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type FolderConfig struct {
 	Path string
 	// Node is the name of the node, which becomes part of the names of pods.
 	// Required, lower case.
-	Node string
+	NodeName string
 	// Name is that of the source. Default runtime.ConfigSourceFile.
 	Name string
 	// Rescan is how often all files are read again whether or not a change was
@@ -81,16 +81,16 @@ const defaultRescan = 20 * time.Second
 // NewFolder returns a Folder. It reads nothing and starts nothing.
 func NewFolder(c FolderConfig) (*Folder, error) {
 	if c.Path == "" {
-		return nil, errors.New("loop: FolderConfig.Path is empty: it must be the folder of manifests")
+		return nil, errors.New("source: FolderConfig.Path is empty: it must be the folder of manifests")
 	}
-	if c.Node == "" {
-		return nil, errors.New("loop: FolderConfig.Node is empty: it must be the name of the node, which ends the names of pods")
+	if c.NodeName == "" {
+		return nil, errors.New("source: FolderConfig.NodeName is empty: it must be the name of the node, which ends the names of pods")
 	}
-	if problems := validation.IsDNS1123Subdomain(c.Node); len(problems) > 0 {
-		return nil, fmt.Errorf("loop: FolderConfig.Node %q: %s", c.Node, strings.Join(problems, ", "))
+	if problems := validation.IsDNS1123Subdomain(c.NodeName); len(problems) > 0 {
+		return nil, fmt.Errorf("source: FolderConfig.NodeName %q: %s", c.NodeName, strings.Join(problems, ", "))
 	}
 	if c.Rescan < 0 {
-		return nil, fmt.Errorf("loop: FolderConfig.Rescan %v is negative", c.Rescan)
+		return nil, fmt.Errorf("source: FolderConfig.Rescan %v is negative", c.Rescan)
 	}
 	if c.Rescan == 0 {
 		c.Rescan = defaultRescan
@@ -101,9 +101,9 @@ func NewFolder(c FolderConfig) (*Folder, error) {
 	// The path is part of the pods' identity, which must not hang on how it is written.
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
-		return nil, fmt.Errorf("loop: FolderConfig.Path %q: %w", c.Path, err)
+		return nil, fmt.Errorf("source: FolderConfig.Path %q: %w", c.Path, err)
 	}
-	return &Folder{path: path, node: c.Node, name: c.Name, rescan: c.Rescan, watch: newWatch}, nil
+	return &Folder{path: path, node: c.NodeName, name: c.Name, rescan: c.Rescan, watch: newWatch}, nil
 }
 
 // Name returns the name of the source.

@@ -1,0 +1,64 @@
+package linux
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Requests and Limits are the lists that [Total] adds up.
+func Requests(r *v1.ResourceRequirements) v1.ResourceList { return r.Requests }
+
+// Limits is the list of limits.
+func Limits(r *v1.ResourceRequirements) v1.ResourceList { return r.Limits }
+
+// Total returns the most of one resource that the pod uses at any time of its
+// life, nil if none of its containers names it: the sum of the regular
+// containers and sidecars, or, if it is more, that of an init container and of
+// the sidecars started before it (KEP-753). Resources given for the pod as a
+// whole (KEP-2837) take the place of the sum.
+func Total(spec *v1.PodSpec, list func(*v1.ResourceRequirements) v1.ResourceList, name v1.ResourceName) *resource.Quantity {
+	if spec.Resources != nil {
+		if q, ok := list(spec.Resources)[name]; ok {
+			return &q
+		}
+	}
+	var total, sidecars, peak *resource.Quantity
+	for i := range spec.Containers {
+		total = plus(total, list(&spec.Containers[i].Resources), name)
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		during := plus(sidecars, list(&c.Resources), name)
+		if Sidecar(c) {
+			total = plus(total, list(&c.Resources), name)
+			sidecars = during
+		}
+		peak = larger(peak, during)
+	}
+	return larger(total, peak)
+}
+
+// Sidecar reports whether an init container runs beside the regular ones (KEP-753).
+func Sidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// plus returns the sum as a new quantity. Nil stands for a resource not named.
+func plus(q *resource.Quantity, list v1.ResourceList, name v1.ResourceName) *resource.Quantity {
+	add, ok := list[name]
+	if !ok {
+		return q
+	}
+	sum := add.DeepCopy()
+	if q != nil {
+		sum.Add(*q)
+	}
+	return &sum
+}
+
+func larger(a, b *resource.Quantity) *resource.Quantity {
+	if a == nil || b != nil && b.Cmp(*a) > 0 {
+		return b
+	}
+	return a
+}

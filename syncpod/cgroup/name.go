@@ -1,0 +1,111 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/safepath"
+)
+
+// DefaultRoot is the element below which a kubelet keeps the cgroups of all pods.
+const DefaultRoot = "kubepods"
+
+// Driver is who keeps a node's cgroups, which decides how they are called. The
+// agent's has to be that of the runtime.
+type Driver string
+
+// The drivers that there are.
+const (
+	// Cgroupfs: agent and runtime write to the tree themselves.
+	Cgroupfs Driver = "cgroupfs"
+	// Systemd: each cgroup is a slice or a scope of systemd.
+	Systemd Driver = "systemd"
+)
+
+// Name is the way to a cgroup from the root of the tree, an element for each level.
+// A Name that [Parse] or one of the functions below has made is safe to use as a path.
+type Name []string
+
+// Parse returns the name for a path such as "/runtime/kubepods", "/" being the root
+// of the tree. An element must not be ".", ".." or have more than one line.
+func Parse(s string) (Name, error) {
+	var name Name
+	if s = strings.Trim(s, "/"); s == "" {
+		return nil, nil
+	}
+	for element := range strings.SplitSeq(s, "/") {
+		if err := checkElement("an element", element); err != nil {
+			return nil, fmt.Errorf("cgroup %q: %w", s, err)
+		}
+		name = append(name, element)
+	}
+	return name, nil
+}
+
+// ClassName returns the cgroup of all pods of a class below root: that of Guaranteed
+// pods is root itself.
+func ClassName(root Name, class v1.PodQOSClass) (Name, error) {
+	switch class {
+	case v1.PodQOSGuaranteed:
+		return slices.Clone(root), nil
+	case v1.PodQOSBurstable, v1.PodQOSBestEffort:
+		return root.child(strings.ToLower(string(class))), nil
+	}
+	return nil, fmt.Errorf("class %q is not Guaranteed, Burstable or BestEffort", class)
+}
+
+// PodName returns the cgroup of a pod below root.
+func PodName(root Name, class v1.PodQOSClass, uid types.UID) (Name, error) {
+	if uid == "" {
+		return nil, errors.New("metadata.uid is empty")
+	}
+	if err := checkElement("metadata.uid", podElement(uid)); err != nil {
+		return nil, err
+	}
+	above, err := ClassName(root, class)
+	if err != nil {
+		return nil, err
+	}
+	return above.child(podElement(uid)), nil
+}
+
+func checkElement(field, s string) error {
+	if strings.ContainsAny(s, "\r\n") {
+		return fmt.Errorf("%s %q has more than one line", field, s)
+	}
+	return safepath.Element(field, s)
+}
+
+func podElement(uid types.UID) string { return "pod" + string(uid) }
+
+func (n Name) child(element string) Name { return append(slices.Clip(n), element) }
+
+// Parent returns the cgroup above, the root's being the root.
+func (n Name) Parent() Name { return n[:max(len(n)-1, 0)] }
+
+// Path returns the name as a driver has it, an absolute path from the root of the
+// tree. It is what CRI's cgroup_parent takes, too.
+func (n Name) Path(d Driver) string {
+	if d == Systemd {
+		return n.systemd()
+	}
+	return "/" + path.Join(n...)
+}
+
+// systemd returns the path of a slice. A dash separates levels in the name of one, so
+// that a dash within an element is written as an underscore.
+func (n Name) systemd() string {
+	at, slice := "/", ""
+	for _, element := range n {
+		slice += strings.ReplaceAll(element, "-", "_")
+		at = path.Join(at, slice+".slice")
+		slice += "-"
+	}
+	return at
+}

@@ -1,0 +1,198 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
+)
+
+// Resources are the settings of one cgroup. What is nil, or not in a map, is not
+// limited.
+type Resources struct {
+	// CPUShares is the weight among the cgroups of one level, 2 to 262144, as version
+	// 1 of the interface counts it: 1024 for each CPU.
+	CPUShares int64
+	// CPUQuota is the CPU time of each period, in microseconds, -1 if limits of CPU
+	// time are not enforced, 0 for a limit of zero, which limits nothing. CPUPeriod is
+	// the length of a period, in microseconds. They are both nil or neither is.
+	CPUQuota, CPUPeriod *int64
+	// Memory is the limit in bytes. 0 is a limit of zero, which limits nothing.
+	Memory *int64
+	// HugePages are limits in bytes by the size of a page in bytes.
+	HugePages map[int64]int64
+	// PIDs is how many processes and threads there may be.
+	PIDs *int64
+	// Unified are files of version 2 by name, such as memory.min.
+	Unified map[string]string
+}
+
+// Input is what the cgroup of a pod follows from.
+type Input struct {
+	// Pod is the pod, with the API's defaults. Required.
+	Pod *v1.Pod
+	// NoCPUQuota turns the enforcement of CPU limits off.
+	NoCPUQuota bool
+	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
+	CPUPeriod time.Duration
+	// MemoryReservation keeps the memory that a pod requests from being reclaimed
+	// (KEP-2570): at all for a Guaranteed pod, and as long as there is other memory
+	// for the others. It has an effect with version 2 only.
+	MemoryReservation bool
+	// PIDs is how many processes and threads a pod may have, 0 means no limit.
+	PIDs int64
+}
+
+// OfPod returns the settings of a pod's cgroup: what its containers may have
+// together, with the pod's overhead. A limit holds for the pod as a whole if
+// no container is without one. An error names the field of the pod.
+func OfPod(in Input) (Resources, error) {
+	if in.Pod == nil {
+		return Resources{}, errors.New("cgroup: Input.Pod is required")
+	}
+	pages, err := hugePages(&in.Pod.Spec)
+	if err != nil {
+		return Resources{}, fmt.Errorf("cgroup of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
+	}
+	class := qos.Class(in.Pod)
+	r := Resources{CPUShares: minShares, HugePages: pages}
+	if class != v1.PodQOSBestEffort {
+		in.limit(&r)
+	}
+	if in.PIDs > 0 {
+		r.PIDs = &in.PIDs
+	}
+	if in.MemoryReservation {
+		r.Unified = reservation(class, requested(&in.Pod.Spec, v1.ResourceMemory))
+	}
+	return r, nil
+}
+
+// limit sets CPU and memory.
+func (in *Input) limit(r *Resources) {
+	spec := &in.Pod.Spec
+	cpu := linux.Resources(linux.Amounts{
+		CPURequest: requested(spec, v1.ResourceCPU),
+		CPULimit:   most(spec, v1.ResourceCPU),
+	}, linux.CPUBandwidth{Period: in.CPUPeriod})
+	r.CPUShares = cpu.CpuShares
+	if limited(spec, v1.ResourceCPU) {
+		r.CPUQuota, r.CPUPeriod = &cpu.CpuQuota, &cpu.CpuPeriod
+		if in.NoCPUQuota {
+			r.CPUQuota = new(int64(-1))
+		}
+	}
+	if limited(spec, v1.ResourceMemory) {
+		r.Memory = new(most(spec, v1.ResourceMemory).Value())
+	}
+}
+
+// requested is what the pod's containers request together and its sandbox needs
+// besides, never nil.
+func requested(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
+	return sum(linux.Total(spec, linux.Requests, name), spec.Overhead[name])
+}
+
+// most is what the pod's containers may have together and its sandbox besides, never
+// nil. No limit, or one of zero, stays that.
+func most(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
+	limit := linux.Total(spec, linux.Limits, name)
+	if limit == nil || limit.IsZero() {
+		return new(resource.Quantity)
+	}
+	return sum(limit, spec.Overhead[name])
+}
+
+func sum(q *resource.Quantity, more resource.Quantity) *resource.Quantity {
+	total := more.DeepCopy()
+	if q != nil {
+		total.Add(*q)
+	}
+	return &total
+}
+
+// limited reports whether a pod has a limit as a whole: its own, or one of each
+// container. Before an init container the sidecars run that come before it, and the
+// limit of one of those is enough.
+func limited(spec *v1.PodSpec, name v1.ResourceName) bool {
+	if spec.Resources != nil && positive(spec.Resources.Limits, name) {
+		return true
+	}
+	for i := range spec.Containers {
+		if !positive(spec.Containers[i].Resources.Limits, name) {
+			return false
+		}
+	}
+	sidecar := false
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		own := positive(c.Resources.Limits, name)
+		if !own && !sidecar {
+			return false
+		}
+		sidecar = sidecar || own && linux.Sidecar(c)
+	}
+	return true
+}
+
+func positive(list v1.ResourceList, name v1.ResourceName) bool {
+	q, ok := list[name]
+	return ok && q.Sign() > 0
+}
+
+// reservation is the memory that is not reclaimed of a pod.
+func reservation(class v1.PodQOSClass, request *resource.Quantity) map[string]string {
+	if request.Sign() <= 0 {
+		return nil
+	}
+	return map[string]string{reservedIn(class): strconv.FormatInt(request.Value(), 10)}
+}
+
+// reservedIn is the file that holds the reservations of pods of a class.
+func reservedIn(class v1.PodQOSClass) string {
+	if class == v1.PodQOSGuaranteed {
+		return memoryMin
+	}
+	return memoryLow
+}
+
+// hugePages returns the limits of all sizes that the pod names.
+func hugePages(spec *v1.PodSpec) (map[int64]int64, error) {
+	limits := map[int64]int64{}
+	for name := range pageNames(spec) {
+		size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
+		if err != nil || size.Sign() <= 0 {
+			return nil, fmt.Errorf("resource %q names no size of huge pages", name)
+		}
+		limits[size.Value()] = linux.Total(spec, linux.Limits, name).Value()
+	}
+	return limits, nil
+}
+
+// pageNames are the sizes of huge pages that anything of the pod limits.
+func pageNames(spec *v1.PodSpec) map[v1.ResourceName]bool {
+	names := map[v1.ResourceName]bool{}
+	note := func(list v1.ResourceList) {
+		for name := range list {
+			if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+				names[name] = true
+			}
+		}
+	}
+	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			note(list[i].Resources.Limits)
+		}
+	}
+	if spec.Resources != nil {
+		note(spec.Resources.Limits)
+	}
+	return names
+}

@@ -1,0 +1,147 @@
+package cgroup
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Version is that of the kernel's interface to cgroups.
+type Version int
+
+// The versions that there are.
+const (
+	// V1 has a tree for each controller.
+	V1 Version = 1
+	// V2 has one tree.
+	V2 Version = 2
+)
+
+// Setting is what one file of a cgroup is to hold.
+type Setting struct {
+	// Controller is the one whose file it is, such as cpu: with version 1 the
+	// directory of its tree.
+	Controller string
+	// File is the name of the file, such as cpu.shares.
+	File string
+	// Value is what is to be written, without a line's end.
+	Value string
+}
+
+const (
+	// minShares is the least weight that the kernel takes, and maxShares the most.
+	minShares, maxShares = 2, 262144
+	memoryMin            = "memory.min"
+	memoryLow            = "memory.low"
+	// unlimited stands for no limit in most files.
+	unlimited = "max"
+	// defaultPeriod is the kernel's accounting period, in microseconds.
+	defaultPeriod = 100000
+)
+
+// Settings returns what is to be written for r, in the order in which that is to be
+// done. What is not limited is written, too, so that no earlier limit stays. pages are
+// the sizes of huge pages that the kernel has, in bytes: of one that r does not
+// limit there are none if limitPages is set.
+func (r Resources) Settings(v Version, pages []int64, limitPages bool) []Setting {
+	var list []Setting
+	if v == V1 {
+		list = r.version1()
+	} else {
+		list = r.version2()
+	}
+	for _, size := range slices.Sorted(slices.Values(pages)) {
+		limit, ok := r.HugePages[size]
+		list = append(list, Setting{"hugetlb", PageFile(v, size), amount(v, limit, ok || limitPages)})
+	}
+	return list
+}
+
+func (r Resources) version1() []Setting {
+	quota, period := r.bandwidth()
+	return []Setting{
+		{"cpu", "cpu.shares", number(r.CPUShares)},
+		{"cpu", "cpu.cfs_period_us", number(period)},
+		{"cpu", "cpu.cfs_quota_us", number(quota)},
+		{"memory", "memory.limit_in_bytes", amount(V1, deref(r.Memory), deref(r.Memory) > 0)},
+		{"pids", "pids.max", pidsMax(r.PIDs)},
+	}
+}
+
+func (r Resources) version2() []Setting {
+	quota, period := r.bandwidth()
+	share := "max"
+	if quota > 0 {
+		share = number(quota)
+	}
+	list := []Setting{
+		{"cpu", "cpu.weight", number(Weight(r.CPUShares))},
+		{"cpu", "cpu.max", share + " " + number(period)},
+		{"memory", "memory.max", amount(V2, deref(r.Memory), deref(r.Memory) > 0)},
+		{"pids", "pids.max", pidsMax(r.PIDs)},
+	}
+	for _, file := range slices.Sorted(maps.Keys(r.Unified)) {
+		controller, _, _ := strings.Cut(file, ".")
+		list = append(list, Setting{controller, file, r.Unified[file]})
+	}
+	return list
+}
+
+// Weight is what version 2 of the interface has for shares of version 1: from 1 to
+// 10000 in place of from 2 to 262144 (KEP-2254).
+func Weight(shares int64) int64 {
+	shares = min(max(shares, minShares), maxShares)
+	return 1 + (shares-minShares)*9999/(maxShares-minShares)
+}
+
+// bandwidth is the quota of each period, -1 for none.
+func (r Resources) bandwidth() (quota, period int64) {
+	if r.CPUQuota == nil || r.CPUPeriod == nil || *r.CPUQuota <= 0 {
+		return -1, defaultPeriod
+	}
+	return *r.CPUQuota, *r.CPUPeriod
+}
+
+// amount is a limit in bytes, or that there is none.
+func amount(v Version, bytes int64, limited bool) string {
+	switch {
+	case limited:
+		return number(bytes)
+	case v == V1:
+		return "-1"
+	}
+	return unlimited
+}
+
+func pidsMax(limit *int64) string {
+	if limit == nil {
+		return unlimited
+	}
+	return number(*limit)
+}
+
+// PageFile is the name of the file that limits huge pages of a size in bytes.
+func PageFile(v Version, size int64) string {
+	unit := "KB"
+	switch size >>= 10; {
+	case size >= 1<<20:
+		unit, size = "GB", size>>20
+	case size >= 1<<10:
+		unit, size = "MB", size>>10
+	}
+	name := "hugetlb." + number(size) + unit
+	if v == V1 {
+		return name + ".limit_in_bytes"
+	}
+	return name + ".max"
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func deref(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

@@ -1,0 +1,98 @@
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+const mountsSettings = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  volumes: [{name: settings, configMap: {name: settings}}]
+  containers:
+  - {name: app, image: "registry.test/app:1", imagePullPolicy: IfNotPresent, command: [sleep, infinity], volumeMounts: [{name: settings, mountPath: /etc/app}]}
+`
+
+// settings is a ConfigMap with one file, conf.
+func settings(text string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {conf: %s}}", text)
+}
+
+// A manifest of a ConfigMap is edited: the pods that mount it see that as soon as
+// the file is read.
+func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantConf := func(want string) {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(root, "pods/*/volumes/kubernetes.io~configmap/settings/conf"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("the volumes of pods are %q, %v, want one", files, err)
+		}
+		if got, err := os.ReadFile(files[0]); err != nil || string(got) != want {
+			t.Errorf("the container reads %q, %v, want %q", got, err, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		folder, err := source.NewFolder(source.FolderConfig{Path: dir, NodeName: "n", Rescan: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("pod.yaml", mountsSettings)
+		write("settings.yaml", settings("one"))
+		rt := runAgent(t, root, folder.Unwatched())
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		wantConf("one")
+		before := len(rt.Journal())
+		write("settings.yaml", settings("two"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		wantConf("two")
+		if changes := rt.Journal().After(before).Changes(); len(changes) > 0 {
+			t.Errorf("the pod was disturbed:\n%v", changes)
+		}
+	})
+}
+
+// runAgent runs an agent on the pods, and the ConfigMaps, of a folder until the test ends.
+func runAgent(t *testing.T, root string, folder *source.Folder) *critest.Runtime {
+	t.Helper()
+	rt, conn := critest.Start(t, critest.Config{})
+	agent, err := loop.New(loop.Config{
+		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{folder},
+		Sync: syncpod.Config{RuntimeName: "critest", LogsRoot: filepath.Join(root, "logs"), Env: env.Sources{ConfigMaps: folder}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- agent.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return rt
+}
