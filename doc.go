@@ -77,6 +77,11 @@
 //   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs
 //     that nothing depends on are removed.
 //
+// # What shows it
+//
+//   - [github.com/podsync/podsync/syncpod/server]: the HTTP API of a kubelet: logs, exec,
+//     attach, port-forward and lists of pods, for those that you let in.
+//
 // # How you test it
 //
 // [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, for tests

@@ -116,6 +116,8 @@ func TestTablesForbid(t *testing.T) {
 		{"syncpod/source", "~syncpod"},
 		{"syncpod/source", "~syncpod/loop"},
 		{"syncpod/loop", "~internal/conformance"},
+		{"syncpod/loop", "~syncpod/server"},
+		{"syncpod/server", "~podworkers"},
 		{"syncpod/loop", "k8s.io/client-go/tools/record"},
 		{"examples/agent", "k8s.io/client-go/kubernetes"},
 		{"internal/linux", "flag"},

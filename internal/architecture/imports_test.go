@@ -50,6 +50,8 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
+	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "syncpod/container/env", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
+
 	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/safepath", nil, "it judges paths, for anyone"},
 	{"internal/mounts", nil, "it tells what is mounted, to whoever deletes files"},
