@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/jitter"
+	"github.com/podsync/podsync/internal/base/jitter"
 )
 
 // A waiter is a pod whose next work has to wait. A wait for a time that nobody has named

@@ -3,7 +3,7 @@ package sandbox
 import (
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/base/linux"
 )
 
 // podAmounts returns what the containers of a pod need together, its overhead

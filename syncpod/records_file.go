@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/internal/base/podfile"
 )
 
 // FileRecords are [Records] in a directory: a file <UID>.json for each pod, which

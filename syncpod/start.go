@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/pace"
+	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/image"
 )

@@ -62,7 +62,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return &failure{exitUsage, seeHelp, err}
 	}
 	s := newScreen(stdout, o.output)
-	client, disconnect, err := connect(ctx, o.runtime, o.root, s.say)
+	client, disconnect, err := connect(ctx, o, s.say)
 	if err != nil && ctx.Err() != nil {
 		return nil // told to end before there was anything to do
 	}

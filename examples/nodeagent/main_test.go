@@ -203,6 +203,23 @@ func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 	}
 }
 
+// What containers print is in files where -pod-logs says, also apart from -root.
+func TestLogsInMemoryAreFiles(t *testing.T) {
+	t.Parallel()
+	logs := t.TempDir()
+	a := start(t, "-pod-logs", logs)
+	a.write("web.yaml", strings.Replace(web, "trap", "echo hello; trap", 1))
+	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
+	files, err := filepath.Glob(filepath.Join(logs, "default_web-n1_*", "app", "0.log"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("logs are %q, %v", files, err)
+	}
+	if text, err := os.ReadFile(files[0]); err != nil || !strings.HasSuffix(string(text), " stdout F hello\n") {
+		t.Errorf("the log is %q, %v", text, err)
+	}
+	a.end()
+}
+
 // An agent that was killed leaves its socket, which is in nobody's way. One that lives
 // keeps others out.
 func TestConnectInMemory(t *testing.T) {
@@ -212,22 +229,23 @@ func TestConnectInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(root)
+	o := options{runtime: memory, root: root}
 	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(root, "memory.sock"), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lis.SetUnlinkOnClose(false) // as with SIGKILL
 	lis.Close()
-	_, disconnect, err := connect(t.Context(), memory, root, t.Logf)
+	_, disconnect, err := connect(t.Context(), o, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = connect(t.Context(), memory, root, t.Logf)
+	_, _, err = connect(t.Context(), o, t.Logf)
 	if err == nil || exitCode(err) != exitUsage || !hasAll(err.Error(), []string{"-root " + root + ": another agent runs there", "another -root"}) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 	disconnect()
-	_, disconnect, err = connect(t.Context(), memory, root, t.Logf)
+	_, disconnect, err = connect(t.Context(), o, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +254,7 @@ func TestConnectInMemory(t *testing.T) {
 	if err := os.WriteFile(notes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := connect(t.Context(), memory, root, t.Logf); err == nil {
+	if _, _, err := connect(t.Context(), o, t.Logf); err == nil {
 		t.Error("a file that is no socket is taken for one")
 	}
 	if _, err := os.Stat(notes); err != nil {

@@ -51,19 +51,19 @@ func exitCode(err error) int {
 }
 
 // connect returns a connection to the runtime, and what ends it. It says when it waits.
-func connect(ctx context.Context, runtime, root string, say func(string, ...any)) (*cri.Client, func(), error) {
-	if runtime != memory {
-		client, err := dial(ctx, runtime, say)
+func connect(ctx context.Context, o options, say func(string, ...any)) (*cri.Client, func(), error) {
+	if o.runtime != memory {
+		client, err := dial(ctx, o.runtime, say)
 		if err != nil {
 			return nil, nil, err
 		}
 		return client, func() { _ = client.Close() }, nil
 	}
-	socket := filepath.Join(root, "memory.sock")
-	if err := clearAway(ctx, socket, root); err != nil {
+	socket := filepath.Join(o.root, "memory.sock")
+	if err := clearAway(ctx, socket, o.root); err != nil {
 		return nil, nil, err
 	}
-	rt, err := critest.New(critest.Config{Dir: root, JournalLimit: 1000})
+	rt, err := critest.New(critest.Config{Dir: o.root, LogsRoot: o.podLogs, JournalLimit: 1000})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -93,6 +93,9 @@ func TestTablesForbid(t *testing.T) {
 		{"podworkers", "k8s.io/cri-api/pkg/apis/runtime/v1"},
 		{"runtime/cri", "~actions"},
 		{"runtime/cri", "~runtime/cri/critest"},
+		{"runtime/cri/critest", "testing"},
+		{"runtime/cri/critest", "~runtime/cri"},
+		{"runtime/cri/critest/conformance", "~runtime/cri/critest"},
 		{"runtime/image", "~sandbox"},
 		{"runtime/logs", "~runtime/cri"},
 		{"sandbox", "~actions"},
@@ -120,7 +123,11 @@ func TestTablesForbid(t *testing.T) {
 		{"syncpod/server", "~podworkers"},
 		{"syncpod/loop", "k8s.io/client-go/tools/record"},
 		{"examples/agent", "k8s.io/client-go/kubernetes"},
-		{"internal/linux", "flag"},
+		{"examples/agent", "testing"},
+		{"internal/base/linux", "flag"},
+		{"internal/base/mounts", "log"},
+		{"internal/base/pace", "~runtime"},
+		{"internal/base/podfile", "~internal/upgrade"},
 		{"sandbox", "testing"},
 	} {
 		g := graphOf("~" + tt.pkg + " " + tt.imports)

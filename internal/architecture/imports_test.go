@@ -20,44 +20,45 @@ var rooms = []room{
 	{"runtime", nil, "everything else is said in its words, so it stands on nothing of ours"},
 	{"backoff", nil, "keys and time are arguments: it serves without pods"},
 	{"actions", []string{"runtime"}, "a decision is made from what a runtime reported, and knows nothing that carries it out"},
-	{"podworkers", []string{"internal/jitter", "runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
+	{"podworkers", []string{"internal/base/jitter", "runtime"}, "it drives a Syncer that it declares itself, so that workers and transaction serve without each other"},
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
+	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
 	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
-	{"runtime/gc", []string{"internal/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
+	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
-	{"sandbox", []string{"internal/linux", "internal/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
-	{"syncpod/container", []string{"internal/linux", "internal/safepath", "runtime", "syncpod/container/env", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
+	{"sandbox", []string{"internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
+	{"syncpod/container", []string{"internal/base/linux", "internal/base/safepath", "runtime", "syncpod/container/env", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
 	{"syncpod/container/env", nil, "an environment is resolved from a pod and its sources alone"},
-	{"syncpod/cgroup", []string{"internal/linux", "internal/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
+	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
-	{"syncpod/probe", []string{"actions", "internal/jitter", "runtime", "runtime/cri", "syncpod/hook"}, "a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
-	{"syncpod/volume", []string{"internal/mounts", "internal/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
-	{"syncpod/poddir", []string{"internal/mounts", "internal/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
+	{"syncpod/probe", []string{"actions", "internal/base/jitter", "runtime", "runtime/cri", "syncpod/hook"}, "a probe reports a result, in the words of actions, where it is decided what follows; its checks are handlers run as a hook's"},
+	{"syncpod/volume", []string{"internal/base/mounts", "internal/base/safepath", "runtime", "syncpod/container/..."}, "volumes are files of the node and need no runtime"},
+	{"syncpod/poddir", []string{"internal/base/mounts", "internal/base/safepath", "runtime", "sandbox", "syncpod/container/..."}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod", []string{
-		"actions", "backoff", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "backoff", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/source", []string{"runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
-		"actions", "backoff", "internal/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "backoff", "internal/base/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "syncpod/container/env", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
-	{"internal/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
-	{"internal/safepath", nil, "it judges paths, for anyone"},
-	{"internal/mounts", nil, "it tells what is mounted, to whoever deletes files"},
-	{"internal/jitter", nil, "it spreads times, for anyone"},
-	{"internal/pace", nil, "it gives turns to work of any kind"},
-	{"internal/podfile", []string{"internal/safepath"}, "it keeps files by pod, and does not know what is in them"},
+	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
+	{"internal/base/safepath", nil, "it judges paths, for anyone"},
+	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},
+	{"internal/base/jitter", nil, "it spreads times, for anyone"},
+	{"internal/base/pace", nil, "it gives turns to work of any kind"},
+	{"internal/base/podfile", []string{"internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/architecture", nil, "it reads the module from outside"},
 	{"internal/licences", nil, "it reads the module cache"},
@@ -77,8 +78,9 @@ type ban struct {
 	because    string
 }
 
-// library is what an embedder's program is built from.
-var library = []string{".", "actions/...", "backoff/...", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+// library is what an embedder's program is built from. Of internal that is what stands
+// in base; all else in it runs the library, or looks at it from outside.
+var library = []string{".", "actions/...", "backoff/...", "internal/base/...", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{
 	{
@@ -99,7 +101,7 @@ var bans = []ban{
 		because: "back-off is of use outside Kubernetes, so it needs the standard library alone",
 	},
 	{
-		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/cgroup", "syncpod/podspec/...", "internal/jitter", "internal/linux", "internal/safepath"},
+		in:      []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...", "syncpod/cgroup", "syncpod/podspec/...", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",
 	},
@@ -109,19 +111,24 @@ var bans = []ban{
 		because: "whatever is done for a pod is done by the Syncer",
 	},
 	{
-		in:      append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
+		in:      library,
 		forbids: []string{"k8s.io/klog/...", "log/..."},
 		because: "log lines go to the logr.Logger that the embedder passes in; these write to one the whole process shares",
 	},
 	{
-		in:      append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...),
+		in:      library,
 		forbids: []string{"flag", "expvar", "net/http/pprof", "os/signal", "github.com/spf13/...", "github.com/prometheus/...", "go.opentelemetry.io/...", "go.uber.org/..."},
 		because: "a library reads no flag, takes no signal and registers nothing with the process",
 	},
 	{
-		in: append([]string{"internal/jitter", "internal/linux", "internal/pace", "internal/podfile", "internal/safepath"}, library...), except: []string{"runtime/cri/critest/..."},
-		forbids: []string{"testing/...", module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
+		in: library, except: []string{"runtime/cri/critest/..."},
+		forbids: []string{module + "/runtime/cri/critest/...", module + "/internal/conformance/...", module + "/internal/simulation/...", module + "/examples/..."},
 		because: "an agent's binary carries no test code",
+	},
+	{
+		in: append([]string{"examples/..."}, library...), except: []string{"runtime/cri/critest/conformance"},
+		forbids: []string{"testing/..."}, throughout: true,
+		because: "a program does not have the flags and the weight of package testing, and neither does one with a runtime in memory",
 	},
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -23,7 +25,7 @@ import (
 const image = "localhost/busybox:e2e"
 
 // TestAnswers holds critest to the very codes that runtimes answer with, and
-// to its words where agents read them: the kit asks for no more than an agent
+// to its words where agents read them: package conformance asks for no more than an agent
 // may rely on, and a fake must not be kinder than what it stands for.
 func TestAnswers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
@@ -58,7 +60,7 @@ func fakeLike(t *testing.T, conn *grpc.ClientConn) *grpc.ClientConn {
 		t.Skipf("critest has no model of %s %s", name, version)
 	}
 	_, fake := critest.Start(t, critest.Config{
-		Like: like, Images: []critest.Image{{Name: image, OnlyKnown: true}}, Registry: []critest.RemoteImage{},
+		Like: like, LogsRoot: os.TempDir(), Images: []critest.Image{{Name: image, OnlyKnown: true}}, Registry: []critest.RemoteImage{},
 	})
 	return fake
 }
@@ -99,6 +101,7 @@ func answers(t *testing.T, conn *grpc.ClientConn) map[string]string {
 	c.execs()
 	c.stops()
 	c.images()
+	c.logs()
 	c.stoppedSandbox()
 	return c.notes
 }
@@ -255,6 +258,35 @@ func (c *caller) images() {
 	c.note("pull of what is no name", err)
 	_, err = c.img.RemoveImage(c.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: "localhost/none:1"}})
 	c.note("remove an image that is not there", err)
+}
+
+// logs asks for a container whose log directory nobody has made.
+func (c *caller) logs() {
+	pod := proto.CloneOf(c.pod)
+	pod.Metadata.Attempt, pod.LogDirectory = 1, filepath.Join(c.TempDir(), "none")
+	directory := func(when string) {
+		c.notes["a log directory "+when] = "none"
+		if info, err := os.Stat(pod.LogDirectory); err == nil {
+			c.notes["a log directory "+when] = info.Mode().String()
+		}
+	}
+	resp, err := c.rt.RunPodSandbox(c.Context(), &runtimeapi.RunPodSandboxRequest{Config: pod})
+	c.note("a sandbox without its log directory", err)
+	if err != nil {
+		return
+	}
+	other := *c
+	other.pod, other.sandbox = pod, resp.GetPodSandboxId()
+	directory("after its sandbox was made")
+	id, err := other.create(50, func(config *runtimeapi.ContainerConfig) { config.LogPath = "0.log" }, "true")
+	c.note("create without the log directory", err)
+	directory("after its container was made")
+	c.note("start without the log directory", c.start(id))
+	directory("after the start")
+	_, err = os.Stat(filepath.Join(pod.LogDirectory, "0.log"))
+	c.notes["the log is there"] = fmt.Sprint(err == nil)
+	_, err = c.rt.RemovePodSandbox(c.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: other.sandbox})
+	c.note("remove what had no log directory", err)
 }
 
 func (c *caller) stoppedSandbox() {

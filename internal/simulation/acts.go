@@ -34,20 +34,20 @@ func (w *world) perform(a act) {
 
 func (w *world) add() {
 	if len(w.wantedPods(sources...)) < maxPods {
-		party := w.parties[w.rng.IntN(len(w.parties))]
-		w.want(party, sources[w.rng.IntN(len(sources))], newPod(w.made, w.kinds[w.rng.IntN(len(w.kinds))], ""))
+		o := w.owners[w.rng.IntN(len(w.owners))]
+		w.want(o, sources[w.rng.IntN(len(sources))], newPod(w.made, w.kinds[w.rng.IntN(len(w.kinds))]))
 	}
 }
 
 // want has a source want a pod, the next one that is made.
-func (w *world) want(party *party, source string, p *v1.Pod) {
+func (w *world) want(o *owner, source string, p *v1.Pod) {
 	w.made++
 	p.Annotations[runtime.AnnotationConfigSource] = source
-	w.say("%s: add %s to %s", party.name, p.UID, source)
+	w.say("%s: add %s to %s", o.name, p.UID, source)
 	kind, _, _ := strings.Cut(string(p.UID), "-")
-	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), party: party, source: source, pod: p, grace: 5}
-	party.wanted[source][p.UID] = p
-	w.news(party, source)
+	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), owner: o, source: source, pod: p, grace: 5}
+	o.wanted[source][p.UID] = p
+	w.news(o, source)
 }
 
 // pick returns a pod that is wanted and not marked, nil if there is none.
@@ -69,8 +69,8 @@ func (w *world) drop(uid types.UID) {
 	known := w.trace.pods[uid]
 	w.say("remove %s", uid)
 	known.removed = time.Now()
-	delete(known.party.wanted[known.source], uid)
-	w.news(known.party, known.source)
+	delete(known.owner.wanted[known.source], uid)
+	w.news(known.owner, known.source)
 }
 
 // mark has a pod of the API deleted, with a grace period that may be shorter than
@@ -114,8 +114,8 @@ func (w *world) hasten(uid types.UID) {
 func (w *world) replace(p *v1.Pod) {
 	known := w.trace.pods[p.UID]
 	known.pod = p
-	known.party.wanted[known.source][p.UID] = p
-	w.news(known.party, known.source)
+	known.owner.wanted[known.source][p.UID] = p
+	w.news(known.owner, known.source)
 }
 
 func (w *world) change() {
@@ -158,8 +158,8 @@ func (w *world) debug() {
 	w.replace(p)
 }
 
-// succeed has a static pod replaced by another one of its name.
-func (w *world) succeed() {
+// supersede has a static pod replaced by another one of its name.
+func (w *world) supersede() {
 	p := w.pick(sources[0])
 	if p == nil {
 		return
@@ -167,10 +167,10 @@ func (w *world) succeed() {
 	known := w.trace.pods[p.UID]
 	w.say("remove %s, another one comes", p.UID)
 	known.removed = time.Now()
-	delete(known.party.wanted[known.source], p.UID)
-	next := newPod(w.made, known.kind, "")
+	delete(known.owner.wanted[known.source], p.UID)
+	next := newPod(w.made, known.kind)
 	next.Name = p.Name
-	w.want(known.party, known.source, next)
+	w.want(known.owner, known.source, next)
 }
 
 // exit ends a container's process.
@@ -207,26 +207,30 @@ func (w *world) some(is func(critest.Process) bool) *critest.Process {
 
 // restartAgent ends an agent and starts the next, and meanwhile life goes on.
 func (w *world) restartAgent() {
-	p := w.parties[w.rng.IntN(len(w.parties))]
-	w.stop(p, w.often(50))
+	o := w.owners[w.rng.IntN(len(w.owners))]
+	w.stop(o, w.often(50))
 	for range w.rng.IntN(3) {
 		if a := w.acts[w.rng.IntN(len(w.acts))]; a.name != "restart agent" && a.name != "restart both" {
 			w.perform(a)
 		}
 		w.sleep(w.upTo(5 * time.Second))
 	}
-	w.start(p)
+	w.start(o)
 }
 
 // restartBoth restarts the runtime and an agent with it, as a reboot does, and then has
-// pods go while the runtime may still be away.
+// pods go while the runtime may still be away, most of them by a deletion with a time.
 func (w *world) restartBoth() {
 	w.restartRuntime()
-	p := w.parties[w.rng.IntN(len(w.parties))]
-	w.stop(p, w.often(50))
-	w.start(p)
+	o := w.owners[w.rng.IntN(len(w.owners))]
+	w.stop(o, w.often(50))
+	w.start(o)
 	for range 1 + w.rng.IntN(3) {
 		w.sleep(w.upTo(4 * time.Second))
-		w.perform(daily[w.rng.IntN(len(daily))])
+		a := act{"mark", (*world).mark}
+		if w.often(40) {
+			a = daily[w.rng.IntN(len(daily))]
+		}
+		w.perform(a)
 	}
 }

@@ -20,21 +20,21 @@
 // # Words
 //
 //	world     a node, and what happens on it in one life
-//	party     those that share the runtime: an owner, its agents one after the other, and
+//	owner     one of those that share the runtime, with its agents one after the other, and
 //	          the disk that outlives them
 //	kind      what pods of one kind run, and how they are in the end
 //	act       something that is done to a node, such as to add a pod
 //	trouble   a way in which things go wrong; each life draws some
 //	outage    a time in which a disk, volumes or reports fail
-//	lapse     the end of an agent that could not write down all it knew of a pod: the
-//	          next agent cannot know it
+//	lost      a record of which an agent that ended could not write all, or that the next
+//	          one could not read: that one cannot know what came before
 //	trace     what has happened; instances in it are what really ran
 //	rule      what has to hold of every trace; a verdict is what came of it in one life
 //
 // # Where what is
 //
 //	world.go         a life from its beginning to its end
-//	party.go         agents, and what outlives them: disk.go
+//	owner.go         owners and their agents, and what outlives them: disk.go
 //	pods.go          what pods do
 //	acts.go          what is done to them
 //	troubles.go      what goes wrong besides: each life draws some
@@ -42,5 +42,5 @@
 //	rules*.go        what has to hold
 //	result.go        what is told of a life
 //	worker_test.go   lives in processes of their own
-//	mutants          changes to podsync that break it, each of which a life has to notice
+//	mutants          changes to podsync that break it, each of which a life or a test notices
 package simulation

@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/runtime"
 )
 
 const (
@@ -142,13 +140,13 @@ func image(p *v1.Pod, container string, version int) string {
 	return fmt.Sprintf("registry.test/%s-%s:%d", kind, container, version)
 }
 
-// newPod makes the n-th pod of a life. A pod that finishes may not restart, if it says
-// nothing else.
-func newPod(n int, k kind, source string) *v1.Pod {
+// newPod makes the n-th pod of a life, which is of no source yet. A pod that finishes may not
+// restart, if it says nothing else.
+func newPod(n int, k kind) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: fmt.Sprint(k.name, n), UID: types.UID(fmt.Sprintf("%s-%d", k.name, n)),
-			Annotations: map[string]string{runtime.AnnotationConfigSource: source},
+			Annotations: map[string]string{},
 		},
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyAlways, TerminationGracePeriodSeconds: seconds(5)},
 	}

@@ -50,8 +50,9 @@ var rules = []rule{
 	{"C3: restart counts do not fall", (*trace).restartCounts},
 	{"S7: nothing runs when the next sandbox is made", (*trace).aloneInSandbox},
 	{"S6: a sandbox is stopped before it is removed", (*trace).stoppedFirst},
+	{"C9, K6: containers are told to stop before their sandbox", (*trace).toldFirst},
 	{"E1: few calls while the runtime is away", (*trace).fewCallsAway},
-	{"S1, S3, S5, W4, W6, K6: all arrives", (*trace).arrives},
+	{"S1, S3, W4, W6, K6: all arrives", (*trace).arrives},
 	{"M1: one static pod of a name", (*trace).oneOfAName},
 	{"M5: nothing of others is touched", (*trace).ownOnly},
 	{"W9: a kill is answered when nothing runs", (*trace).killsAnswered},
@@ -102,7 +103,7 @@ func (tr *trace) attemptsGrow(v *verdict) {
 		}
 		key := c.PodUID + " " + c.Container
 		before, ok := last[key]
-		if ok && before.ContainerID != c.ContainerID && !tr.lapsed(types.UID(c.PodUID), before.Start, c.Start) {
+		if ok && before.ContainerID != c.ContainerID && !tr.recordLost(types.UID(c.PodUID), before.Start, c.Start) {
 			v.want(before.Attempt < c.Attempt, "%v after %v", c, before)
 		}
 		last[key] = c
@@ -122,7 +123,7 @@ func (tr *trace) runsOnce(v *verdict) {
 				continue // sidecars restart, and another sandbox is initialised again
 			}
 			before := last[i.Container]
-			v.want(before == nil || !tr.knew(before, i.Started) || tr.lapsed(uid, before.Started, i.Started), "%v after %v", i, before)
+			v.want(before == nil || !tr.knew(before, i.Started) || tr.recordLost(uid, before.Started, i.Started), "%v after %v", i, before)
 			last[i.Container] = i
 		}
 	}
@@ -170,33 +171,6 @@ func tellsOfRun(s v1.PodStatus, id string) bool {
 	return false
 }
 
-var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
-
-// nothingAfterStop looks at each agent: that the node wanted a pod stopped ends with it,
-// that its source does not is for another rule.
-func (tr *trace) nothingAfterStop(v *verdict) {
-	type life struct {
-		agent *agentSpan
-		uid   types.UID
-	}
-	stopped := map[life]time.Time{}
-	for _, w := range tr.works {
-		l := life{tr.agents[w.agent], w.UID}
-		if _, ok := stopped[l]; !ok && w.Type != podworkers.SyncPod && w.Type != podworkers.SyncTerminatingRuntimePod {
-			stopped[l] = w.from
-		}
-	}
-	for _, c := range tr.calls.Of(starting...) {
-		uid := types.UID(c.PodUID)
-		if tr.pods[uid] == nil {
-			continue
-		}
-		if at, ok := stopped[life{tr.agentOf(tr.pods[uid], c.Start), uid}]; ok {
-			v.want(!c.Start.After(at), "%v at %s after it was stopped at %s", c, clock(c.Start), clock(at))
-		}
-	}
-}
-
 func (tr *trace) oneWay(v *verdict) {
 	last := map[string]podworkers.WorkType{}
 	for _, w := range tr.works {
@@ -211,84 +185,6 @@ func (tr *trace) oneWay(v *verdict) {
 	}
 }
 
-func (tr *trace) nothingUnwanted(v *verdict) {
-	for _, c := range tr.calls.Of(starting...) {
-		known := tr.pods[types.UID(c.PodUID)]
-		if known == nil || known.unwanted().IsZero() {
-			continue
-		}
-		v.want(!c.Start.After(known.unwanted()), "%v at %s, unwanted since %s", c, clock(c.Start), clock(known.unwanted()))
-	}
-}
-
-// stopsInTime checks what is asked for, not what comes of it: the runtime may be
-// broken. The time counts from the first agent that was told and could note it.
-func (tr *trace) stopsInTime(v *verdict) {
-	for _, c := range tr.calls.Of(critest.StopContainer) {
-		known := tr.pods[types.UID(c.PodUID)]
-		if known == nil || known.unwanted().IsZero() {
-			continue
-		}
-		told := tr.toldToStop(known, c.Start)
-		if told.IsZero() || !c.Start.After(told) {
-			continue
-		}
-		timeout := tr.timeouts[c.N]
-		end := c.Start.Add(time.Duration(timeout) * time.Second)
-		v.want(timeout <= 2 || !end.After(told.Add(time.Duration(known.grace+2)*time.Second)),
-			"%v at %s with %d s, told at %s to stop in %d s", c, clock(c.Start), timeout, clock(told), known.grace)
-	}
-}
-
-// noted is how long an agent has to live to have noted what it was told.
-const noted = 100 * time.Millisecond
-
-// toldToStop is when an agent was told first that a pod is to stop, of those that there
-// were until a time, zero if none was.
-func (tr *trace) toldToStop(pod *podSpan, until time.Time) time.Time {
-	for _, a := range tr.agents {
-		told := latest(a.told[pod.source], pod.unwanted(), a.readable)
-		switch {
-		case a.party != pod.party.name || a.told[pod.source].IsZero() || a.readable.IsZero():
-		case !a.to.IsZero() && a.to.Before(told.Add(noted)):
-		case tr.lapsed(pod.pod.UID, told, until):
-		default:
-			return told
-		}
-	}
-	return time.Time{}
-}
-
-func latest(times ...time.Time) time.Time {
-	return slices.MaxFunc(times, time.Time.Compare)
-}
-
-func (tr *trace) initialised(v *verdict) {
-	for _, uid := range tr.uids() {
-		pod := tr.pods[uid].pod
-		for _, i := range tr.of(uid) {
-			if !strings.HasPrefix(i.Container, "c") {
-				continue
-			}
-			for _, c := range pod.Spec.InitContainers {
-				v.want(tr.initialisedBy(c, i), "%v before %s", i, c.Name)
-			}
-		}
-	}
-}
-
-func (tr *trace) initialisedBy(c v1.Container, app *instance) bool {
-	for _, i := range tr.of(types.UID(app.PodUID)) {
-		if i.Container != c.Name || i.SandboxID != app.SandboxID || i.Started.After(app.Started) {
-			continue
-		}
-		if c.RestartPolicy != nil || !i.Ended.IsZero() && !i.Ended.After(app.Started) && i.ExitCode == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func (tr *trace) nothingBeforeSource(v *verdict) {
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox, critest.RemoveContainer, critest.RemovePodSandbox) {
 		known := tr.pods[types.UID(c.PodUID)]
@@ -301,27 +197,6 @@ func (tr *trace) nothingBeforeSource(v *verdict) {
 		}
 		told := a.told[known.source]
 		v.want(!told.IsZero() && !c.Start.Before(told), "%v at %s, the agent began at %s", c, clock(c.Start), clock(a.from))
-	}
-}
-
-func (tr *trace) aloneInSandbox(v *verdict) {
-	for _, c := range tr.calls.Of(critest.RunPodSandbox) {
-		for _, i := range tr.of(types.UID(c.PodUID)) {
-			v.want(!i.runsAt(c.Start), "%v at %s while there is %v", c, clock(c.Start), i)
-		}
-	}
-}
-
-func (tr *trace) stoppedFirst(v *verdict) {
-	stopped := map[string]bool{}
-	for _, c := range tr.calls.Of(critest.StopPodSandbox, critest.RemovePodSandbox) {
-		switch {
-		case c.Err != nil:
-		case c.Method == critest.StopPodSandbox:
-			stopped[c.SandboxID] = true
-		default:
-			v.want(stopped[c.SandboxID], "%v at %s", c, clock(c.Start))
-		}
 	}
 }
 

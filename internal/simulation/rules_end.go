@@ -59,7 +59,7 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		if phaseOrder[phase] != 3 || ready > 0 || len(running) > 0 {
 			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
 		}
-	case known.kind.name == "stuck" && len(tr.lapses[uid]) > 0: // nobody knows that its handler has yet to end
+	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // nobody knows that its handler has yet to end
 	case known.kind.outcome == restarts:
 		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-10*time.Minute)) {
 			broken = append(broken, "it is not restarted any more")

@@ -3,6 +3,7 @@ package simulation
 import (
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,7 +63,7 @@ func (tr *trace) debugOnce(v *verdict) {
 			if i.Container != "e0" {
 				continue
 			}
-			v.want(before == nil || tr.lapsed(uid, before.Started, i.Started), "%v after %v", i, before)
+			v.want(before == nil || tr.recordLost(uid, before.Started, i.Started), "%v after %v", i, before)
 			before = i
 		}
 	}
@@ -72,7 +73,7 @@ func (tr *trace) debugOnce(v *verdict) {
 func (tr *trace) addressesStay(v *verdict) {
 	last := map[types.UID]published{}
 	for _, s := range tr.statuses {
-		if before, ok := last[s.uid]; ok && before.status.PodIP != "" && !tr.lapsed(s.uid, before.at, s.at) {
+		if before, ok := last[s.uid]; ok && before.status.PodIP != "" && !tr.recordLost(s.uid, before.at, s.at) {
 			v.want(s.status.PodIP != "", "%s: no address at %s after %s", s.uid, clock(s.at), before.status.PodIP)
 		}
 		last[s.uid] = s
@@ -100,4 +101,69 @@ func (tr *trace) startAnswered(i *instance) bool {
 	return slices.ContainsFunc(tr.calls.Of(critest.StartContainer), func(c critest.Call) bool {
 		return c.ContainerID == i.ContainerID && c.Done() && c.Err == nil && tr.livedOn(c)
 	})
+}
+
+// oneOfAName holds static pods of one full name apart: no process of the one runs
+// while one of the other does.
+func (tr *trace) oneOfAName(v *verdict) {
+	byName := map[string][]*instance{}
+	for _, i := range tr.inOrder() {
+		known := tr.pods[types.UID(i.PodUID)]
+		if known.source == runtime.ConfigSourceAPI {
+			continue
+		}
+		name := known.owner.name + known.pod.Name
+		for _, o := range byName[name] {
+			if o.PodUID != i.PodUID {
+				v.want(!o.Overlaps(i.Process), "%v and %v", o, i)
+			}
+		}
+		byName[name] = append(byName[name], i)
+	}
+}
+
+func (tr *trace) ownOnly(v *verdict) {
+	for _, c := range tr.calls.Changes() {
+		if known := tr.pods[types.UID(c.PodUID)]; known != nil {
+			v.want(strings.HasPrefix(c.Caller, known.owner.name+" "), "%v at %s by %s, it is of %s", c, clock(c.Start), c.Caller, known.owner.name)
+		}
+	}
+}
+
+// longEnough is how long a container runs for its handler to have been run, whatever
+// befalls agent and runtime.
+const longEnough = 5 * time.Minute
+
+func (tr *trace) hooked(v *verdict) {
+	handled := map[string]bool{}
+	for _, c := range tr.calls.Of(critest.ExecSync) {
+		handled[c.ContainerID] = true
+	}
+	for _, i := range tr.inOrder() {
+		hook := slices.ContainsFunc(tr.pods[types.UID(i.PodUID)].pod.Spec.Containers, func(c v1.Container) bool {
+			return c.Name == i.Container && c.Lifecycle != nil && c.Lifecycle.PostStart != nil
+		})
+		if ran := tr.ended(i).Sub(i.Started); hook && ran > longEnough {
+			v.want(handled[i.ContainerID], "%v ran for %v without its handler", i, ran)
+		}
+	}
+}
+
+// ended is when an instance ended, or the life.
+func (tr *trace) ended(i *instance) time.Time {
+	if i.Ended.IsZero() {
+		return tr.end
+	}
+	return i.Ended
+}
+
+// resized looks at what runs in the end. What resources it was made with is not known any
+// more if that could not be noted.
+func (tr *trace) resized(v *verdict) {
+	for _, i := range tr.inOrder() {
+		known := tr.pods[types.UID(i.PodUID)]
+		if i.Container == "c0" && i.Ended.IsZero() && known.cpu > 0 && known.unwanted().IsZero() && !tr.recordLost(known.pod.UID, i.Started, tr.end) {
+			v.want(tr.quotas[i.ContainerID] == 100*known.cpu, "%v has a quota of %d for %d", i, tr.quotas[i.ContainerID], known.cpu)
+		}
+	}
 }

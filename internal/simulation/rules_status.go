@@ -8,6 +8,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
 var phaseOrder = map[v1.PodPhase]int{v1.PodPending: 1, v1.PodRunning: 2, v1.PodSucceeded: 3, v1.PodFailed: 3}
@@ -15,7 +18,7 @@ var phaseOrder = map[v1.PodPhase]int{v1.PodPending: 1, v1.PodRunning: 2, v1.PodS
 func (tr *trace) phases(v *verdict) {
 	last := map[types.UID]published{}
 	for _, s := range tr.statuses {
-		if before, ok := last[s.uid]; ok && !tr.lapsed(s.uid, before.at, s.at) {
+		if before, ok := last[s.uid]; ok && !tr.recordLost(s.uid, before.at, s.at) {
 			was, is := before.status.Phase, s.status.Phase
 			v.want(phaseOrder[is] >= phaseOrder[was] && (phaseOrder[was] < 3 || is == was), "%s: %s after %s at %s", s.uid, is, was, clock(s.at))
 		}
@@ -76,7 +79,7 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 	key := fmt.Sprint(s.uid, c.Name, attempt)
 	if id == "" {
 		at, known := told.known[key]
-		v.want(!known || tr.lapsed(s.uid, at, s.at), "%s %s: a guess of %d (%s) at %s, its end was told before", s.uid, c.Name, end.ExitCode, end.Reason, clock(s.at))
+		v.want(!known || tr.recordLost(s.uid, at, s.at), "%s %s: a guess of %d (%s) at %s, its end was told before", s.uid, c.Name, end.ExitCode, end.Reason, clock(s.at))
 		return
 	}
 	if code, ok := told.codes[id]; ok {
@@ -99,10 +102,50 @@ func (tr *trace) restartCounts(v *verdict) {
 	for _, s := range tr.statuses {
 		for _, c := range containerStatuses(s.status) {
 			key := string(s.uid) + " " + c.Name
-			if before, ok := last[key]; ok && !tr.lapsed(s.uid, before.at, s.at) {
+			if before, ok := last[key]; ok && !tr.recordLost(s.uid, before.at, s.at) {
 				v.want(c.RestartCount >= before.count, "%s: %d after %d at %s", key, c.RestartCount, before.count, clock(s.at))
 			}
 			last[key] = told{c.RestartCount, s.at}
 		}
 	}
+}
+
+// endsAreTrue holds against the truth what is told of ends with a container's ID.
+func (tr *trace) endsAreTrue(v *verdict) {
+	for _, s := range tr.statuses {
+		for _, c := range containerStatuses(s.status) {
+			for _, end := range ended(c) {
+				_, id, _ := strings.Cut(end.ContainerID, "://")
+				if i := tr.instances[id]; i != nil {
+					v.want(!i.Ended.IsZero() && !i.Ended.After(s.at), "%v, told to have ended at %s", i, clock(s.at))
+				}
+			}
+		}
+	}
+}
+
+func (tr *trace) readyIsTrue(v *verdict) {
+	succeeded := map[string]time.Time{} // the first probe, by container ID
+	for _, c := range tr.calls.Of(critest.ExecSync) {
+		answer, ok := c.Response().(*runtimeapi.ExecSyncResponse)
+		if _, before := succeeded[c.ContainerID]; ok && answer.ExitCode == 0 && !before {
+			succeeded[c.ContainerID] = c.End
+		}
+	}
+	for _, s := range tr.statuses {
+		for _, c := range s.status.ContainerStatuses {
+			if !c.Ready || !tr.probed(s.uid, c.Name) {
+				continue
+			}
+			_, id, _ := strings.Cut(c.ContainerID, "://")
+			at, ok := succeeded[id]
+			v.want(ok && !at.After(s.at), "%s %s: ready at %s without a probe that has succeeded", s.uid, c.Name, clock(s.at))
+		}
+	}
+}
+
+func (tr *trace) probed(uid types.UID, container string) bool {
+	return slices.ContainsFunc(tr.pods[uid].pod.Spec.Containers, func(c v1.Container) bool {
+		return c.Name == container && c.ReadinessProbe != nil
+	})
 }

@@ -2,6 +2,9 @@ package simulation
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +48,8 @@ func isRunning(id string) v1.PodStatus {
 func one() *trace {
 	tr := newTrace()
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c0"}}}}
-	tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], party: newParty("podsync"), source: "file", pod: p}}
-	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(0)}, readable: at(0)}}
+	tr.pods = map[types.UID]*podSpan{"u": {kind: kinds[0], owner: newOwner("podsync"), source: "file", pod: p}}
+	tr.agents = []*agentSpan{{owner: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(0)}, readable: at(0)}}
 	return tr
 }
 
@@ -61,7 +64,7 @@ func job(tr *trace) {
 	two(tr)
 	tr.instances["a"].Ended = at(2)
 	tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyNever
-	tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0), to: at(4)}}, {party: "podsync", span: span{from: at(4)}}}
+	tr.agents = []*agentSpan{{owner: "podsync", span: span{from: at(0), to: at(4)}}, {owner: "podsync", span: span{from: at(4)}}}
 }
 
 // A start that no agent could know to have happened is no run.
@@ -106,6 +109,22 @@ func TestGuessAtAnotherEnd(t *testing.T) {
 	}
 }
 
+// The rows that a rule names are in the catalogue of failures.
+func TestRulesNameRows(t *testing.T) {
+	catalogue, err := os.ReadFile(filepath.Join("..", "..", "docs", "FAILURES.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		rows, _, _ := strings.Cut(rule.name, ": ")
+		for row := range strings.SplitSeq(rows, ", ") {
+			if !regexp.MustCompile(`(?m)^\| ([A-Z]\d+, )*` + row + `[ ,]`).Match(catalogue) {
+				t.Errorf("%s: docs/FAILURES.md has no row %s", rule.name, row)
+			}
+		}
+	}
+}
+
 // Each of these breaks the rule that it is listed under, and is noticed.
 func TestRulesNotice(t *testing.T) {
 	answered := critest.Journal{call(critest.StartContainer, 1, unchanged)}
@@ -137,7 +156,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "new", Started: at(3)}}
 		}},
 		{"M3", "a stop before the source has spoken", func(tr *trace) {
-			tr.agents = []*agentSpan{{party: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
+			tr.agents = []*agentSpan{{owner: "podsync", span: span{from: at(0)}, told: map[string]time.Time{"file": at(5)}}}
 			tr.calls = critest.Journal{call(critest.StopPodSandbox, 3, unchanged)}
 		}},
 		{"T1", "running after the end", func(tr *trace) {
@@ -167,6 +186,11 @@ func TestRulesNotice(t *testing.T) {
 			tr.calls = critest.Journal{call(critest.RunPodSandbox, 2, unchanged)}
 		}},
 		{"S6", "a removal without a stop", func(tr *trace) { tr.calls = critest.Journal{call(critest.RemovePodSandbox, 2, unchanged)} }},
+		{"C9, K6", "a sandbox that is stopped while a container runs that nobody told", func(tr *trace) {
+			tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "s", Started: at(1)}}
+			tr.shown["a"], tr.works = at(2), []workSpan{{0, podworkers.Work{UID: "u"}, at(3)}}
+			tr.calls = critest.Journal{call(critest.StopPodSandbox, 4, unchanged)}
+		}},
 		{"E1", "many calls in vain", func(tr *trace) {
 			tr.away = []span{{at(0), at(10)}}
 			for range 1000 {

@@ -121,23 +121,33 @@ func (tr *trace) triesSpaced(v *verdict) {
 	}
 }
 
-// addressTime is how long a sandbox is given at least to get an address.
-const addressTime = 5 * time.Second
+// mostStarts is how often a container may be started within a minute by one agent: at
+// once, again at once, after 10 s, 20 s and 40 s.
+const mostStarts = 5
 
-// addressAwaited looks at the sandboxes whose address comes late.
-func (tr *trace) addressAwaited(v *verdict) {
-	if !tr.quiet("calls go wrong", "restart runtime", "restart both", "sandbox lost") {
+// spaced judges the containers that fail. A change of the pod, the loss of its sandbox and
+// a restart of it by its rules are no failures; and a clock that is set forward ends a wait.
+func (tr *trace) spaced(v *verdict) {
+	if tr.met["step clock"] > 0 {
 		return
 	}
-	made := map[string]critest.Call{}
-	for _, c := range tr.calls.Of(critest.RunPodSandbox, critest.StopPodSandbox) {
-		if c.Method == critest.RunPodSandbox && c.Err == nil && strings.Contains(c.Fault, "late address") {
-			made[c.SandboxID] = c
-		}
-		known, before := tr.pods[types.UID(c.PodUID)], made[c.SandboxID]
-		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
+	for _, uid := range tr.uids() {
+		known := tr.pods[uid]
+		if known.changed || known.cpu > 0 || known.kind.name == "together" {
 			continue
 		}
-		v.want(c.Start.Sub(before.End) >= addressTime, "%v at %s, it was made at %s", c, clock(c.Start), clock(before.End))
+		starts := map[string][]time.Time{}
+		for _, c := range tr.calls.Of(critest.StartContainer).Pod(string(uid)) {
+			a := tr.agentOf(known, c.Start)
+			if a == nil {
+				continue
+			}
+			key := c.Container + c.SandboxID + a.from.String()
+			starts[key] = append(starts[key], c.Start)
+			if n := len(starts[key]) - mostStarts; n > 0 {
+				gap := c.Start.Sub(starts[key][n-1])
+				v.want(gap > time.Minute, "%v: start %d within %v", c, mostStarts+1, gap)
+			}
+		}
 	}
 }

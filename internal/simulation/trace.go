@@ -28,7 +28,10 @@ type trace struct {
 	// timeouts are those that StopContainer was called with, in seconds, by the number of
 	// the call.
 	timeouts map[int]int64
-	// left is what the runtime and the disk have in the end.
+	// shown is when an answer of the runtime first showed a container to run, by its ID.
+	shown map[string]time.Time
+	// sandboxes and containers are what the runtime has in the end, remembered the pods that
+	// something is kept of on a disk, and health is what agents say is not well with them.
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
@@ -37,9 +40,9 @@ type trace struct {
 	kills      []*kill
 	// stubborn are the containers, by ID, that could not be killed for some time.
 	stubborn map[string]bool
-	// lapses are when an agent ended that could not write all it knew of a pod, or one could
-	// not read what was known of it.
-	lapses map[types.UID][]time.Time
+	// recordsLost are when an agent ended that could not write all it knew of a pod, or one
+	// could not read what was known of it.
+	recordsLost map[types.UID][]time.Time
 	// away are the times in which the runtime was.
 	away       []span
 	begin, end time.Time
@@ -78,7 +81,7 @@ type published struct {
 // agentSpan is the life of one agent.
 type agentSpan struct {
 	span
-	party string
+	owner string
 	// told is when its sources delivered first, by name.
 	told map[string]time.Time
 	// readable is when it could read what was remembered: nothing is done before.
@@ -88,7 +91,7 @@ type agentSpan struct {
 // podSpan is what became of a pod at its source.
 type podSpan struct {
 	kind   kind
-	party  *party
+	owner  *owner
 	source string
 	pod    *v1.Pod // as it was wanted last
 	// marked is when it was to be deleted, removed when its source dropped it.
@@ -131,10 +134,18 @@ func (tr *trace) called(all critest.Journal) {
 	for _, c := range all.Of(critest.StopContainer) {
 		tr.timeouts[c.N] = c.Request().(*runtimeapi.StopContainerRequest).GetTimeout()
 	}
+	for _, c := range all.Of(critest.ListContainers) {
+		answer, _ := c.Response().(*runtimeapi.ListContainersResponse)
+		for _, listed := range answer.GetContainers() {
+			if _, before := tr.shown[listed.Id]; !before && listed.State == runtimeapi.ContainerState_CONTAINER_RUNNING {
+				tr.shown[listed.Id] = c.End
+			}
+		}
+	}
 }
 
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, timeouts: map[int]int64{}, lapses: map[types.UID][]time.Time{}, stubborn: map[string]bool{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, stubborn: map[string]bool{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -173,32 +184,58 @@ func (tr *trace) of(uid types.UID) []*instance {
 // agentOf returns the agent that looked after a pod at a time, nil if none did.
 func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	for _, a := range tr.agents {
-		if a.party == pod.party.name && !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
+		if a.owner == pod.owner.name && !at.Before(a.from) && (a.to.IsZero() || at.Before(a.to)) {
 			return a
 		}
 	}
 	return nil
 }
 
-// lapse notes that what was known of a pod is not known now.
-func (tr *trace) lapse(pod types.UID) {
+// loseRecord notes that what was known of a pod is not known now.
+func (tr *trace) loseRecord(pod types.UID) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.lapses[pod] = append(tr.lapses[pod], time.Now())
+	tr.recordsLost[pod] = append(tr.recordsLost[pod], time.Now())
 }
 
-// lapsed reports whether between two times what was known of a pod was not known: what came
+// recordLost reports whether between two times what was known of a pod was not known: what came
 // before cannot be held against what came after.
-func (tr *trace) lapsed(pod types.UID, from, to time.Time) bool {
-	return slices.ContainsFunc(tr.lapses[pod], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+func (tr *trace) recordLost(pod types.UID, from, to time.Time) bool {
+	return slices.ContainsFunc(tr.recordsLost[pod], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
 }
 
 // evicted returns when the node has stopped a pod for good, zero if it did not.
 func (tr *trace) evicted(uid types.UID) time.Time {
 	for _, k := range tr.kills {
-		if k.uid == uid && k.err == nil && !k.answered.IsZero() && !tr.lapsed(uid, k.at, tr.end) {
+		if k.uid == uid && k.err == nil && !k.answered.IsZero() && !tr.recordLost(uid, k.at, tr.end) {
 			return k.answered
 		}
 	}
 	return time.Time{}
+}
+
+// inOrder returns all that ran in the order of the starts.
+func (tr *trace) inOrder() []*instance {
+	var all []*instance
+	for _, i := range tr.instances {
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b *instance) int { return a.order - b.order })
+	return all
+}
+
+// workAt returns the work on a pod that was begun last before a call, by the agent that made
+// it, nil if there was none.
+func (tr *trace) workAt(c critest.Call) (last *workSpan) {
+	known := tr.pods[types.UID(c.PodUID)]
+	if known == nil {
+		return nil
+	}
+	a := tr.agentOf(known, c.Start)
+	for n := range tr.works {
+		if w := &tr.works[n]; string(w.UID) == c.PodUID && tr.agents[w.agent] == a && !w.from.After(c.Start) {
+			last = w
+		}
+	}
+	return last
 }

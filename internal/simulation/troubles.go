@@ -33,18 +33,18 @@ var troubles = []trouble{
 	{"restart agent", nil, (*world).restartAgent},
 	{"restart both", nil, (*world).restartBoth},
 	{"sources are late", func(w *world) { w.silence = time.Minute }, nil},
-	{"neighbour", func(w *world) { w.parties = append(w.parties, newParty("neighbour")) }, nil},
+	{"neighbour", func(w *world) { w.owners = append(w.owners, newOwner("neighbour")) }, nil},
 	{"change", nil, (*world).change},
 	{"resize", nil, (*world).resize},
 	{"debug", nil, (*world).debug},
-	{"succeed", nil, (*world).succeed},
+	{"supersede", nil, (*world).supersede},
 	{"evict", nil, (*world).evict},
 	{"exit", nil, (*world).exit},
 	{"prune", nil, (*world).prune},
 	{"image away", nil, (*world).imageAway},
 	{"volumes fail", nil, func(w *world) { w.fail("volumes", &w.volumes) }},
 	{"reports fail", nil, func(w *world) { w.fail("reports", &w.reports) }},
-	{"disk fails", nil, func(w *world) { w.fail("disk", &w.parties[w.rng.IntN(len(w.parties))].disk.outage) }},
+	{"disk fails", nil, func(w *world) { w.fail("disk", &w.owners[w.rng.IntN(len(w.owners))].disk.outage) }},
 	{"step clock", nil, (*world).stepClock},
 	{"unkillable", nil, (*world).unkillable},
 	{"exec hangs", nil, (*world).execHangs},
@@ -119,11 +119,11 @@ func (w *world) restartRuntime() {
 // evict has the node stop a pod that its source still wants.
 func (w *world) evict() {
 	p := w.pick(sources...)
-	if p == nil || w.trace.pods[p.UID].party.agent == nil {
+	if p == nil || w.trace.pods[p.UID].owner.agent == nil {
 		return
 	}
 	for range 1 + w.rng.IntN(2) { // two who ask at once get an answer each
-		w.kill(p.UID, w.trace.pods[p.UID].party.agent)
+		w.kill(p.UID, w.trace.pods[p.UID].owner.agent)
 	}
 }
 

@@ -34,13 +34,13 @@ type world struct {
 	rng   *rand.Rand
 	rt    *critest.Runtime
 	trace *trace
-	// parties share the runtime. The first is always there.
-	parties []*party
-	made    int
-	kinds   []kind
-	acts    []act
-	timers  []timer // in order
-	chaos   critest.Random
+	// owners share the runtime. The first is always there.
+	owners []*owner
+	made   int
+	kinds  []kind
+	acts   []act
+	timers []timer // in order
+	chaos  critest.Random
 	// silence bounds how late a source speaks to a new agent.
 	silence          time.Duration
 	volumes, reports outage
@@ -59,17 +59,17 @@ func live(t testing.TB, seed uint64) *trace {
 	model := []critest.Model{critest.Containerd2, critest.Containerd16, critest.CRIO}[rng.IntN(3)]
 	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
 	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
-	w := &world{t: t, rng: rng, rt: rt, trace: newTrace(), parties: []*party{newParty("podsync")}, silence: 3 * time.Second}
+	w := &world{t: t, rng: rng, rt: rt, trace: newTrace(), owners: []*owner{newOwner("podsync")}, silence: 3 * time.Second}
 	w.chaos = critest.Random{Seed: seed, MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency}
 	w.drawKinds()
 	w.drawTroubles()
 	w.say("model %d, rates %v and %v, delays up to %v", model, w.chaos.Rate, w.chaos.EventRate, w.chaos.MaxDelay)
 	w.trace.begin = time.Now()
-	for _, p := range w.parties {
-		p.disk.blind = w.trace.lapse
+	for _, o := range w.owners {
+		o.disk.blind = w.trace.loseRecord
 	}
-	for _, p := range w.parties {
-		w.start(p)
+	for _, o := range w.owners {
+		w.start(o)
 	}
 	w.check(rt.SetRandom(w.chaos))
 	for range 15 + rng.IntN(25) {
@@ -135,19 +135,19 @@ func (w *world) settle() {
 	}
 	w.sleep(rest)
 	w.trace.end = time.Now()
-	for _, p := range w.parties {
-		health := p.agent.Health()
-		if read := p.disk.readableFrom(); read.IsZero() || read.Sub(p.agent.span.from) > patience {
+	for _, o := range w.owners {
+		health := o.agent.Health()
+		if read := o.disk.readableFrom(); read.IsZero() || read.Sub(o.agent.span.from) > patience {
 			health.Store = nil // what was lost stays lost
 		}
 		if !health.OK() {
-			w.trace.health = append(w.trace.health, p.name+": "+health.String())
+			w.trace.health = append(w.trace.health, o.name+": "+health.String())
 		}
-		w.trace.remembered = append(w.trace.remembered, p.disk.remembered()...)
+		w.trace.remembered = append(w.trace.remembered, o.disk.remembered()...)
 	}
 	w.takeStock()
-	for _, p := range w.parties {
-		w.stop(p, false)
+	for _, o := range w.owners {
+		w.stop(o, false)
 	}
 	synctest.Wait() // for calls that are ending
 	w.trace.called(w.rt.Journal())
@@ -175,12 +175,12 @@ func (w *world) takeStock() {
 	}
 }
 
-// wantedPods returns those of sources that are not marked, of all parties, in order.
+// wantedPods returns those of sources that are not marked, of all owners, in order.
 func (w *world) wantedPods(from ...string) []*v1.Pod {
 	var all []*v1.Pod
-	for _, p := range w.parties {
+	for _, o := range w.owners {
 		for _, source := range from {
-			all = slices.AppendSeq(all, maps.Values(p.wanted[source]))
+			all = slices.AppendSeq(all, maps.Values(o.wanted[source]))
 		}
 	}
 	all = slices.DeleteFunc(all, func(p *v1.Pod) bool { return !w.trace.pods[p.UID].marked.IsZero() })

@@ -22,24 +22,21 @@ import (
 
 // bothWays runs a test with events and with lists alone.
 func bothWays(t *testing.T, f func(t *testing.T, n *node, changes ...func(*Config))) {
-	t.Run("events", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Config{})) })
-	})
-	t.Run("lists", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Config{}), listsOnly) })
-	})
-	t.Run("containerd 1.6", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { f(t, newNode(t, critest.Config{Like: critest.Containerd16})) })
-	})
+	run := func(name string, c critest.Config, changes ...func(*Config)) {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, c, func(t *testing.T, n *node) { f(t, n, changes...) })
+		})
+	}
+	run("events", critest.Config{})
+	run("lists", critest.Config{}, listsOnly)
+	run("containerd 1.6", critest.Config{Like: critest.Containerd16})
 }
 
 // More pods hang than looks may run at a time.
 func TestP1_HungPodsDelayNoOther(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pods("stuck", 20), n.pods("well", 20)
-		w := n.run(changes...)
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled(changes...)
 		gate := &critest.Gate{}
 		n.inject(critest.Fault{Hang: gate, Times: critest.Always, Match: critest.Match{
 			Method: critest.ContainerStatus, If: func(c critest.Call) bool { return strings.HasPrefix(c.PodUID, "stuck") },
@@ -88,8 +85,7 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 
 // Looks that all take a while are done side by side.
 func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 300 * time.Millisecond}})
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 300 * time.Millisecond}}, func(t *testing.T, n *node) {
 		ids := n.pods("u", 100)
 		w := n.run()
 		time.Sleep(10 * time.Second)
@@ -106,8 +102,7 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 
 // A look that is done gives its slot to the next at once.
 func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 20)
 		w := n.run(func(c *Config) { c.Parallel = 1 })
 		synctest.Wait()
@@ -118,8 +113,7 @@ func TestP1_QuickLooksAddUpToNothing(t *testing.T) {
 }
 
 func TestP1_LooksAtATimeAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}})
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: slowLook / 2}}, func(t *testing.T, n *node) {
 		n.pods("u", 40)
 		n.run(func(c *Config) { c.Parallel = 3 })
 		time.Sleep(time.Second)
@@ -132,9 +126,7 @@ func TestP1_LooksAtATimeAreBounded(t *testing.T) {
 func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
-		w := n.run(changes...)
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled(changes...)
 		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
 		n.exit(id, 3)
 		time.Sleep(1200 * time.Millisecond)
@@ -157,12 +149,9 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 
 // A pod whose status is again what it was is told of, too: who asked got an error.
 func TestP2_RecoveryIsToldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		w := n.run()
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled()
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
 		calls := n.calls(func() {
 			if _, err := w.Fresh(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
@@ -182,8 +171,7 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 // Each failure in a row makes the pause longer, and a success has it begin anew. That
 // a look has failed is no answer to who asks now.
 func TestP2_PauseBeginsAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -228,9 +216,7 @@ func TestP2_FailingPodIsNotHammered(t *testing.T) {
 func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pod("stuck"), n.pod("well")
-		w := n.run(changes...)
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled(changes...)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "stuck"}, Times: critest.Always, Err: status.Error(codes.Unavailable, "shim gone")})
 		n.exit(stuck, 1)
 		n.exit(well, 2)
@@ -283,8 +269,7 @@ func TestP3_NothingIsDropped(t *testing.T) {
 
 // The event of a start comes late. Who asks after the start sees it nevertheless.
 func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.sandbox("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -301,8 +286,7 @@ func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 
 // A look that is in flight began too early to know what happened since.
 func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: time.Second}})
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: time.Second}}, func(t *testing.T, n *node) {
 		n.sandbox("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -322,8 +306,7 @@ func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
 func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in flight %v", inFlight), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				n.sandbox("u")
 				w := n.run()
 				time.Sleep(2 * time.Second)
@@ -390,8 +373,7 @@ func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 }
 
 func TestP5_FreshIsInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -408,8 +390,7 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 }
 
 func TestP7_HungListIsVisible(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
@@ -435,8 +416,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 	for _, m := range []critest.Method{critest.ListPodSandbox, critest.ContainerStatus} {
 		t.Run(fmt.Sprint(m), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				w := n.run(listsOnly, func(c *Config) { c.LookTimeout = 10 * time.Second })
 				time.Sleep(time.Second)
 				n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
@@ -519,9 +499,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 			bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 				const away = 20 * time.Minute
 				n.pods("u", 30)
-				w := n.run(changes...)
-				time.Sleep(2 * time.Second)
-				w.heard()
+				w := n.settled(changes...)
 				calls := n.calls(func() {
 					n.check(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.Lost}))
 					time.Sleep(away - time.Second)
@@ -571,8 +549,7 @@ func turnedAway(t *testing.T, w *watch) {
 
 // A runtime that is away when Run begins.
 func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		n.check(n.Restart(critest.Restart{Down: time.Minute}))
 		w := n.run()
@@ -589,12 +566,9 @@ func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 // A look that finds the runtime away has it found out at once, though the stream of
 // events is as it was.
 func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		w := n.run()
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled()
 		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
 		if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("Fresh: %v", err)
@@ -614,8 +588,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 
 // A look that has waited for its turn is not made when the runtime has gone away.
 func TestE1_LookWaitsForTheReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run(listsOnly, func(c *Config) { c.Parallel = 1 })
 		time.Sleep(2 * time.Second)
@@ -635,8 +608,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 
 // One pod that hangs does not keep the runtime's return a secret.
 func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 3)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: critest.Always, Hang: &critest.Gate{}})
 		w := n.run()
@@ -650,12 +622,9 @@ func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 
 // The class of errors that lists have besides does not stop looks.
 func TestFailingListsDoNotStopLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
-		w := n.run()
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled()
 		all := func(c critest.Call) bool {
 			f := c.Request().(*runtimeapi.ListPodSandboxRequest).GetFilter().GetLabelSelector()
 			return f[runtime.LabelPodUID] == ""

@@ -13,8 +13,7 @@ import (
 
 // An event of what the newest look has shown already costs nothing.
 func TestEventOfWhatIsKnownCostsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -75,12 +74,9 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 		{"goes on", false, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
-				w := n.run()
-				time.Sleep(2 * time.Second)
-				w.heard()
+				w := n.settled()
 				w.Hold("u")
 				calls := n.calls(func() {
 					n.exit(id, 1)
@@ -124,8 +120,7 @@ func TestReleaseLooksIfThereIsReason(t *testing.T) {
 		{"nobody had worked", 0, false, false, true, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
 				w := n.run()
 				time.Sleep(2 * time.Second)
@@ -245,13 +240,10 @@ func TestEventDuringALook(t *testing.T) {
 		{"not shown", critest.ContainerStatus, 25 * time.Millisecond, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
 				other := n.start("u", "other", 0, "sleep infinity")
-				w := n.run()
-				time.Sleep(2 * time.Second)
-				w.heard()
+				w := n.settled()
 				n.inject(critest.Fault{Match: critest.Match{Method: tt.slow}, Delay: 50 * time.Millisecond})
 				calls := n.calls(func() {
 					n.exit(id, 1)
@@ -274,8 +266,7 @@ func TestEventDuringALook(t *testing.T) {
 // What an event shows is in Pods from the next list on, which is news: who was told of the
 // event did not find it there.
 func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.run()
 		time.Sleep(time.Minute)
 		n.pod("u")

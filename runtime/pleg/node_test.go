@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -46,6 +47,12 @@ func newNode(t testing.TB, c critest.Config) *node {
 	}
 	t.Cleanup(func() { client.Close() })
 	return &node{Runtime: r, t: t, client: client, sandboxes: map[string]string{}}
+}
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newNode(t, c)) })
 }
 
 func (n *node) check(err error) {
@@ -195,6 +202,15 @@ func (n *node) run(changes ...func(*Config)) *watch {
 			n.t.Errorf("Run: %v", err)
 		}
 	})
+	return w
+}
+
+// settled runs a Watcher that has told of all that there is, and has nothing to look at.
+func (n *node) settled(changes ...func(*Config)) *watch {
+	n.t.Helper()
+	w := n.run(changes...)
+	time.Sleep(2 * time.Second)
+	w.heard()
 	return w
 }
 

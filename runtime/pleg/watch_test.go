@@ -84,8 +84,7 @@ func TestQuietNodeCostsNearlyNothing(t *testing.T) {
 		{"lists", critest.Containerd16, 2*6*60 + 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{Like: tt.model})
+			inBubble(t, critest.Config{Like: tt.model}, func(t *testing.T, n *node) {
 				n.pods("u", 30)
 				n.run()
 				time.Sleep(time.Minute)
@@ -99,12 +98,9 @@ func TestQuietNodeCostsNearlyNothing(t *testing.T) {
 }
 
 func TestEventsCostALookAtTheirPod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		ids := n.pods("u", 30)
-		w := n.run()
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled()
 		calls := n.calls(func() {
 			n.exit(ids[7], 1)
 			synctest.Wait()
@@ -120,8 +116,7 @@ func TestEventsCostALookAtTheirPod(t *testing.T) {
 
 // A burst of events for one pod during a look costs one more look.
 func TestBurstOfEventsIsOneLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListContainers: 50 * time.Millisecond}})
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListContainers: 50 * time.Millisecond}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		n.run()
 		time.Sleep(2 * time.Second)
@@ -154,12 +149,9 @@ func TestF9_EventsGoWrong(t *testing.T) {
 		{critest.EventBare, time.Millisecond},
 	} {
 		t.Run(fmt.Sprint(tt.action), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
-				w := n.run()
-				time.Sleep(2 * time.Second)
-				w.heard()
+				w := n.settled()
 				_, err := n.InjectEvent(critest.EventFault{Action: tt.action, Times: critest.Always})
 				n.check(err)
 				n.exit(id, 1)
@@ -174,8 +166,7 @@ func TestF9_EventsGoWrong(t *testing.T) {
 
 // An event that does not name its pod, of a container that is not known.
 func TestF9_BareEventOfUnknownContainer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventBare, Times: critest.Always})
@@ -190,13 +181,10 @@ func TestF9_BareEventOfUnknownContainer(t *testing.T) {
 
 // What happens between a stream and the next is seen when the next one opens.
 func TestF9_StreamBreaks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		seen := &streaming{}
-		w := n.run(func(c *Config) { c.Observer = seen })
-		time.Sleep(2 * time.Second)
-		w.heard()
+		w := n.settled(func(c *Config) { c.Observer = seen })
 		if h := w.Health(); !h.Streaming {
 			t.Errorf("not streaming: %v", h.StreamErr)
 		}
@@ -242,8 +230,7 @@ func (s *streaming) said() []bool {
 
 // How lists and looks ended, and how long they took, is observed.
 func TestListsAndLooksAreObserved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		seen := &observed{}
 		n.run(listsOnly, func(c *Config) { c.Observer = seen })
@@ -294,8 +281,7 @@ func (o *observed) said() []string {
 // A stream that always ends soon is not relied on, and does not have lists read
 // each time.
 func TestF9_StreamThatFlaps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		w := n.run()
 		stop := make(chan struct{})
@@ -326,8 +312,7 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 
 // An upgrade of the runtime brings events.
 func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
 		w := n.run()
 		time.Sleep(time.Minute)
@@ -347,8 +332,7 @@ func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 }
 
 func TestListsFollowWhatHappens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Like: critest.Containerd16})
+	inBubble(t, critest.Config{Like: critest.Containerd16}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		var busy atomic.Bool
 		w := n.run(func(c *Config) { c.Busy = func(uid types.UID) bool { return busy.Load() && uid == "u" } })
@@ -382,8 +366,7 @@ func TestListsFollowWhatHappens(t *testing.T) {
 
 // The time that lists take bounds how many there are.
 func TestListsLeaveTheRuntimeAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Like: critest.Containerd16, Latency: map[critest.Method]time.Duration{critest.ListContainers: 2 * time.Second}})
+	inBubble(t, critest.Config{Like: critest.Containerd16, Latency: map[critest.Method]time.Duration{critest.ListContainers: 2 * time.Second}}, func(t *testing.T, n *node) {
 		n.pod("u")
 		n.run(func(c *Config) { c.Busy = func(types.UID) bool { return true } })
 		time.Sleep(time.Minute)
@@ -417,8 +400,7 @@ func TestF12_LateAddressIsLookedFor(t *testing.T) {
 }
 
 func TestFreshIsShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: 10 * time.Millisecond}})
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: 10 * time.Millisecond}}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -442,8 +424,7 @@ func TestFreshIsShared(t *testing.T) {
 }
 
 func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
 		before := time.Now()
@@ -466,8 +447,7 @@ func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
 
 // A time that lies ahead is waited for, not lied about.
 func TestP4_FreshOfTheFuture(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -481,8 +461,7 @@ func TestP4_FreshOfTheFuture(t *testing.T) {
 
 // What Fresh has returned is known; what nobody has taken is told.
 func TestFreshCountsAsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}})
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
 		n.check(err)
@@ -524,8 +503,7 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 		{"nobody, and nothing is new", false, []bool{false}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, critest.Config{})
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
 				w := n.run()
 				time.Sleep(2 * time.Second)
@@ -555,8 +533,7 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 
 // Who is slow to take an older status does not undo that a newer one was told.
 func TestFreshTakenLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -576,8 +553,7 @@ func TestFreshTakenLate(t *testing.T) {
 }
 
 func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
@@ -636,8 +612,7 @@ func TestPodsAreThoseOfTheList(t *testing.T) {
 
 // Two lists disagree with what a look has found since: the look counts.
 func TestOlderListDoesNotUndoALook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.sandbox("u")
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
@@ -691,8 +666,7 @@ func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 }
 
 func TestRunAndRunAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w, err := New(Config{Reader: n.reader(), Events: n.client})
 		n.check(err)

@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/internal/base/safepath"
 )
 
 // DefaultRoot is the element below which a kubelet keeps the cgroups of all pods.

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/base/linux"
 )
 
 func (in *Input) linux(c *v1.Container) (*runtimeapi.LinuxContainerConfig, error) {

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/internal/base/safepath"
 )
 
 // seccomp returns the seccomp profile that the spec asks for, or the node's

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/linux"
+	"github.com/podsync/podsync/internal/base/linux"
 )
 
 func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources, error) {

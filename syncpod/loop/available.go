@@ -33,7 +33,7 @@ func (l statuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*r
 
 // awaitRuntime returns a channel that is closed when the runtime is there.
 func (l *Loop) awaitRuntime() <-chan struct{} {
-	back := l.runtime.shut()
+	back := l.runtime.close()
 	if _, err := l.watcher.Available(); err == nil {
 		l.runtime.open()
 	}
@@ -43,7 +43,7 @@ func (l *Loop) awaitRuntime() <-chan struct{} {
 // availableChanged is told by the watcher when the runtime goes away or is there.
 func (l *Loop) availableChanged(err error) {
 	if err != nil {
-		l.runtime.shut()
+		l.runtime.close()
 		return
 	}
 	l.runtime.open()
@@ -52,28 +52,30 @@ func (l *Loop) availableChanged(err error) {
 	l.tidy.raise()
 }
 
-// door is open or shut. The zero door is open.
-type door struct {
-	mu   sync.Mutex
-	back chan struct{} // closed when the door opens; nil while it is open
+// gate is open or closed. The zero gate is open.
+type gate struct {
+	mu sync.Mutex
+	// opened is closed when the gate opens, and nil while it is open.
+	opened chan struct{}
 }
 
-func (d *door) shut() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.back == nil {
-		d.back = make(chan struct{})
+// close closes the gate, if it is open, and returns what is closed when it opens again.
+func (g *gate) close() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened == nil {
+		g.opened = make(chan struct{})
 	}
-	return d.back
+	return g.opened
 }
 
-func (d *door) open() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.back != nil {
-		close(d.back)
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		close(g.opened)
 	}
-	d.back = nil
+	g.opened = nil
 }
 
 // flag wakes one goroutine. Raised several times before it is seen, it wakes it

@@ -76,16 +76,16 @@ func (l lives) ContentShouldBeRemoved(pod types.UID) bool {
 // know it, or nobody wants it.
 func (l *Loop) isCertain(uid types.UID) bool {
 	l.mu.Lock()
-	known := l.lives[uid] != nil
+	known := l.workerPods[uid] != nil
 	l.mu.Unlock()
 	if known {
 		return true
 	}
-	wants := l.wanted()
-	for _, w := range wants.pods {
+	desired := l.desired()
+	for _, w := range desired.pods {
 		if w.pod.UID == uid {
 			return false // on its way
 		}
 	}
-	return wants.complete
+	return desired.complete
 }

@@ -14,11 +14,15 @@
 //	loop.go        New, Run, Drain, KillPod
 //	feed.go        what each source has said, and what all of them want
 //	reconcile.go   that is compared with what the workers know: stop, update, add
-//	life.go        one pod that the workers know; what of a pod counts as a change
-//	orphan.go      what runs of pods that nobody wants, or that have ended
+//	worker_pod.go  one pod that the workers know; what of a pod counts as a change
+//	state.go       what is known of each pod, besides its definition
+//
 //	tidy.go        pods that have finished are forgotten
+//	cleanup.go     the states that a pod passes through which the workers do not have
+//	orphan.go      what runs of pods that nobody wants, or that have ended, is stopped
+//	remains.go     what the runtime has of pods that are gone is removed
+//	records.go     what the node has of them is deleted
 //	collect.go     collectors: of what pods leave, and of images
-//	remains.go     what the runtime has of pods that are gone
 //
 //	work.go        the work on a pod, done with package syncpod
 //	reader.go      what is read of pods is told to it
@@ -26,8 +30,7 @@
 //	observer.go    how the work goes
 //	sink.go        what is reported: remembered, stored, handed on
 //	events.go      events wait for the recorder, and nothing else does
-//	book.go        what has become of each pod
-//	pods.go, health.go  the same, for the embedder
+//	pods.go, health.go  what has become of each pod, for the embedder
 //
 //	config.go      Config; config_client.go makes of the Client what is missing,
 //	               parts.go are the interfaces in it

@@ -87,7 +87,7 @@ func (f *feed) depart(next source.Snapshot) {
 // whichever source they are from.
 func (l *Loop) lookAtConfigs() {
 	l.mu.Lock()
-	uids := slices.DeleteFunc(l.uids(), func(uid types.UID) bool { return !mountsConfigs(l.lives[uid].given) })
+	uids := slices.DeleteFunc(l.uids(), func(uid types.UID) bool { return !mountsConfigs(l.workerPods[uid].pod) })
 	l.mu.Unlock()
 	for _, uid := range uids {
 		l.lookAgain(uid)
@@ -106,67 +106,67 @@ func mountsConfigs(pod *v1.Pod) bool {
 // ready reports whether the source has said all that it wants.
 func (f *feed) ready() bool { return !f.delivered.IsZero() && !f.snapshot.Incomplete }
 
-// A wish is a pod that a source wants.
-type wish struct {
+// A desiredPod is a pod that a source wants.
+type desiredPod struct {
 	pod    *v1.Pod
 	source string
 }
 
-// wishes are what all sources want at a moment.
-type wishes struct {
+// desiredPods are what all sources want at a moment.
+type desiredPods struct {
 	// pods are in the order of the sources, and of their snapshots.
-	pods []wish
-	// conflicts are those that are not among them, such as have the UID of another.
+	pods []desiredPod
+	// conflicts say why pods are not among them: their UID is that of another.
 	conflicts []error
-	// known are the sources that have said all they want.
+	// known are the sources that have said all that they want.
 	known map[string]bool
 	// complete: all sources are known.
 	complete bool
-	// departed are pods that are not wanted any more, as they were wanted last. They are
-	// told once.
-	departed map[types.UID]wish
+	// departed are pods that are not desired any more, as they were last. Only takeDesired
+	// fills it in, once for each.
+	departed map[types.UID]desiredPod
 }
 
-// wanted asks all sources. Of a source that has not spoken nothing is known.
-func (l *Loop) wanted() wishes {
+// desired asks all sources. Of a source that has not spoken nothing is known.
+func (l *Loop) desired() desiredPods {
 	l.feedsMu.Lock()
 	defer l.feedsMu.Unlock()
-	return l.wishes()
+	return l.desiredNow()
 }
 
-// takeWanted asks all sources, and takes from them what has departed since.
-func (l *Loop) takeWanted() wishes {
+// takeDesired asks all sources, and takes from them what has departed since.
+func (l *Loop) takeDesired() desiredPods {
 	l.feedsMu.Lock()
 	defer l.feedsMu.Unlock()
-	w := l.wishes()
-	w.departed = map[types.UID]wish{}
+	d := l.desiredNow()
+	d.departed = map[types.UID]desiredPod{}
 	for _, f := range l.feeds {
 		for uid, pod := range f.departed {
-			w.departed[uid] = wish{pod, f.Name()}
+			d.departed[uid] = desiredPod{pod, f.Name()}
 		}
 		f.departed = nil
 	}
-	return w
+	return d
 }
 
-// wishes must be called with feedsMu held.
-func (l *Loop) wishes() wishes {
-	w := wishes{known: map[string]bool{}, complete: true}
+// desiredNow must be called with feedsMu held.
+func (l *Loop) desiredNow() desiredPods {
+	d := desiredPods{known: map[string]bool{}, complete: true}
 	from := map[types.UID]string{}
 	for _, f := range l.feeds {
 		known := f.ready()
-		w.known[f.Name()] = known
-		w.complete = w.complete && known
+		d.known[f.Name()] = known
+		d.complete = d.complete && known
 		for _, pod := range f.snapshot.Pods {
 			if err := usable(pod, from); err != nil {
-				w.conflicts = append(w.conflicts, fmt.Errorf("source %s: %w", f.Name(), err))
+				d.conflicts = append(d.conflicts, fmt.Errorf("source %s: %w", f.Name(), err))
 				continue
 			}
 			from[pod.UID] = f.Name()
-			w.pods = append(w.pods, wish{pod, f.Name()})
+			d.pods = append(d.pods, desiredPod{pod, f.Name()})
 		}
 	}
-	return w
+	return d
 }
 
 func usable(pod *v1.Pod, from map[types.UID]string) error {
@@ -181,21 +181,24 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 	return nil
 }
 
-// uids returns the pods that are wanted.
-func (w wishes) uids() map[types.UID]bool {
-	wanted := make(map[types.UID]bool, len(w.pods))
-	for _, wish := range w.pods {
-		wanted[wish.pod.UID] = true
+// uids returns the pods that are desired.
+func (d desiredPods) uids() map[types.UID]bool {
+	uids := make(map[types.UID]bool, len(d.pods))
+	for _, w := range d.pods {
+		uids[w.pod.UID] = true
 	}
-	return wanted
+	return uids
 }
 
-// mayMiss reports whether a pod that is not wanted, and only known to the runtime,
-// may be wanted yet: by the source that it is from, or by any if it does not say or
+// wants reports whether a source wants a pod with that UID by now.
+func (l *Loop) wants(uid types.UID) bool { return l.desired().uids()[uid] }
+
+// undecided reports whether a pod that is not desired, and only known to the runtime,
+// may be desired yet: by the source that it is from, or by any if it does not say or
 // is from one that there is not any more.
-func (w wishes) mayMiss(source string) bool {
-	if known, ours := w.known[source]; ours {
+func (d desiredPods) undecided(source string) bool {
+	if known, ours := d.known[source]; ours {
 		return !known
 	}
-	return !w.complete
+	return !d.complete
 }

@@ -55,7 +55,7 @@ type SyncFailure struct {
 
 // Health returns what is wrong now. It waits for nothing but locks.
 func (l *Loop) Health() Health {
-	h := Health{At: time.Now(), Runtime: l.watcher.Health(), Conflicts: l.wanted().conflicts}
+	h := Health{At: time.Now(), Runtime: l.watcher.Health(), Conflicts: l.desired().conflicts}
 	l.feedsMu.Lock()
 	for _, f := range l.feeds {
 		h.Sources = append(h.Sources, f.health())
@@ -64,14 +64,14 @@ func (l *Loop) Health() Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Store = l.storeErr
-	for _, uid := range l.book.uids() {
-		known := l.book.read(uid)
-		if known.err == nil {
+	for _, uid := range l.states.uids() {
+		state := l.states.get(uid)
+		if state.err == nil {
 			continue
 		}
-		failure := SyncFailure{UID: uid, Err: known.err, Since: known.since}
-		if life := l.lives[uid]; life != nil {
-			failure.Name = fullName(life.given)
+		failure := SyncFailure{UID: uid, Err: state.err, Since: state.since}
+		if wp := l.workerPods[uid]; wp != nil {
+			failure.Name = fullName(wp.pod)
 		}
 		h.Pods = append(h.Pods, failure)
 	}

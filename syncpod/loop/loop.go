@@ -26,8 +26,8 @@ type Loop struct {
 	watcher *pleg.Watcher
 	sink    sink
 	events  *eventQueue // nil if the embedder has no recorder
-	book    *book
-	runtime door
+	states  *podStates
+	runtime gate
 	ran     atomic.Bool
 	// children are what Run has started.
 	children sync.WaitGroup
@@ -37,19 +37,17 @@ type Loop struct {
 	// tidy up.
 	news, tidy flag
 
-	// removals are those of remains in the runtime that are in progress, and forgetting
-	// those of what is kept on the node.
-	removals, forgetting chan struct{}
+	// removals are those of pods from the runtime that are in progress, and deletions those
+	// of what is recorded of pods.
+	removals, deletions chan struct{}
 
 	feedsMu sync.Mutex
 	feeds   []*feed
 
 	// mu is held while the workers are told of pods. It is taken before any lock of
-	// theirs or of the book, and the watcher is not called under it.
-	mu    sync.Mutex
-	lives map[types.UID]*life
-	// leaving are pods that the workers have forgotten and that are about to be.
-	leaving map[types.UID]bool
+	// theirs or of the states, and the watcher is not called under it.
+	mu         sync.Mutex
+	workerPods map[types.UID]*workerPod
 	// storeErr is why the store, or the records of pods, could not be read.
 	storeErr error
 }
@@ -64,12 +62,12 @@ func New(c Config) (*Loop, error) {
 	}
 	l := &Loop{
 		config: c, events: events,
-		book: &book{pages: map[types.UID]*page{}},
-		news: make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
-		forgetting: make(chan struct{}, parallelRemovals),
-		lives:      map[types.UID]*life{}, leaving: map[types.UID]bool{},
+		states: &podStates{pods: map[types.UID]*podState{}},
+		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
+		deletions:  make(chan struct{}, parallelRemovals),
+		workerPods: map[types.UID]*workerPod{},
 	}
-	l.sink = sink{book: l.book, store: c.Store, next: c.Sync.Sink}
+	l.sink = sink{podStates: l.states, store: c.Store, next: c.Sync.Sink}
 	for _, s := range c.Sources {
 		l.feeds = append(l.feeds, &feed{Source: s})
 	}
@@ -93,7 +91,7 @@ func (l *Loop) assemble() error {
 	watchConfig.Reader = reader{c.Watch.Reader, syncer}
 	watchConfig.Changed, watchConfig.Observer = l.changed, lookObserver{c.Watch.Observer, l}
 	watchConfig.AvailableChanged = l.availableChanged
-	watchConfig.Busy = func(uid types.UID) bool { known := l.book.read(uid); return known.busy() }
+	watchConfig.Busy = func(uid types.UID) bool { state := l.states.get(uid); return state.busy() }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
@@ -185,10 +183,10 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 	l.mu.Unlock()
 	var errs []error
 	for _, uid := range uids {
-		if known := l.book.read(uid); known.over() || l.workers.TerminationRequested(uid) {
+		if state := l.states.get(uid); state.over() || l.workers.TerminationRequested(uid) {
 			continue
 		}
-		l.book.write(uid, func(p *page) { p.drained = true })
+		l.states.update(uid, func(s *podState) { s.drained = true })
 		errs = append(errs, l.config.Store.Delete(ctx, uid))
 	}
 	return errors.Join(errs...)
@@ -199,7 +197,7 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 // started again. If only the report of a pod that never ran fails, the error says so, and
 // another call tries again.
 func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
-	pod := l.given(uid)
+	pod := l.knownPod(uid)
 	if pod == nil {
 		return fmt.Errorf("loop: pod %s is not known", uid)
 	}
@@ -212,10 +210,10 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 // tellUnstarted reports a pod that was stopped before there was any work on it: nobody
 // else does.
 func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
-	if why != nil && l.book.read(pod.UID).status == nil {
+	if why != nil && l.states.get(pod.UID).status == nil {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
-		l.book.write(pod.UID, func(p *page) { p.status, p.untold = status, true })
+		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
 	}
 	if err := l.sink.repeat(ctx, pod); err != nil {
 		return fmt.Errorf("loop: pod %s is stopped, and its status not told: %w", fullName(pod), err)
@@ -223,16 +221,16 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 	return nil
 }
 
-// given returns the pod that the workers have, nil if they were not told of any.
-func (l *Loop) given(uid types.UID) *v1.Pod {
+// knownPod returns the pod that the workers have, nil if they were not told of any.
+func (l *Loop) knownPod(uid types.UID) *v1.Pod {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if life := l.lives[uid]; life != nil {
-		return life.given
+	if wp := l.workerPods[uid]; wp != nil {
+		return wp.pod
 	}
 	return nil
 }
 
 // uids returns the pods that the workers know, in order. It must be called with mu
 // held.
-func (l *Loop) uids() []types.UID { return slices.Sorted(maps.Keys(l.lives)) }
+func (l *Loop) uids() []types.UID { return slices.Sorted(maps.Keys(l.workerPods)) }

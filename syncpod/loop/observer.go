@@ -18,13 +18,13 @@ type observer struct{ *Loop }
 var _ podworkers.Observer = observer{}
 
 func (o observer) PodSeen(uid types.UID, at time.Time) {
-	o.book.write(uid, func(p *page) { p.phase = podworkers.Syncing })
+	o.states.update(uid, func(s *podState) { s.phase = podworkers.Syncing })
 	o.config.Workers.Observer.PodSeen(uid, at)
 }
 
 // PhaseChanged has what is finished tidied up at once.
 func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
-	o.book.write(uid, func(p *page) { p.phase = to })
+	o.states.update(uid, func(s *podState) { s.phase = to })
 	if to == podworkers.Finished {
 		o.tidy.raise()
 	}
@@ -34,7 +34,7 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 // SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
 // the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
-	o.book.write(w.UID, func(p *page) { p.working++ })
+	o.states.update(w.UID, func(s *podState) { s.calls++ })
 	if w.Type == podworkers.SyncTerminatingPod {
 		record := o.syncer.EndBy(w.UID, w.Deadline)
 		o.children.Go(func() { record(context.Background()) })
@@ -45,9 +45,9 @@ func (o observer) SyncStarted(w podworkers.Work) {
 
 func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	var acted bool
-	o.book.write(w.UID, func(p *page) {
-		p.ended(w, err, time.Now())
-		acted, p.acted = p.acted, false
+	o.states.update(w.UID, func(s *podState) {
+		s.ended(w, err, time.Now())
+		acted, s.acted = s.acted, false
 	})
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
 		acted = true // and nobody else will ask
@@ -78,7 +78,7 @@ func (o lookObserver) Looked(uid types.UID, took time.Duration, err error) {
 	if err == nil || errors.Is(err, cri.ErrUnavailable) {
 		return
 	}
-	if pod := o.loop.given(uid); pod != nil {
+	if pod := o.loop.knownPod(uid); pod != nil {
 		o.loop.event(pod, "FailedSync", "error determining status: "+err.Error())
 	}
 }

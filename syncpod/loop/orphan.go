@@ -11,58 +11,64 @@ import (
 
 // stopOrphans stops what runs of pods that no source wants, once their source has
 // said what it does want (kubernetes #105547).
-func (l *Loop) stopOrphans(wants wishes, pods []pleg.Pod) {
-	wanted := wants.uids()
+func (l *Loop) stopOrphans(desired desiredPods, pods []pleg.Pod) {
+	isDesired := desired.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		if !p.Running || wanted[p.UID] || l.lives[p.UID] != nil || l.leaving[p.UID] || wants.mayMiss(p.Source) || !l.survives(p) {
+		if !p.Running || isDesired[p.UID] || l.workerPods[p.UID] != nil || desired.undecided(p.Source) || !l.isOrphan(p) {
 			continue
 		}
 		l.config.Log.Info("orphan stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID, "source", p.Source)
-		l.stopRuntimePod(p)
+		l.stopOrphan(p)
 	}
 }
 
-// stopStrays stops what runs of pods that have ended, wanted or not: a start that
+// isOrphan reports whether what runs of a pod that nobody wants has to be stopped.
+func (l *Loop) isOrphan(p pleg.Pod) bool {
+	state := l.states.get(p.UID)
+	return !state.cleanup.inProgress() && state.survived(p)
+}
+
+// stopStrays stops what runs of pods that have ended, desired or not: a start that
 // timed out and happened later, for example (kubernetes #139833).
 func (l *Loop) stopStrays(pods []pleg.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		if !p.Running || l.lives[p.UID] == nil || !l.workers.Terminated(p.UID) || !l.survives(p) {
+		if !p.Running || l.workerPods[p.UID] == nil || !l.workers.Terminated(p.UID) || !l.survives(p) {
 			continue
 		}
 		l.config.Log.Info("something of an ended pod stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
 		if err := l.workers.Stray(runtimePod(p)); err == nil {
-			l.book.write(p.UID, func(k *page) { k.stopping = true })
+			l.states.update(p.UID, func(s *podState) { s.stopping = true })
 		}
 	}
 }
 
-// survives reports whether what runs of a pod was seen after the pod was stopped, so
-// that it has to be stopped again.
 func (l *Loop) survives(p pleg.Pod) bool {
-	known := l.book.read(p.UID)
-	return !known.stopping && p.ObservedAt.After(known.stopped)
+	state := l.states.get(p.UID)
+	return state.survived(p)
 }
 
-func (l *Loop) stopRuntimePod(p pleg.Pod) {
+// survived reports whether what runs of a pod was seen after the pod was stopped, so
+// that it has to be stopped again.
+func (s *podState) survived(p pleg.Pod) bool { return !s.stopping && p.ObservedAt.After(s.stoppedAt) }
+
+// stopOrphan has what runs of a pod stopped. It must be called with mu held.
+func (l *Loop) stopOrphan(p pleg.Pod) {
 	pod := runtimePod(p)
 	if err := l.workers.UpdatePod(podworkers.Update{Type: podworkers.Kill, RuntimePod: &pod}); err == nil {
-		l.book.write(p.UID, func(k *page) { k.stopping, k.orphan = true, true })
+		l.states.update(p.UID, func(s *podState) { s.stopping, s.cleanup = true, orphaned })
 	}
 }
 
-// awaitOrphan reports whether a pod has to wait because it was an orphan that is being
-// stopped, and has what is left of it removed when it has stopped. It must be called with
-// mu held.
-func (l *Loop) awaitOrphan(ctx context.Context, uid types.UID) bool {
-	known := l.book.read(uid)
-	if known.orphan && !known.stopping {
-		l.leave(ctx, uid)
+// removeStoppedOrphan has what is left of a pod removed if it was an orphan and has
+// stopped: a new pod with its UID waits for that. It must be called with mu held.
+func (l *Loop) removeStoppedOrphan(ctx context.Context, uid types.UID) {
+	if state := l.states.get(uid); state.cleanup == orphaned && !state.stopping {
+		l.removeUnknown(ctx, uid)
 	}
-	return known.orphan
 }
 
 func runtimePod(p pleg.Pod) podworkers.RuntimePod {

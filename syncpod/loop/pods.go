@@ -29,20 +29,20 @@ type Pod struct {
 // that are not dealt with yet, and those that still stop. They are in the order of
 // namespace, name and UID.
 func (l *Loop) Pods() []Pod {
-	wants := l.wanted()
+	desired := l.desired()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var pods []Pod
-	for _, w := range wants.pods {
-		if l.lives[w.pod.UID] == nil {
+	for _, w := range desired.pods {
+		if l.workerPods[w.pod.UID] == nil {
 			pods = append(pods, Pod{Pod: w.pod, Source: w.source})
 		}
 	}
-	for uid, life := range l.lives {
-		known := l.book.read(uid)
-		p := Pod{Pod: life.given, Source: life.source, Removed: life.wanted == nil, Phase: known.phase}
-		if known.status != nil {
-			p.Status = *known.status
+	for uid, wp := range l.workerPods {
+		state := l.states.get(uid)
+		p := Pod{Pod: wp.pod, Source: wp.source, Removed: wp.desired == nil, Phase: state.phase}
+		if state.status != nil {
+			p.Status = *state.status
 		}
 		pods = append(pods, p)
 	}

@@ -33,47 +33,47 @@ func (l *Loop) follow(ctx context.Context) {
 // one that is to stop runs before that, too.
 func (l *Loop) reconcile(ctx context.Context) {
 	listed := l.listed.Load()
-	wants, pods := l.takeWanted(), l.watcher.Pods()
-	l.stopUnwanted(wants)
-	l.stopOrphans(wants, pods)
+	desired, pods := l.takeDesired(), l.watcher.Pods()
+	l.stopUndesired(desired)
+	l.stopOrphans(desired, pods)
 	running := map[types.UID]bool{}
 	for _, p := range pods {
 		running[p.UID] = p.Running
 	}
-	for _, wish := range l.update(ctx, wants) {
+	for _, w := range l.update(ctx, desired) {
 		if ctx.Err() != nil {
 			return
 		}
-		if listed || wish.pod.DeletionTimestamp != nil {
-			l.add(wish, running[wish.pod.UID])
+		if listed || w.pod.DeletionTimestamp != nil {
+			l.add(w, running[w.pod.UID])
 		}
 	}
 	l.tidy.raise()
 }
 
-// stopUnwanted stops the pods that no source wants any more.
-func (l *Loop) stopUnwanted(wants wishes) {
-	wanted := wants.uids()
+// stopUndesired stops the pods that no source wants any more.
+func (l *Loop) stopUndesired(desired desiredPods) {
+	isDesired := desired.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, uid := range l.uids() {
-		life := l.lives[uid]
-		last := wants.departed[uid]
+		wp := l.workerPods[uid]
+		last := desired.departed[uid]
 		switch {
-		case wanted[uid]:
+		case isDesired[uid]:
 			continue
-		case life.wanted == nil:
-			if last.source == life.source && last.pod != nil {
-				l.shorten(life, last.pod) // it came and went again meanwhile
+		case wp.desired == nil:
+			if last.source == wp.source && last.pod != nil {
+				l.shorten(wp, last.pod) // it came and went again meanwhile
 			}
 			continue
 		}
-		l.log(life.given).Info("pod removed", "source", life.source)
-		if last.source == life.source && !life.again && differs(life.wanted, last.pod) {
-			life.given = withStatus(last.pod, l.book.read(uid).status)
+		l.log(wp.pod).Info("pod removed", "source", wp.source)
+		if last.source == wp.source && !wp.restartRequested && differs(wp.desired, last.pod) {
+			wp.pod = withStatus(last.pod, l.states.get(uid).status)
 		}
-		life.wanted, life.given = nil, deleted(life.given)
-		l.tell(life, podworkers.Update{Type: podworkers.Kill})
+		wp.desired, wp.pod = nil, deleted(wp.pod)
+		l.tell(wp, podworkers.Update{Type: podworkers.Kill})
 	}
 }
 
@@ -90,33 +90,34 @@ func deleted(pod *v1.Pod) *v1.Pod {
 
 // update tells of the pods that have changed, and returns those that are new, in
 // the order in which they were created.
-func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
+func (l *Loop) update(ctx context.Context, desired desiredPods) (additions []desiredPod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range wants.pods {
-		life := l.lives[w.pod.UID]
+	for _, w := range desired.pods {
+		wp := l.workerPods[w.pod.UID]
 		switch {
-		case life == nil && (l.leaving[w.pod.UID] || l.awaitOrphan(ctx, w.pod.UID)): // there will be news when it has left
-		case life == nil:
+		case wp == nil && l.states.get(w.pod.UID).cleanup != noCleanup: // there will be news when that is done
+			l.removeStoppedOrphan(ctx, w.pod.UID)
+		case wp == nil:
 			additions = append(additions, w)
-		case life.wanted == nil:
+		case wp.desired == nil:
 			l.log(w.pod).Info("pod comes again", "source", w.source)
-			life.wanted, life.source, life.again = w.pod, w.source, true
-			l.tell(life, podworkers.Update{Type: podworkers.Create})
-			l.shorten(life, life.wanted)
-		case life.again: // it has to wait, whatever it says now
-			if differs(life.wanted, w.pod) {
-				life.wanted, life.source = w.pod, w.source
-				l.shorten(life, life.wanted)
+			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
+			l.tell(wp, podworkers.Update{Type: podworkers.Create})
+			l.shorten(wp, wp.desired)
+		case wp.restartRequested: // it has to wait, whatever it says now
+			if differs(wp.desired, w.pod) {
+				wp.desired, wp.source = w.pod, w.source
+				l.shorten(wp, wp.desired)
 			}
-		case differs(life.wanted, w.pod):
+		case differs(wp.desired, w.pod):
 			l.log(w.pod).Info("pod changed", "source", w.source)
-			life.wanted, life.source = w.pod, w.source
-			life.given = withStatus(w.pod, l.book.read(w.pod.UID).status)
-			l.tell(life, podworkers.Update{Type: podworkers.Changed})
+			wp.desired, wp.source = w.pod, w.source
+			wp.pod = withStatus(w.pod, l.states.get(w.pod.UID).status)
+			l.tell(wp, podworkers.Update{Type: podworkers.Changed})
 		}
 	}
-	slices.SortStableFunc(additions, func(a, b wish) int {
+	slices.SortStableFunc(additions, func(a, b desiredPod) int {
 		return a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time)
 	})
 	return additions
@@ -124,31 +125,31 @@ func (l *Loop) update(ctx context.Context, wants wishes) (additions []wish) {
 
 // shorten gives a pod that is stopping no more time than asked was given, which was deleted
 // meanwhile: its source may have lost it for a moment, so that the two are the same.
-func (l *Loop) shorten(life *life, asked *v1.Pod) {
+func (l *Loop) shorten(wp *workerPod, asked *v1.Pod) {
 	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
-		l.tell(life, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
+		l.tell(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
 	}
 }
 
 // add takes a new pod on. One that may not run is taken on as over: it is cleaned up
 // after once, whatever becomes of it at its source (kubernetes #118472).
-func (l *Loop) add(w wish, running bool) {
+func (l *Loop) add(w desiredPod, running bool) {
 	uid := w.pod.UID
-	given := withStatus(w.pod, l.book.read(uid).status)
-	l.log(given).Info("pod added", "source", w.source)
-	if !running && !isOver(given.Status.Phase) && given.DeletionTimestamp == nil {
-		if refusal := l.config.Admission.Admit(given, l.admitted()); refusal != nil {
-			given = l.refused(given, refusal)
+	pod := withStatus(w.pod, l.states.get(uid).status)
+	l.log(pod).Info("pod added", "source", w.source)
+	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+		if refusal := l.config.Admission.Admit(pod, l.admitted()); refusal != nil {
+			pod = l.refused(pod, refusal)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leaving[uid] || l.book.read(uid).orphan {
-		return // there will be news when it has left
+	if l.states.get(uid).cleanup != noCleanup {
+		return // there will be news when that is done
 	}
-	life := &life{source: w.source, wanted: w.pod, given: given, over: isOver(given.Status.Phase)}
-	l.lives[uid] = life
-	l.tell(life, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})
+	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
+	l.workerPods[uid] = wp
+	l.tell(wp, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})
 }
 
 // admitted returns the pods that run or are to run, in the order of their UIDs.
@@ -157,10 +158,10 @@ func (l *Loop) admitted() []*v1.Pod {
 	defer l.mu.Unlock()
 	var pods []*v1.Pod
 	for _, uid := range l.uids() {
-		if known := l.book.read(uid); known.over() || known.phase >= podworkers.Terminated {
+		if state := l.states.get(uid); state.over() || state.phase >= podworkers.Terminated {
 			continue
 		}
-		pods = append(pods, l.lives[uid].given)
+		pods = append(pods, l.workerPods[uid].pod)
 	}
 	return pods
 }
@@ -171,7 +172,7 @@ func (l *Loop) refused(pod *v1.Pod, r *syncpod.Refusal) *v1.Pod {
 	failed := *pod
 	failed.Status = *pod.Status.DeepCopy()
 	failed.Status.Phase, failed.Status.Reason, failed.Status.Message = v1.PodFailed, r.Reason, r.Message
-	l.book.write(pod.UID, func(p *page) { p.status, p.untold = &failed.Status, true })
+	l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = &failed.Status, true })
 	l.event(pod, r.Reason, r.Message)
 	return &failed
 }

@@ -22,42 +22,47 @@ const (
 
 // removeDead removes what the runtime has of dead pods that nobody wants, once their
 // source has said what it does want (kubernetes #107730).
-func (l *Loop) removeDead(ctx context.Context, wants wishes, pods []pleg.Pod) {
-	wanted := wants.uids()
+func (l *Loop) removeDead(ctx context.Context, desired desiredPods, pods []pleg.Pod) {
+	isDesired := desired.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		uid := p.UID
-		if p.Running || wanted[uid] || l.lives[uid] != nil || l.leaving[uid] || wants.mayMiss(p.Source) || l.book.read(uid).stopping {
+		if p.Running || isDesired[p.UID] || l.workerPods[p.UID] != nil || desired.undecided(p.Source) || !l.mayRemove(p.UID) {
 			continue
 		}
-		l.leave(ctx, uid)
+		l.removeUnknown(ctx, p.UID)
 	}
 }
 
-// leave has what the runtime has of a pod removed, and if a new one with its UID waits
-// for that what an earlier agent has kept, too: by either of them the new one would have
-// had its run. It must be called with mu held.
-func (l *Loop) leave(ctx context.Context, uid types.UID) {
-	l.leaving[uid] = true
-	l.book.write(uid, func(p *page) { p.orphan = false })
+// mayRemove reports whether nobody stops a pod or cleans up after it already.
+func (l *Loop) mayRemove(uid types.UID) bool {
+	state := l.states.get(uid)
+	return !state.cleanup.inProgress() && !state.stopping
+}
+
+// removeUnknown has what the runtime has of a pod removed that the workers did not have,
+// and if a new one with its UID waits for that what an earlier agent has recorded, too: by
+// either of them the new one would have had its run. It must be called with mu held.
+func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
+	l.setCleanup(uid, removing)
 	l.children.Go(func() {
 		switch {
 		case !l.removeFromRuntime(ctx, uid):
-		case l.wanted().uids()[uid]:
-			l.forgetKept(ctx, uid)
+		case l.wants(uid):
+			l.endCleanup(uid, deleting)
+			l.deleteRecords(ctx, uid, noCleanup)
 		default:
-			l.left(uid)
+			l.endCleanup(uid, noCleanup)
 			l.news.raise()
 		}
 	})
 }
 
-// removeRemains removes what the runtime has of a pod that is gone, and then lets a
-// new pod with its UID come. That would be taken to have had its run otherwise.
-func (l *Loop) removeRemains(ctx context.Context, uid types.UID) {
+// removeForgotten removes what the runtime has of a pod that the workers have forgotten, and then
+// lets a new pod with its UID come. That would be taken to have had its run otherwise.
+func (l *Loop) removeForgotten(ctx context.Context, uid types.UID) {
 	if l.removeFromRuntime(ctx, uid) {
-		l.left(uid)
+		l.endCleanup(uid, noCleanup)
 		l.news.raise()
 	}
 }

@@ -51,14 +51,14 @@ func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 	}
 	recorded, recordsErr := l.syncer.Recorded(ctx)
 	for _, r := range statuses {
-		l.book.write(r.UID, func(p *page) {
+		l.states.update(r.UID, func(s *podState) {
 			if r.Status.Phase != "" {
-				p.status, p.untold = &r.Status, true
+				s.status, s.undelivered = &r.Status, true
 			}
 		})
 	}
 	for _, uid := range recorded {
-		l.book.write(uid, func(p *page) { p.leftover = true })
+		l.states.update(uid, func(s *podState) { s.recorded = true })
 	}
 	return lost, errors.Join(err, recordsErr)
 }

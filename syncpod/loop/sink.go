@@ -15,7 +15,7 @@ import (
 // sink takes what is reported of pods: it is remembered, and handed on to the
 // embedder. Neither depends on the other's success (virtual-kubelet #938).
 type sink struct {
-	*book
+	*podStates
 	store StatusStore
 	next  syncpod.StatusSink // nil if the embedder has none
 }
@@ -25,7 +25,7 @@ var _ syncpod.StatusSink = sink{}
 // SetPodStatus remembers the status before the embedder gets it: what was told is
 // not to be taken back by the next agent.
 func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	s.write(pod.UID, func(p *page) { p.status, p.untold = status.DeepCopy(), false })
+	s.update(pod.UID, func(s *podState) { s.status, s.undelivered = status.DeepCopy(), false })
 	return s.deliver(ctx, pod, status)
 }
 
@@ -35,22 +35,22 @@ const repeatTimeout = 5 * time.Second
 // repeat delivers the status of a pod that the Syncer has not, if there is one. It comes
 // after the Syncer's work: what an earlier agent remembered may be older than what it told.
 func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
-	known := s.read(pod.UID)
-	if !known.untold || known.status == nil || ctx.Err() != nil {
+	state := s.get(pod.UID)
+	if !state.undelivered || state.status == nil || ctx.Err() != nil {
 		return ctx.Err() // what was given up is not to report after those who come next
 	}
 	ctx, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
-	if err := s.deliver(ctx, pod, *known.status.DeepCopy()); err != nil {
+	if err := s.deliver(ctx, pod, *state.status.DeepCopy()); err != nil {
 		return err
 	}
-	s.write(pod.UID, func(p *page) { p.untold = p.untold && p.status != known.status })
+	s.update(pod.UID, func(s *podState) { s.undelivered = s.undelivered && s.status != state.status })
 	return nil
 }
 
 func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	var errs []error
-	if !s.read(pod.UID).drained && !mayComeAgain(pod) {
+	if !s.get(pod.UID).drained && !mayComeAgain(pod) {
 		if err := s.store.SetPodStatus(ctx, pod, status); err != nil {
 			errs = append(errs, fmt.Errorf("store: %w", err))
 		}

@@ -37,7 +37,7 @@ func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.Po
 	l.config.Probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
 	if !result.Plan.Quiet() && ctx.Err() == nil {
-		l.book.write(w.UID, func(p *page) { p.acted = true })
+		l.states.update(w.UID, func(s *podState) { s.acted = true })
 	}
 	if err := l.sink.repeat(ctx, w.Pod); err != nil {
 		l.log(w.Pod).Error(err, "status not delivered")
@@ -56,12 +56,12 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 }
 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	keep := l.book.read(w.UID).phase == podworkers.Terminated
+	keep := l.states.get(w.UID).phase == podworkers.Terminated
 	err := l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
 	})
 	if err == nil && !keep {
-		l.book.write(w.UID, func(p *page) { p.leftover = true }) // its record may not have been deleted
+		l.states.update(w.UID, func(s *podState) { s.recorded = true }) // its record may not have been deleted
 	}
 	return err
 }

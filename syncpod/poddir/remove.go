@@ -15,7 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/mounts"
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 // ErrMounted is what an error wraps if a pod's directory is not removed because

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/jitter"
+	"github.com/podsync/podsync/internal/base/jitter"
 	"github.com/podsync/podsync/runtime"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podsync/podsync/internal/mounts"
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 // directory is the directory of a volume that is to be.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/podsync/podsync/internal/mounts"
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 // unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).

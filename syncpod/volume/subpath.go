@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/podsync/podsync/internal/safepath"
+	"github.com/podsync/podsync/internal/base/safepath"
 )
 
 const subPathsDir = "volume-subpaths"

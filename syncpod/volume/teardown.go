@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/mounts"
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 // TearDown unmounts what SetUp and Mounts have mounted below the pod's directory

@@ -19,12 +19,16 @@ type mutant struct {
 	row, breaks string
 	// file is its path from the root of the module.
 	file string
+	// tests is the package whose tests have to notice it, such as ./podworkers, because no
+	// life can show it; empty for one that a life has to notice.
+	tests string
 	// from is the text that is replaced, and to what takes its place.
 	from, to string
 }
 
-// mutants reads the list: paragraphs, of which the first line has the row and the file,
-// the second says what is broken, those with a minus are replaced by those with a plus.
+// mutants reads the list: paragraphs, of which the first line has the row and the file, and
+// the package whose tests notice what no life can show; the second says what is broken, those
+// with a minus are replaced by those with a plus.
 func mutants(list string) ([]mutant, error) {
 	var all []mutant
 	for _, paragraph := range strings.Split(strings.TrimSpace(list), "\n\n") {
@@ -33,6 +37,7 @@ func mutants(list string) ([]mutant, error) {
 			switch {
 			case i == 0:
 				m.row, m.file, _ = strings.Cut(line, " ")
+				m.file, m.tests, _ = strings.Cut(m.file, " ")
 			case i == 1:
 				m.breaks = line
 			case strings.HasPrefix(line, "-"):

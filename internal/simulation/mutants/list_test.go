@@ -35,6 +35,9 @@ func TestMutantsApply(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^\| ([A-Z]\d+, )*` + m.row + `[ ,]`).Match(rows) {
 			t.Errorf("mutant %d: docs/FAILURES.md has no row %s", m.number, m.row)
 		}
+		if _, err := os.Stat(filepath.Join(root, m.tests)); err != nil {
+			t.Errorf("mutant %d: its tests: %v", m.number, err)
+		}
 	}
 }
 
@@ -72,6 +75,18 @@ func TestRuleOf(t *testing.T) {
 	} {
 		if got := ruleOf(line); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// The names of tests are read off what the go command says.
+func TestFailed(t *testing.T) {
+	for said, want := range map[string]string{
+		"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/part (0.00s)\nFAIL\n": "TestA in `./a`",
+		"panic: test timed out after 3m0s\nFAIL\n":                          "the tests of `./a` do not end",
+	} {
+		if got := failed([]byte(said), "./a"); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: got %q, want %q", said, got, want)
 		}
 	}
 }

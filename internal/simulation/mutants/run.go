@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,23 +12,59 @@ import (
 	"strings"
 )
 
-// outcome is what became of the lives with a mutant.
+// outcome is what became of a mutant.
 type outcome struct {
 	// lives is how many it took until one broke a rule, 0 if none did.
 	lives int
-	// rules are those that it broke.
-	rules []string
+	// by are the rules that it broke, or the tests that failed. A mutant that nobody has
+	// noticed has none.
+	by []string
 }
 
-// try lives with a mutant, in a directory that it may fill.
-func try(m mutant, root, dir string, lives int) (outcome, error) {
-	test, err := compile(m, root, dir)
+// binaries are the tests of packages, each compiled once with all mutants in it.
+type binaries struct {
+	root, dir, overlay string
+	compiled           map[string]string // by package
+}
+
+// test returns the compiled test of a package, such as ./podworkers.
+func (b *binaries) test(pkg string) (string, error) {
+	if file := b.compiled[pkg]; file != "" {
+		return file, nil
+	}
+	file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(b.compiled)))
+	cmd := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay="+b.overlay, "-o", file, pkg)
+	cmd.Dir = b.root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s does not compile with the mutants: %w\n%s", pkg, err, said)
+	}
+	b.compiled[pkg] = file
+	return file, nil
+}
+
+// command runs the test of a package with a mutant.
+func (b *binaries) command(m mutant, pkg string, args ...string) (*exec.Cmd, error) {
+	test, err := b.test(pkg)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(test, args...)
+	cmd.Dir = filepath.Join(b.root, pkg)
+	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(m.number))
+	return cmd, nil
+}
+
+// live lives with a mutant, until a life breaks a rule.
+func (b *binaries) live(m mutant, lives int) (outcome, error) {
+	cmd, err := b.command(m, "./internal/simulation", "-test.run=^TestLives$", "-test.timeout=0")
 	if err != nil {
 		return outcome{}, err
 	}
-	cmd := exec.Command(test, "-test.run=^TestLives$", "-test.timeout=0")
-	cmd.Dir = filepath.Join(root, "internal", "simulation")
-	cmd.Env = append(os.Environ(), "PODSYNC_SIMULATION="+strconv.Itoa(lives), "PODSYNC_SIMULATION_STOP=1", "PODSYNC_SIMULATION_DIR="+dir)
+	dir, err := os.MkdirTemp(b.dir, "stories-")
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd.Env = append(cmd.Env, "PODSYNC_SIMULATION="+strconv.Itoa(lives), "PODSYNC_SIMULATION_STOP=1", "PODSYNC_SIMULATION_DIR="+dir)
 	said, err := cmd.CombinedOutput()
 	stories, globErr := filepath.Glob(filepath.Join(dir, "seed-*.txt"))
 	switch {
@@ -43,30 +78,31 @@ func try(m mutant, root, dir string, lives int) (outcome, error) {
 	return judge(stories[0])
 }
 
-// compile makes the test of package simulation, with a mutant in it.
-func compile(m mutant, root, dir string) (test string, err error) {
-	text, err := m.mutated(root)
+// runTests runs the tests of a package with a mutant, until one fails.
+func (b *binaries) runTests(m mutant, pkg string) (outcome, error) {
+	cmd, err := b.command(m, pkg, "-test.failfast", "-test.timeout=3m")
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
-	file, overlay, test := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulation.test")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.file): file}})
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(overlay, replace, 0o644); err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "test", "-c", "-overlay="+overlay, "-o", test, "./internal/simulation")
-	cmd.Dir = root
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("mutant %d (%s) does not compile: %w\n%s", m.number, m.row, err, said)
+		return outcome{by: failed(said, pkg)}, nil
 	}
-	return test, nil
+	return outcome{}, nil
 }
+
+// failed returns the tests that have failed of a package. Without a name they did not end.
+func failed(said []byte, tests string) (by []string) {
+	for _, found := range failures.FindAllSubmatch(said, -1) {
+		by = append(by, fmt.Sprintf("%s in `%s`", found[1], tests))
+	}
+	if by == nil {
+		by = []string{fmt.Sprintf("the tests of `%s` do not end", tests)}
+	}
+	return by
+}
+
+// failures are what the go command says of tests that have failed, but for parts of tests.
+var failures = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
 // judge reads the story of a life that broke rules: it begins with them.
 func judge(story string) (outcome, error) {
@@ -81,8 +117,8 @@ func judge(story string) (outcome, error) {
 	o := outcome{lives: seed + 1}
 	broken, _, _ := strings.Cut(string(text), "\n\n")
 	for line := range strings.Lines(broken) {
-		if name := ruleOf(line); name != "" && !slices.Contains(o.rules, name) {
-			o.rules = append(o.rules, name)
+		if name := ruleOf(line); name != "" && !slices.Contains(o.by, name) {
+			o.by = append(o.by, name)
 		}
 	}
 	return o, nil

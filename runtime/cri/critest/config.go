@@ -18,6 +18,10 @@ type Config struct {
 	// are kept in memory, and nothing that a message names, through whatever
 	// links, is touched outside it. Empty means that all of it stays in memory.
 	Dir string
+	// LogsRoot is one more such directory, for an agent that has its containers'
+	// logs apart from its mounts: /var/log/pods for a kubelet. New makes it if it is
+	// not there. Empty means that logs are real files below Dir alone.
+	LogsRoot string
 	// Like is the runtime whose ways this one has.
 	Like Model
 	// Images are on the node from the start.

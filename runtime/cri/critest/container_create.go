@@ -85,7 +85,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
 	c.files = newFiles(s.host, c.config.GetMounts())
-	c.log = &containerLog{host: s.host, path: c.logPath()}
+	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {
 		if _, err := s.newProcess(c); err != nil {
 			return err

@@ -20,7 +20,9 @@ const maxLogLine = 16 << 10
 //	2006-01-02T15:04:05.000000000Z stdout F line
 type containerLog struct {
 	host *host
-	path string // "" throws everything away
+	// dir is the log directory of the sandbox, and name that of the log in it. Without
+	// either everything is thrown away.
+	dir, name string
 
 	mu      sync.Mutex
 	out     io.WriteCloser
@@ -30,10 +32,10 @@ type containerLog struct {
 func (l *containerLog) open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.path == "" {
+	if l.dir == "" || l.name == "" {
 		return nil
 	}
-	out, err := l.host.open(l.path)
+	out, err := l.host.openLog(l.dir, l.name)
 	if err != nil {
 		return err
 	}
@@ -111,8 +113,8 @@ func (s *logStream) line(tag runtimeapi.LogTag, text []byte) {
 	_, _ = s.log.out.Write(append(entry, '\n')) // see Write
 }
 
-// ReopenContainerLog makes the running container's output go to a new file
-// after the old one was renamed.
+// ReopenContainerLog makes the log of a running container anew, after the old one
+// was renamed, and has its output go there.
 func (s service) ReopenContainerLog(_ context.Context, req *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
 	c := s.container(req.GetContainerId())
 	if c == nil {

@@ -2,9 +2,9 @@
 // and for trying them out: it speaks CRI v1 over real gRPC and needs no root.
 //
 // An agent cannot tell it from a runtime by what it is answered. How we know:
-// the same package holds a conformance kit, [Run], which says in sentences what
-// an agent relies on, and the kit passes on critest and on containerd 1.6 and
-// 2.4. Beyond that the project's end-to-end tests compare codes with containerd's.
+// package conformance says in sentences what an agent relies on, and these rules
+// hold on critest, on containerd 1.6 and 2.4 and on CRI-O 1.34. Beyond that the
+// project's end-to-end tests compare codes with those of these runtimes.
 //
 // # A test in virtual time
 //
@@ -75,9 +75,17 @@
 //
 // # Files
 //
-// Below Config.Dir, logs and mounts are real files, and no path or link leads
-// out of it. All other files are in memory, those of the node for
-// [Runtime.ReadFile] and [Runtime.WriteFile].
+// Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path
+// or link leads out of them. All other files are in memory, those of the node for
+// [Runtime.ReadFile] and [Runtime.WriteFile]: without these two fields a runtime
+// touches nothing of the machine, whatever paths it is told.
+//
+// What a container prints is written as CRI has it to the log path in the log
+// directory of its sandbox; directories that the agent has not made are made. An agent that is a program of its
+// own, as a kubelet is, gets its root directory as Dir, and its LogsRoot:
+//
+//	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
+//	endpoint, err := rt.Listen("/run/critest.sock")
 //
 // # Faults
 //
@@ -133,7 +141,6 @@
 //	processes.go                   what really ran
 //	event*.go                      events, and what befalls them
 //	fault*.go, restart.go          faults
-//	kit*.go                        the conformance kit
 //
 // # What is not here
 //

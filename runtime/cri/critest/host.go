@@ -1,6 +1,7 @@
 package critest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,57 +9,93 @@ import (
 )
 
 // A host is the node's disk as containers reach it by mounts and logs: real
-// files below the directory, memory everywhere else.
+// files below some directories, memory everywhere else.
 type host struct {
-	dir    string   // absolute, or "" for memory alone
-	root   *os.Root // keeps names and links inside dir
+	dir    string   // Config.Dir, absolute if there is any
+	disk   []folder // dir and Config.LogsRoot
 	memory *memory
 }
 
-func openHost(dir string) (*host, error) {
+// A folder is a directory of the machine. Its root keeps names and links inside it.
+type folder struct {
+	path string // absolute
+	root *os.Root
+}
+
+func openHost(cfg Config) (*host, error) {
 	h := &host{memory: newMemory()}
-	if dir == "" {
-		return h, nil
+	if err := h.openLogsRoot(cfg.LogsRoot); err != nil {
+		return nil, fmt.Errorf("critest: Config.LogsRoot: %w", err)
 	}
-	var err error
-	if h.dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("critest: Config.Dir: %w", err)
-	}
-	if h.root, err = os.OpenRoot(h.dir); err != nil {
-		return nil, fmt.Errorf("critest: Config.Dir: %w", err)
+	if err := h.openDir(cfg.Dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("critest: Config.Dir: %w", err), h.close())
 	}
 	return h, nil
 }
 
-func (h *host) close() error {
-	if h.root == nil {
+func (h *host) openLogsRoot(path string) error {
+	if path == "" {
 		return nil
 	}
-	return h.root.Close()
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	_, err := h.open(path)
+	return err
 }
 
-// real is a name relative to the directory, if the name is below it.
-func (h *host) real(name string) (rel string, ok bool) {
-	if h.root == nil {
-		return "", false
+func (h *host) openDir(path string) (err error) {
+	if path != "" {
+		h.dir, err = h.open(path)
 	}
-	rel, err := filepath.Rel(h.dir, filepath.Clean(name))
-	return rel, err == nil && filepath.IsLocal(rel)
+	return err
+}
+
+// open adds a directory of the machine, and returns its absolute path.
+func (h *host) open(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(path)
+	if err == nil {
+		h.disk = append(h.disk, folder{path: path, root: root})
+	}
+	return path, err
+}
+
+func (h *host) close() error {
+	var errs []error
+	for _, f := range h.disk {
+		errs = append(errs, f.root.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// real is the folder that a name is below, and the name in it.
+func (h *host) real(name string) (root *os.Root, rel string, ok bool) {
+	for _, f := range h.disk {
+		rel, err := filepath.Rel(f.path, filepath.Clean(name))
+		if err == nil && filepath.IsLocal(rel) {
+			return f.root, rel, true
+		}
+	}
+	return nil, "", false
 }
 
 func (h *host) ReadFile(name string) ([]byte, error) {
-	if rel, ok := h.real(name); ok {
-		return h.root.ReadFile(rel)
+	if root, rel, ok := h.real(name); ok {
+		return root.ReadFile(rel)
 	}
 	return h.memory.ReadFile(name)
 }
 
 func (h *host) WriteFile(name string, data []byte, add bool) error {
-	rel, ok := h.real(name)
+	root, rel, ok := h.real(name)
 	if !ok {
 		return h.memory.WriteFile(name, data, add)
 	}
-	f, err := h.root.OpenFile(rel, writeFlags(add), 0o644)
+	f, err := root.OpenFile(rel, writeFlags(add), 0o644)
 	if err != nil {
 		return err
 	}
@@ -77,26 +114,57 @@ func writeFlags(add bool) int {
 }
 
 func (h *host) Exists(name string) bool {
-	if rel, ok := h.real(name); ok {
-		_, err := h.root.Stat(rel)
+	if root, rel, ok := h.real(name); ok {
+		_, err := root.Stat(rel)
 		return err == nil
 	}
 	return h.memory.Exists(name)
 }
 
 func (h *host) Remove(name string) error {
-	if rel, ok := h.real(name); ok {
-		return h.root.Remove(rel)
+	if root, rel, ok := h.real(name); ok {
+		return root.Remove(rel)
 	}
 	return h.memory.Remove(name)
 }
 
-// open opens a log to append to it, and makes it, but not its directory.
-func (h *host) open(name string) (io.WriteCloser, error) {
-	if rel, ok := h.real(name); ok {
-		return h.root.OpenFile(rel, writeFlags(true), 0o640)
+// mountpoint is a directory of the machine that stands for the filesystem of images:
+// Config.Dir, or else the top of all directories.
+func (h *host) mountpoint() string {
+	if h.dir == "" {
+		return string(filepath.Separator)
 	}
-	return memoryFile{h.memory, name}, nil
+	return h.dir
+}
+
+// openLog opens a log to append to it, and makes it with its directories. No link
+// leads out of dir, the log directory of its sandbox.
+func (h *host) openLog(dir, name string) (io.WriteCloser, error) {
+	root, rel, ok := h.real(dir)
+	if !ok {
+		name = filepath.Join(dir, name)
+		return memoryFile{h.memory, name}, h.memory.WriteFile(name, nil, true)
+	}
+	if err := root.MkdirAll(rel, 0o755); err != nil {
+		return nil, err
+	}
+	logs, err := root.OpenRoot(rel)
+	if err != nil {
+		return nil, err
+	}
+	defer logs.Close() // it only led there
+	if err := logs.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	return logs.OpenFile(name, writeFlags(true), 0o640)
+}
+
+// makeDir makes a directory where files are real. In memory there are none.
+func (h *host) makeDir(name string) error {
+	if root, rel, ok := h.real(name); ok {
+		return root.MkdirAll(rel, 0o700)
+	}
+	return nil
 }
 
 // ReadFile reads a file of the node as containers and the runtime have

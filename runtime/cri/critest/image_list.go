@@ -57,7 +57,8 @@ func (s imageStore) remove(ref string) bool {
 	return ok
 }
 
-// ImageFsInfo tells the sum of the images' sizes.
+// ImageFsInfo tells the sum of the images' sizes. Its mountpoint is there: agents
+// ask the system how much room it has.
 func (s service) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +68,7 @@ func (s service) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*
 	}
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
 		Timestamp:  time.Now().UnixNano(),
-		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: "/var/lib/critest"},
+		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: s.host.mountpoint()},
 		UsedBytes:  &runtimeapi.UInt64Value{Value: used},
 		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(s.images.local))},
 	}}}, nil

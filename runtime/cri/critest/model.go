@@ -23,6 +23,7 @@ import (
 //	stop of a container never started     it is CREATED still the same      it is EXITED
 //	stop of one that has exited           no change           no change     finishedAt is now
 //	address of a stopped sandbox          none                none          the one it had
+//	log directory that is not there       made at a start     the same      made with the sandbox
 //
 // What is said is compared with containerd 2.4 and 1.6 and with CRI-O 1.34 by the
 // project's end-to-end tests.

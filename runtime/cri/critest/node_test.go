@@ -181,6 +181,11 @@ func (n *node) events() func() ([]*runtimeapi.ContainerEventResponse, error) {
 	}
 }
 
+// deaf ignores SIGTERM.
+const deaf = "trap '' TERM; sleep 1000"
+
+func script(s string) []string { return []string{"sh", "-c", s} }
+
 // after is the time that a call took.
 func after(f func()) time.Duration {
 	start := time.Now()

@@ -57,7 +57,7 @@ type Runtime struct {
 	pipe       *pipe // of Dial
 }
 
-// New prepares a runtime. It opens Config.Dir and starts nothing.
+// New prepares a runtime. It opens Config.Dir and Config.LogsRoot, and starts nothing.
 func New(cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -84,7 +84,7 @@ func New(cfg Config) (*Runtime, error) {
 		conditions: ready(),
 	}
 	r.journal.limit = cfg.JournalLimit
-	if r.host, err = openHost(cfg.Dir); err != nil {
+	if r.host, err = openHost(cfg); err != nil {
 		return nil, err
 	}
 	r.life, r.close = context.WithCancel(context.Background())

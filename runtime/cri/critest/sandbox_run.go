@@ -12,6 +12,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
+// labelUID has the UID of a pod, as every agent on a node writes it.
+const labelUID = "io.kubernetes.pod.uid"
+
 func (s service) RunPodSandbox(ctx context.Context, req *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	if err := s.checkSandbox(req); err != nil {
 		return nil, err
@@ -74,6 +77,11 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if s.cfg.Like == CRIO {
+		if err := s.host.makeDir(sb.config.GetLogDirectory()); err != nil {
+			return status.Error(codes.Unknown, err.Error())
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

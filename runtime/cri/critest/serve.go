@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -77,9 +76,19 @@ func (r *Runtime) start(f func()) error {
 	return nil
 }
 
+// TB is what [Start] needs of a test. A *testing.T has it, a *testing.B, and whatever
+// embeds one: the package itself does not import testing, for the sake of programs
+// that link a runtime in memory.
+type TB interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+	Cleanup(func())
+}
+
 // Start makes a runtime and a connection to it for a test, and ends both with
 // it. In a testing/synctest bubble, call it with the bubble's T.
-func Start(t testing.TB, cfg Config) (*Runtime, *grpc.ClientConn) {
+func Start(t TB, cfg Config) (*Runtime, *grpc.ClientConn) {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {

@@ -1,0 +1,132 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podsync/podsync/internal/base/pace"
+)
+
+func never() bool  { return false }
+func always() bool { return true }
+
+// run begins pieces of work at once, which take so long each, and returns when
+// each of them began, in milliseconds.
+func run(t *testing.T, p *pace.Pace, took time.Duration, priorities ...pace.Priority) []int {
+	t.Helper()
+	start, began, done := time.Now(), make([]int, len(priorities)), make(chan struct{})
+	for i, priority := range priorities {
+		go func() {
+			release, err := p.Take(t.Context(), priority)
+			if err != nil {
+				t.Error(err)
+			}
+			began[i] = int(time.Since(start).Milliseconds())
+			time.Sleep(took)
+			release()
+			release()
+			done <- struct{}{}
+		}()
+		synctest.Wait() // so that they come in order
+	}
+	for range priorities {
+		<-done
+	}
+	return began
+}
+
+func TestTurns(t *testing.T) {
+	same := make([]pace.Priority, 8)
+	for name, tc := range map[string]struct {
+		limit      int
+		spare      func() bool
+		took       time.Duration
+		priorities []pace.Priority
+		want       []int
+	}{
+		"no limit":                      {0, never, time.Second, same[:4], []int{0, 0, 0, 0}},
+		"in the order they come":        {2, never, 10 * time.Millisecond, same[:6], []int{0, 0, 10, 10, 20, 20}},
+		"the higher priority first":     {1, never, 10 * time.Millisecond, []pace.Priority{0, 0, 1, 0, 2, 1}, []int{0, 40, 20, 50, 10, 30}},
+		"processors idle":               {1, always, time.Second, same, []int{0, 50, 100, 100, 150, 150, 150, 150}},
+		"idle, with more than they use": {3, always, time.Second, same, []int{0, 0, 0, 50, 50, 50, 100, 100}},
+		"work that hangs":               {2, never, time.Hour, same[:6], []int{0, 0, 1000, 1000, 2000, 2000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if got := run(t, pace.New(tc.limit, tc.spare), tc.took, tc.priorities...); !slices.Equal(got, tc.want) {
+					t.Errorf("began after %v ms, want %v", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// What has been let begin by idle processors counts: when these are busy again
+// nothing begins until less than the limit is under way.
+func TestBusyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		spare := func() bool { asked++; return asked == 2 } // first when somebody begins to wait
+		if got, want := run(t, pace.New(2, spare), 190*time.Millisecond, make([]pace.Priority, 7)...), []int{0, 0, 50, 50, 240, 240, 430}; !slices.Equal(got, want) {
+			t.Errorf("began after %v ms, want %v", got, want)
+		}
+	})
+}
+
+func TestGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pace.New(1, never)
+		first, err := p.Take(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := p.Take(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want the context's", err)
+		}
+		first()
+		next, err := p.Take(t.Context(), 0) // nobody else's turn
+		if err != nil {
+			t.Fatal(err)
+		}
+		next()
+	})
+}
+
+// However much comes with a higher priority, what waits for long has its turn.
+func TestNobodyIsOvertakenForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, start := pace.New(1, never), time.Now()
+		take := func(priority pace.Priority) func() {
+			release, err := p.Take(t.Context(), priority)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return release
+		}
+		running := take(1)
+		waited := make(chan time.Duration, 1)
+		go func() {
+			defer take(0)()
+			waited <- time.Since(start)
+		}()
+		synctest.Wait()
+		for range 300 { // one is under way, and another waits, all the time
+			next := make(chan func())
+			go func() { next <- take(1) }()
+			synctest.Wait()
+			time.Sleep(100 * time.Millisecond)
+			running()
+			running = <-next
+		}
+		running()
+		if got, want := <-waited, 10*time.Second; got < want || got > want+time.Second {
+			t.Errorf("waited for %v, want %v and no turn more", got, want)
+		}
+	})
+}

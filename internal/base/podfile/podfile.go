@@ -1,0 +1,151 @@
+// Package podfile keeps one small file for each pod, <UID>.json, in a directory.
+// A file is replaced as a whole: whenever the agent is killed, the old one or the
+// new one is there.
+package podfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/safepath"
+)
+
+const (
+	suffix = ".json"
+	// maxSize is the largest file that is read, in bytes.
+	maxSize = 4 << 20
+)
+
+// Dir is the path of a directory. It is made when the first file is written. Its
+// methods may be called concurrently for different pods. Their errors name the pod.
+type Dir string
+
+// Read returns the content of a pod's file. The error is fs.ErrNotExist if it has
+// none.
+func (d Dir) Read(pod types.UID) ([]byte, error) {
+	path, err := d.path(pod)
+	if err != nil {
+		return nil, err
+	}
+	text, err := read(path)
+	return text, wrap(pod, err)
+}
+
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxSize)
+	}
+	return text, err
+}
+
+// Replace writes a pod's file. With sync its content, though maybe not its name,
+// has reached the disk when Replace returns; see [Dir.Sync]. For one pod it must be
+// called one at a time.
+func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
+	path, err := d.path(pod)
+	if err != nil {
+		return err
+	}
+	return wrap(pod, d.replace(path, text, sync))
+}
+
+func (d Dir) replace(path string, text []byte, sync bool) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return err
+	}
+	// What a killed agent has left of this file is overwritten by the next.
+	temporary := filepath.Join(string(d), "."+filepath.Base(path)+".tmp")
+	err := write(temporary, text, sync)
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return nil
+}
+
+func write(path string, text []byte, sync bool) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil && sync {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// Remove removes a pod's file, if there is one.
+func (d Dir) Remove(pod types.UID) error {
+	path, err := d.path(pod)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return wrap(pod, err)
+	}
+	return nil
+}
+
+// List returns the pods that have a file, sorted. There are none if the directory
+// does not exist.
+func (d Dir) List() ([]types.UID, error) {
+	entries, err := os.ReadDir(string(d))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var pods []types.UID
+	for _, e := range entries {
+		uid, ok := strings.CutSuffix(e.Name(), suffix)
+		if ok && e.Type().IsRegular() && check(types.UID(uid)) == nil {
+			pods = append(pods, types.UID(uid))
+		}
+	}
+	slices.Sort(pods) // as files, a-1.json came before a.json
+	return pods, nil
+}
+
+func (d Dir) path(pod types.UID) (string, error) {
+	if d == "" {
+		return "", errors.New("the directory is empty: it must be the path of one")
+	}
+	if err := check(pod); err != nil {
+		return "", err
+	}
+	return filepath.Join(string(d), string(pod)+suffix), nil
+}
+
+// check returns what is wrong with a UID as the name of a file. A name that begins
+// with a dot is one of a temporary file.
+func check(pod types.UID) error {
+	if err := safepath.Element("metadata.uid", string(pod)); err != nil {
+		return err
+	}
+	if strings.HasPrefix(string(pod), ".") {
+		return fmt.Errorf("metadata.uid %q begins with a dot", pod)
+	}
+	return nil
+}
+
+func wrap(pod types.UID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("file of pod %s: %w", pod, err)
+}

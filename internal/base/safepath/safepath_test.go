@@ -1,0 +1,48 @@
+package safepath_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/podsync/podsync/internal/base/safepath"
+)
+
+func TestElement(t *testing.T) {
+	for s, ok := range map[string]bool{
+		"web-0": true, "a.b": true, "...": true, "..a": true,
+		"": false, ".": false, "..": false, "a/b": false, "/": false, `a\b`: false, "a\x00": false,
+	} {
+		err := safepath.Element("metadata.name", s)
+		if (err == nil) != ok {
+			t.Errorf("Element(%q) = %v, want ok %v", s, err, ok)
+		}
+		if err != nil && !strings.Contains(err.Error(), "metadata.name") {
+			t.Errorf("Element(%q) = %v, want the field named", s, err)
+		}
+	}
+}
+
+func TestRelative(t *testing.T) {
+	for s, ok := range map[string]bool{
+		"p.json": true, "a/b/c": true, "./a": true, "a..b/c": true,
+		"": false, "/etc/passwd": false, "..": false, "../x": false, "a/../../x": false, "a/..": false, `a\..\b`: false, "a\x00": false,
+	} {
+		if err := safepath.Relative("localhostProfile", s); (err == nil) != ok {
+			t.Errorf("Relative(%q) = %v, want ok %v", s, err, ok)
+		}
+	}
+}
+
+func FuzzRelativeStaysBelow(f *testing.F) {
+	f.Add("a/b")
+	f.Add("a/../b")
+	f.Fuzz(func(t *testing.T, s string) {
+		if safepath.Relative("f", s) != nil {
+			return
+		}
+		if joined := path.Join("/root/dir", s); joined != "/root/dir" && !strings.HasPrefix(joined, "/root/dir/") {
+			t.Errorf("%q was accepted and leads to %q", s, joined)
+		}
+	})
+}

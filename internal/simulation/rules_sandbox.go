@@ -1,0 +1,102 @@
+package simulation
+
+import (
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+func (tr *trace) initialised(v *verdict) {
+	for _, uid := range tr.uids() {
+		pod := tr.pods[uid].pod
+		for _, i := range tr.of(uid) {
+			if !strings.HasPrefix(i.Container, "c") {
+				continue
+			}
+			for _, c := range pod.Spec.InitContainers {
+				v.want(tr.initialisedBy(c, i), "%v before %s", i, c.Name)
+			}
+		}
+	}
+}
+
+func (tr *trace) initialisedBy(c v1.Container, app *instance) bool {
+	for _, i := range tr.of(types.UID(app.PodUID)) {
+		if i.Container != c.Name || i.SandboxID != app.SandboxID || i.Started.After(app.Started) {
+			continue
+		}
+		if c.RestartPolicy != nil || !i.Ended.IsZero() && !i.Ended.After(app.Started) && i.ExitCode == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (tr *trace) aloneInSandbox(v *verdict) {
+	for _, c := range tr.calls.Of(critest.RunPodSandbox) {
+		for _, i := range tr.of(types.UID(c.PodUID)) {
+			v.want(!i.runsAt(c.Start), "%v at %s while there is %v", c, clock(c.Start), i)
+		}
+	}
+}
+
+func (tr *trace) stoppedFirst(v *verdict) {
+	stopped := map[string]bool{}
+	for _, c := range tr.calls.Of(critest.StopPodSandbox, critest.RemovePodSandbox) {
+		switch {
+		case c.Err != nil:
+		case c.Method == critest.StopPodSandbox:
+			stopped[c.SandboxID] = true
+		default:
+			v.want(stopped[c.SandboxID], "%v at %s", c, clock(c.Start))
+		}
+	}
+}
+
+// addressTime is how long a sandbox is given at least to get an address.
+const addressTime = 5 * time.Second
+
+// addressAwaited looks at the sandboxes whose address comes late.
+func (tr *trace) addressAwaited(v *verdict) {
+	if !tr.quiet("calls go wrong", "restart runtime", "restart both", "sandbox lost") {
+		return
+	}
+	made := map[string]critest.Call{}
+	for _, c := range tr.calls.Of(critest.RunPodSandbox, critest.StopPodSandbox) {
+		if c.Method == critest.RunPodSandbox && c.Err == nil && strings.Contains(c.Fault, "late address") {
+			made[c.SandboxID] = c
+		}
+		known, before := tr.pods[types.UID(c.PodUID)], made[c.SandboxID]
+		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
+			continue
+		}
+		v.want(c.Start.Sub(before.End) >= addressTime, "%v at %s, it was made at %s", c, clock(c.Start), clock(before.End))
+	}
+}
+
+// toldFirst checks that no sandbox is stopped, and what runs in it killed with it, before that
+// was told to stop. It judges containers that the runtime had shown to run before the work
+// began that stops the sandbox: others the agent could not know to run.
+func (tr *trace) toldFirst(v *verdict) {
+	told := map[string]bool{}
+	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox) {
+		if c.Method == critest.StopContainer {
+			told[c.ContainerID] = true
+			continue
+		}
+		work := tr.workAt(c)
+		if work == nil {
+			continue
+		}
+		for _, i := range tr.of(types.UID(c.PodUID)) {
+			at, shown := tr.shown[i.ContainerID]
+			if i.SandboxID == c.SandboxID && i.runsAt(c.Start) && shown && at.Before(work.from) {
+				v.want(told[i.ContainerID], "%v at %s, and nobody told %v", c, clock(c.Start), i)
+			}
+		}
+	}
+}

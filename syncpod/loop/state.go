@@ -1,0 +1,136 @@
+package loop
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+)
+
+// podStates are what is known of each pod, besides its definition: what was reported of
+// it, and how the work on it goes. That comes from the workers, also while Loop.mu is held
+// to tell them something, so there is a lock for it alone: it is held for moments only, and
+// nothing is called meanwhile.
+type podStates struct {
+	mu   sync.Mutex
+	pods map[types.UID]*podState
+}
+
+// A podState is what is known of one pod.
+type podState struct {
+	// status is the one last reported, or recorded by an earlier agent. Nil if there
+	// is none.
+	status *v1.PodStatus
+	// undelivered: status is to be delivered, for it is an earlier agent's, which may have
+	// ended before it was, or the Loop's own.
+	undelivered bool
+	// drained: the pod stops because the agent is to end, which is not to be
+	// remembered of it.
+	drained bool
+
+	// cleanup is what is being done to clean up after a pod that the workers do not know.
+	// It is changed with Loop.mu held, too.
+	cleanup cleanup
+	// recorded: there may be a directory or a record of the pod that is not known here, of
+	// an earlier agent or because it could not be deleted.
+	recorded bool
+	// retryAt is when the next attempt may be made to delete that after one that failed, and
+	// retryPause how long that is put off.
+	retryAt    time.Time
+	retryPause time.Duration
+
+	phase podworkers.Phase
+	// calls counts the calls in flight.
+	calls int
+	// acted: the call in flight has changed something.
+	acted bool
+	// err is what the last work came to, and since when all have failed.
+	err   error
+	since time.Time
+	// stopping: what the runtime has of the pod is being stopped without its definition.
+	stopping bool
+	// stoppedAt is when the pod was last found to have nothing left that runs.
+	stoppedAt time.Time
+}
+
+// of returns the state of a pod. It must be called with mu held.
+func (s *podStates) of(uid types.UID) *podState {
+	state := s.pods[uid]
+	if state == nil {
+		state = &podState{}
+		s.pods[uid] = state
+	}
+	return state
+}
+
+// get returns what is known of a pod.
+func (s *podStates) get(uid types.UID) podState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.pods[uid]; state != nil {
+		return *state
+	}
+	return podState{}
+}
+
+// update changes what is known of a pod.
+func (s *podStates) update(uid types.UID, change func(*podState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.of(uid))
+}
+
+func (s *podStates) delete(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pods, uid)
+}
+
+// uids returns the pods of which something is known, in order.
+func (s *podStates) uids() []types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.pods))
+}
+
+// outlives reports whether anything may be kept of the pod that outlives the agent.
+func (s *podState) outlives() bool { return s.status != nil || s.recorded }
+
+// over reports whether the pod was reported to have ended for good.
+func (s *podState) over() bool { return s.status != nil && isOver(s.status.Phase) }
+
+func isOver(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
+
+// busy reports whether the pod is on its way from one state to another.
+func (s *podState) busy() bool {
+	switch {
+	case s.calls > 0 || s.err != nil || s.phase == podworkers.Terminating:
+		return true
+	case s.phase == podworkers.Syncing:
+		return s.status == nil || s.status.Phase == v1.PodPending
+	}
+	return false
+}
+
+// ended notes how work has ended.
+func (s *podState) ended(w podworkers.Work, err error, at time.Time) {
+	s.calls--
+	if err != nil && s.err == nil {
+		s.since = at
+	}
+	s.err = err
+	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
+		s.stoppedAt, s.stopping = at, false // with its definition, if that came meanwhile
+	}
+}
+
+// forgotten returns what is still known of a pod that the workers have forgotten: what
+// goes on in the runtime, and that something may be recorded of it.
+func (s *podState) forgotten() podState {
+	return podState{cleanup: s.cleanup, calls: s.calls, stopping: s.stopping, stoppedAt: s.stoppedAt, recorded: true}
+}

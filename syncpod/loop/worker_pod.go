@@ -1,0 +1,148 @@
+package loop
+
+import (
+	"maps"
+	"reflect"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/go-logr/logr"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+)
+
+// A workerPod is a pod that the workers were told of, from then until they forget it.
+// It is guarded by Loop.mu, which is held while they are told, so that what they are
+// told last is what is true.
+type workerPod struct {
+	source string
+	// desired is the pod as its source has it, nil once that does not want it.
+	desired *v1.Pod
+	// pod is what the workers have: desired with the status that was reported last.
+	pod *v1.Pod
+	// restartRequested: desired is a new pod with the UID of pod, which is stopping, and has
+	// to wait until that is forgotten (kubernetes #104648).
+	restartRequested bool
+	// accepted: the workers have been told of it, so that they know it until they forget it.
+	accepted bool
+	// endedBefore: the pod had ended, or was refused, before the workers were told of it. They
+	// finish a static pod that never had its turn without a call, as a kubelet does, so
+	// they get it as one of no source: what an earlier agent has left of it has to be
+	// cleaned up (kubernetes #105527), and its end to be reported.
+	endedBefore bool
+}
+
+// differs reports whether a pod has changed in a way that matters for its work. Its
+// status does not, most of which is an echo of what was reported, but for what
+// others say in it.
+func differs(before, after *v1.Pod) bool {
+	if before == after {
+		return false
+	}
+	return isOver(before.Status.Phase) != isOver(after.Status.Phase) ||
+		!before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
+		!reflect.DeepEqual(before.DeletionGracePeriodSeconds, after.DeletionGracePeriodSeconds) ||
+		!reflect.DeepEqual(before.Labels, after.Labels) ||
+		!reflect.DeepEqual(before.Annotations, after.Annotations) ||
+		!reflect.DeepEqual(before.Spec, after.Spec) ||
+		!reflect.DeepEqual(foreign(before.Status.Conditions), foreign(after.Status.Conditions))
+}
+
+// foreign returns the state of the conditions that others than the node set, such
+// as readiness gates.
+func foreign(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
+	states := map[v1.PodConditionType]v1.ConditionStatus{}
+	for _, c := range conditions {
+		if !isOurs(c.Type) {
+			states[c.Type] = c.Status
+		}
+	}
+	return states
+}
+
+func isOurs(t v1.PodConditionType) bool {
+	switch t {
+	case v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodScheduled, v1.PodReadyToStartContainers:
+		return true
+	}
+	return false
+}
+
+// withStatus returns the pod with the status that was reported of it last, nil if
+// none was. What its source says counts where the source knows better: that the pod
+// is over, and what others have set.
+func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
+	if reported == nil || isOver(pod.Status.Phase) {
+		return pod
+	}
+	copied := *pod // shares all but the status, and is not written to either
+	copied.Status = *reported.DeepCopy()
+	for _, c := range pod.Status.Conditions {
+		if !isOurs(c.Type) {
+			copied.Status.Conditions = setCondition(copied.Status.Conditions, c)
+		}
+	}
+	return &copied
+}
+
+func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == c.Type {
+			conditions[i] = c
+			return conditions
+		}
+	}
+	return append(conditions, c)
+}
+
+func fullName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// log is where the lines about a pod go.
+func (l *Loop) log(pod *v1.Pod) logr.Logger {
+	return l.config.Log.WithValues("pod", fullName(pod), "podUID", pod.UID)
+}
+
+// tell gives the workers news of a pod. It must be called with mu held.
+func (l *Loop) tell(wp *workerPod, u podworkers.Update) {
+	u.Pod = wp.pod
+	if wp.endedBefore {
+		u.Pod = sourceless(wp.pod)
+	}
+	if err := l.workers.UpdatePod(u); err != nil {
+		l.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
+		return
+	}
+	wp.accepted = true
+}
+
+// sourceless returns the pod as one of no source.
+func sourceless(pod *v1.Pod) *v1.Pod {
+	copied := *pod // shares all but the annotations
+	copied.Annotations = maps.Clone(pod.Annotations)
+	delete(copied.Annotations, runtime.AnnotationConfigSource)
+	return &copied
+}
+
+// ofSource returns the pod that the workers have as pod, with its source.
+func (l *Loop) ofSource(pod *v1.Pod) *v1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wp := l.workerPods[pod.UID]; wp != nil && wp.endedBefore {
+		return wp.pod
+	}
+	return pod
+}
+
+// lookAgain has a pod worked on because something of it has changed. Of one that
+// nobody wants, or that has ended, it is a matter of tidying up.
+func (l *Loop) lookAgain(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wp := l.workerPods[uid]
+	if wp == nil || l.states.get(uid).phase >= podworkers.Terminated {
+		l.tidy.raise()
+		return
+	}
+	l.tell(wp, podworkers.Update{Type: podworkers.Sync})
+}
