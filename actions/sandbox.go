@@ -86,7 +86,9 @@ func (d *decision) nothingThere() bool {
 // ranItsOnce reports whether the pod has had the one run that the pod's restart
 // policy Never allows: it had a sandbox, and a container has run in it. A
 // container that was created and never started has not run (kubernetes #118321,
-// #123839); the kubelet counts it as run, and such a pod waits for ever.
+// #123839); the kubelet counts it as run, and such a pod waits for ever. Init
+// containers and sidecars count as well, as they do for a kubelet: package syncpod, which
+// remembers what has run, begins such a pod anew if none of its regular ones did.
 func (d *decision) ranItsOnce() bool {
 	if d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || d.plan.Sandbox.Reason == SandboxMissing {
 		return false

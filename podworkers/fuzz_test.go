@@ -100,9 +100,11 @@ func (z *fuzzed) run(t *testing.T) {
 func (z *fuzzed) update(t *testing.T) {
 	uid := uids[z.pick(len(uids))]
 	u := Update{Type: UpdateType(z.pick(4)), Pod: z.pod(uid)}
-	if z.pick(4) == 0 {
-		u.RuntimePod = &RuntimePod{UID: uid, Name: u.Pod.Name, Namespace: u.Pod.Namespace}
-		u.Pod = nil
+	switch runtimePod := (&RuntimePod{UID: uid, Name: u.Pod.Name, Namespace: u.Pod.Namespace}); z.pick(6) {
+	case 0:
+		u.Pod, u.RuntimePod = nil, runtimePod
+	case 1:
+		u.RuntimePod = runtimePod
 	}
 	if z.pick(3) > 0 {
 		u.Status = &runtime.PodStatus{}

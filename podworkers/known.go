@@ -48,6 +48,7 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 		}
 		if !want {
 			k.Effects = p.orphan()
+			s.takeTurns(p)
 		}
 		k.Phase = p.phase
 		pod := p.definition()

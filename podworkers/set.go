@@ -57,7 +57,7 @@ func (s *Set) add(p *state) *state {
 // while what the runtime has of it is stopped.
 func (s *Set) takeTurns(p *state) {
 	switch {
-	case p.inRuntime:
+	case p.inRuntime && p.phase != Syncing:
 		if p.phase == Terminating {
 			s.statics.block(p.fullName, p.uid)
 		}
@@ -97,7 +97,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	case p.toSweep():
 		s.revision++
 		return p.sweep(s.revision), true, Effects{}
-	case p.started || p.inRuntime || !runtime.IsStatic(p.pending.Pod):
+	case p.started || p.inRuntime && p.phase != Syncing || !runtime.IsStatic(p.pending.Pod):
 	case p.phase != Syncing:
 		return Work{}, false, s.finish(p)
 	case !s.statics.start(p.fullName, p.uid, s.mayStart):

@@ -58,7 +58,7 @@ type state struct {
 // that is over at its source and of which nothing runs was stopped before: what
 // is left is to clean up, once more if need be (kubernetes #105527, #117019).
 func first(uid types.UID, u Update) *state {
-	s := &state{uid: uid, fullName: fullName(u)}
+	s := &state{uid: uid, fullName: fullName(u), inRuntime: u.Pod != nil && u.RuntimePod != nil}
 	if u.Pod != nil && isOver(u.Pod) && u.Status != nil && !anyAlive(u.Status) {
 		s.phase, s.stopping = Terminated, true
 	}

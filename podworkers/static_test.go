@@ -134,3 +134,36 @@ func TestM1_AStaticPodThatComesAgainIsLast(t *testing.T) {
 	h.do("3", SyncPod)
 	h.idle("2")
 }
+
+// W6: a static pod that an earlier agent has started is stopped before it is finished,
+// though it has yet to have its turn here, and its name is not given to another before.
+func TestW6_AdoptedStaticPodIsStopped(t *testing.T) {
+	adopted := func(h *harness) {
+		h.update(Update{Type: Create, Pod: static("a"), RuntimePod: &RuntimePod{UID: "a", Name: "static", Namespace: "ns"}})
+	}
+	for name, stop := range map[string]func(*harness){
+		"killed":    func(h *harness) { h.update(kill(static("a"), 7, nil)) },
+		"an orphan": func(h *harness) { h.set.Known([]types.UID{"b"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			adopted(h)
+			h.update(Update{Type: Create, Pod: static("b")})
+			stop(h)
+			h.idle("b")
+			h.next("a", SyncTerminatingPod)
+			h.idle("b")
+			if h.set.Terminated("a") {
+				t.Error("taken to have stopped")
+			}
+		})
+	}
+	t.Run("in its turn", func(t *testing.T) {
+		h := newHarness(t)
+		h.update(Update{Type: Create, Pod: static("b")})
+		adopted(h)
+		h.idle("a")
+		h.do("b", SyncPod)
+		h.idle("a")
+	})
+}

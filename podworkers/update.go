@@ -42,11 +42,13 @@ func (t UpdateType) String() string {
 type Update struct {
 	Type UpdateType
 	// Pod is the pod as its source has it. It is kept and lent to the work that
-	// follows, and never written to. Required unless RuntimePod is set; if both
-	// are, RuntimePod is ignored.
+	// follows, and never written to. Required unless RuntimePod is set.
 	Pod *v1.Pod
 	// RuntimePod is a pod that only the runtime knows. It can only be killed:
-	// updates of another type are ignored.
+	// updates of another type are ignored. Beside a Pod it tells, in the first update
+	// of that, that the runtime may run something of the pod, which an earlier agent
+	// has started: a static pod that has yet to have its turn is then not finished
+	// before it was stopped. In later ones it is ignored.
 	RuntimePod *RuntimePod
 	// Status is what the runtime last reported of the pod, nil if it is not known.
 	// It is asked once, when a pod that is over at its source is first seen: if

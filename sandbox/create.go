@@ -197,7 +197,7 @@ func (c *creation) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox 
 
 // undo removes what a failed creation left, although its context may have ended.
 func (c *creation) undo(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.CleanupTimeout)
+	ctx, cancel := c.detach(ctx, c.config.CleanupTimeout)
 	defer cancel()
 	listed, err := c.listed(ctx)
 	if err != nil {

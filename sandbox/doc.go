@@ -38,7 +38,7 @@
 //	runner.go      Runner: what comes up late is removed
 //	create.go      Create, and what its lost answer is worth
 //	attempts.go    which attempt is next, and which are in doubt
-//	stop.go        Stop and Remove, one of each sandbox at a time
+//	stop.go        Stop and Remove, one of each sandbox at a time; Wait and Cut
 //
 // # Limits
 //

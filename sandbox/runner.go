@@ -27,7 +27,7 @@ type RunnerConfig struct {
 	Owner cri.Owner
 	// CleanupTimeout bounds the removal of what a failed Create left behind, which
 	// goes on when Create's context has ended, and that of the sandboxes of lost
-	// attempts. Default 1 min.
+	// attempts. Default 1 min. Cut ends it before.
 	CleanupTimeout time.Duration
 	// StopTimeout bounds one StopPodSandbox, which goes on when the context of the
 	// Stop that began it has ended. Default 4 min, longer than what cri.Timeouts
@@ -64,6 +64,9 @@ type Runner struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*attempts
+	// base ends, by endBase, what goes on although its caller has left: see Cut.
+	base    context.Context
+	endBase context.CancelFunc
 }
 
 // NewRunner returns a Runner. It makes no call.
@@ -95,7 +98,9 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	if c.MakeLogDirectory == nil {
 		c.MakeLogDirectory = func(path string) error { return os.MkdirAll(path, 0o755) }
 	}
-	return &Runner{config: c, pods: map[types.UID]*attempts{}}, nil
+	r := &Runner{config: c, pods: map[types.UID]*attempts{}}
+	r.base, r.endBase = context.WithCancel(context.Background())
+	return r, nil
 }
 
 // Forget drops what is remembered of a pod that is gone. A sandbox of it that

@@ -25,7 +25,7 @@ import (
 // (openshift/origin #18424). A Stop that finds one in flight takes its result. One
 // that was begun goes on when the contexts of all who wait for it have ended, until
 // the runtime answers or RunnerConfig.StopTimeout is over; a runtime that works on
-// even then may be given a second one. See [Runner.Wait].
+// even then may be given a second one. See [Runner.Wait] and [Runner.Cut].
 func (r *Runner) Stop(ctx context.Context, id string) error {
 	if id == "" {
 		return errors.New("sandbox: Stop: the sandbox ID is empty")
@@ -41,7 +41,7 @@ func (r *Runner) stopOnce(ctx context.Context, id string) error {
 		return ctx.Err()
 	}
 	f := r.stops.join(id, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.StopTimeout)
+		ctx, cancel := r.detach(ctx, r.config.StopTimeout)
 		defer cancel()
 		_, err := r.config.Runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 		return err
@@ -54,11 +54,33 @@ func (r *Runner) stopOnce(ctx context.Context, id string) error {
 	}
 }
 
-// Wait returns when no StopPodSandbox is in flight. Closing the connection to the
-// runtime ends those that are.
+// Wait returns when no StopPodSandbox is in flight. Cut ends those that are.
 func (r *Runner) Wait() {
 	for f := r.stops.any(); f != nil; f = r.stops.any() {
 		<-f.done
+	}
+}
+
+// Cut ends what goes on although the contexts of its callers have ended: each
+// StopPodSandbox in flight, and the removal of what a failed Create left behind. It
+// waits for nothing. What is begun after it is not cut.
+func (r *Runner) Cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endBase()
+	r.base, r.endBase = context.WithCancel(context.Background())
+}
+
+// detach returns a context that goes on when ctx has ended, until the timeout is over
+// or Cut is called.
+func (r *Runner) detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	release := context.AfterFunc(r.base, cancel)
+	return ctx, func() {
+		release()
+		cancel()
 	}
 }
 

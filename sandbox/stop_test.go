@@ -167,6 +167,28 @@ func TestWaitWaitsForStopsInFlight(t *testing.T) {
 	})
 }
 
+// Cut ends a stop whose caller has left. One that is begun after it goes on.
+func TestCutEndsStopsInFlight(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.runner.Cut()
+		a := n.create(1)
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 2, Delay: 10 * time.Second})
+		for _, want := range []time.Duration{3 * time.Second, 10 * time.Second} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			n.runner.Stop(ctx, a.ID)
+			cancel()
+			if want < 10*time.Second {
+				time.AfterFunc(want-time.Second, n.runner.Cut)
+			}
+			n.runner.Wait()
+			if took := time.Since(began); took != want {
+				t.Errorf("waited %v, want %v", took, want)
+			}
+		}
+	})
+}
+
 // A stop that the runtime never answers is given up and tried again.
 func TestStopTimeout(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {

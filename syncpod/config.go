@@ -107,7 +107,8 @@ type Config struct {
 	// is left to the runtime, which takes the node's own; a pod with a dnsConfig has
 	// what stands there alone.
 	DNS sandbox.NodeDNS
-	// Env gets ConfigMaps, Secrets and Services for environment variables.
+	// Env gets ConfigMaps, Secrets, Services and the keys of env files for environment
+	// variables. Each of these may be missing, see env.Sources.
 	Env env.Sources
 	// HostIPs are the addresses of the node, the primary first.
 	HostIPs []string

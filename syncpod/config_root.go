@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -44,7 +45,7 @@ func (c *Config) fromRoot() error {
 		c.Messages = dirs
 	}
 	if c.Records == nil {
-		c.Records = FileRecords{Dir: filepath.Join(c.Root, "records")}
+		c.Records = FileRecords{Dir: filepath.Join(c.Root, "records"), turns: podfile.NewTurns()}
 	}
 	return nil
 }

@@ -90,7 +90,7 @@
 //	kill_calls.go      StopContainer and RemoveContainer
 //	grace.go           how long each has
 //
-//	memory.go          what is remembered of a pod, and the back-offs
+//	memory.go          what is remembered of a pod, and the back-offs; memories.go, of all
 //	memory_seen.go     what was observed and the runtime may lose; what runs once
 //	records.go         what of that outlives the agent; records_file.go keeps it in files
 //

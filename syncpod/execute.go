@@ -175,7 +175,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 		return err
 	}
 	if r.step == StepReset { // what is cleared may have run after all
-		w.memory.forgetRun(r.ref.Name, r.id)
+		w.memory.forgetRun(c)
 	}
 	return nil
 }

@@ -36,9 +36,10 @@ type kill struct {
 	turn <-chan bool
 }
 
-// killContainer ends a container within its time and at most two seconds more:
-// first the preStop handler, then those it has to wait for, then the stop. It
-// fails unless the runtime has said that the container is stopped.
+// killContainer ends a container within its time, or two seconds if there is less left
+// when it is told to stop: first the preStop handler, then those it has to wait for, then
+// the stop. A runtime that does not answer by then has Config.StopPatience more. It fails
+// unless the runtime has said that the container, or its sandbox, is stopped.
 func (s *Syncer) killContainer(ctx context.Context, k kill) (err error) {
 	began := time.Now()
 	defer func() { s.config.Observer.ContainerStopped(k.pod, k.status.Name, time.Since(began), err) }()

@@ -14,47 +14,9 @@ import (
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
-// memories are what a Syncer remembers of pods until they are forgotten.
-type memories struct {
-	config *Config
-	mu     sync.Mutex
-	pods   map[types.UID]*memory
-}
-
-// get returns what is remembered of a pod, nil for nothing.
-func (m *memories) get(uid types.UID) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.pods[uid]
-}
-
-// of returns what is remembered of a pod, and remembers it from now on.
-func (m *memories) of(uid types.UID) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.pods[uid]; p != nil {
-		return p
-	}
-	if m.pods == nil {
-		m.pods = map[types.UID]*memory{}
-	}
-	p := newMemory(uid, m.config)
-	m.pods[uid] = p
-	return p
-}
-
-// take returns what is remembered of a pod, nil for nothing, and forgets it.
-func (m *memories) take(uid types.UID) *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.pods[uid]
-	delete(m.pods, uid)
-	return p
-}
-
 // memory is what a Syncer remembers of one pod. What is in its Record outlives the
-// agent. The rest can be lost: then a container may start sooner than its back-off
-// says, and a hook may run twice.
+// agent if there are Records. The rest is lost with it: then a container may start sooner
+// than its back-off says.
 type memory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first told of the pod.
@@ -62,7 +24,7 @@ type memory struct {
 	// status is what was last reported. It has a lock of its own.
 	status *statusBox
 
-	// mu guards all that follows, but for saving.
+	// mu guards all that follows, but for loading and saving.
 	mu sync.Mutex
 	// crashes holds up containers that end, setups those that cannot be made.
 	crashes, setups *backoff.Backoff[backoffKey]
@@ -115,15 +77,21 @@ type memory struct {
 	// seen are the current instances, by name, that have exited, and those of the
 	// containers in once that were started. They may not be there any more.
 	seen map[string]runtime.ContainerStatus
+	// reset are the least attempts of containers that were not removed so that all starts
+	// over: a look from before that may be heard of late.
+	reset map[string]uint32
 	// lost are those of seen that were started, and that the last look did not show.
 	lost map[runtime.ContainerID]bool
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
 	saved  Record
+	// outdated: what is recorded is of an earlier pod with this UID.
+	outdated bool
 	// gone: the pod is gone, and nothing of it is recorded any more.
 	gone bool
-	// saving is held while the record is written.
-	saving sync.Mutex
+	// loading has room for who reads the record, saving is held while it is written.
+	loading chan struct{}
+	saving  sync.Mutex
 }
 
 // evict notes why the pod is put off the node, the first time.
@@ -165,7 +133,7 @@ func newMemory(uid types.UID, c *Config) *memory {
 		signalled: map[string]bool{}, preStopped: map[string]bool{}, preStopEnded: map[string]bool{},
 		resources: map[string]runtime.ContainerResources{},
 		seen:      map[string]runtime.ContainerStatus{}, killBy: map[string]time.Time{},
-		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{},
+		firstSeen: time.Now(), status: newStatusBox(), messages: map[string]string{}, reset: map[string]uint32{}, loading: make(chan struct{}, 1),
 	}
 }
 

@@ -101,7 +101,7 @@ func (m *memory) keep(c *runtime.ContainerStatus) (news bool) {
 	last, known := m.seen[c.Name]
 	same, exited := known && last.ID == c.ID, c.State == runtime.ContainerExited
 	switch {
-	case known && last.Attempt > c.Attempt:
+	case known && last.Attempt > c.Attempt, c.Attempt < m.reset[c.Name]:
 		return false
 	case same && !exited:
 		return false
@@ -193,12 +193,14 @@ func (m *memory) hasRunSince(status *runtime.PodStatus, name string) bool {
 	})
 }
 
-// forgetRun drops what is known of an instance that was removed so that all starts over.
-func (m *memory) forgetRun(name string, id runtime.ContainerID) {
+// forgetRun drops what is known of an instance that was removed so that all starts over,
+// and of those before it, for good.
+func (m *memory) forgetRun(c *runtime.ContainerStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.seen[name].ID == id {
-		delete(m.seen, name)
+	m.reset[c.Name] = max(m.reset[c.Name], next(c.Attempt))
+	if m.seen[c.Name].ID == c.ID {
+		delete(m.seen, c.Name)
 	}
 }
 

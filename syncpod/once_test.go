@@ -408,15 +408,41 @@ func TestC11_LostEphemeralContainer(t *testing.T) {
 	})
 }
 
+// restartAllOn88 has all containers start over when the first of the pod exits with 88.
+func restartAllOn88(p *v1.Pod) {
+	p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+		Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+	}}
+}
+
+// I1: init containers run again when all containers start over, though a status from
+// before they were removed is told of late.
+func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
+	for _, times := range []int{1, 2} {
+		bubble(t, func(t *testing.T, n *node) {
+			pod := testPod(inits(ctr("one", "true")), restartAllOn88)
+			n.settle(pod, time.Minute)
+			before := n.status()
+			for range times {
+				n.exit("app", 88)
+				refused := n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "one"}, Err: errBroken})
+				for refused.Struck() == 0 {
+					n.SyncPod(t.Context(), pod, nil)
+				}
+				n.Observe(t.Context(), before)
+				n.settle(pod, time.Minute)
+			}
+			n.wantStarts("one", 1+times)
+			n.wantStarts("app", 1+times)
+		})
+	}
+}
+
 // A container that is to run once starts over with all others, if one of them asks for it.
 func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		pod := testPod(containers(ctr("app"), ctr("b")), never, func(p *v1.Pod) {
-			p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
-				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
-				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
-			}}
-		})
+		pod := testPod(containers(ctr("app"), ctr("b")), never, restartAllOn88)
 		n.settle(pod, time.Minute)
 		n.exit("app", 88)
 		n.settle(pod, time.Minute)

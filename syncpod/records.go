@@ -16,7 +16,8 @@ import (
 
 // Records keeps what should outlive the agent, one Record for each pod. A
 // *[FileRecords] does, in files. They are called concurrently for different pods,
-// and have one second each. What they fail to do is logged and holds up nothing.
+// but LoadRecord and SaveRecord each once at a time for one pod, and have one second each.
+// What they fail to do is logged and holds up nothing.
 //
 // Without Records a Syncer knows after a restart of the agent what the runtime
 // and the logs tell. Then
@@ -82,13 +83,23 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 	return m
 }
 
-// load adds to a memory what was recorded, once.
+// load adds to a memory what was recorded, once. A pod's end may begin, and its deadline
+// be noted, at once: one of them reads.
 func (s *Syncer) load(ctx context.Context, m *memory) {
 	if s.config.Records == nil || m.isLoaded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
+	select {
+	case m.loading <- struct{}{}:
+		defer func() { <-m.loading }()
+	case <-ctx.Done():
+		return
+	}
+	if m.isLoaded() {
+		return
+	}
 	r, err := s.config.Records.LoadRecord(ctx, m.uid)
 	if err != nil {
 		s.config.Log.Error(err, "no record of a pod", "podUID", m.uid)
@@ -168,7 +179,9 @@ func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return s.config.Records.DeleteRecord(ctx, uid)
+	err := s.config.Records.DeleteRecord(ctx, uid)
+	s.known.deleted(uid, err)
+	return err
 }
 
 func (m *memory) isLoaded() bool {
@@ -250,7 +263,7 @@ func (m *memory) toRecord() (r Record, news bool) {
 			r.Exited = append(r.Exited, c)
 		}
 	}
-	return r, !r.repeats(m.saved)
+	return r, m.outdated || !r.repeats(m.saved)
 }
 
 // repeats reports whether a record says what an older one does. That a start which
@@ -265,7 +278,7 @@ func (r Record) repeats(old Record) bool {
 func (m *memory) recorded(r Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.saved = r
+	m.saved, m.outdated = r, false
 }
 
 // hasten returns the earliest deadline that the pod was ever given: one that has

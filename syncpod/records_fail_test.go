@@ -17,6 +17,7 @@ import (
 type watchedRecords struct {
 	syncpod.FileRecords
 	loadErr, saveErr error
+	deleteErr        error
 	hang             bool
 	dead             atomic.Bool
 	loads, saves     atomic.Int32
@@ -42,7 +43,10 @@ func (w *watchedRecords) SaveRecord(ctx context.Context, pod types.UID, r syncpo
 }
 
 func (w *watchedRecords) DeleteRecord(ctx context.Context, pod types.UID) error {
-	return errors.Join(ctx.Err(), w.FileRecords.DeleteRecord(ctx, pod))
+	if err := errors.Join(w.deleteErr, ctx.Err()); err != nil {
+		return err
+	}
+	return w.FileRecords.DeleteRecord(ctx, pod)
 }
 
 func (w *watchedRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
@@ -185,3 +189,63 @@ type forgetfulImages struct {
 }
 
 func (f forgetfulImages) Forget(pod types.UID) { f.pulls++; f.images.Forget(pod) }
+
+// W10: a pod that comes with the UID of one whose record could not be deleted is another
+// pod: it has yet to run, in this agent and in the next.
+func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
+	pod := testPod(never)
+	end := func(n *node) {
+		n.end(pod, nil)
+		must(n.t, n.SyncTerminatedPod(n.t.Context(), pod, nil))
+	}
+	for name, goes := range map[string]func(*node){
+		"ended": end,
+		"ended and forgotten": func(n *node) {
+			end(n)
+			if err := n.Forget(n.t.Context(), podUID); !errors.Is(err, errNoDisk) {
+				n.t.Errorf("forgotten: %v", err)
+			}
+		},
+		"unknown": func(n *node) {
+			must(n.t, n.SyncTerminatingRuntimePod(n.t.Context(), syncpod.RuntimePod{UID: podUID, Status: n.status()}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			records := syncpod.FileRecords{Dir: t.TempDir()}
+			bubble(t, func(t *testing.T, n *node) {
+				w := &watchedRecords{deleteErr: errNoDisk}
+				n.restart(watching(w, records.Dir))
+				n.settle(pod, time.Minute)
+				goes(n)
+				must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+				time.Sleep(time.Second)
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
+				n.SyncPod(t.Context(), pod, nil)
+				if r, err := records.LoadRecord(t.Context(), podUID); err != nil || len(r.Ran)+len(r.Started)+len(r.Exited) != 0 {
+					t.Errorf("record %+v, %v, want one of a pod that has not run", r, err)
+				}
+				n.live(pod)
+				n.wantStarts("app", 2)
+			})
+		})
+	}
+}
+
+// A record that could be deleted after all is heeded when there is another.
+func TestRecordAfterOneThatWasDeletedLate(t *testing.T) {
+	records := syncpod.FileRecords{Dir: t.TempDir()}
+	bubble(t, func(t *testing.T, n *node) {
+		w := &watchedRecords{deleteErr: errNoDisk}
+		n.restart(watching(w, records.Dir))
+		n.settle(testPod(), time.Minute)
+		n.end(testPod(), nil)
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
+		w.deleteErr = nil
+		must(t, n.Forget(t.Context(), podUID))
+		must(t, records.SaveRecord(t.Context(), podUID, syncpod.Record{Attempts: map[string]uint32{"app": 7}}))
+		n.settle(testPod(), time.Minute)
+		if a := n.current("app").Attempt; a != 7 {
+			t.Errorf("attempt %d, want the one recorded", a)
+		}
+	})
+}

@@ -22,10 +22,13 @@ import (
 type FileRecords struct {
 	// Dir is the directory. It is made when the first record is saved.
 	Dir string
+	// turns are those of a Syncer that has made its FileRecords itself.
+	turns podfile.Turns
 }
 
 // LoadRecord reads a file.
 func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) (Record, error) {
+	defer f.turns.Take()()
 	text, err := podfile.Dir(f.Dir).Read(pod)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, nil
@@ -43,6 +46,7 @@ func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) (Record, error
 // SaveRecord replaces a file.
 func (f FileRecords) SaveRecord(_ context.Context, pod types.UID, r Record) error {
 	text, err := json.Marshal(r)
+	defer f.turns.Take()()
 	if err == nil {
 		err = podfile.Dir(f.Dir).Replace(pod, text, false)
 	}
@@ -54,6 +58,7 @@ func (f FileRecords) SaveRecord(_ context.Context, pod types.UID, r Record) erro
 
 // DeleteRecord removes a file.
 func (f FileRecords) DeleteRecord(_ context.Context, pod types.UID) error {
+	defer f.turns.Take()()
 	if err := podfile.Dir(f.Dir).Remove(pod); err != nil {
 		return fmt.Errorf("record of a pod: %w", err)
 	}

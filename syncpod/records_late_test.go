@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,4 +151,57 @@ func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("records of %v, %v", left, err)
 		}
 	})
+}
+
+// The end of a pod begins while its deadline is noted: its record is read by one of them,
+// and who waits for the other to read it does so for a second at most.
+func TestRecordIsReadByOneAtATime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes time.Duration
+		reads int32
+	}{
+		"slow": {takes: 600 * time.Millisecond, reads: 1}, "it hangs": {takes: time.Hour, reads: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				slow := &slowRecords{FileRecords: syncpod.FileRecords{Dir: t.TempDir()}, takes: tc.takes}
+				n.settle(testPod(), time.Minute)
+				n.restart(func(c *syncpod.Config) { c.Records = slow })
+				began := time.Now()
+				deadline := began.Add(30 * time.Second)
+				go n.EndBy(podUID, deadline)(t.Context())
+				synctest.Wait()
+				must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: deadline}))
+				if took, most := time.Since(began), min(tc.takes, time.Second); took > most {
+					t.Errorf("took %v, want %v", took, most)
+				}
+				if at := slow.most.Load(); at != 1 {
+					t.Errorf("%d calls of LoadRecord at a time", at)
+				}
+				synctest.Wait()
+				if reads := slow.reads.Load(); reads > tc.reads {
+					t.Errorf("read %d times, want %d", reads, tc.reads)
+				}
+			})
+		})
+	}
+}
+
+// slowRecords take their time to be read.
+type slowRecords struct {
+	syncpod.FileRecords
+	takes            time.Duration
+	now, most, reads atomic.Int32
+}
+
+func (s *slowRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod.Record, error) {
+	s.most.Store(max(s.most.Load(), s.now.Add(1)))
+	defer s.now.Add(-1)
+	s.reads.Add(1)
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return syncpod.Record{}, ctx.Err()
+	}
+	return s.FileRecords.LoadRecord(ctx, pod)
 }

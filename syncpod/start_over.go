@@ -42,7 +42,9 @@ func stayOver(in actions.Input, plan actions.Plan) actions.Plan {
 	return plan
 }
 
-// hasBegun reports whether a regular container is known to have run.
+// hasBegun reports whether a regular container is known to have run: whatever the restart
+// policy, and whichever sandbox it ran in. To actions.Compute any container that has run,
+// an init container or a sidecar, too, has had the pod's run.
 func hasBegun(pod *v1.Pod, status *runtime.PodStatus) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(spec v1.Container) bool {
 		c := status.Latest(spec.Name)

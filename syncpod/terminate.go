@@ -53,7 +53,9 @@ const (
 )
 
 // SyncTerminatingPod ends a pod: it stops all its containers within the time
-// given, and at most two seconds more, and then its sandboxes. It succeeds only
+// given, in which a container that is told to stop only at its end has two seconds more,
+// and then its sandboxes. A runtime that does not kill in time is asked again, and to stop
+// the sandbox, for at most Config.StopPatience beyond that. It succeeds only
 // when a last look has found nothing of the pod alive (kubernetes #88440), and
 // reports the exit codes it has found, even if it fails.
 //

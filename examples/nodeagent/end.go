@@ -56,7 +56,7 @@ func (o options) farewell(running, waiting int) string {
 	then := "The next start takes over what runs."
 	switch {
 	case len(pods) == 0:
-		return "No pod runs any more."
+		return "No pod runs."
 	case o.runtime == memory:
 		then = "The runtime in memory ends with the agent."
 	}

@@ -167,7 +167,7 @@ func TestRunDrains(t *testing.T) {
 	a.says(`"kind":"Pod"`, `"reason":"Running"`, `"ready":"1/1"`, `"restarts":0`, `"phase":"Running"`)
 	a.end()
 	a.says(`"kind":"Event"`, `"reason":"Killing"`, `"container":"app"`)
-	a.says(`"kind":"Message"`, "No pod runs any more.")
+	a.says(`"kind":"Message"`, "No pod runs.")
 }
 
 // The samples show what they say they do.

@@ -109,7 +109,7 @@ func TestFarewell(t *testing.T) {
 	inMemory, real := options{runtime: memory}, options{runtime: "unix:///run/x.sock", drain: true}
 	leaving := options{runtime: "unix:///run/x.sock"}
 	for got, want := range map[string]string{
-		inMemory.farewell(0, 0): "No pod runs any more.",
+		inMemory.farewell(0, 0): "No pod runs.",
 		inMemory.farewell(1, 0): "Detached from 1 running pod. The runtime in memory ends",
 		real.farewell(2, 0):     "Detached from 2 running pods. The next start takes over",
 		real.farewell(2, 9):     "Detached from 2 running pods and 9 pods with nothing running. The next start takes over",

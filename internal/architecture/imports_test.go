@@ -67,6 +67,7 @@ var rooms = []room{
 	{"internal/simulation/...", []string{"..."}, "it runs whatever decides"},
 	{"internal/upgrade", []string{"..."}, "it reads what earlier releases have written"},
 	{"internal/e2e/...", []string{"..."}, "it runs the library as a whole"},
+	{"internal/scale", []string{"..."}, "it measures the library as a whole"},
 	{"examples/...", []string{"..."}, "an example may show anything"},
 }
 

@@ -23,7 +23,11 @@ type Config struct {
 	// Timeouts bound the calls.
 	Timeouts Timeouts
 	// MaxMessageBytes is the largest message sent or received. Default 16 MiB, as
-	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers.
+	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI
+	// lists all of them in one message, at 0.9 kB each for containers of podsync, more
+	// with many labels, so the default is enough for about 19,000. Of a node with more
+	// lists fail with ErrExhausted, and an agent that begins there waits. The runtime has
+	// a limit of its own, which for containerd is 16 MiB, too.
 	MaxMessageBytes int
 	// MaxReconnectDelay bounds the pause between two attempts to reach a runtime
 	// that went away, and so how late its return is noticed. Default 1 s.

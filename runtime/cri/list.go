@@ -3,6 +3,8 @@ package cri
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -99,7 +101,7 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 	}
 	sandboxes, err := r.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: selector}})
 	if err != nil {
-		return nil, Classify(err)
+		return nil, listError("sandboxes", err)
 	}
 	for _, s := range sandboxes.GetItems() {
 		if m := s.GetMetadata(); r.owner.Owns(s.GetLabels()) && m.GetUid() != "" {
@@ -109,7 +111,7 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 	}
 	containers, err := r.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
-		return nil, Classify(err)
+		return nil, listError("containers", err)
 	}
 	for _, c := range containers.GetContainers() {
 		if l := c.GetLabels(); r.owner.Owns(l) && l[runtime.LabelPodUID] != "" {
@@ -118,6 +120,15 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 		}
 	}
 	return sorted(pods), nil
+}
+
+// listError says of a list that is too long for a message what bounds it.
+func listError(of string, err error) error {
+	err = Classify(err)
+	if errors.Is(err, ErrExhausted) {
+		return fmt.Errorf("the list of %s may be longer than a message, which Config.MaxMessageBytes and the runtime bound: %w", of, err)
+	}
+	return err
 }
 
 // sorted puts all in order, and drops what was listed twice.

@@ -145,7 +145,8 @@ func (v *view) comesBack() bool {
 	return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil && !v.hadItsRun()
 }
 
-// hadItsRun reports whether a regular container has run of a pod that may not restart.
+// hadItsRun reports whether a regular container has run of a pod that may not restart. It
+// goes by the instances that are reported: one that runs counts before a newer one.
 func (v *view) hadItsRun() bool {
 	if v.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
 		return false

@@ -101,6 +101,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"CollectInterval", &c.CollectInterval, time.Minute},
 		{"ImageInterval", &c.ImageInterval, 5 * time.Minute},
+		{"Sync.CleanupTimeout", &c.Sync.CleanupTimeout, 10 * time.Second},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {
 		if *d.field < 0 {
@@ -191,9 +192,6 @@ func (c Config) connected() (Config, error) {
 	}
 	if c.Workers.Observer == nil {
 		c.Workers.Observer = podworkers.NopObserver{}
-	}
-	if c.Admission == nil {
-		c.Admission = AdmissionFunc(admitAll)
 	}
 	c.shareLog()
 	for _, fill := range []func() error{c.makeProbes, c.makeReader, c.makeSandboxes, c.makeCollectors, c.makeImageCollector, c.makeStore} {

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
@@ -35,15 +36,19 @@ func (c *Config) makeProbes() error {
 	return nil
 }
 
-// unhealthy makes an event of each probe that fails, as a kubelet does.
+// unhealthy makes an event of each probe that fails, which says nothing of what the probe
+// has answered or printed.
 func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
 	events := c.Sync.Events
 	if events == nil {
 		return nil
 	}
 	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
-		about := reference(pod)
-		about.FieldPath = fmt.Sprintf("spec.containers{%s}", container)
+		about, list := reference(pod), "containers"
+		if ref, _ := actions.FindContainer(pod, container); ref.Kind == actions.InitContainer {
+			list = "initContainers" // a sidecar
+		}
+		about.FieldPath = fmt.Sprintf("spec.%s{%s}", list, container)
 		events.Eventf(about, v1.EventTypeWarning, "Unhealthy", "%s", message)
 	}
 }

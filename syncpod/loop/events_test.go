@@ -3,6 +3,7 @@ package loop_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -136,4 +138,35 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The event of a probe that fails names the container where it stands in the pod, and the
+// version of the pod.
+func TestEventOfAFailingProbe(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		always, probe := v1.ContainerRestartPolicyAlways, &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"false"}}}, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 1, SuccessThreshold: 1}
+		p := pod("file", "web", "u", forever)
+		p.ResourceVersion = "7"
+		p.Spec.Containers[0].ReadinessProbe = probe
+		p.Spec.InitContainers = []v1.Container{{Name: "side", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent, Command: []string{"sh", "-c", forever}, RestartPolicy: &always, ReadinessProbe: probe}}
+		paths := map[string]bool{}
+		var mu sync.Mutex
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) {
+			c.Sync.Events = syncpod.EventRecorderFunc(func(object k8sruntime.Object, _, reason, _ string, _ ...any) {
+				mu.Lock()
+				defer mu.Unlock()
+				if about := object.(*v1.ObjectReference); reason == "Unhealthy" {
+					paths[about.FieldPath+" "+about.ResourceVersion] = true
+				}
+			})
+		})
+		set(t, src, p)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(paths) != 2 || !paths["spec.containers{app} 7"] || !paths["spec.initContainers{side} 7"] {
+			t.Errorf("events are about %v", paths)
+		}
+	})
 }

@@ -22,6 +22,8 @@ type feed struct {
 	// first.
 	snapshot  source.Snapshot
 	delivered time.Time
+	// uids are those of the pods in it.
+	uids map[types.UID]bool
 	// failed is why the source has ended, and since when.
 	failed error
 	since  time.Time
@@ -63,17 +65,17 @@ func (l *Loop) deliver(f *feed, s source.Snapshot) {
 	}
 }
 
-// depart notes which pods are not in the next snapshot any more.
+// depart notes which pods are in the next snapshot, and which are not any more.
 func (f *feed) depart(next source.Snapshot) {
-	stay := make(map[types.UID]bool, len(next.Pods))
+	f.uids = make(map[types.UID]bool, len(next.Pods))
 	for _, pod := range next.Pods {
 		if pod != nil {
-			stay[pod.UID] = true
+			f.uids[pod.UID] = true
 			delete(f.departed, pod.UID)
 		}
 	}
 	for _, pod := range f.snapshot.Pods {
-		if pod == nil || stay[pod.UID] {
+		if pod == nil || f.uids[pod.UID] {
 			continue
 		}
 		if f.departed == nil {
@@ -191,7 +193,11 @@ func (d desiredPods) uids() map[types.UID]bool {
 }
 
 // wants reports whether a source wants a pod with that UID by now.
-func (l *Loop) wants(uid types.UID) bool { return l.desired().uids()[uid] }
+func (l *Loop) wants(uid types.UID) bool {
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	return uid != "" && slices.ContainsFunc(l.feeds, func(f *feed) bool { return f.uids[uid] })
+}
 
 // undecided reports whether a pod that is not desired, and only known to the runtime,
 // may be desired yet: by the source that it is from, or by any if it does not say or

@@ -348,6 +348,50 @@ func TestKillPodWhileItChanges(t *testing.T) {
 	})
 }
 
+// W6: a pod that an earlier agent has left running is evicted before there was any work on
+// it here: that is done when it has stopped, within its own time, and is told.
+func TestW6_KillPodThatWasAdopted(t *testing.T) {
+	slow := "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
+	for name, end := range map[string]func(*agent, *source.Push){
+		"evicted": func(a *agent, _ *source.Push) {
+			stop := podworkers.StopRequest{Evict: true, Report: &podworkers.StopReport{Reason: "Evicted", Message: "no room"}}
+			if err := a.KillPod(a.t.Context(), "u", stop); err != nil {
+				a.t.Error(err)
+			}
+			if s := a.sink.of("u"); s.Phase != v1.PodFailed || s.Reason != "Evicted" {
+				a.t.Errorf("told: %+v", s)
+			}
+		},
+		"removed": func(a *agent, p *source.Push) {
+			set(a.t, p, pod("file", "first", "f", forever))
+			time.Sleep(3 * time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				n.leave(nil, pod("file", "web", "u", slow))
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Delay: time.Hour})
+				push := source.NewStaticPush("file")
+				a := n.start([]source.Source{push}, func(c *loop.Config) { c.Workers.MaxConcurrent = 1 })
+				set(t, push, pod("file", "first", "f", forever), pod("file", "web", "u", slow))
+				time.Sleep(time.Second)
+				began := time.Now()
+				end(a, push)
+				if took := time.Since(began); took != 3*time.Second {
+					t.Errorf("took %v, want the 3s that it takes to stop", took)
+				}
+				synctest.Wait()
+				n.wantRunning(0, "u")
+				for _, stop := range n.rt.Journal().Pod("u").Of(critest.StopContainer) {
+					if s := stop.Request().(*runtimeapi.StopContainerRequest); s.Timeout != 5 {
+						t.Errorf("stopped with %d s, want 5", s.Timeout)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A static pod that waits for another one of its name is evicted: that is told, and it
 // does not run when its turn comes.
 func TestKillPodThatNeverHadItsTurn(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,8 +107,9 @@ func (l *Loop) assemble() error {
 // Run keeps the pods running until ctx ends. Then it detaches: it stops working and
 // leaves the pods as they are, for the next agent to adopt. To stop them first, call
 // Drain. It returns when all that it has started has returned; what the runtime is
-// asked for ends with ctx, but for at most Sync.CleanupTimeout in which what was left
-// half done is undone. Then events that still wait for Sync.Events are recorded, as many
+// asked for ends with ctx, but for at most Sync.CleanupTimeout in which stops of
+// sandboxes come to their end, if Sync.Sandboxes is a *sandbox.Runner as it is by default,
+// and what was left half done is undone. Records have their second beyond that. Then events that still wait for Sync.Events are recorded, as many
 // as that takes in 2 s; a call of it that does not return is left behind.
 //
 // Run can be called once: sources run once, and memory of pods that nobody looks
@@ -149,13 +151,31 @@ func (l *Loop) Run(ctx context.Context) error {
 	if l.config.ImageCollector != nil {
 		l.children.Go(func() { l.collectImages(ctx) })
 	}
-	l.children.Wait()
+	<-ctx.Done()
+	l.windUp()
 	select {
 	case err := <-failures:
 		return err
 	default:
 		return nil
 	}
+}
+
+// windUp returns when all that Run has started has returned, after its context has ended.
+// What goes on in the runtime all the same is cut when its time is over.
+func (l *Loop) windUp() {
+	sandboxes, _ := l.config.Sync.Sandboxes.(interface {
+		Wait()
+		Cut()
+	})
+	if sandboxes == nil {
+		l.children.Wait()
+		return
+	}
+	overdue := time.AfterFunc(l.config.Sync.CleanupTimeout, sandboxes.Cut)
+	defer overdue.Stop()
+	l.children.Wait()
+	sandboxes.Wait()
 }
 
 func (l *Loop) runProbes(ctx context.Context) error {
@@ -210,7 +230,7 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 // tellUnstarted reports a pod that was stopped before there was any work on it: nobody
 // else does.
 func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
-	if why != nil && l.states.get(pod.UID).status == nil {
+	if known := l.states.get(pod.UID); why != nil && !known.worked && !known.over() {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
 		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })

@@ -34,7 +34,7 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 // SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
 // the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
-	o.states.update(w.UID, func(s *podState) { s.calls++ })
+	o.states.update(w.UID, func(s *podState) { s.calls, s.worked = s.calls+1, true })
 	if w.Type == podworkers.SyncTerminatingPod {
 		record := o.syncer.EndBy(w.UID, w.Deadline)
 		o.children.Go(func() { record(context.Background()) })
@@ -54,7 +54,9 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod && err == nil {
 		o.tidy.raise() // after a failure it would have the workers try again without a pause
-		o.news.raise() // for a pod that waits for the end of its orphan
+		if o.wants(w.UID) {
+			o.news.raise() // it waits for the end of its orphan
+		}
 	}
 	// What was done is looked at now, events or not (kubernetes #137362). A call that
 	// follows uses that look, which therefore begins after the end of this one.

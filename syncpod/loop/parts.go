@@ -33,8 +33,6 @@ type AdmissionFunc func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal
 // Admit calls f.
 func (f AdmissionFunc) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal { return f(pod, beside) }
 
-func admitAll(*v1.Pod, []*v1.Pod) *syncpod.Refusal { return nil }
-
 // Probes runs the probes of pods. Its methods are called concurrently, and must
 // return soon.
 type Probes interface {

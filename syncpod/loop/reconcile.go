@@ -45,7 +45,7 @@ func (l *Loop) reconcile(ctx context.Context) {
 			return
 		}
 		if listed || w.pod.DeletionTimestamp != nil {
-			l.add(w, running[w.pod.UID])
+			l.add(w, running[w.pod.UID] || !listed)
 		}
 	}
 	l.tidy.raise()
@@ -131,13 +131,14 @@ func (l *Loop) shorten(wp *workerPod, asked *v1.Pod) {
 	}
 }
 
-// add takes a new pod on. One that may not run is taken on as over: it is cleaned up
+// add takes a new pod on, of which the runtime may run something that an earlier agent has
+// started. One that may not run is taken on as over: it is cleaned up
 // after once, whatever becomes of it at its source (kubernetes #118472).
 func (l *Loop) add(w desiredPod, running bool) {
 	uid := w.pod.UID
 	pod := withStatus(w.pod, l.states.get(uid).status)
 	l.log(pod).Info("pod added", "source", w.source)
-	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+	if l.config.Admission != nil && !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		if refusal := l.config.Admission.Admit(pod, l.admitted()); refusal != nil {
 			pod = l.refused(pod, refusal)
 		}
@@ -149,7 +150,11 @@ func (l *Loop) add(w desiredPod, running bool) {
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
 	l.workerPods[uid] = wp
-	l.tell(wp, podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)})
+	u := podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)}
+	if running {
+		u.RuntimePod = &podworkers.RuntimePod{UID: uid, Name: pod.Name, Namespace: pod.Namespace}
+	}
+	l.tell(wp, u)
 }
 
 // admitted returns the pods that run or are to run, in the order of their UIDs.
@@ -195,7 +200,9 @@ func (l *Loop) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-// reference is how events name a pod.
+// reference is how events name a pod, those of a Syncer, too.
 func reference(pod *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	return &v1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
 }

@@ -52,8 +52,7 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 			l.endCleanup(uid, deleting)
 			l.deleteRecords(ctx, uid, noCleanup)
 		default:
-			l.endCleanup(uid, noCleanup)
-			l.news.raise()
+			l.removed(uid)
 		}
 	})
 }
@@ -62,9 +61,18 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 // lets a new pod with its UID come. That would be taken to have had its run otherwise.
 func (l *Loop) removeForgotten(ctx context.Context, uid types.UID) {
 	if l.removeFromRuntime(ctx, uid) {
-		l.endCleanup(uid, noCleanup)
+		l.removed(uid)
+	}
+}
+
+// removed lets a new pod with the UID of one that is removed come, if it is wanted by now. All
+// pods are gone through for that, so otherwise they are not.
+func (l *Loop) removed(uid types.UID) {
+	l.endCleanup(uid, noCleanup)
+	if l.wants(uid) {
 		l.news.raise()
 	}
+	l.tidy.raise()
 }
 
 // removeFromRuntime removes what the runtime has of a pod, and reports whether it has

@@ -45,8 +45,9 @@ type podState struct {
 	retryPause time.Duration
 
 	phase podworkers.Phase
-	// calls counts the calls in flight.
-	calls int
+	// calls counts the calls in flight, worked is set with the first of them.
+	calls  int
+	worked bool
 	// acted: the call in flight has changed something.
 	acted bool
 	// err is what the last work came to, and since when all have failed.

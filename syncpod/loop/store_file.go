@@ -26,10 +26,13 @@ import (
 // since a Job that is done must not be done again. All other pods are started
 // anew after a loss of power anyway.
 type FileStore struct {
-	dir podfile.Dir
+	dir   podfile.Dir
+	turns podfile.Turns
 
 	mu   sync.Mutex
 	pods map[types.UID]*storedPod
+	// listed: the pods that have a file are among pods.
+	listed bool
 }
 
 var _ StatusStore = (*FileStore)(nil)
@@ -48,7 +51,7 @@ func NewFileStore(dir string) (*FileStore, error) {
 	if dir == "" {
 		return nil, errors.New("loop: the directory of the FileStore is empty: it must be the path of one")
 	}
-	return &FileStore{dir: podfile.Dir(dir), pods: map[types.UID]*storedPod{}}, nil
+	return &FileStore{dir: podfile.Dir(dir), turns: podfile.NewTurns(), pods: map[types.UID]*storedPod{}}, nil
 }
 
 // Load returns all statuses that can be read. It is no error if the directory
@@ -58,6 +61,7 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("statuses of pods: %w", err)
 	}
+	s.know(uids)
 	var all []StoredStatus
 	var errs []error
 	lost := true
@@ -79,6 +83,18 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 		err = fmt.Errorf("%w: %w", syncpod.ErrRecordLost, err)
 	}
 	return all, err
+}
+
+// know notes which pods have a file, so that nobody looks for one of another.
+func (s *FileStore) know(uids []types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, uid := range uids {
+		if s.pods[uid] == nil {
+			s.pods[uid] = &storedPod{}
+		}
+	}
+	s.listed = true
 }
 
 // brokenFile says that a file was read, and that no status is in it.
@@ -126,6 +142,7 @@ func (s *FileStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodSt
 
 // write replaces a file. If it is to last, it is on the disk in the end.
 func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
+	defer s.turns.Take()()
 	if err := s.dir.Replace(uid, text, lasting); err != nil || !lasting {
 		return err
 	}
@@ -136,7 +153,10 @@ func (s *FileStore) write(uid types.UID, text []byte, lasting bool) error {
 func (s *FileStore) Delete(_ context.Context, uid types.UID) error {
 	p := s.lock(uid)
 	defer p.mu.Unlock()
-	if err := s.dir.Remove(uid); err != nil {
+	release := s.turns.Take()
+	err := s.dir.Remove(uid)
+	release()
+	if err != nil {
 		return fmt.Errorf("status of a pod: %w", err)
 	}
 	s.forget(uid)
@@ -154,7 +174,7 @@ func (s *FileStore) lock(uid types.UID) *storedPod {
 	s.mu.Lock()
 	p := s.pods[uid]
 	if p == nil {
-		p = &storedPod{}
+		p = &storedPod{read: s.listed}
 		s.pods[uid] = p
 	}
 	s.mu.Unlock()

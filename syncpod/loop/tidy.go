@@ -28,9 +28,24 @@ func (l *Loop) keepTidy(ctx context.Context) {
 		if !l.listed.Load() {
 			continue
 		}
+		began := time.Now()
 		if again := l.tidyUp(ctx); !again.IsZero() {
 			retry.Reset(time.Until(again))
 		}
+		l.rest(ctx, tidyCost*time.Since(began))
+	}
+}
+
+// tidyCost is how many times what it took to tidy up is left alone after it: each time all
+// pods are gone through, and while many end there is always a reason to.
+const tidyCost = 9
+
+func (l *Loop) rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(min(d, l.config.HousekeepingInterval))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

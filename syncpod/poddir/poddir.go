@@ -61,6 +61,8 @@ type Refresher interface {
 type Dirs struct {
 	config Config
 	pods   string
+	// removals are those in progress.
+	removals chan struct{}
 }
 
 // ErrDirectory means that the directory of a pod cannot be made or used, which is no
@@ -81,10 +83,13 @@ func New(c Config) (*Dirs, error) {
 	if c.NodeHosts == "" {
 		c.NodeHosts = hostsPath
 	}
-	return &Dirs{config: c, pods: filepath.Join(c.Root, "pods")}, nil
+	return &Dirs{config: c, pods: filepath.Join(c.Root, "pods"), removals: make(chan struct{}, parallelRemovals)}, nil
 }
 
 const (
+	// parallelRemovals is how many directories are removed at a time: each takes a thread
+	// of the process, and all pods of a node may stop at once.
+	parallelRemovals = 16
 	// dirMode is that of directories that no container sees, as a kubelet has it.
 	dirMode = 0o750
 	// containersDir, volumesDir and pluginsDir are in each pod's directory.

@@ -39,6 +39,12 @@ func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {
 	if err != nil {
 		return err
 	}
+	select {
+	case d.removals <- struct{}{}:
+		defer func() { <-d.removals }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

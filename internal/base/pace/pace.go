@@ -14,7 +14,6 @@ package pace
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -33,14 +32,19 @@ type Priority int
 
 // Pace hands out turns. All methods may be called concurrently. The zero value
 // lets everybody begin at once.
+//
+// What waits costs nothing while it does: one timer looks for all, and neither who
+// comes nor who begins is compared with the others.
 type Pace struct {
 	limit int
 	spare func() bool
 
 	mu       sync.Mutex
 	underWay int
-	waiting  []*turn   // in the order in which they are to begin
+	lines    []*line   // of each priority, the highest first
+	waiting  int       // turns in all lines
 	asked    time.Time // when spare was asked last
+	looker   *time.Timer
 }
 
 // New returns a Pace of limit pieces at once; 0 or less is no limit. spare says
@@ -50,26 +54,13 @@ func New(limit int, spare func() bool) *Pace {
 	return &Pace{limit: limit, spare: spare}
 }
 
-// turn is one piece of work.
-type turn struct {
-	priority Priority
-	came     time.Time
-	begin    chan struct{} // closed when it may begin
-}
-
-// precedes reports whether a turn comes before one that comes now.
-func (t *turn) precedes(now *turn) bool {
-	return t.priority >= now.priority || now.came.Sub(t.came) >= patience
-}
-
 // Take waits for a turn. The turn ends when release is called, which may be called
 // again, or after a second. The error is that of ctx if that ends first.
 func (p *Pace) Take(ctx context.Context, priority Priority) (release func(), err error) {
 	if p.limit <= 0 {
 		return func() {}, nil
 	}
-	t := &turn{priority: priority, came: time.Now(), begin: make(chan struct{})}
-	p.enqueue(t)
+	t := p.enqueue(priority)
 	if err := p.wait(ctx, t); err != nil {
 		return nil, err
 	}
@@ -81,35 +72,29 @@ func (p *Pace) Take(ctx context.Context, priority Priority) (release func(), err
 	}, nil
 }
 
-func (p *Pace) enqueue(t *turn) {
+func (p *Pace) enqueue(priority Priority) *turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := 0
-	for at < len(p.waiting) && p.waiting[at].precedes(t) {
-		at++
-	}
-	p.waiting = slices.Insert(p.waiting, at, t)
+	t := &turn{came: time.Now(), begin: make(chan struct{})}
+	p.line(priority).add(t)
+	p.waiting++
 	p.admit(p.limit)
-	if len(p.waiting) == 1 {
+	if p.waiting == 1 {
 		p.ask()
+		p.lookIn(window)
 	}
+	return t
 }
 
 func (p *Pace) wait(ctx context.Context, t *turn) error {
-	look := time.NewTicker(window)
-	defer look.Stop()
-	for {
-		select {
-		case <-t.begin:
-			return nil
-		case <-look.C:
-			p.look()
-		case <-ctx.Done():
-			if p.withdraw(t) {
-				return ctx.Err()
-			}
-			return nil
+	select {
+	case <-t.begin:
+		return nil
+	case <-ctx.Done():
+		if p.withdraw(t) {
+			return ctx.Err()
 		}
+		return nil
 	}
 }
 
@@ -117,11 +102,12 @@ func (p *Pace) wait(ctx context.Context, t *turn) error {
 func (p *Pace) withdraw(t *turn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(p.waiting, t)
-	if at >= 0 {
-		p.waiting = slices.Delete(p.waiting, at, at+1)
+	if t.over {
+		return false
 	}
-	return at >= 0
+	t.over = true
+	p.waiting--
+	return true
 }
 
 func (p *Pace) end() {
@@ -134,20 +120,40 @@ func (p *Pace) end() {
 // admit lets work begin until limit pieces are under way. It must be called with mu
 // held.
 func (p *Pace) admit(limit int) {
-	for p.underWay < limit && len(p.waiting) > 0 {
-		close(p.waiting[0].begin)
-		p.waiting = p.waiting[1:]
+	for p.underWay < limit && p.waiting > 0 {
+		t := p.next()
+		t.over = true
+		close(t.begin)
+		p.waiting--
 		p.underWay++
 	}
 }
 
-// look lets more begin if processors are idle. Whoever waits looks; what counts is
-// the first look in a window.
+// look lets more begin if processors are idle, for as long as anybody waits.
 func (p *Pace) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.asked) >= window && p.ask() {
+	if p.waiting == 0 {
+		return
+	}
+	if rest := window - time.Since(p.asked); rest > 0 { // others have begun to wait meanwhile
+		p.lookIn(rest)
+		return
+	}
+	if p.ask() {
 		p.admit(2 * max(p.underWay, p.limit))
+	}
+	p.lookIn(window)
+}
+
+// lookIn must be called with mu held.
+func (p *Pace) lookIn(d time.Duration) {
+	switch {
+	case p.waiting == 0:
+	case p.looker == nil:
+		p.looker = time.AfterFunc(d, p.look)
+	default:
+		p.looker.Reset(d)
 	}
 }
 

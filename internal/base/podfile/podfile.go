@@ -64,17 +64,19 @@ func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 }
 
 func (d Dir) replace(path string, text []byte, sync bool) error {
-	if err := os.MkdirAll(string(d), 0o700); err != nil {
-		return err
-	}
 	// What a killed agent has left of this file is overwritten by the next.
 	temporary := filepath.Join(string(d), "."+filepath.Base(path)+".tmp")
 	err := write(temporary, text, sync)
+	if errors.Is(err, fs.ErrNotExist) { // the directory, which nearly always is there
+		if err = os.MkdirAll(string(d), 0o700); err == nil {
+			err = write(temporary, text, sync)
+		}
+	}
 	if err == nil {
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
+		return errors.Join(err, remove(temporary))
 	}
 	return nil
 }
@@ -97,8 +99,12 @@ func (d Dir) Remove(pod types.UID) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return wrap(pod, err)
+	return wrap(pod, remove(path))
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -141,7 +141,7 @@
 //	runtime.go, serve.go, pipe.go  the runtime, and how it is reached
 //	config.go, model.go            Config, and runtimes that differ
 //	sandbox*.go, container*.go, image*.go, runtime_status.go, stats.go  a call each
-//	name.go, index.go              who has a name, and what belongs together
+//	name.go, index.go, address.go  who has a name or an address, and what belongs together
 //	clock.go                       steps of the clock
 //	process.go                     what runs in a container, by package sh
 //	host.go, memory.go             files: real ones, and those in memory

@@ -1,7 +1,6 @@
 package critest
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +26,7 @@ type event struct {
 type broker struct {
 	mu      sync.Mutex
 	streams []*eventStream
-	unheard []event // nobody was listening
+	unheard queue // nobody was listening
 	faults  []injectedEventFault
 	held    []event   // reordered: they wait for the next one
 	last    time.Time // when the last one was due
@@ -37,7 +36,7 @@ type broker struct {
 // An eventStream is one listener. Its queue has no limit: a slow listener
 // loses nothing.
 type eventStream struct {
-	queue []event // guarded by the broker's mu
+	queue queue // guarded by the broker's mu
 	wake  chan struct{}
 	end   error // set when the stream is to break, guarded by the broker's mu
 }
@@ -85,22 +84,46 @@ func (b *broker) publish(msg *runtimeapi.ContainerEventResponse, who subject) {
 // deliver must be called with mu held.
 func (b *broker) deliver(e event) {
 	if len(b.streams) == 0 {
-		b.unheard = slices.DeleteFunc(append(b.unheard, e), stale)
+		b.unheard.add(e)
+		b.unheard.dropStale()
 	}
 	for _, es := range b.streams {
-		es.queue = append(es.queue, event{due: e.due, msg: proto.CloneOf(e.msg)})
+		es.queue.add(event{due: e.due, msg: proto.CloneOf(e.msg)})
 		es.notify()
 	}
 }
 
-func stale(e event) bool { return time.Since(e.due) >= keepEvents }
+// queue holds events in the order in which they are due, and those that are due together
+// in the order in which they came.
+type queue []event
+
+// add costs a search only for what is due before others that have come already.
+func (q *queue) add(e event) {
+	at := len(*q)
+	for at > 0 && (*q)[at-1].due.After(e.due) {
+		at--
+	}
+	*q = slices.Insert(*q, at, e)
+}
+
+func (q *queue) drop() {
+	(*q)[0] = event{}
+	*q = (*q)[1:]
+}
+
+func (q *queue) dropStale() {
+	for len(*q) > 0 && time.Since((*q)[0].due) >= keepEvents {
+		q.drop()
+	}
+}
 
 // subscribe gives the first listener what nobody has heard yet.
 func (b *broker) subscribe() *eventStream {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	es := &eventStream{wake: make(chan struct{}, 1)}
-	es.queue, b.unheard = slices.DeleteFunc(b.unheard, stale), nil
+	b.unheard.dropStale()
+	es.queue, b.unheard = b.unheard, nil
 	b.streams = append(b.streams, es)
 	es.notify()
 	return es
@@ -133,12 +156,11 @@ func (b *broker) take(es *eventStream) (msg *runtimeapi.ContainerEventResponse, 
 	if len(es.queue) == 0 {
 		return nil, -1, nil
 	}
-	first := slices.MinFunc(es.queue, func(a, b event) int { return cmp.Compare(a.due.UnixNano(), b.due.UnixNano()) })
+	first := es.queue[0]
 	if wait := time.Until(first.due); wait > 0 {
 		return nil, wait, nil
 	}
-	i := slices.IndexFunc(es.queue, func(e event) bool { return e.msg == first.msg })
-	es.queue = slices.Delete(es.queue, i, i+1)
+	es.queue.drop()
 	return first.msg, 0, nil
 }
 

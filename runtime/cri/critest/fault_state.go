@@ -48,12 +48,13 @@ func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)
 	if proto.Equal(had, st.GetNetwork()) {
 		return nil
 	}
-	sb.ips = nil
+	var ips []string
 	for _, ip := range append([]*runtimeapi.PodIP{{Ip: st.GetNetwork().GetIp()}}, st.GetNetwork().GetAdditionalIps()...) {
 		if ip.GetIp() != "" {
-			sb.ips = append(sb.ips, ip.GetIp())
+			ips = append(ips, ip.GetIp())
 		}
 	}
+	r.setIPs(sb, ips)
 	sb.ipsFrom = time.Time{}
 	return nil
 }

@@ -32,10 +32,14 @@ func (r *Runtime) forgetContainer(c *container) {
 
 func (r *Runtime) knowSandbox(sb *sandbox) {
 	r.sandboxes[sb.id] = sb
+	r.addresses.take(sb.ips)
 	r.sandboxesOfPod.add(sb.podUID, sb.id, sb)
 }
 
 func (r *Runtime) forgetSandbox(sb *sandbox) {
+	if r.sandboxes[sb.id] == sb {
+		r.addresses.release(sb.ips)
+	}
 	delete(r.sandboxes, sb.id)
 	r.sandboxesOfPod.remove(sb.podUID, sb.id)
 }

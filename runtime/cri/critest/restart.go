@@ -99,7 +99,8 @@ func (r *Runtime) meet(c *container, f Fate) (dies bool) {
 func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
 	switch f {
 	case Lost, Doubted:
-		sb.state, sb.ips = runtimeapi.PodSandboxState_SANDBOX_NOTREADY, nil
+		sb.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		r.setIPs(sb, nil)
 	case Gone:
 		r.forgetSandbox(sb)
 		r.gone(sb.id)

@@ -53,6 +53,7 @@ type Runtime struct {
 	subjects   map[string]subject // by ID, also of what was removed
 	processes  []*Process         // in the order of their starts
 	images     imageStore
+	addresses  addresses
 	conditions []*runtimeapi.RuntimeCondition
 	podCIDR    string
 	pipe       *pipe // of Dial
@@ -82,6 +83,7 @@ func New(cfg Config) (*Runtime, error) {
 		hidden:     map[string]View{},
 		subjects:   map[string]subject{},
 		images:     images,
+		addresses:  newAddresses(cfg.PodCIDRs),
 		conditions: ready(),
 	}
 	r.journal.limit = cfg.JournalLimit

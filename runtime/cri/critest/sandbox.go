@@ -2,12 +2,9 @@ package critest
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -63,33 +60,4 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 		Annotations:    maps.Clone(s.config.GetAnnotations()),
 		RuntimeHandler: s.handler,
 	}
-}
-
-// addresses picks a free address of every range. It must be called with mu held.
-func (r *Runtime) addresses() ([]string, error) {
-	used := map[string]bool{}
-	for _, s := range r.sandboxes {
-		for _, ip := range s.ips {
-			used[ip] = true
-		}
-	}
-	var ips []string
-	for _, p := range r.cfg.PodCIDRs {
-		ip, ok := freeAddress(p, used)
-		if !ok {
-			return nil, status.Errorf(codes.Unknown, "failed to setup network for sandbox: no addresses left in %v", p)
-		}
-		ips = append(ips, ip)
-	}
-	return ips, nil
-}
-
-// freeAddress leaves out the first two, which are the network's and the gateway's.
-func freeAddress(p netip.Prefix, used map[string]bool) (string, bool) {
-	for a := p.Masked().Addr().Next().Next(); a.IsValid() && p.Contains(a); a = a.Next() {
-		if !used[a.String()] {
-			return a.String(), true
-		}
-	}
-	return "", false
 }

@@ -87,7 +87,7 @@ func (s service) bringUp(ctx context.Context, sb *sandbox) error {
 	defer s.mu.Unlock()
 	now := time.Now()
 	if !sb.onNodeNetwork() {
-		ips, err := s.addresses()
+		ips, err := s.addresses.pick()
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (s service) stopSandbox(ctx context.Context, sb *sandbox) error {
 	if s.cfg.Like == CRIO {
 		sb.lastIPs = sb.ips
 	}
-	sb.ips = nil
+	s.setIPs(sb, nil)
 	s.mu.Unlock()
 	if was {
 		s.emit(sb.id, sb.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)

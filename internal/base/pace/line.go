@@ -1,0 +1,58 @@
+package pace
+
+import (
+	"slices"
+	"time"
+)
+
+// turn is one piece of work.
+type turn struct {
+	came  time.Time
+	begin chan struct{} // closed when it may begin
+	// over: it has begun, or is not wanted any more.
+	over bool
+}
+
+// line is what waits with one priority, in the order in which it came. What is over is
+// left out when it comes up.
+type line struct {
+	priority Priority
+	turns    []*turn
+}
+
+func (l *line) add(t *turn) { l.turns = append(l.turns, t) }
+
+// first returns the turn that has waited longest, nil if there is none.
+func (l *line) first() *turn {
+	for len(l.turns) > 0 && l.turns[0].over {
+		l.turns[0] = nil
+		l.turns = l.turns[1:]
+	}
+	if len(l.turns) == 0 {
+		l.turns = nil
+		return nil
+	}
+	return l.turns[0]
+}
+
+// line returns that of a priority. It must be called with mu held, as next.
+func (p *Pace) line(priority Priority) *line {
+	at, found := slices.BinarySearchFunc(p.lines, priority, func(l *line, priority Priority) int { return int(priority - l.priority) })
+	if !found {
+		p.lines = slices.Insert(p.lines, at, &line{priority: priority})
+	}
+	return p.lines[at]
+}
+
+// next returns the turn that comes next: the first of the highest priority, or one of a
+// lower that had waited for long when that came. It returns nil if nothing waits.
+func (p *Pace) next() *turn {
+	var next *turn
+	for _, l := range p.lines {
+		t := l.first()
+		if t != nil && (next == nil || next.came.Sub(t.came) >= patience) {
+			next = t
+		}
+	}
+	return next
+}

@@ -1,0 +1,21 @@
+package podfile
+
+// parallel is how many files are read or written at a time: each of them takes a thread of
+// the process, and the names in one directory are changed one at a time anyway.
+const parallel = 4
+
+// Turns bound how many files are read or written at a time, however many pods there are.
+// Nil does not.
+type Turns chan struct{}
+
+// NewTurns returns Turns to be shared by all that is done in a directory.
+func NewTurns() Turns { return make(Turns, parallel) }
+
+// Take waits for a turn, and is to be followed by what it returns.
+func (t Turns) Take() (release func()) {
+	if t == nil {
+		return func() {}
+	}
+	t <- struct{}{}
+	return func() { <-t }
+}

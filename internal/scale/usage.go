@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"runtime/pprof"
+	"time"
+)
+
+// watch begins to measure a part of the agent's life. end returns how long that took, and
+// how much CPU this process has used meanwhile.
+func (a *agent) watch(part string) (end func() (took, used time.Duration, err error), err error) {
+	profile, err := a.create(fmt.Sprintf("%s-%d.cpu", part, a.Pods))
+	if err != nil {
+		return nil, err
+	}
+	if profile != nil {
+		if err := pprof.StartCPUProfile(profile); err != nil {
+			return nil, errors.Join(err, profile.Close())
+		}
+	}
+	before, err := cpu()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	return func() (took, used time.Duration, err error) {
+		took = time.Since(began)
+		after, err := cpu()
+		if profile != nil {
+			pprof.StopCPUProfile()
+			err = errors.Join(err, profile.Close())
+		}
+		return took, after - before, err
+	}, nil
+}
+
+// create makes a file for a profile, nil if none is wanted.
+func (a *agent) create(name string) (*os.File, error) {
+	if a.Profile == "" {
+		return nil, nil
+	}
+	return os.Create(filepath.Join(a.Profile, name))
+}
+
+// saveHeap writes a profile of what is in use.
+func (a *agent) saveHeap() error {
+	file, err := a.create(fmt.Sprintf("idle-%d.heap", a.Pods))
+	if file == nil {
+		return err
+	}
+	goruntime.GC()
+	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
+}
+
+// heap is what is in use after a collection, in bytes.
+func heap() int64 {
+	goruntime.GC()
+	goruntime.GC() // what has a finalizer, or is in a pool, goes with the second
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
