@@ -24,9 +24,10 @@ var rooms = []room{
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
 	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
-	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
+	{"runtime/cri/critest/...", []string{"internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
+	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
@@ -55,11 +56,14 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
+	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "syncpod/internal/podcontainer", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
+
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},
 	{"internal/base/jitter", nil, "it spreads times, for anyone"},
 	{"internal/base/pace", nil, "it gives turns to work of any kind"},
+	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
 	{"internal/base/podfile", []string{"internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/architecture", nil, "it reads the module from outside"},

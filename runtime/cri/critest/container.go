@@ -22,6 +22,8 @@ type container struct {
 	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
+	stdin    *input // nil if it has none
+	audience audience
 	process  *sh.Process
 	exited   chan struct{} // closed once the exit is recorded
 
