@@ -76,8 +76,15 @@
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.
+//   - [github.com/podsync/podsync/runtime/logs]: what containers have printed, as
+//     kubectl logs wants it: its end, its beginning at some time, or followed.
 //   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs
 //     that nothing depends on are removed.
+//
+// # What shows it
+//
+//   - [github.com/podsync/podsync/syncpod/server]: the HTTP API of a kubelet: logs, exec,
+//     attach, port-forward and lists of pods, for those that you let in.
 //
 // # How you test it
 //

@@ -187,8 +187,8 @@ func (s *Set) Abandon(w Work) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// Again makes a pod do its last work once more, unless it has news to work on.
-func (s *Set) Again(uid types.UID) Effects {
+// Requeue makes a pod do its last work once more, unless it has news to work on.
+func (s *Set) Requeue(uid types.UID) Effects {
 	p, known := s.pods[uid]
 	if !known {
 		return Effects{}

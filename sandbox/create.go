@@ -30,7 +30,7 @@ type Created struct {
 // When Create fails, what it had begun is removed, in a context of its own, since
 // the usual reason to fail is that the given one has ended. Where the answer
 // leaves open what happened (the time ran out, the runtime went away, the name is
-// reserved: containerd #9947, cri-o #7010), the attempt is in doubt, and Create
+// reserved: containerd #9947, cri-o #7010), the attempt is unresolved, and Create
 // looks at what is there:
 //
 //   - the sandbox is there and ready: it is adopted, or removed if ctx has ended;
@@ -38,17 +38,17 @@ type Created struct {
 //   - it is not there: it may come later. The next Create looks again before it
 //     asks for anything, and asks for the same attempt, because some runtimes keep
 //     a sandbox that was made too late and hand it over when asked again. Only
-//     when that was in vain RunnerConfig.ReservedTries times, refused or without
+//     when that was in vain RunnerConfig.NameReservedRetries times, refused or without
 //     an answer, is the attempt given up.
 //
-// Only sandboxes of the attempt asked for and of those in doubt are looked at. Of
+// Only sandboxes of the attempt asked for and of those unresolved are looked at. Of
 // several that are ready the highest attempt is adopted, and the others are
 // removed; one that cannot be does not keep the ready one from being adopted. An
-// attempt in doubt that is lower than the one in config is never adopted: a ready
+// unresolved attempt that is lower than the one in config is never adopted: a ready
 // sandbox of it is removed, and another is the pod's history and stays.
 //
-// An attempt that was given up stays in doubt when another has become the pod's
-// sandbox, and may come up beside it: see [Runner.Settle].
+// An attempt that was given up stays unresolved when another has become the pod's
+// sandbox, and may come up beside it: see [Runner.Resolve].
 //
 // Errors of the runtime have a class of package cri. Try again after a pause.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
@@ -57,7 +57,7 @@ func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig
 	}
 	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler, lowest: config.Metadata.Attempt}
 	c.attempt = r.begin(c.pod, c.lowest)
-	c.inDoubt = r.doubts(c.pod)[c.attempt]
+	c.unresolved = r.unresolvedAttempts(c.pod)[c.attempt]
 	created, err := c.run(ctx, config)
 	if err != nil {
 		return Created{}, fmt.Errorf("sandbox of pod %s/%s, attempt %d: %w", config.Metadata.Namespace, config.Metadata.Name, c.attempt, err)
@@ -80,16 +80,16 @@ func validate(config *runtimeapi.PodSandboxConfig) error {
 // creation is one run of Create.
 type creation struct {
 	*Runner
-	pod     types.UID
-	handler string
-	lowest  uint32 // the attempt the caller wants at least
-	attempt uint32 // to make
-	inDoubt bool   // whether an earlier Create has asked for it
+	pod        types.UID
+	handler    string
+	lowest     uint32 // the attempt the caller wants at least
+	attempt    uint32 // to make
+	unresolved bool   // whether an earlier Create has asked for it
 }
 
 func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
-	if c.Doubtful(c.pod) {
-		if found, err := c.settle(ctx); err != nil || found != nil {
+	if c.Unresolved(c.pod) {
+		if found, err := c.resolve(ctx); err != nil || found != nil {
 			return c.adopted(found), err
 		}
 	}
@@ -101,13 +101,13 @@ func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	id, err := c.ask(ctx, config)
 	switch {
 	case err != nil && cri.Ambiguous(err):
-		return c.afterDoubt(ctx, err)
+		return c.resolveCreate(ctx, err)
 	case err != nil:
 		return Created{}, errors.Join(err, c.undo(ctx))
 	}
 	c.made(c.pod, c.attempt)
-	// What was in doubt may have come up while this one was made.
-	c.logError(c.Settle(ctx, c.pod, id), "sandboxes of lost attempts remain")
+	// What was unresolved may have come up while this one was made.
+	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
 
@@ -115,9 +115,9 @@ func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	config = proto.CloneOf(config)
 	config.Metadata.Attempt = c.attempt
 	config.Labels = c.config.Owner.Mark(config.Labels)
-	if c.inDoubt {
+	if c.unresolved {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.config.DoubtTimeout)
+		ctx, cancel = context.WithTimeout(ctx, c.config.UnresolvedTimeout)
 		defer cancel()
 	}
 	resp, err := c.config.Runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: c.handler})
@@ -130,19 +130,19 @@ func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return resp.GetPodSandboxId(), nil
 }
 
-// afterDoubt looks at what has become of an attempt whose answer says neither.
-func (c *creation) afterDoubt(ctx context.Context, cause error) (Created, error) {
-	c.doubt(c.pod, c.attempt)
+// resolveCreate looks at what has become of an attempt whose answer says neither.
+func (c *creation) resolveCreate(ctx context.Context, cause error) (Created, error) {
+	c.markUnresolved(c.pod, c.attempt)
 	if ctx.Err() != nil {
 		return Created{}, errors.Join(cause, c.undo(ctx))
 	}
-	found, err := c.settle(ctx)
+	found, err := c.resolve(ctx)
 	switch {
 	case err != nil:
 		return Created{}, errors.Join(cause, err)
 	case found != nil:
 		return c.adopted(found), nil
-	case (c.inDoubt || nameTaken(cause)) && c.refused(c.pod, c.attempt):
+	case (c.unresolved || nameTaken(cause)) && c.nameReserved(c.pod, c.attempt):
 		c.config.Log.Info("sandbox name stays taken with nothing listed, going on to the next attempt", "podUID", c.pod, "attempt", c.attempt)
 	}
 	return Created{}, cause
@@ -164,10 +164,10 @@ func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
 	return Created{ID: s.GetId(), Attempt: attempt, Adopted: true}
 }
 
-// settle ends doubts with what is listed: it returns the ready sandbox to adopt,
+// resolve ends what is unresolved with what is listed: it returns the ready sandbox to adopt,
 // nil if there is none, and removes all others that can have come from attempts
-// in doubt.
-func (c *creation) settle(ctx context.Context) (*runtimeapi.PodSandbox, error) {
+// unresolved.
+func (c *creation) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
 	listed, err := c.listed(ctx)
@@ -201,7 +201,7 @@ func (c *creation) undo(ctx context.Context) error {
 	defer cancel()
 	listed, err := c.listed(ctx)
 	if err != nil {
-		c.doubt(c.pod, c.attempt)
+		c.markUnresolved(c.pod, c.attempt)
 		return fmt.Errorf("clean up: %w", err)
 	}
 	if err := c.clear(ctx, listed, "", c.lowest); err != nil {
@@ -210,14 +210,14 @@ func (c *creation) undo(ctx context.Context) error {
 	return nil
 }
 
-// listed returns the pod's own sandboxes of the attempt made and of those in
-// doubt. Others are none of Create's business.
+// listed returns the pod's own sandboxes of the attempt made and of the unresolved
+// ones. Others are none of Create's business.
 func (c *creation) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {
 		return nil, err
 	}
-	which := c.doubts(c.pod)
+	which := c.unresolvedAttempts(c.pod)
 	return slices.DeleteFunc(all, func(s *runtimeapi.PodSandbox) bool {
 		attempt := s.GetMetadata().GetAttempt()
 		return attempt != c.attempt && !which[attempt]

@@ -11,8 +11,8 @@ import (
 // ensureCgroup makes the cgroup of the pod, or brings it up to date: as far as its
 // containers fit it before and after they are resized, if they are to be.
 func (w *work) ensureCgroup(ctx context.Context) (parent string, err error) {
-	ensure := w.config.Cgroups.EnsureCgroup
-	if r, ok := w.config.Cgroups.(CgroupRaiser); ok && w.config.Updater != nil && len(w.plan.Resize) > 0 {
+	ensure := w.config.Extensions.Cgroups.EnsureCgroup
+	if r, ok := w.config.Extensions.Cgroups.(CgroupRaiser); ok && w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 {
 		ensure = r.RaiseCgroup
 	}
 	if parent, err = ensure(ctx, w.pod); err != nil {
@@ -25,7 +25,7 @@ func (w *work) ensureCgroup(ctx context.Context) (parent string, err error) {
 // keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
 // what was to be is prepared before.
 func (w *work) keepCgroup(ctx context.Context) {
-	if w.config.Cgroups == nil {
+	if w.config.Extensions.Cgroups == nil {
 		return
 	}
 	if _, err := w.ensureCgroup(ctx); err != nil {
@@ -35,10 +35,10 @@ func (w *work) keepCgroup(ctx context.Context) {
 
 // lowerCgroup is the end of a resize.
 func (w *work) lowerCgroup(ctx context.Context) {
-	if w.config.Cgroups == nil {
+	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := w.config.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
+	if _, err := w.config.Extensions.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
 		w.warn(ctx, eventFailedCgroup, "unable to resize the pod's cgroup: %v", err)
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: fmt.Errorf("cgroup: %w", err)})
 	}
@@ -54,7 +54,7 @@ func (c cgroupCleaner) CleanPod(ctx context.Context, pod *v1.Pod) error {
 
 // RemovePod removes that of a pod that is gone, if it is known by its UID.
 func (c cgroupCleaner) RemovePod(ctx context.Context, uid types.UID) error {
-	if r, ok := c.Cgroups.(RemainsCleaner); ok {
+	if r, ok := c.Cgroups.(OrphanCleaner); ok {
 		return r.RemovePod(ctx, uid)
 	}
 	return nil

@@ -16,10 +16,10 @@ import (
 // depends on it, and nothing else.
 func (w *work) carryOut(ctx context.Context) {
 	for _, ref := range w.plan.Release {
-		w.config.Lifecycle.Release(w.pod, ref.Name)
+		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.endKills(w.removes) // those that have failed, and are not wanted any more
+		w.memory.kills.end(w.removes) // those that have failed, and are not wanted any more
 	} else if !w.killWholePod(ctx) {
 		return
 	}
@@ -68,10 +68,10 @@ func (w *work) killWholePod(ctx context.Context) bool {
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
-	deadline := w.memory.beginKill(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
+	deadline := w.memory.kills.begin(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
 	err := w.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
 	if err == nil {
-		w.memory.endKills(func(string) bool { return false })
+		w.memory.kills.end(func(string) bool { return false })
 	}
 	if err != nil {
 		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
@@ -162,7 +162,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
 	spec := r.ref.Spec(w.pod)
 	if c.Live() {
-		deadline := w.memory.beginKill(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
+		deadline := w.memory.kills.begin(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: killMessage(r), podIP: primary(w.podIPs()),
 		})

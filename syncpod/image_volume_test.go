@@ -31,7 +31,7 @@ func mountingImages(t *testing.T) func(*syncpod.Config) {
 	volumes, err := volume.New(volume.Config{Unprivileged: true})
 	must(t, err)
 	root := t.TempDir()
-	return func(c *syncpod.Config) { c.Root, c.Volumes = root, volumes }
+	return func(c *syncpod.Config) { c.Root, c.Deps.Volumes = root, volumes }
 }
 
 // created is the configuration that a container was last made with.
@@ -56,7 +56,7 @@ func TestImageVolume(t *testing.T) {
 		secret := v1.Secret{Type: v1.SecretTypeDockerConfigJson, Data: map[string][]byte{
 			v1.DockerConfigJsonKey: []byte(`{"auths":{"registry.example":{"username":"me","password":"hush"}}}`),
 		}}
-		n.restart(mountingImages(t), func(c *syncpod.Config) { c.PullSecrets = secretFunc(func() []v1.Secret { return []v1.Secret{secret} }) })
+		n.restart(mountingImages(t), func(c *syncpod.Config) { c.Objects.PullSecrets = secretFunc(func() []v1.Secret { return []v1.Secret{secret} }) })
 		n.settle(testPod(withImageVolume), time.Minute)
 		pulled := map[string]string{}
 		for _, call := range n.Journal().Of(critest.PullImage) {

@@ -11,7 +11,7 @@ import (
 // mirror sees to it that a static pod has its mirror. What fails is logged and
 // tried again with the next sync: the pod runs without it.
 func (w *work) mirror(ctx context.Context) {
-	if w.config.Mirrors == nil || !runtime.IsStatic(w.pod) {
+	if w.config.Extensions.Mirrors == nil || !runtime.IsStatic(w.pod) {
 		return
 	}
 	if err := w.keepMirror(ctx); err != nil {
@@ -21,7 +21,7 @@ func (w *work) mirror(ctx context.Context) {
 
 // keepMirror replaces a mirror that shows another version, or is being deleted.
 func (w *work) keepMirror(ctx context.Context) error {
-	mirror, err := w.config.Mirrors.MirrorPod(ctx, w.pod)
+	mirror, err := w.config.Extensions.Mirrors.MirrorPod(ctx, w.pod)
 	if err != nil {
 		return err
 	}
@@ -29,11 +29,11 @@ func (w *work) keepMirror(ctx context.Context) error {
 		if mirror.DeletionTimestamp == nil && mirrors(mirror, w.pod) {
 			return nil
 		}
-		if err := w.config.Mirrors.DeleteMirror(ctx, mirror); err != nil {
+		if err := w.config.Extensions.Mirrors.DeleteMirrorPod(ctx, mirror); err != nil {
 			return err
 		}
 	}
-	return w.config.Mirrors.CreateMirror(ctx, mirrorOf(w.pod))
+	return w.config.Extensions.Mirrors.CreateMirrorPod(ctx, mirrorOf(w.pod))
 }
 
 // mirrors reports whether a mirror shows the pod as it is.

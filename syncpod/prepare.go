@@ -29,15 +29,15 @@ func (w *work) prepare(ctx context.Context) *StepError {
 
 func (w *work) prepareNode(ctx context.Context) error {
 	var cgroup string
-	if w.config.Cgroups != nil {
+	if w.config.Extensions.Cgroups != nil {
 		var err error
 		if cgroup, err = w.ensureCgroup(ctx); err != nil {
 			return err
 		}
 	}
-	if w.config.Prepare != nil {
+	if w.config.Deps.Prepare != nil {
 		var err error
-		if w.sandbox.input, err = w.config.Prepare.PreparePod(ctx, w.pod); err != nil {
+		if w.sandbox.input, err = w.config.Deps.Prepare.PreparePod(ctx, w.pod); err != nil {
 			w.tellUnprepared(ctx, err)
 			return err
 		}
@@ -85,7 +85,7 @@ func volumeErrors(err error) (all []*volume.Error) {
 // resolver adds the configuration of the pod's resolver, where that is not left
 // to the runtime.
 func (w *work) resolver() error {
-	in, node := &w.sandbox.input, w.config.DNS
+	in, node := &w.sandbox.input, w.config.Node.DNS
 	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
 	unknown := len(node.Servers)+len(node.Searches)+len(node.Options)+len(node.ClusterServers) == 0
 	if in.DNS != nil || unknown && w.pod.Spec.DNSConfig == nil && w.pod.Spec.DNSPolicy != v1.DNSNone {
@@ -105,10 +105,10 @@ func (w *work) resolver() error {
 // getPullSecrets gets the secrets. That some are missing is told, and does not
 // keep the pod from running: its images may be there, or be open to all.
 func (w *work) getPullSecrets(ctx context.Context) {
-	if w.config.PullSecrets == nil {
+	if w.config.Objects.PullSecrets == nil {
 		return
 	}
-	secrets, err := w.config.PullSecrets.PullSecrets(ctx, w.pod)
+	secrets, err := w.config.Objects.PullSecrets.PullSecrets(ctx, w.pod)
 	if err != nil && ctx.Err() == nil {
 		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
 	}

@@ -42,7 +42,7 @@ func (c *cgroups) RemoveCgroup(context.Context, *v1.Pod) error {
 func TestCgroupsOfAPod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &cgroups{err: errors.New("no controllers")}
-		n.restart(func(c *syncpod.Config) { c.Cgroups = made })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, made.err) {
 			t.Errorf("error %v", err)
 		}
@@ -71,12 +71,12 @@ func TestNothingRunsWithoutItsVolumes(t *testing.T) {
 	for name, mounts := range map[string]syncpod.Mounter{"no part": nil, "a part that does not know it": noMounts{}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.Mounts = mounts })
+				n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
 				for field, c := range map[string]v1.Container{
 					`container "app" mounts volume "data" at /data`:              {VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}}},
 					`container "app" uses volume "disk" as the device /dev/xvda`: {VolumeDevices: []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}},
 				} {
-					n.restart(func(c *syncpod.Config) { c.Mounts = mounts })
+					n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
 					c.Name, c.Image = "app", "registry.test/app:1"
 					_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
 					if !errors.Is(err, syncpod.ErrCreateContainerConfig) || !strings.Contains(err.Error(), field) {
@@ -104,7 +104,7 @@ func (noSecret) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
 
 func TestMissingPullSecretIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.PullSecrets = noSecret{} })
+		n.restart(func(c *syncpod.Config) { c.Objects.PullSecrets = noSecret{} })
 		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
 		if told := n.events.count("FailedToRetrieveImagePullSecret"); told != 1 {
 			t.Errorf("told %d times: %q", told, n.events.all)
@@ -142,9 +142,9 @@ func TestResolverOfAPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(func(c *syncpod.Config) {
-					c.DNS = tc.node
+					c.Node.DNS = tc.node
 					if tc.given != nil {
-						c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
+						c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
 					}
 				})
 				n.settle(testPod(func(p *v1.Pod) {
@@ -230,8 +230,8 @@ func TestWhatASandboxIsMadeWith(t *testing.T) {
 	for limited, of := range map[bool]container.Node{true: {MemoryBytes: 1 << 30}, false: {MemoryBytes: 1 << 30, NoCPUQuota: true}} {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {
-				c.Node = of
-				c.RuntimeClasses = sandbox.RuntimeClassesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
+				c.Node.Containers = of
+				c.Objects.RuntimeClasses = sandbox.RuntimeClassesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
 			})
 			n.sync(testPod(func(p *v1.Pod) {
 				p.Spec.RuntimeClassName = new("kata")
@@ -263,7 +263,7 @@ func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
+			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
 		})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {
@@ -294,7 +294,7 @@ func (c *raisingCgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string,
 func TestCgroupInAResize(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &raisingCgroups{calls: func() int { return n.Journal().Count(critest.UpdateContainerResources) }}
-		n.restart(resizing(n), func(c *syncpod.Config) { c.Cgroups = made })
+		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		made.cgroups.calls = nil
 		n.sync(testPod(limited("2", "1Gi")))
@@ -326,12 +326,12 @@ func (c *forgottenCgroups) RemovePod(_ context.Context, uid types.UID) error {
 func TestCgroupOfAForgottenPod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &forgottenCgroups{}
-		n.restart(func(c *syncpod.Config) { c.Cgroups = made })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		must(t, n.Forget(t.Context(), "u"))
 		if !slices.Equal(made.removed, []types.UID{"u"}) {
 			t.Errorf("removed %v", made.removed)
 		}
-		n.restart(func(c *syncpod.Config) { c.Cgroups = &cgroups{} })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = &cgroups{} })
 		must(t, n.Forget(t.Context(), "u"))
 	})
 }

@@ -76,7 +76,7 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
 		observed := r.compute(previous, status, o)
 		r.over = hasEnded(observed.Phase)
-		return apistatus.Hold(previous, observed)
+		return apistatus.Merge(previous, observed)
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
@@ -98,13 +98,13 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 	return apistatus.Compute(apistatus.Input{
 		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: o.conditions, Status: r.memory.withResources(r.memory.withSeen(status)),
 		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
 	})
 }
 
 // recursiveReadOnly reports whether the volumes can be mounted so.
 func (c *Config) recursiveReadOnly() bool {
-	v, ok := c.Volumes.(interface{ RecursiveReadOnly() bool })
+	v, ok := c.Deps.Volumes.(interface{ RecursiveReadOnly() bool })
 	return ok && v.RecursiveReadOnly()
 }
 

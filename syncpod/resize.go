@@ -21,13 +21,13 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Updater == nil || len(w.plan.Resize) == 0 {
+	if w.config.Deps.Updater == nil || len(w.plan.Resize) == 0 {
 		return
 	}
 	defer w.lowerCgroup(ctx)
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
-		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {
+		if held := w.memory.backOffs.held(resizeKey(spec), time.Now()); held != nil {
 			w.fail(held)
 			continue
 		}
@@ -43,8 +43,8 @@ func resizeKey(c *v1.Container) backoffKey {
 func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) {
 	err := w.resize(ctx, step, spec)
 	if err == nil {
-		w.memory.setupSucceeded(resizeKey(spec))
-		w.memory.resized(step.ID.ID, resourcesOf(spec))
+		w.memory.backOffs.succeeded(resizeKey(spec))
+		w.memory.setResources(step.ID.ID, resourcesOf(spec))
 		w.markResized(step.ID)
 		w.status = withInForce(w.status, step.ID, resourcesOf(spec))
 		w.record(ctx, w.memory)
@@ -62,7 +62,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 
 func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
-		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.sandbox.input.UserNamespace,
+		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Con
 		return err
 	}
 	lift(resources, before)
-	_, err = w.config.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
+	_, err = w.config.Deps.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
 }
 
@@ -86,7 +86,7 @@ type usageReader interface {
 // reclaimed from the container: the kernel would kill to keep it. Where the runtime does not
 // say how much that is the limit is tried.
 func (w *work) checkMemory(ctx context.Context, id string, before, limit int64) error {
-	usage, ok := w.config.Updater.(usageReader)
+	usage, ok := w.config.Deps.Updater.(usageReader)
 	if !ok || limit <= 0 || before != 0 && limit >= before {
 		return nil
 	}
@@ -128,35 +128,4 @@ func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.Co
 		}
 	}
 	return with
-}
-
-// resized notes the resources in force in an instance.
-func (m *memory) resized(id string, r runtime.ContainerResources) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.resources[id] = r
-}
-
-// withResources adds the resources in force to the running containers of a
-// status, where they are known.
-func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
-	if status == nil {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	full := status
-	for i := range status.Containers {
-		c := &status.Containers[i]
-		r, ok := m.resources[c.ID.ID]
-		if !ok || c.State != runtime.ContainerRunning || c.Resources != nil {
-			continue
-		}
-		if full == status {
-			full = new(*status)
-			full.Containers = slices.Clone(status.Containers)
-		}
-		full.Containers[i].Resources = &r
-	}
-	return full
 }

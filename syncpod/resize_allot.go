@@ -16,14 +16,14 @@ import (
 // allot has the work done for the pod as it is allotted. Of one that is deleted nothing is
 // decided any more.
 func (w *work) allot(ctx context.Context) error {
-	if w.config.Allocations == nil {
+	if w.config.Extensions.Allocations == nil {
 		return nil
 	}
 	if w.pod.DeletionTimestamp != nil {
 		w.pod = w.config.allotted(w.pod)
 		return nil
 	}
-	answer, err := w.config.Allocations.Allot(ctx, w.pod)
+	answer, err := w.config.Extensions.Allocations.Allot(ctx, w.pod)
 	if err == nil && answer.Pod == nil {
 		err = errors.New("Config.Allocations returned neither a pod nor an error")
 	}
@@ -36,10 +36,10 @@ func (w *work) allot(ctx context.Context) error {
 
 // allotted is a pod as it is allotted.
 func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
-	if c.Allocations == nil {
+	if c.Extensions.Allocations == nil {
 		return pod
 	}
-	return c.Allocations.Allotted(pod)
+	return c.Extensions.Allocations.Allotted(pod)
 }
 
 func (w *work) markResized(id runtime.ContainerID) {
@@ -76,7 +76,7 @@ func (w *work) resizeConditions(failed []*StepError) (conditions []v1.PodConditi
 // resizing reports whether a running container has other resources than it is allotted.
 func (w *work) resizing() bool {
 	for _, step := range w.plan.Resize {
-		if !w.resized[step.ID] && w.config.Updater != nil {
+		if !w.resized[step.ID] && w.config.Deps.Updater != nil {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ import (
 func allotting(t *testing.T, dir string) func(*syncpod.Config) {
 	allocator, err := resize.New(resize.Config{State: dir, Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}})
 	must(t, err)
-	return func(c *syncpod.Config) { c.Allocations = allocator }
+	return func(c *syncpod.Config) { c.Extensions.Allocations = allocator }
 }
 
 // wantCondition checks a condition of the last status, none for an empty reason of "absent".

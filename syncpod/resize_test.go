@@ -29,7 +29,7 @@ func limited(cpu, memory string) func(*v1.Pod) {
 
 // resizing makes agents that resize in place.
 func resizing(n *node) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Updater = n.client }
+	return func(c *syncpod.Config) { c.Deps.Updater = n.client }
 }
 
 // inForce are the resources of the running app.

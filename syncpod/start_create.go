@@ -28,10 +28,10 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
 	}
-	if err := st.config.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
+	if err := st.config.Extensions.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
 	}
-	if err := st.config.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
+	if err := st.config.Deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
@@ -40,7 +40,7 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	}
 	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
-	st.memory.resized(id, resourcesOf(st.spec))
+	st.memory.setResources(id, resourcesOf(st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
 	return nil
 }
@@ -53,15 +53,15 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 	}
 	vars, err := env.Resolve(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
-		PodIPs: st.sandbox.ips, HostIPs: st.config.HostIPs, Allocatable: st.config.Allocatable,
-	}, st.config.Env)
+		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.HostIPs, Allocatable: st.config.Node.Allocatable,
+	}, st.config.Objects.Sources)
 	if err != nil {
 		return nil, err
 	}
 	var mounts container.Mounts
-	if st.config.Mounts != nil {
+	if st.config.Deps.Mounts != nil {
 		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids()}
-		if mounts, err = st.config.Mounts.Mounts(ctx, req); err != nil {
+		if mounts, err = st.config.Deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 	}
@@ -73,7 +73,7 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 		Image: found, Env: vars,
 		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: images.annotate(mounts.Annotations),
 		TargetID: st.targetID(), UserNamespace: st.sandbox.input.UserNamespace, ExtraGroups: st.sandbox.input.ExtraGroups,
-		Labels: st.config.Owner.Mark(nil), Node: st.config.Node,
+		Labels: st.config.Owner.Mark(nil), Node: st.config.Node.Containers,
 	})
 }
 
@@ -119,7 +119,7 @@ func (st *start) targetID() string {
 // happened is followed by a look: what was made is adopted.
 func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
 	for again := false; ; again = true {
-		resp, err := st.config.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		resp, err := st.config.Deps.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 			PodSandboxId: st.sandbox.id, Config: config, SandboxConfig: st.sandbox.config,
 		})
 		switch {
@@ -130,7 +130,7 @@ func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (s
 		case !cri.Ambiguous(err):
 			return "", cri.Classify(err)
 		}
-		id, retry, lookErr := st.afterDoubt(ctx, config, cri.Classify(err))
+		id, retry, lookErr := st.resolveCreate(ctx, config, cri.Classify(err))
 		if lookErr != nil || id != "" {
 			return id, lookErr
 		}
@@ -140,19 +140,19 @@ func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (s
 	}
 }
 
-// afterDoubt looks at what holds the container's name. It is adopted if it is
+// resolveCreate looks at what holds the container's name. It is adopted if it is
 // what was asked for, and else stopped and removed, after which it pays to ask
 // again. With nothing listed the creation may still be under way, or the name
 // lost: the same attempt is asked for until it was refused too often.
-func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.CleanupTimeout)
+func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.Limits.CleanupTimeout)
 	defer cancel()
 	holder, err := st.holder(looking, config)
 	switch {
 	case err != nil:
 		return "", false, errors.Join(cause, err)
 	case holder == nil:
-		st.countRefusal(ctx, config, cause)
+		st.countReserved(ctx, config, cause)
 		return "", false, nil
 	case timeIsUp(ctx):
 		return "", false, errors.Join(cause, st.dispose(looking, holder))
@@ -170,7 +170,7 @@ func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerCon
 func (st *start) holder(ctx context.Context, config *runtimeapi.ContainerConfig) (*runtimeapi.Container, error) {
 	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
 	maps.Copy(selector, st.config.Owner.Selector())
-	resp, err := st.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", cri.Classify(err))
 	}
@@ -197,14 +197,14 @@ func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
 	return st.removeContainer(ctx, c.GetId())
 }
 
-// countRefusal gives an attempt up whose name stays reserved with nothing listed.
+// countReserved gives an attempt up whose name stays reserved with nothing listed.
 // CRI-O refuses none: it lets the caller wait until its time is over.
-func (st *start) countRefusal(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
+func (st *start) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
 	refused := errors.Is(cause, cri.ErrNameReserved) || errors.Is(cause, cri.ErrAlreadyExists) || errors.Is(cause, cri.ErrDeadline)
 	if !refused || timeIsUp(ctx) {
 		return
 	}
-	if st.memory.refusal(st.spec.Name) < st.config.ReservedTries {
+	if st.memory.nameReserved(st.spec.Name) < st.config.Limits.NameReservedRetries {
 		return
 	}
 	attempt := config.GetMetadata().GetAttempt()

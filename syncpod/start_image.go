@@ -67,7 +67,7 @@ func (st *start) mounts(volume string) bool {
 }
 
 func (st *start) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*image.Image, error) {
-	return st.config.Images.EnsureImage(ctx, image.Request{
+	return st.config.Deps.Images.EnsureImage(ctx, image.Request{
 		Image: name, Policy: policy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,

@@ -77,8 +77,8 @@ type work struct {
 	report   *report
 	plan     actions.Plan
 	over     bool
-	// refused is why the pod may not run, nil if it may.
-	refused *Refusal
+	// rejected is why the pod may not run, nil if it may.
+	rejected *Rejection
 	// noAddress is set while the sandbox is waited for to get an address: nothing
 	// is started until then.
 	noAddress *StepError
@@ -98,7 +98,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	w.expire()
 	w.plan = w.decide(ctx)
-	w.refused = w.admit(ctx)
+	w.rejected = w.admit(ctx)
 	w.tell(ctx, w.memory.lastFailed())
 	w.act(ctx)
 	w.memory.setFailed(w.failed)
@@ -117,7 +117,7 @@ func (w *work) act(ctx context.Context) {
 	if w.memory.callOff(ctx) {
 		w.record(ctx, w.memory)
 	}
-	if w.refused != nil {
+	if w.rejected != nil {
 		w.block(ctx)
 		return
 	}
@@ -131,8 +131,8 @@ func (w *work) act(ctx context.Context) {
 // look takes the status, or reads it. Sandboxes that have come up late, beside
 // the one in use, are removed first: they would make the pod start over.
 func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
-	if status != nil && w.config.Sandboxes.Doubtful(w.pod.UID) {
-		if err := w.config.Sandboxes.Settle(ctx, w.pod.UID, w.memory.sandboxInUse(status)); err != nil {
+	if status != nil && w.config.Deps.Sandboxes.Unresolved(w.pod.UID) {
+		if err := w.config.Deps.Sandboxes.Resolve(ctx, w.pod.UID, w.memory.sandbox.inUse(status)); err != nil {
 			w.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
 		}
@@ -158,23 +158,25 @@ func (w *work) tellUnseen(ctx context.Context, err error) {
 
 // read reads the status of a pod.
 func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatus) (*runtime.PodStatus, error) {
-	status, err := s.config.Statuses.PodStatus(ctx, pod, last)
+	status, err := s.config.Deps.Statuses.PodStatus(ctx, pod, last)
 	if err == nil && status == nil {
-		err = errors.New("Config.Statuses returned neither a status nor an error")
+		err = errors.New("Config.Deps.Statuses returned neither a status nor an error")
 	}
 	return status, err
 }
 
 // tell reports the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
-	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.refused.problem(), conditions: w.resizeConditions(failed)})
+	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: w.resizeConditions(failed)})
 }
 
 // decide makes the plan.
 func (w *work) decide(ctx context.Context) actions.Plan {
 	plan := w.compute(w.status)
 	if plan.Sandbox.Reason != actions.SandboxNoAddress {
-		w.memory.addressed(w.status)
+		if w.memory.sandbox.endWait(w.status) {
+			w.memory.backOffs.succeeded(sandboxKey)
+		}
 		return plan
 	}
 	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
@@ -200,15 +202,15 @@ func (w *work) compute(status *runtime.PodStatus) actions.Plan {
 }
 
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
-	if c.Probes == nil {
+	if c.Deps.Probes == nil {
 		return nil
 	}
-	return c.Probes.ProbeResults(uid)
+	return c.Deps.Probes.ProbeResults(uid)
 }
 
 // isOver reports whether the pod has had its run, or is deleted.
 func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.report.over || w.memory.status.ended()
+	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() || w.report.over || w.memory.status.ended()
 }
 
 func (w *work) result() Result {

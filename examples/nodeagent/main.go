@@ -80,12 +80,12 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		NodeName: o.node,
 		Sources:  []source.Source{manifests},
 		Sync: syncpod.Config{
-			Events:   s,
-			Sink:     s,
-			LogsRoot: o.podLogs,
-			Owner:    cri.Owner{Name: o.owner},
-			Cgroups:  cgroups,
-			Env:      env.Sources{ConfigMaps: manifests, Secrets: manifests},
+			Events:     s,
+			Sink:       s,
+			Node:       syncpod.Node{LogsRoot: o.podLogs},
+			Owner:      cri.Owner{Name: o.owner},
+			Extensions: syncpod.Extensions{Cgroups: cgroups},
+			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},
 	})
 	if err != nil {

@@ -4,7 +4,7 @@
 // [Compute] takes the pod, the status that was reported last, what the runtime
 // and the probes say, and what went wrong when containers were to be started. It
 // is pure: the time is an argument, nothing given is written to, and the result
-// shares no memory with it. [Hold] makes of it the status to publish, whose phase
+// shares no memory with it. [Merge] makes of it the status to publish, whose phase
 // never goes back. Whoever reports passes each of those as [Input.Previous] of the
 // next one, delivered or not.
 //

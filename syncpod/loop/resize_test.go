@@ -47,7 +47,7 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 					}
 					push := source.NewPush()
 					return push, n.start([]source.Source{push}, func(c *loop.Config) {
-						c.Sync.Allocations, c.Sync.Records = allocator, syncpod.FileRecords{Dir: records}
+						c.Sync.Extensions.Allocations, c.Sync.Deps.Records = allocator, syncpod.FileRecords{Dir: records}
 					})
 				}
 				push, a := start()

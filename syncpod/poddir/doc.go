@@ -10,7 +10,7 @@
 // A [Dirs] fits package syncpod as it is: it prepares a pod (Config.Prepare),
 // mounts the files into its containers (Config.Mounts), keeps the volumes up to date
 // while it runs (Config.Refresh), and removes the directory once the pod has stopped
-// for good (Config.Clean). [Dirs.Message] reads termination messages
+// for good (Config.Clean). [Dirs.TerminationMessage] reads termination messages
 // (Config.Messages), [Dirs.Pods] lists the pods that have a directory, so that what an
 // earlier agent left can be removed with [Dirs.RemovePod].
 //

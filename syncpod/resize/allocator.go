@@ -104,7 +104,7 @@ func New(c Config) (*Allocator, error) {
 }
 
 // Notify says who is to be told of pods that were allotted what they had waited for
-// while another pod was worked on. A loop.Loop does that for its syncpod.Config.Allocations.
+// while another pod was worked on. A loop.Loop does that for its syncpod.Extensions.Allocations.
 func (a *Allocator) Notify(changed func(types.UID)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,7 +6,7 @@
 // on this node (Infeasible); [Order] which of several that wait comes first. Both are
 // pure. An [Allocator] asks them, or an [Accepter] of the embedder in place of Decide,
 // keeps the answers in files that outlive the agent, and tries again what waits whenever
-// something is given back. It is a syncpod.Config.Allocations: the work on a pod is then
+// something is given back. It is a syncpod.Extensions.Allocations: the work on a pod is then
 // done for the pod as it is allotted, and its status has the condition PodResizePending.
 //
 //	allocator, err := resize.New(resize.Config{State: "/var/lib/my-agent/allocations", Allocatable: node})

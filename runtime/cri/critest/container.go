@@ -22,6 +22,8 @@ type container struct {
 	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
+	stdin    *input // nil if it has none
+	audience audience
 	process  *sh.Process
 	exited   chan struct{} // closed once the exit is recorded
 
@@ -41,7 +43,7 @@ type container struct {
 	signalled  bool  // a stop with a timeout has sent its signal
 	ended      *Exit // what the exit is to be recorded as, if not as it was
 	unseen     bool  // the runtime was away when the process ended: no event
-	stubborn   Stubborn
+	stubborn   IgnoreSignals
 	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
 }
 

@@ -91,6 +91,9 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
 	c.files = newFiles(s.host, c.config.GetMounts())
+	if c.config.GetStdin() {
+		c.stdin = newInput()
+	}
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {
 		if _, err := s.newProcess(c); err != nil {
@@ -102,7 +105,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.unclaimed = s.cfg.Like == CRIO && callerHasGone(ctx)
 	c.resources = proto.CloneOf(c.config.GetLinux().GetResources())
 	if f := faultOf(ctx); f != nil {
-		c.stubborn = f.Stubborn
+		c.stubborn = f.IgnoreSignals
 	}
 	s.made++
 	c.seq = s.made
