@@ -1,11 +1,13 @@
 // Package tree keeps the cgroups of pods on a node as package cgroup says they are.
 //
-// A [Tree] is a syncpod.Config.Cgroups: with it each pod has a cgroup in the tree of
+// A [Tree] is a syncpod.Extensions.Cgroups: with it each pod has a cgroup in the tree of
 // quality of service, and its sandbox is told to be there. Without one the runtime
 // puts sandboxes wherever it does.
 //
 //	cgroups, err := tree.New(tree.Config{State: "/var/lib/my-agent/cgroups"})
-//	agent, err := loop.New(loop.Config{..., Sync: syncpod.Config{Cgroups: cgroups}})
+//	agent, err := loop.New(loop.Config{..., Sync: syncpod.Config{
+//		Extensions: syncpod.Extensions{Cgroups: cgroups},
+//	}})
 //
 // # Drivers
 //
