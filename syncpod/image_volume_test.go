@@ -56,7 +56,9 @@ func TestImageVolume(t *testing.T) {
 		secret := v1.Secret{Type: v1.SecretTypeDockerConfigJson, Data: map[string][]byte{
 			v1.DockerConfigJsonKey: []byte(`{"auths":{"registry.example":{"username":"me","password":"hush"}}}`),
 		}}
-		n.restart(mountingImages(t), func(c *syncpod.Config) { c.Objects.PullSecrets = secretFunc(func() []v1.Secret { return []v1.Secret{secret} }) })
+		n.restart(mountingImages(t), func(c *syncpod.Config) {
+			c.Objects.PullSecrets = secretFunc(func() []v1.Secret { return []v1.Secret{secret} })
+		})
 		n.settle(testPod(withImageVolume), time.Minute)
 		pulled := map[string]string{}
 		for _, call := range n.Journal().Of(critest.PullImage) {
