@@ -437,3 +437,20 @@ func TestT2_AnEndIsToldOnce(t *testing.T) {
 		t.Errorf("%+v, want one end", s)
 	}
 }
+
+// The end that a pod ended with is that of an instance whose record was away and is there
+// again: it is told once.
+func TestT2_AnEndIsToldOnceWhenItsRecordComesBack(t *testing.T) {
+	status := node(exited("app", "a0", 0, 42))
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: status}
+	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}
+	next(&in)
+	in.StartErrors, in.Status, in.Ended = nil, node(), true
+	if s := next(&in).ContainerStatuses[0]; s.State.Terminated == nil || s.State.Terminated.ExitCode != 42 {
+		t.Fatalf("%+v has not ended with 42", s)
+	}
+	in.Status = status
+	if s := next(&in).ContainerStatuses[0]; s.State.Terminated == nil || s.State.Terminated.ExitCode != 42 || s.LastTerminationState.Terminated != nil {
+		t.Errorf("%+v, want one end, with 42", s)
+	}
+}
