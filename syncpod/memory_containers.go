@@ -310,12 +310,12 @@ func (m *memory) forgetRun(c *runtime.ContainerStatus) {
 }
 
 // complete adds to a status what the runtime has lost, or does not tell.
-func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
-	full := w.memory.withStarts(w.memory.withSeen(status))
-	if w.config.Deps.Updater == nil {
+func (o *observedPod) complete(status *runtime.PodStatus) *runtime.PodStatus {
+	full := o.memory.withStarts(o.memory.withSeen(status))
+	if o.config.Deps.Updater == nil {
 		return full
 	}
-	return w.memory.withResources(full)
+	return o.memory.withResources(full)
 }
 
 func sortByName(all []runtime.ContainerStatus) {
