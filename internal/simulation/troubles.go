@@ -127,11 +127,14 @@ func (w *world) evict() {
 	}
 }
 
+// killPatience is how long who asks for a kill waits for its answer.
+const killPatience = 10 * time.Minute
+
 func (w *world) kill(uid types.UID, a *agent) {
 	w.say("evict %s", uid)
 	k := &kill{uid: uid, at: time.Now()}
 	w.trace.kills = append(w.trace.kills, k)
-	ctx, cancel := context.WithTimeout(a.ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(a.ctx, killPatience)
 	go func() {
 		defer cancel()
 		err := a.KillPod(ctx, uid, podworkers.StopRequest{
