@@ -131,7 +131,10 @@ func (c *Config) setDefaults() {
 		c.Node.Containers.MemoryBytes = nodeMemory()
 	}
 	if c.Extensions.Cgroups != nil {
-		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), CleanerFunc(c.Extensions.Cgroups.RemoveCgroup))
+		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), cgroupCleaner{c.Extensions.Cgroups})
+	}
+	if c.Extensions.Allocations != nil {
+		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), c.Extensions.Allocations)
 	}
 	if c.Sink == nil {
 		c.Sink = nopSink{}

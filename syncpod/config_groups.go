@@ -57,8 +57,12 @@ type Extensions struct {
 	Admit []Admitter
 	// Network says whether pods can have a network. Default: they can.
 	Network Network
-	// Cgroups makes the cgroups of pods. Default: that is left to the runtime.
+	// Cgroups makes the cgroups of pods; package tree has one. Default: that is left to
+	// the runtime.
 	Cgroups Cgroups
+	// Allocations says which resources pods are allotted when what they ask for changes; a
+	// *resize.Allocator does. Default: what they ask for.
+	Allocations Allocations
 	// Lifecycle is called around the life of containers.
 	Lifecycle Lifecycle
 	// Mirrors shows static pods to an API server. Default: nobody does.

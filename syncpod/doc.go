@@ -72,6 +72,7 @@
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
 //	execute.go         9 to 14, in this order; what the plan kills, clears and resets
+//	cgroup.go          10 the cgroup of the pod
 //	prepare.go         10 the node made ready for the pod
 //	sandbox.go         11 the sandbox, in its turn, and the wait for its address
 //	start_image.go     12 images
@@ -81,6 +82,7 @@
 //	start_launch.go    13 StartContainer, and postStart handlers
 //	loglink.go         13 links for log shippers
 //	resize.go          14 resources changed in place
+//	resize_allot.go    which resources the pod is allotted, and what is said of that
 //	refresh.go         16 volumes of what runs
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod

@@ -28,7 +28,9 @@ func (w *work) carryOut(ctx context.Context) {
 		w.fail(w.noAddress)
 		return
 	}
-	if len(w.plan.Start) > 0 && !w.useSandbox(ctx) {
+	if len(w.plan.Start) == 0 {
+		w.keepCgroup(ctx)
+	} else if !w.useSandbox(ctx) {
 		return
 	}
 	w.finishHooks(ctx)

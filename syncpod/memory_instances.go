@@ -120,6 +120,9 @@ func (m *memory) setResources(id string, r runtime.ContainerResources) {
 // withResources adds the resources in force to the running containers of a
 // status, where they are known.
 func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
+	if status == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	full := *status

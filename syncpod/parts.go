@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/resize"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
@@ -112,14 +113,36 @@ type NetworkFunc func(ctx context.Context) error
 // NetworkReady calls f.
 func (f NetworkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
 
-// Cgroups makes the cgroups that pods' containers are in.
+// Cgroups makes the cgroups that pods' containers are in. A *tree.Tree does. If it is a
+// [OrphanCleaner] besides, that is called for pods of which no more than the UID is known.
 type Cgroups interface {
 	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
-	// it as the runtime's cgroup driver wants it called.
+	// it as the runtime's cgroup driver wants it called. It is called whenever there is
+	// work on a pod that may run.
 	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
 	// RemoveCgroup removes it once the pod has stopped for good. One that is not
 	// there has been removed.
 	RemoveCgroup(ctx context.Context, pod *v1.Pod) error
+}
+
+// CgroupRaiser is what [Cgroups] may be besides. It is called before containers are
+// resized, and EnsureCgroup when they have been: limits go up from the pod to its
+// containers, and down the other way (KEP-1287).
+type CgroupRaiser interface {
+	// RaiseCgroup raises the limits of a pod's cgroup and lowers none.
+	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
+}
+
+// Allocations says which resources a pod is allotted (KEP-1287). As a [Cleaner] it takes
+// them back. If it is a [OrphanCleaner] besides, that is called for pods of which no more
+// than the UID is known.
+type Allocations interface {
+	// Allot returns what a pod is allotted, with whatever it asks for now decided. It is
+	// called whenever there is work on a pod that may run. While it fails nothing is done.
+	Allot(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
+	// Allotted returns the pod as it is allotted by now, and decides nothing.
+	Allotted(pod *v1.Pod) *v1.Pod
+	Cleaner
 }
 
 // MirrorClient keeps, for each static pod, the mirror pod that shows it to an API

@@ -22,6 +22,8 @@ import (
 type preparation struct {
 	*observedPod
 	sandbox *inUse
+	// resizes: containers are to be resized.
+	resizes bool
 }
 
 // run does that. What fails is told: no container's status could.
@@ -37,9 +39,8 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 	var cgroup string
 	if p.config.Extensions.Cgroups != nil {
 		var err error
-		if cgroup, err = p.config.Extensions.Cgroups.EnsureCgroup(ctx, p.pod); err != nil {
-			p.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
-			return fmt.Errorf("cgroup: %w", err)
+		if cgroup, err = p.ensureCgroup(ctx, p.resizes); err != nil {
+			return err
 		}
 	}
 	if p.config.Deps.Prepare != nil {

@@ -3,6 +3,7 @@ package syncpod_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -267,5 +269,69 @@ func TestUnpreparedPod(t *testing.T) {
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {
 			t.Errorf("error %v, calls\n%v", err, changes)
 		}
+	})
+}
+
+// raisingCgroups are such that tell a resize apart.
+type raisingCgroups struct {
+	cgroups
+	calls func() int
+}
+
+func (c *raisingCgroups) RaiseCgroup(_ context.Context, pod *v1.Pod) (string, error) {
+	c.cgroups.calls = append(c.cgroups.calls, fmt.Sprintf("raise after %d updates", c.calls()))
+	return "/kubepods/" + string(pod.UID), c.err
+}
+
+func (c *raisingCgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	_, _ = c.cgroups.EnsureCgroup(ctx, pod)
+	c.cgroups.calls[len(c.cgroups.calls)-1] += fmt.Sprintf(" after %d updates", c.calls())
+	return "/kubepods/" + string(pod.UID), c.err
+}
+
+// In a resize the pod's limits go up before those of its containers, and down after them;
+// what fails is tried again.
+func TestCgroupInAResize(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &raisingCgroups{calls: func() int { return n.Journal().Count(critest.UpdateContainerResources) }}
+		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		made.cgroups.calls = nil
+		n.sync(testPod(limited("2", "1Gi")))
+		if want := []string{"raise after 0 updates", "ensure after 1 updates"}; !slices.Equal(made.cgroups.calls, want) {
+			t.Errorf("calls %q, want %q", made.cgroups.calls, want)
+		}
+		made.err = errBroken
+		for range 2 {
+			if _, err := n.SyncPod(t.Context(), testPod(limited("2", "1Gi")), nil); !errors.Is(err, errBroken) {
+				t.Errorf("error %v, want %v", err, errBroken)
+			}
+		}
+		made.err = nil
+		n.sync(testPod(limited("2", "1Gi")))
+	})
+}
+
+// forgottenCgroups know pods by their UID alone.
+type forgottenCgroups struct {
+	cgroups
+	removed []types.UID
+}
+
+func (c *forgottenCgroups) RemovePod(_ context.Context, uid types.UID) error {
+	c.removed = append(c.removed, uid)
+	return nil
+}
+
+func TestCgroupOfAForgottenPod(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &forgottenCgroups{}
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		must(t, n.Forget(t.Context(), "u"))
+		if !slices.Equal(made.removed, []types.UID{"u"}) {
+			t.Errorf("removed %v", made.removed)
+		}
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = &cgroups{} })
+		must(t, n.Forget(t.Context(), "u"))
 	})
 }

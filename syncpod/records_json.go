@@ -44,6 +44,24 @@ type recordedContainer struct {
 	ImageID    string             `json:"imageID,omitempty"`
 	ImageRef   string             `json:"imageRef,omitempty"`
 	Resources  *recordedResources `json:"resources,omitempty"`
+	Reported   *recordedReported  `json:"reported,omitempty"`
+	User       *recordedUser      `json:"user,omitempty"`
+	StopSignal string             `json:"stopSignal,omitempty"`
+}
+
+// recordedReported are runtime.ReportedResources as JSON.
+type recordedReported struct {
+	CPURequest    *int64 `json:"cpuRequest,omitempty"`
+	CPULimit      *int64 `json:"cpuLimit,omitempty"`
+	MemoryRequest *int64 `json:"memoryRequest,omitempty"`
+	MemoryLimit   *int64 `json:"memoryLimit,omitempty"`
+}
+
+// recordedUser is a runtime.ContainerUser as JSON.
+type recordedUser struct {
+	UID    int64   `json:"uid"`
+	GID    int64   `json:"gid"`
+	Groups []int64 `json:"groups,omitempty"`
 }
 
 // recordedResources is a runtime.ContainerResources as JSON.
@@ -120,9 +138,16 @@ func toRecorded(c runtime.ContainerStatus) recordedContainer {
 		Name: c.Name, Runtime: c.ID.Type, ID: c.ID.ID, SandboxID: c.SandboxID, Attempt: c.Attempt, SpecHash: c.SpecHash,
 		CreatedAt: c.CreatedAt, StartedAt: c.StartedAt, FinishedAt: c.FinishedAt,
 		ExitCode: c.ExitCode, Reason: c.Reason, Message: c.Message, Image: c.Image, ImageID: c.ImageID, ImageRef: c.ImageRef,
+		StopSignal: c.StopSignal,
 	}
 	if c.Resources != nil {
 		r.Resources = new(recordedResources(*c.Resources))
+	}
+	if c.Reported != nil {
+		r.Reported = new(recordedReported(*c.Reported))
+	}
+	if c.User != nil {
+		r.User = new(recordedUser(*c.User))
 	}
 	return r
 }
@@ -132,9 +157,16 @@ func (r recordedContainer) status(state runtime.ContainerState) runtime.Containe
 		Name: r.Name, ID: runtime.ContainerID{Type: r.Runtime, ID: r.ID}, State: state, SandboxID: r.SandboxID, Attempt: r.Attempt, SpecHash: r.SpecHash,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		ExitCode: r.ExitCode, Reason: r.Reason, Message: r.Message, Image: r.Image, ImageID: r.ImageID, ImageRef: r.ImageRef,
+		StopSignal: r.StopSignal,
 	}
 	if r.Resources != nil {
 		c.Resources = new(runtime.ContainerResources(*r.Resources))
+	}
+	if r.Reported != nil {
+		c.Reported = new(runtime.ReportedResources(*r.Reported))
+	}
+	if r.User != nil {
+		c.User = new(runtime.ContainerUser(*r.User))
 	}
 	return c
 }

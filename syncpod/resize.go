@@ -3,8 +3,11 @@ package syncpod
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
+	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -18,9 +21,10 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Deps.Updater == nil {
+	if w.config.Deps.Updater == nil || len(w.plan.Resize) == 0 {
 		return
 	}
+	defer w.lowerCgroup(ctx)
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
 		if held := w.memory.backOffs.held(resizeKey(spec), time.Now()); held != nil {
@@ -41,6 +45,8 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 	if err == nil {
 		w.memory.backOffs.succeeded(resizeKey(spec))
 		w.memory.setResources(step.ID.ID, resourcesOf(spec))
+		w.markResized(step.ID)
+		w.status = withInForce(w.status, step.ID, resourcesOf(spec))
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
@@ -62,9 +68,36 @@ func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Con
 		return err
 	}
 	resources := config.GetLinux().GetResources()
-	lift(resources, w.instance(step.ID).Resources)
+	before := w.instance(step.ID).Resources
+	if err := w.checkMemory(ctx, step.ID.ID, before.MemoryLimit, resources.GetMemoryLimitInBytes()); err != nil {
+		return err
+	}
+	lift(resources, before)
 	_, err = w.config.Deps.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
+}
+
+// usageReader tells what a container uses. A *cri.Client does.
+type usageReader interface {
+	ContainerStats(context.Context, *runtimeapi.ContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatsResponse, error)
+}
+
+// checkMemory refuses a memory limit that is lower than before and below what cannot be
+// reclaimed from the container: the kernel would kill to keep it. Where the runtime does not
+// say how much that is the limit is tried.
+func (w *work) checkMemory(ctx context.Context, id string, before, limit int64) error {
+	usage, ok := w.config.Deps.Updater.(usageReader)
+	if !ok || limit <= 0 || before != 0 && limit >= before {
+		return nil
+	}
+	resp, err := usage.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
+	if err != nil {
+		return nil
+	}
+	if used := resp.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
+		return fmt.Errorf("attempting to set a memory limit of %d bytes below current usage of %d bytes", limit, used)
+	}
+	return nil
 }
 
 // lift says which limits are no more: what is zero, a runtime leaves as it is.
@@ -83,4 +116,16 @@ func resourcesOf(c *v1.Container) runtime.ContainerResources {
 		CPURequest: c.Resources.Requests.Cpu().MilliValue(), CPULimit: c.Resources.Limits.Cpu().MilliValue(),
 		MemoryRequest: c.Resources.Requests.Memory().Value(), MemoryLimit: c.Resources.Limits.Memory().Value(),
 	}
+}
+
+// withInForce returns a status in which an instance has those resources.
+func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.ContainerResources) *runtime.PodStatus {
+	with := new(*status)
+	with.Containers = slices.Clone(status.Containers)
+	for i := range with.Containers {
+		if with.Containers[i].ID == id {
+			with.Containers[i].Resources = &r
+		}
+	}
+	return with
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/resize"
 )
 
 // Result is what a SyncPod has come to.
@@ -45,6 +46,9 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	memory := s.remember(ctx, pod.UID)
 	memory.expect(pod)
 	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: memory}, report: s.newReport(pod, memory)}
+	if err := w.allot(ctx); err != nil {
+		return w.result(), errors.Join(err, w.report.wait(ctx))
+	}
 	err := w.run(ctx, status)
 	return w.result(), errors.Join(err, w.report.wait(ctx))
 }
@@ -62,6 +66,7 @@ func validate(pod *v1.Pod) error {
 // observedPod is a pod, and what is known of it.
 type observedPod struct {
 	*Syncer
+	// pod is the pod as it is allotted.
 	pod    *v1.Pod
 	memory *memory
 	// status is what the runtime has of the pod, completed by what is remembered.
@@ -80,9 +85,13 @@ type outcome struct {
 type work struct {
 	observedPod
 	outcome
-	report *report
-	plan   actions.Plan
-	over   bool
+	// allotted is what the Allocations have answered, and resized are the instances that
+	// have been brought to it since.
+	allotted resize.Answer
+	resized  map[runtime.ContainerID]bool
+	report   *report
+	plan     actions.Plan
+	over     bool
 	// rejected is why the pod may not run, nil if it may.
 	rejected *Rejection
 	// noAddress is what decide returns.
@@ -103,7 +112,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	w.tell(ctx, w.memory.lastFailed())
 	w.act(ctx)
 	w.memory.setFailed(w.failed)
-	if len(w.failed) > 0 {
+	if len(w.failed)+len(w.plan.Resize) > 0 {
 		w.tell(ctx, w.failed)
 	}
 	w.refresh(ctx)
@@ -168,7 +177,7 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 
 // tell reports the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
-	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem()})
+	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: w.resizeConditions(failed)})
 }
 
 // decide makes the plan. noAddress is set while the sandbox is waited for to get an
@@ -218,7 +227,7 @@ func (w *work) isOver() bool {
 func (w *work) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
-		r.NextTry = earliest(r.NextTry, w.activeUntil())
+		r.NextTry = earliest(earliest(r.NextTry, w.activeUntil()), w.allotted.NextTry)
 	}
 	for _, f := range w.failed {
 		r.NextTry = earliest(r.NextTry, f.nextLook())

@@ -70,17 +70,22 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	defer disconnect()
+	cgroups, err := o.podCgroups(ctx, client)
+	if err != nil {
+		return err
+	}
 	agent, err := loop.New(loop.Config{
 		Client:   client,
 		Root:     o.root,
 		NodeName: o.node,
 		Sources:  []source.Source{manifests},
 		Sync: syncpod.Config{
-			Owner:   cri.Owner{Name: o.owner},
-			Sink:    s,
-			Events:  s,
-			Node:    syncpod.Node{LogsRoot: o.podLogs},
-			Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
+			Owner:      cri.Owner{Name: o.owner},
+			Sink:       s,
+			Events:     s,
+			Node:       syncpod.Node{LogsRoot: o.podLogs},
+			Extensions: syncpod.Extensions{Cgroups: cgroups},
+			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},
 	})
 	if err != nil {

@@ -24,9 +24,10 @@ var rooms = []room{
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
 	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
-	{"runtime/cri/critest/...", []string{"runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
+	{"runtime/cri/critest/...", []string{"internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
+	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
@@ -35,6 +36,8 @@ var rooms = []room{
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
 	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
+	{"syncpod/cgroup/tree", []string{"internal/base/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"}, "the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
+	{"syncpod/resize", []string{"internal/base/linux", "internal/base/podfile", "syncpod/podspec/qos"}, "what pods are allotted follows from pods and the node alone, and is kept in files: no runtime is within reach"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"}, "a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
@@ -45,7 +48,7 @@ var rooms = []room{
 	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "sandbox", "syncpod/hook"}, "it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/source", []string{"runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
@@ -53,12 +56,15 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
+	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "syncpod/internal/podcontainer", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
+
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},
 	{"internal/base/jitter", nil, "it spreads times, for anyone"},
 	{"internal/base/pace", nil, "it gives turns to work of any kind"},
+	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
 	{"internal/base/podfile", []string{"internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/architecture", nil, "it reads the module from outside"},

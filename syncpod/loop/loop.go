@@ -101,8 +101,14 @@ func (l *Loop) assemble() error {
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
+	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
+		n.Notify(l.lookAgain)
+	}
 	return nil
 }
+
+// notifier tells of pods that there is work on for a reason of its own.
+type notifier interface{ Notify(changed func(types.UID)) }
 
 // Run keeps the pods running until ctx ends. Then it detaches: it stops working and
 // leaves the pods as they are, for the next agent to adopt. To stop them first, call

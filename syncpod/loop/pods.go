@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 )
 
 // A Pod is how a pod that sources want, or wanted, does.
@@ -50,3 +51,7 @@ func (l *Loop) Pods() []Pod {
 	})
 	return pods
 }
+
+// Cache returns what the runtime has of pods, as it was seen last. It is the one in
+// Config.Watch, and not to be written to.
+func (l *Loop) Cache() *runtime.Cache { return l.config.Watch.Cache }

@@ -3,6 +3,7 @@ package critest
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -21,6 +22,8 @@ type container struct {
 	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
+	stdin    *input // nil if it has none
+	audience audience
 	process  *sh.Process
 	exited   chan struct{} // closed once the exit is recorded
 
@@ -63,6 +66,22 @@ func (c *container) stopSignal() runtimeapi.Signal {
 	return runtimeapi.Signal_SIGNAL_SIGTERM
 }
 
+// user is who the container runs as, nil where that is a name: there is no file here to
+// look it up in.
+func (c *container) user() *runtimeapi.ContainerUser {
+	security := c.config.GetLinux().GetSecurityContext()
+	uid, gid := security.GetRunAsUser(), security.GetRunAsGroup().GetValue()
+	if uid == nil {
+		uid = c.image.cri().GetUid()
+	}
+	if uid == nil && (c.image.User != "" || security.GetRunAsUsername() != "") {
+		return nil
+	}
+	return &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{
+		Uid: uid.GetValue(), Gid: gid, SupplementalGroups: slices.Clone(security.GetSupplementalGroups()),
+	}}
+}
+
 // status must be called with mu held.
 func (c *container) status() *runtimeapi.ContainerStatus {
 	st := &runtimeapi.ContainerStatus{
@@ -83,6 +102,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 		LogPath:     c.logPath(),
 		Resources:   &runtimeapi.ContainerResources{Linux: proto.CloneOf(c.resources)},
 		StopSignal:  c.stopSignal(),
+		User:        c.user(),
 	}
 	for _, m := range c.config.GetMounts() {
 		st.Mounts = append(st.Mounts, proto.CloneOf(m))

@@ -85,6 +85,9 @@ func (s service) create(ctx context.Context, c *container) error {
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
 	c.files = newFiles(s.host, c.config.GetMounts())
+	if c.config.GetStdin() {
+		c.stdin = newInput()
+	}
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {
 		if _, err := s.newProcess(c); err != nil {

@@ -3,6 +3,7 @@ package critest
 import (
 	"bytes"
 	"context"
+	"io"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -21,7 +22,7 @@ func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) 
 	}
 	var out, errs output
 	caller := ctx
-	p, err := s.newExec(c, req.GetCmd(), &out, &errs)
+	p, err := s.newExec(c, req.GetCmd(), console{out: &out, errs: &errs})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,15 @@ func (s service) ExecSync(ctx context.Context, req *runtimeapi.ExecSyncRequest) 
 	return &runtimeapi.ExecSyncResponse{Stdout: out.bytes(), Stderr: errs.bytes(), ExitCode: int32(code)}, nil
 }
 
-func (s service) newExec(c *container, cmd []string, out, errs *output) (*sh.Process, error) {
+// A console is what a process reads from and prints to.
+type console struct {
+	in        *input // nil for nothing
+	out, errs io.Writer
+	tty       bool
+	sizes     <-chan TerminalSize
+}
+
+func (s service) newExec(c *container, cmd []string, io console) (*sh.Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || !c.running {
@@ -51,13 +60,21 @@ func (s service) newExec(c *container, cmd []string, out, errs *output) (*sh.Pro
 	}
 	main := c.process
 	p := sh.New(sh.Config{
-		Args: cmd, Env: c.environment(), Stdout: out, Stderr: errs, Files: c.files,
-		Programs: s.programs(), Kill: main.SignalInside,
+		Args: cmd, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs, Files: c.files,
+		Programs: s.programs(c, io), Kill: main.SignalInside,
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown, "failed to exec in container: failed to start exec: exec: %q: executable file not found in $PATH", cmd[0])
 	}
 	return p, nil
+}
+
+// stdin is nothing to read where there is no input.
+func (c console) stdin() io.Reader {
+	if c.in == nil {
+		return nil
+	}
+	return c.in
 }
 
 // runExec runs the process until it, its caller's patience or its container ends.

@@ -37,13 +37,13 @@
 //
 // # Commands
 //
-// A container's process, and an ExecSync, is one of the following. All of it
+// A container's process, and an ExecSync or Exec, is one of the following. All of it
 // means the same to busybox in a real container, but for the last two.
 //
 //   - sh -c SCRIPT with a part of the POSIX shell: lists with ; && || & and
 //     lines, if, while, until, ( ) and { }, quotes, variables ($NAME, ${NAME},
 //     $?, $$), assignments, > >> 2> >&2 2>&1, comments; and : exit trap wait exec
-//     export;
+//     export; or sh, which runs the lines of its standard input;
 //   - sleep N (also 0.5, 2m, infinity), echo [-n], printf (%s, %d), cat, touch,
 //     rm [-f], test and [ (-e -f -s -n -z = != !), env, kill [-SIGNAL] 1, true,
 //     false, mkdir (which does nothing);
@@ -72,6 +72,15 @@
 // shares it ends at once, with 143. And a shell runs its trap when the command
 // that it waits for has ended, except for wait. A turn of a loop takes at least a
 // millisecond.
+//
+// # Streams
+//
+// Exec, Attach and PortForward give URLs, as a runtime does, which lead to
+// [Runtime.DialStream]: a server in memory, so that all of it runs in virtual time. It
+// speaks WebSocket, with the protocols v5.channel.k8s.io (where the end of the standard
+// input can be told) and v4.channel.k8s.io; ports are forwarded with the latter. A
+// [Program] has a standard input and the size of the terminal, and listens on ports of
+// its pod with [Command.Listen].
 //
 // # Files
 //
@@ -139,12 +148,13 @@
 //	intercept.go, method.go, subject.go  what happens to every call
 //	journal*.go                    the Journal and its queries
 //	processes.go                   what really ran
+//	stream*.go                     Exec, Attach and PortForward
 //	event*.go                      events, and what befalls them
 //	fault*.go, restart.go          faults
 //
 // # What is not here
 //
-// Exec, Attach, PortForward, checkpoints, metrics and the streaming lists answer
-// Unimplemented. Of a container's config, what a kernel would enforce (security
+// Checkpoints, metrics and the streaming lists answer Unimplemented, and streams are not
+// served over SPDY. Of a container's config, what a kernel would enforce (security
 // context, devices, limits) is kept and told, not enforced. Network is an address.
 package critest

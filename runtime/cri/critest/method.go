@@ -33,6 +33,9 @@ const (
 	UpdateContainerResources Method = "UpdateContainerResources"
 	ReopenContainerLog       Method = "ReopenContainerLog"
 	ExecSync                 Method = "ExecSync"
+	Exec                     Method = "Exec"
+	Attach                   Method = "Attach"
+	PortForward              Method = "PortForward"
 	ContainerStats           Method = "ContainerStats"
 	ListContainerStats       Method = "ListContainerStats"
 	GetContainerEvents       Method = "GetContainerEvents"
@@ -49,7 +52,7 @@ var methods = []Method{
 	RunPodSandbox, StopPodSandbox, RemovePodSandbox, PodSandboxStatus, ListPodSandbox,
 	PodSandboxStats, ListPodSandboxStats, UpdatePodSandboxResources,
 	CreateContainer, StartContainer, StopContainer, RemoveContainer, ContainerStatus, ListContainers,
-	UpdateContainerResources, ReopenContainerLog, ExecSync, ContainerStats, ListContainerStats, GetContainerEvents,
+	UpdateContainerResources, ReopenContainerLog, ExecSync, Exec, Attach, PortForward, ContainerStats, ListContainerStats, GetContainerEvents,
 	PullImage, ImageStatus, ListImages, RemoveImage, ImageFsInfo,
 }
 

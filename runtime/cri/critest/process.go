@@ -3,6 +3,7 @@ package critest
 import (
 	"context"
 	"io"
+	"net"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -16,13 +17,22 @@ import (
 type Command struct {
 	Args           []string // the first is the name it was called by
 	Env            map[string]string
+	Stdin          io.Reader // empty if nobody is connected to it
 	Stdout, Stderr io.Writer
+	// TTY: it runs on a terminal, whose size is delivered by Sizes whenever it changes.
+	TTY   bool
+	Sizes <-chan TerminalSize
 	// Signals delivers the numbers of the signals that are sent to the process,
 	// except SIGKILL, which ends the program's context. A program that never
 	// reads it ignores them.
 	Signals <-chan int
 	call    *sh.Call
+	listen  func(port int32) (net.Listener, error)
 }
+
+// Listen listens on a port of the pod, to which PortForward connects and nothing else.
+// The listener is in memory. Whoever calls it closes it.
+func (c *Command) Listen(port int32) (net.Listener, error) { return c.listen(port) }
 
 // ReadFile reads a file of the container.
 func (c *Command) ReadFile(name string) ([]byte, error) { return c.call.Files.ReadFile(name) }
@@ -36,18 +46,18 @@ func (c *Command) WriteFile(name string, data []byte) error {
 // return soon after ctx has ended: the process has been killed.
 type Program func(ctx context.Context, c *Command) int
 
-func (s service) programs() map[string]sh.Program {
+// programs are those of the Config, as they run in a container.
+func (s service) programs(c *container, io console) map[string]sh.Program {
 	m := map[string]sh.Program{}
 	for name, p := range s.cfg.Programs {
-		m[name] = p.run
+		m[name] = func(ctx context.Context, call *sh.Call) int {
+			return p(ctx, &Command{
+				Args: call.Args, Env: call.Env, Stdin: call.Stdin, Stdout: call.Stdout, Stderr: call.Stderr, TTY: io.tty, Sizes: io.sizes,
+				Signals: call.Signals, call: call, listen: func(port int32) (net.Listener, error) { return s.listen(c.sandbox, port) },
+			})
+		}
 	}
 	return m
-}
-
-func (p Program) run(ctx context.Context, call *sh.Call) int {
-	return p(ctx, &Command{
-		Args: call.Args, Env: call.Env, Stdout: call.Stdout, Stderr: call.Stderr, Signals: call.Signals, call: call,
-	})
 }
 
 // newProcess makes the process of a container. It does not run yet.
@@ -69,9 +79,13 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 		}
 		args = []string{"serve"}
 	}
+	io := console{
+		in: c.stdin, tty: c.config.GetTty(),
+		out: heard{c.log.stream("stdout"), &c.audience, false}, errs: heard{c.log.stream("stderr"), &c.audience, true},
+	}
 	p := sh.New(sh.Config{
-		Args: args, Env: c.environment(), Stdout: c.log.stream("stdout"), Stderr: c.log.stream("stderr"),
-		Files: c.files, Init: c.isInit(), Programs: s.programs(), Fallback: fallback,
+		Args: args, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs,
+		Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Fallback: fallback,
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown,

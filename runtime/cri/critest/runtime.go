@@ -31,6 +31,7 @@ type Runtime struct {
 	faults  faults
 	events  broker
 	conns   connections
+	streams streams
 
 	mu         sync.Mutex
 	closed     bool

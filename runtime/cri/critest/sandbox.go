@@ -27,6 +27,7 @@ type sandbox struct {
 	silent    bool      // CRI-O tells nothing of its removal, nor of what it takes along
 	overhead  *runtimeapi.LinuxContainerResources
 	resources *runtimeapi.LinuxContainerResources
+	ports     map[int32]*pipe // that programs listen on
 }
 
 func (s *sandbox) namespaces() *runtimeapi.NamespaceOption {

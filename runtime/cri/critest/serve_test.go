@@ -169,7 +169,7 @@ func TestAddressesRunOut(t *testing.T) {
 
 func TestUnimplemented(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		_, err := n.rt.Attach(n.Context(), &runtimeapi.AttachRequest{})
+		_, err := n.rt.CheckpointContainer(n.Context(), &runtimeapi.CheckpointContainerRequest{})
 		n.code(err, codes.Unimplemented)
 		_, err = n.rt.CheckpointPod(n.Context(), &runtimeapi.CheckpointPodRequest{})
 		n.code(err, codes.Unimplemented)

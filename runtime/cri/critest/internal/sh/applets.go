@@ -1,7 +1,9 @@
 package sh
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,11 +42,14 @@ func applets(name string) applet {
 	return nil
 }
 
-// runShell runs sh -c SCRIPT. As a child it has its own variables; as the
-// main command it is the process itself.
+// runShell runs sh -c SCRIPT, or the lines of the standard input. As a child it has its
+// own variables; as the main command it is the process itself.
 func runShell(s *shell, args []string, io stdio) int {
+	if len(args) == 1 {
+		return runLines(s, io)
+	}
 	if len(args) < 3 || args[1] != "-c" {
-		fmt.Fprintln(io.err, "sh: only sh -c SCRIPT is understood")
+		fmt.Fprintln(io.err, "sh: only sh and sh -c SCRIPT are understood")
 		return 2
 	}
 	if s.main {
@@ -52,6 +57,25 @@ func runShell(s *shell, args []string, io stdio) int {
 		return s.script(args[2], io)
 	}
 	return s.fork().script(args[2], io)
+}
+
+// runLines runs each line once it is there. One that is not understood ends nothing but
+// itself, as where somebody types.
+func runLines(s *shell, io stdio) int {
+	if !s.main {
+		s = s.fork()
+	}
+	s.main = false
+	for lines := bufio.NewScanner(s.p.cfg.Stdin); !s.stopped() && lines.Scan(); {
+		l, err := parse(lines.Text())
+		if err != nil {
+			fmt.Fprintf(io.err, "sh: syntax error: %v\n", err)
+			s.last = 2
+			continue
+		}
+		s.list(l, io)
+	}
+	return s.last
 }
 
 func sleep(s *shell, args []string, io stdio) int {
@@ -136,6 +160,9 @@ func wrote(_ int, err error) int {
 
 func cat(s *shell, args []string, io stdio) int {
 	code := 0
+	if len(args) == 1 {
+		return copied(io.out, s.p.cfg.Stdin)
+	}
 	for _, name := range args[1:] {
 		b, err := s.p.cfg.Files.ReadFile(file(name))
 		if err != nil {
@@ -146,6 +173,13 @@ func cat(s *shell, args []string, io stdio) int {
 		code = max(code, wrote(io.out.Write(b)))
 	}
 	return code
+}
+
+func copied(to io.Writer, from io.Reader) int {
+	if _, err := io.Copy(to, from); err != nil {
+		return 1
+	}
+	return 0
 }
 
 func touch(s *shell, args []string, io stdio) int {

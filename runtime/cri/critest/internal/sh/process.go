@@ -23,6 +23,7 @@ type Files interface {
 type Call struct {
 	Args           []string // the first is the name it was called by
 	Env            map[string]string
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Files          Files
 	// Signals delivers the numbers of what is sent to the process, except SIGKILL, which ends
@@ -36,8 +37,11 @@ type Program func(ctx context.Context, c *Call) int
 
 // Config describes a process. Args must not be empty.
 type Config struct {
-	Args           []string
-	Env            map[string]string
+	Args []string
+	Env  map[string]string
+	// Stdin is what commands read that are not told what to read. It is closed when the
+	// process has ended, if it can be. Nil is empty.
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Files          Files
 	// Init means that the process is number 1 of a PID namespace: a signal
@@ -75,6 +79,9 @@ func New(cfg Config) *Process {
 		env = map[string]string{}
 	}
 	cfg.Env = env
+	if cfg.Stdin == nil {
+		cfg.Stdin = strings.NewReader("")
+	}
 	return &Process{cfg: cfg, ctx: ctx, end: end, traps: map[Signal]string{}, wake: make(chan struct{}, 1)}
 }
 
@@ -87,6 +94,10 @@ func (p *Process) Found() bool {
 // signal n ended it. No goroutine of the process is left when it returns.
 func (p *Process) Run() int {
 	defer p.end()
+	if c, ok := p.cfg.Stdin.(io.Closer); ok {
+		stop := context.AfterFunc(p.ctx, func() { _ = c.Close() }) // who reads waits no longer
+		defer stop()
+	}
 	s := newShell(p)
 	code := s.runArgs(p.cfg.Args, stdio{p.cfg.Stdout, p.cfg.Stderr}, p.cfg.Fallback)
 	p.mu.Lock()
@@ -213,7 +224,7 @@ func (p *Process) foreground(prog Program) applet {
 			}()
 		}
 		return prog(p.ctx, &Call{
-			Args: args, Env: maps.Clone(s.env), Stdout: io.out, Stderr: io.err,
+			Args: args, Env: maps.Clone(s.env), Stdin: p.cfg.Stdin, Stdout: io.out, Stderr: io.err,
 			Files: p.cfg.Files, Signals: signals,
 		})
 	}

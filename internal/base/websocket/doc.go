@@ -1,0 +1,8 @@
+// Package websocket sends messages over a WebSocket (RFC 6455): as much of it as the
+// streams of Kubernetes need, which are binary messages in both directions.
+//
+// Extensions and text messages are not offered. A message has 1 MiB at most.
+//
+//	handshake.go  Accept and Dial
+//	conn.go       messages; frame.go what they are cut into
+package websocket

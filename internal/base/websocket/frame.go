@@ -1,0 +1,131 @@
+package websocket
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxMessage is how long a message may be, in bytes.
+const maxMessage = 1 << 20
+
+// What frames are, of those in RFC 6455.
+const (
+	opContinue = 0
+	opText     = 1
+	opBinary   = 2
+	opClose    = 8
+	opPing     = 9
+	opPong     = 10
+)
+
+// maxControl is how long a frame may be that is about the connection.
+const maxControl = 125
+
+// A frame is a part of a message, or says something about the connection.
+type frame struct {
+	op    byte
+	final bool
+	data  []byte
+}
+
+func (f frame) controls() bool { return f.op >= opClose }
+
+// readFrame reads a frame of at most so many bytes, which has to be masked if it is of
+// a client.
+func readFrame(r io.Reader, most int, masked bool) (frame, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return frame{}, err
+	}
+	f := frame{op: head[0] & 0x0f, final: head[0]&0x80 != 0}
+	if head[0]&0x70 != 0 || (head[1]&0x80 != 0) != masked {
+		return frame{}, errors.New("websocket: a frame is not as it has to be")
+	}
+	size, err := readSize(r, head[1]&0x7f)
+	if err != nil {
+		return frame{}, err
+	}
+	if f.controls() {
+		most = maxControl
+	}
+	if size > uint64(most) || f.controls() && !f.final {
+		return frame{}, fmt.Errorf("websocket: a frame of %d bytes is longer than %d, or cut", size, most)
+	}
+	return f, readData(r, &f, int(size), masked)
+}
+
+// readSize reads the rest of a length that begins with seven bits.
+func readSize(r io.Reader, begin byte) (uint64, error) {
+	var b [8]byte
+	switch begin {
+	case 126:
+		_, err := io.ReadFull(r, b[:2])
+		return uint64(binary.BigEndian.Uint16(b[:])), cut(err)
+	case 127:
+		_, err := io.ReadFull(r, b[:])
+		return binary.BigEndian.Uint64(b[:]), cut(err)
+	}
+	return uint64(begin), nil
+}
+
+func readData(r io.Reader, f *frame, size int, masked bool) error {
+	var mask [4]byte
+	if masked {
+		if _, err := io.ReadFull(r, mask[:]); err != nil {
+			return cut(err)
+		}
+	}
+	f.data = make([]byte, size)
+	if _, err := io.ReadFull(r, f.data); err != nil {
+		return cut(err)
+	}
+	if masked {
+		apply(mask, f.data)
+	}
+	return nil
+}
+
+// cut is what the end of a connection is within a frame.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func apply(mask [4]byte, data []byte) {
+	for i := range data {
+		data[i] ^= mask[i%4]
+	}
+}
+
+// appendFrame appends a whole message as one frame, masked with something new if it is
+// a client's.
+func appendFrame(b []byte, op byte, data []byte, masked bool) []byte {
+	bit := byte(0)
+	if masked {
+		bit = 0x80
+	}
+	b = append(b, 0x80|op)
+	switch n := len(data); {
+	case n <= maxControl:
+		b = append(b, bit|byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, bit|126), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, bit|127), uint64(n))
+	}
+	if !masked {
+		return append(b, data...)
+	}
+	var mask [4]byte
+	_, _ = rand.Read(mask[:]) // which does not fail
+	b = append(b, mask[:]...)
+	begin := len(b)
+	b = append(b, data...)
+	apply(mask, b[begin:])
+	return b
+}

@@ -1,0 +1,133 @@
+package websocket
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// magic is what RFC 6455 has both ends hash with the key.
+const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+// A RefusedError is what is answered instead of a WebSocket.
+type RefusedError struct {
+	// Code is the HTTP status, and Text what is said, its beginning.
+	Code int
+	Text string
+}
+
+// Error says what was answered.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%d %s: %s", e.Code, http.StatusText(e.Code), strings.TrimSpace(e.Text))
+}
+
+// Is reports whether a request asks for a WebSocket.
+func Is(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") && hasToken(r.Header["Connection"], "upgrade")
+}
+
+func hasToken(values []string, token string) bool {
+	for _, value := range values {
+		for one := range strings.SplitSeq(value, ",") {
+			if strings.EqualFold(strings.TrimSpace(one), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Accept makes a WebSocket of a request. It speaks the first of the protocols that the
+// client offers. If it cannot, the request is answered with why.
+func Accept(w http.ResponseWriter, r *http.Request, protocols ...string) (conn *Conn, protocol string, err error) {
+	key := r.Header.Get("Sec-WebSocket-Key")
+	protocol = choose(r.Header["Sec-Websocket-Protocol"], protocols)
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodPost, !Is(r), r.Header.Get("Sec-WebSocket-Version") != "13", key == "":
+		err = errors.New("websocket: the request asks for no WebSocket of version 13")
+	case protocol == "":
+		err = fmt.Errorf("websocket: none of the protocols %q is offered", protocols)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil, "", err
+	}
+	hijacked, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return nil, "", err
+	}
+	_, err = fmt.Fprintf(hijacked, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n", accept(key), protocol)
+	if err != nil {
+		hijacked.Close()
+		return nil, "", err
+	}
+	return newConn(hijacked, buffered.Reader, false), protocol, nil
+}
+
+// choose returns the first of the protocols that is offered.
+func choose(offers, protocols []string) string {
+	for _, p := range protocols {
+		if hasToken(offers, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// accept is the answer to a key.
+func accept(key string) string {
+	sum := sha1.Sum([]byte(key + magic))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// maxRefusal is how much is read of what is answered instead.
+const maxRefusal = 64 << 10
+
+// Dial sends a request for a WebSocket over a connection, and returns the WebSocket with
+// the protocol that the server has chosen. An answer that is none is a *RefusedError.
+// The connection is closed after an error.
+func Dial(conn net.Conn, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
+	key := rand.Text()[:16]
+	key = base64.StdEncoding.EncodeToString([]byte(key))
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "websocket")
+	r.Header.Set("Sec-WebSocket-Version", "13")
+	r.Header.Set("Sec-WebSocket-Key", key)
+	r.Header.Set("Sec-WebSocket-Protocol", strings.Join(protocols, ", "))
+	reader := bufio.NewReader(conn)
+	protocol, err = ask(conn, reader, r, key, protocols)
+	if err != nil {
+		conn.Close()
+		return nil, "", err
+	}
+	return newConn(conn, reader, true), protocol, nil
+}
+
+func ask(conn net.Conn, reader *bufio.Reader, r *http.Request, key string, protocols []string) (protocol string, err error) {
+	if err := r.Write(conn); err != nil {
+		return "", err
+	}
+	resp, err := http.ReadResponse(reader, r)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as there is
+		return "", &RefusedError{Code: resp.StatusCode, Text: string(text)}
+	}
+	protocol = resp.Header.Get("Sec-WebSocket-Protocol")
+	if resp.Header.Get("Sec-WebSocket-Accept") != accept(key) || !slices.Contains(protocols, protocol) {
+		return "", fmt.Errorf("websocket: what is answered is no WebSocket with one of the protocols %q", protocols)
+	}
+	return protocol, nil
+}

@@ -1,0 +1,175 @@
+package websocket
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// pair is a WebSocket over a real server.
+func pair(t *testing.T, protocols ...string) (client, server *Conn) {
+	t.Helper()
+	accepted := make(chan *Conn, 1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := Accept(w, r, "b", "a")
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- conn
+	}))
+	t.Cleanup(web.Close)
+	client, protocol := dial(t, web.URL, protocols...)
+	if protocol != "b" {
+		t.Errorf("the protocol is %q", protocol)
+	}
+	server = <-accepted
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return client, server
+}
+
+func dial(t *testing.T, url string, protocols ...string) (*Conn, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, protocol, err := Dial(conn, req, protocols...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ws, protocol
+}
+
+func TestMessages(t *testing.T) {
+	client, server := pair(t, "a", "b")
+	for _, size := range []int{0, 1, maxControl, maxControl + 1, 1<<16 - 1, 1 << 16, maxMessage} {
+		want := bytes.Repeat([]byte("x"), size)
+		for _, way := range [][2]*Conn{{client, server}, {server, client}} {
+			sent := make(chan error, 1)
+			go func() { sent <- way[0].Write(want[:size/2], want[size/2:]) }()
+			got, err := way[1].Read()
+			if err := errors.Join(err, <-sent); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes: %d came, %v", size, len(got), err)
+			}
+		}
+	}
+	if err := client.Write(make([]byte, maxMessage+1)); err == nil {
+		t.Error("a message that is too long was sent")
+	}
+	if err := client.write(opPing, []byte("there?")); err != nil {
+		t.Error(err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := server.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
+	}
+	if err := client.Write(nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed one is written to: %v", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Errorf("the second Close: %v", err)
+	}
+}
+
+func TestPing(t *testing.T) {
+	near, far := net.Pipe()
+	c := newConn(near, bufio.NewReader(near), false)
+	go func() {
+		_, _ = far.Write(appendFrame(appendFrame(nil, opPing, []byte("there?"), true), opBinary, []byte("a"), true)) // as the reader notices
+	}()
+	read := make(chan string, 1)
+	go func() {
+		message, err := c.Read()
+		read <- fmt.Sprint(string(message), err)
+	}()
+	pong, err := readFrame(far, maxMessage, false)
+	if err != nil || pong.op != opPong || string(pong.data) != "there?" {
+		t.Errorf("%+v, %v", pong, err)
+	}
+	if got := <-read; got != "a<nil>" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFragments(t *testing.T) {
+	text := "\x02\x81\x00\x00\x00\x00a" + "\x89\x80\x00\x00\x00\x00" + "\x00\x81\x01\x00\x00\x00c" + "\x80\x81\x00\x00\x00\x00c"
+	near, far := net.Pipe()
+	go io.Copy(io.Discard, far) //nolint:errcheck // the answer to a ping
+	c := newConn(near, bufio.NewReader(strings.NewReader(text)), false)
+	if got, err := c.Read(); err != nil || string(got) != "abc" {
+		t.Errorf("%q, %v", got, err)
+	}
+	far.Close()
+}
+
+func TestRefusal(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/no" {
+			http.Error(w, "not you", http.StatusForbidden)
+			return
+		}
+		if _, _, err := Accept(w, r, "a"); err == nil {
+			t.Error("it was accepted")
+		}
+	}))
+	defer web.Close()
+	for path, want := range map[string]string{"/no": "403 Forbidden: not you", "/": `400 Bad Request: websocket: none of the protocols ["a"] is offered`} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(web.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequest("GET", web.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = Dial(conn, req, "b")
+		var refused *RefusedError
+		if !errors.As(err, &refused) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+	resp, err := http.Get(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 400 {
+		t.Errorf("a request for something else: %d", resp.StatusCode)
+	}
+}
+
+// FuzzRead reads anything: it ends with messages of bounded size, or an error.
+func FuzzRead(f *testing.F) {
+	f.Add(string(appendFrame(nil, opBinary, []byte("hello"), true)))
+	f.Add("\x02\x81\x00\x00\x00\x00a\x80\x81\x00\x00\x00\x00c")
+	f.Add("\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	f.Add("\x88\x80\x00\x00\x00\x00")
+	f.Fuzz(func(t *testing.T, text string) {
+		near, far := net.Pipe()
+		defer far.Close()
+		go io.Copy(io.Discard, far) //nolint:errcheck // answers to pings
+		c := newConn(near, bufio.NewReader(strings.NewReader(text)), false)
+		for {
+			message, err := c.Read()
+			if err != nil {
+				return
+			}
+			if len(message) > maxMessage {
+				t.Fatalf("%d bytes", len(message))
+			}
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package critest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// streamHost is where the URLs of streams lead: to DialStream.
+const streamHost = "critest"
+
+// A stream is what one URL was given for. It returns when it has ended.
+type stream func(w http.ResponseWriter, r *http.Request)
+
+// streams are those that nobody has connected to yet, and the server for them.
+type streams struct {
+	mu      sync.Mutex
+	waiting map[string]stream // by path
+	pipe    *pipe
+}
+
+// Exec gives a URL for a command of the command language, or of Config.Programs, that
+// is run beside the container's process once somebody connects.
+func (s service) Exec(_ context.Context, req *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
+	c := s.container(req.GetContainerId())
+	if c == nil {
+		return nil, errNoContainer(req.GetContainerId())
+	}
+	if len(req.GetCmd()) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "failed to exec in container: no command")
+	}
+	if err := s.checkStream(c, req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()); err != nil {
+		return nil, err
+	}
+	url, err := s.offer(func(w http.ResponseWriter, r *http.Request) { s.serveExec(w, r, c, req) })
+	return &runtimeapi.ExecResponse{Url: url}, err
+}
+
+// Attach gives a URL for what the container's process prints from then on and, if the
+// container has one, for its standard input.
+func (s service) Attach(_ context.Context, req *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
+	c := s.container(req.GetContainerId())
+	if c == nil {
+		return nil, errNoContainer(req.GetContainerId())
+	}
+	if err := s.checkStream(c, req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()); err != nil {
+		return nil, err
+	}
+	url, err := s.offer(func(w http.ResponseWriter, r *http.Request) { s.serveAttach(w, r, c, req) })
+	return &runtimeapi.AttachResponse{Url: url}, err
+}
+
+// PortForward gives a URL for connections to what programs of the sandbox's containers
+// listen on; see Command.Listen.
+func (s service) PortForward(_ context.Context, req *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+	sb := s.sandbox(req.GetPodSandboxId())
+	if sb == nil {
+		return nil, status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", req.GetPodSandboxId())
+	}
+	s.mu.Lock()
+	ready := sb.ready()
+	s.mu.Unlock()
+	if !ready {
+		return nil, status.Errorf(codes.Unavailable, "sandbox container %q is not running", sb.id)
+	}
+	url, err := s.offer(func(w http.ResponseWriter, r *http.Request) { s.servePorts(w, r, sb, req.GetPort()) })
+	return &runtimeapi.PortForwardResponse{Url: url}, err
+}
+
+// checkStream refuses what a runtime refuses before anybody connects.
+func (s service) checkStream(c *container, stdin, stdout, stderr, tty bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || !c.running:
+		return status.Errorf(s.cfg.Like.execNotRunning(), "container is in %s state", c.state)
+	case !stdin && !stdout && !stderr:
+		return status.Error(codes.InvalidArgument, "one of stdin, stdout, or stderr must be set")
+	case tty && stderr:
+		return status.Error(codes.InvalidArgument, "tty and stderr cannot both be true")
+	}
+	return nil
+}
+
+// offer returns a URL that leads to a stream, once.
+func (r *Runtime) offer(st stream) (url string, err error) {
+	if _, err := r.streamPipe(); err != nil {
+		return "", status.Error(codes.Unavailable, err.Error())
+	}
+	r.mu.Lock()
+	path := "/" + r.newID()
+	r.mu.Unlock()
+	r.streams.mu.Lock()
+	defer r.streams.mu.Unlock()
+	r.streams.waiting[path] = st
+	return "http://" + streamHost + path, nil
+}
+
+// DialStream connects to the runtime's streaming server, to which the URLs lead that
+// Exec, Attach and PortForward give. It is in memory, and has the form of a dialer:
+//
+//	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
+//
+// The server speaks WebSocket, with the protocols v5.channel.k8s.io and
+// v4.channel.k8s.io.
+func (r *Runtime) DialStream(ctx context.Context, _, address string) (net.Conn, error) {
+	if host, _, _ := strings.Cut(address, ":"); host != streamHost {
+		return nil, errors.New("critest: the address of a stream is not that of this runtime: " + address)
+	}
+	p, err := r.streamPipe()
+	if err != nil {
+		return nil, err
+	}
+	return p.dial(ctx)
+}
+
+// streamPipe starts the streaming server, once.
+func (r *Runtime) streamPipe() (*pipe, error) {
+	r.streams.mu.Lock()
+	defer r.streams.mu.Unlock()
+	if r.streams.pipe != nil {
+		return r.streams.pipe, nil
+	}
+	p := newPipe()
+	if err := r.start(func() { r.serveStreams(p) }); err != nil {
+		return nil, err
+	}
+	r.streams.pipe, r.streams.waiting = p, map[string]stream{}
+	return p, nil
+}
+
+// serveStreams serves streams until Close.
+func (r *Runtime) serveStreams(lis net.Listener) {
+	var running sync.WaitGroup
+	server := &http.Server{
+		BaseContext: func(net.Listener) context.Context { return r.life },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			running.Add(1)
+			defer running.Done()
+			r.serveStream(w, req)
+		}),
+	}
+	closed := make(chan struct{})
+	context.AfterFunc(r.life, func() {
+		defer close(closed)
+		_ = server.Close() // of pipes
+	})
+	_ = server.Serve(lis) // until then
+	<-closed
+	running.Wait()
+}
+
+func (r *Runtime) serveStream(w http.ResponseWriter, req *http.Request) {
+	r.streams.mu.Lock()
+	st := r.streams.waiting[req.URL.Path]
+	delete(r.streams.waiting, req.URL.Path)
+	r.streams.mu.Unlock()
+	if st == nil {
+		http.NotFound(w, req)
+		return
+	}
+	st(w, req)
+}

@@ -1,0 +1,130 @@
+package critest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/internal/base/websocket"
+)
+
+// What the first byte of a message says it is, in v4.channel.k8s.io and v5.
+const (
+	channelStdin  = 0
+	channelStdout = 1
+	channelStderr = 2
+	channelError  = 3
+	channelResize = 4
+	channelClose  = 255 // in v5: of the channel that follows
+)
+
+// TerminalSize is how large a terminal is, in characters.
+type TerminalSize struct{ Width, Height uint16 }
+
+// channels are the streams of a process over one WebSocket.
+type channels struct {
+	conn  *websocket.Conn
+	stdin *input            // nil if it is not wanted
+	sizes chan TerminalSize // the newest one
+	ctx   context.Context   // ends when the client has gone
+	done  chan struct{}     // closed when nothing is read any more
+}
+
+// openChannels makes a WebSocket of a request, and reads what comes to stdin, which is
+// closed if closes is set when nothing more does.
+func openChannels(w http.ResponseWriter, r *http.Request, stdin *input, closes bool) (*channels, error) {
+	conn, _, err := websocket.Accept(w, r, "v5.channel.k8s.io", "v4.channel.k8s.io")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	ch := &channels{conn: conn, stdin: stdin, sizes: make(chan TerminalSize, 1), ctx: ctx, done: make(chan struct{})}
+	context.AfterFunc(ctx, func() { conn.Close() }) // whoever writes to it waits no longer
+	go func() {
+		defer close(ch.done)
+		defer cancel()
+		ch.read(closes)
+	}()
+	return ch, nil
+}
+
+func (ch *channels) read(closes bool) {
+	if closes {
+		defer ch.stdin.close()
+	}
+	for {
+		message, err := ch.conn.Read()
+		if err != nil {
+			return
+		}
+		if len(message) > 0 {
+			ch.take(message[0], message[1:], closes)
+		}
+	}
+}
+
+func (ch *channels) take(channel byte, data []byte, closes bool) {
+	switch channel {
+	case channelStdin:
+		ch.stdin.add(data)
+	case channelResize:
+		var size TerminalSize
+		if json.Unmarshal(data, &size) == nil {
+			ch.resize(size)
+		}
+	case channelClose:
+		if closes && len(data) == 1 && data[0] == channelStdin {
+			ch.stdin.close()
+		}
+	}
+}
+
+func (ch *channels) resize(size TerminalSize) {
+	select {
+	case <-ch.sizes: // an older one that nobody has taken
+	default:
+	}
+	ch.sizes <- size
+}
+
+// writer writes to a channel.
+func (ch *channels) writer(channel byte) channelWriter { return channelWriter{ch.conn, channel} }
+
+type channelWriter struct {
+	conn    *websocket.Conn
+	channel byte
+}
+
+func (w channelWriter) Write(b []byte) (int, error) {
+	if err := w.conn.Write([]byte{w.channel}, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// end tells how the process ended, and waits for the reader.
+func (ch *channels) end(code int, err error) {
+	if text, merr := json.Marshal(ended(code, err)); merr == nil {
+		_ = ch.conn.Write([]byte{channelError}, text) // whoever has gone does not need it
+	}
+	ch.conn.Close()
+	<-ch.done
+}
+
+// ended is how a process ended, as the error channel says it.
+func ended(code int, err error) metav1.Status {
+	switch {
+	case err != nil:
+		return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError, Message: status.Convert(err).Message()}
+	case code == 0:
+		return metav1.Status{Status: metav1.StatusSuccess}
+	}
+	return metav1.Status{
+		Status: metav1.StatusFailure, Reason: "NonZeroExitCode", Message: "command terminated with non-zero exit code: exit status " + strconv.Itoa(code),
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ExitCode", Message: strconv.Itoa(code)}}},
+	}
+}

@@ -1,0 +1,343 @@
+package logs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// patience is how long a test waits for what is about to happen.
+const patience = 20 * time.Second
+
+// A followed is a log that a runtime writes to and somebody follows.
+type followed struct {
+	t      *testing.T
+	path   string
+	file   *os.File
+	wrote  int
+	end    chan error
+	result chan error
+	lines  chan string
+}
+
+func numbered(n int) string {
+	return fmt.Sprintf("%s stdout F %d\n", time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC).Format(stampFormat), n)
+}
+
+func writeCompressed(t *testing.T, path string, text []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, b.Bytes())
+}
+
+func follow(t *testing.T, ctx context.Context, r *Reader) *followed {
+	f := &followed{t: t, path: filepath.Join(t.TempDir(), "0.log"), end: make(chan error, 1), result: make(chan error, 1), lines: make(chan string, 10_000)}
+	f.reopen()
+	f.print(1)
+	ended := func(ctx context.Context) error {
+		select {
+		case err := <-f.end:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	go func() {
+		f.result <- r.Read(ctx, Log{Path: f.path, Ended: ended}, &v1.PodLogOptions{Follow: true}, lineWriter(f.lines), nil)
+	}()
+	f.want(0, 1)
+	return f
+}
+
+type lineWriter chan string
+
+func (w lineWriter) Write(b []byte) (int, error) {
+	w <- string(b)
+	return len(b), nil
+}
+
+// reopen begins a new file, as a runtime does that is told so.
+func (f *followed) reopen() {
+	f.t.Helper()
+	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if f.file != nil {
+		f.file.Close()
+	}
+	f.file = file
+	f.t.Cleanup(func() { file.Close() })
+}
+
+// print prints lines, numbered from the last one on.
+func (f *followed) print(lines int) {
+	f.t.Helper()
+	for range lines {
+		if _, err := f.file.WriteString(numbered(f.wrote)); err != nil {
+			f.t.Fatal(err)
+		}
+		f.wrote++
+	}
+}
+
+// rotate renames the log.
+func (f *followed) rotate(n int) (old string) {
+	f.t.Helper()
+	old = fmt.Sprintf("%s.20260102-%06d", f.path, n)
+	if err := os.Rename(f.path, old); err != nil {
+		f.t.Fatal(err)
+	}
+	return old
+}
+
+// want waits for lines to be printed.
+func (f *followed) want(from, to int) {
+	f.t.Helper()
+	for i := from; i < to; i++ {
+		select {
+		case got := <-f.lines:
+			if got != fmt.Sprintln(i) {
+				f.t.Fatalf("%q, want line %d", got, i)
+			}
+		case <-time.After(patience):
+			f.t.Fatalf("line %d is not printed", i)
+		}
+	}
+}
+
+// over waits for the end of the follower, which prints nothing more.
+func (f *followed) over() error {
+	f.t.Helper()
+	select {
+	case err := <-f.result:
+		if len(f.lines) > 0 {
+			f.t.Errorf("%q was printed", <-f.lines)
+		}
+		return err
+	case <-time.After(patience):
+		f.t.Fatal("it does not end")
+		return nil
+	}
+}
+
+func TestFollow(t *testing.T) {
+	var r Reader
+	f := follow(t, t.Context(), &r)
+	for i := range 20 {
+		f.print(1)
+		f.want(i+1, i+2)
+	}
+	f.print(500)
+	f.end <- nil
+	f.want(21, 521) // all that was there when it ended
+	if err := f.over(); err != nil {
+		t.Error(err)
+	}
+	if r.watches.watcher != nil || len(r.watches.dirs) > 0 {
+		t.Error("a watch is left")
+	}
+}
+
+func TestFollowWaitsForTheEndOfAnEntry(t *testing.T) {
+	var r Reader
+	f := follow(t, t.Context(), &r)
+	entry := numbered(1)
+	for _, part := range []string{entry[:10], entry[10:33], entry[33:]} {
+		if _, err := f.file.WriteString(part); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond) // for one that does not wait to show itself
+	}
+	f.want(1, 2)
+	f.end <- nil
+	if err := f.over(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFollowOverRotation(t *testing.T) {
+	var r Reader
+	f := follow(t, t.Context(), &r)
+	n := 1
+	for i := range 5 {
+		old := f.rotate(i)
+		f.print(2) // the runtime does not know yet
+		f.want(n, n+2)
+		f.reopen()
+		f.print(2)
+		f.want(n+2, n+4)
+		n += 4
+		text, err := os.ReadFile(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeCompressed(t, old+".gz", text)
+		if err := os.Remove(old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.rotate(9)
+	f.print(1)
+	f.end <- nil
+	f.want(n, n+1)
+	if err := f.over(); err != nil {
+		t.Error(err)
+	}
+}
+
+// gate lets a follower print nothing for a while.
+type gate struct {
+	lineWriter
+	open, waiting chan struct{}
+	once          sync.Once
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	g.once.Do(func() { close(g.waiting); <-g.open })
+	return g.lineWriter.Write(b)
+}
+
+// TestFollowBehindRotations: who reads slowly gets all of what was rotated meanwhile.
+func TestFollowBehindRotations(t *testing.T) {
+	for _, gz := range []bool{false, true} {
+		var r Reader
+		f := &followed{t: t, path: filepath.Join(t.TempDir(), "0.log"), result: make(chan error, 1), lines: make(chan string, 10_000)}
+		f.reopen()
+		f.print(3)
+		g := &gate{lineWriter: f.lines, open: make(chan struct{}), waiting: make(chan struct{})}
+		ended := func(ctx context.Context) error { <-g.open; return nil }
+		go func() {
+			f.result <- r.Read(t.Context(), Log{Path: f.path, Ended: ended}, &v1.PodLogOptions{Follow: true}, g, nil)
+		}()
+		<-g.waiting
+		for i := range 4 {
+			old := f.rotate(i)
+			f.reopen()
+			f.print(3)
+			if gz {
+				text, err := os.ReadFile(old)
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeCompressed(t, old+".gz", text)
+				if err := os.Remove(old); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		close(g.open)
+		f.want(0, 15)
+		if err := f.over(); err != nil {
+			t.Errorf("compressed %t: %v", gz, err)
+		}
+	}
+}
+
+func TestFollowEnds(t *testing.T) {
+	var r Reader
+	ctx, cancel := context.WithCancel(t.Context())
+	f := follow(t, ctx, &r)
+	cancel()
+	if err := f.over(); !errors.Is(err, context.Canceled) {
+		t.Errorf("with its context: %v", err)
+	}
+	failed := errors.New("the runtime is gone")
+	f = follow(t, t.Context(), &r)
+	f.print(1)
+	f.end <- failed
+	f.want(1, 2)
+	if err := f.over(); !errors.Is(err, failed) {
+		t.Errorf("without a runtime: %v", err)
+	}
+	if r.watches.watcher != nil {
+		t.Error("a watch is left")
+	}
+}
+
+func TestFollowUntilTheLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.log")
+	writeFile(t, path, []byte(strings.Repeat(numbered(1), 3)))
+	var r Reader
+	var out bytes.Buffer
+	ended := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	err := r.Read(t.Context(), Log{Path: path, Ended: ended}, &v1.PodLogOptions{Follow: true, LimitBytes: new(int64(5))}, &out, nil)
+	if err != nil || out.String() != "1\n1\n1" {
+		t.Errorf("%q, %v", &out, err)
+	}
+}
+
+// TestManyFollowers: the system allows for 128 watchers of a user.
+func TestManyFollowers(t *testing.T) {
+	var r Reader
+	var all []*followed
+	for range 200 {
+		all = append(all, follow(t, t.Context(), &r))
+	}
+	for _, f := range all {
+		f.print(1)
+	}
+	for _, f := range all {
+		f.want(1, 2)
+		f.end <- nil
+	}
+	for _, f := range all {
+		if err := f.over(); err != nil {
+			t.Error(err)
+		}
+	}
+	if r.watches.watcher != nil {
+		t.Error("a watch is left")
+	}
+}
+
+// TestLook: without a watch of the system a log is looked at all the same.
+func TestLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changed, leave := look()
+		began := time.Now()
+		<-changed
+		<-changed
+		if waited := time.Since(began); waited != 2*lookInterval {
+			t.Errorf("two looks after %v", waited)
+		}
+		time.Sleep(time.Minute) // nobody listens
+		leave()
+	})
+}
+
+func TestJoinOfADirectoryThatIsGone(t *testing.T) {
+	var w watches
+	_, leave := w.join(filepath.Join(t.TempDir(), "gone"))
+	leave()
+	if w.watcher != nil {
+		t.Error("a watch is left")
+	}
+}
+
+func TestReadNeedsNoFollower(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.log")
+	writeFile(t, path, []byte(numbered(1)))
+	var r Reader
+	ended := func(context.Context) error { t.Error("asked for the end"); return nil }
+	if err := r.Read(t.Context(), Log{Path: path, Ended: ended}, nil, io.Discard, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,177 @@
+package logs
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// rotatedFormat is the time of a rotation in the name of what was rotated away.
+	rotatedFormat = "20060102-150405"
+	compressed    = ".gz"
+)
+
+// Attempts returns of which instances of a container there are logs in its log
+// directory, the oldest first: the attempts from which the logs' names are made. A
+// directory that is not there has none.
+func Attempts(dir string) ([]uint32, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var attempts []uint32
+	for _, e := range entries {
+		number, rest, _ := strings.Cut(e.Name(), ".")
+		n, err := strconv.ParseUint(number, 10, 32)
+		if err == nil && e.Type().IsRegular() && (rest == "log" || isRotated(rest, "log")) {
+			attempts = append(attempts, uint32(n))
+		}
+	}
+	slices.Sort(attempts)
+	return slices.Compact(attempts), nil
+}
+
+// isRotated reports whether a name is that of a part of a log that was rotated away.
+func isRotated(name, log string) bool {
+	stamp, ok := strings.CutPrefix(name, log+".")
+	_, err := time.Parse(rotatedFormat, strings.TrimSuffix(stamp, compressed))
+	return ok && err == nil
+}
+
+// A part is one of the files of a log, but for the newest.
+type part struct {
+	name string // without the ending of a compressed one
+	// start is where it is read from, in what is not compressed.
+	start int64
+}
+
+// rotated returns the parts of a log that were rotated away, the oldest first.
+func rotated(root *os.Root, log string) ([]part, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if isRotated(e.Name(), log) {
+			names = append(names, strings.TrimSuffix(e.Name(), compressed))
+		}
+	}
+	slices.Sort(names)
+	var parts []part
+	for _, name := range slices.Compact(names) { // while it is compressed there are both
+		parts = append(parts, part{name: name})
+	}
+	return parts, nil
+}
+
+// open opens a part from a place in it. It may have been compressed meanwhile.
+func (p part) open(root *os.Root, start int64) (io.ReadCloser, error) {
+	f, err := openRegular(root, p.name)
+	if err == nil {
+		_, err = f.Seek(start, io.SeekStart)
+		return f, closeIf(f, err)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return openCompressed(root, p.name+compressed, start)
+}
+
+// tailStart returns where the tail begins in the part, and whether that is all of it.
+func (p part) tailStart(root *os.Root, c *counter) (start int64, whole bool, err error) {
+	f, err := openRegular(root, p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return forwardTail(func() (io.ReadCloser, error) { return openCompressed(root, p.name+compressed, 0) }, c)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, false, err
+	}
+	return tailStart(f, info.Size(), c)
+}
+
+// written returns when the part was written to last, at the latest, and that it never
+// was if that cannot be told.
+func (p part) written(root *os.Root) (time.Time, bool) {
+	info, err := root.Lstat(p.name)
+	if err != nil {
+		info, err = root.Lstat(p.name + compressed)
+	}
+	if err != nil {
+		return time.Time{}, false
+	}
+	return info.ModTime(), true
+}
+
+// openRegular opens a regular file. Anything else could block, or lead elsewhere.
+func openRegular(root *os.Root, name string) (*os.File, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(info, opened) {
+		err = fmt.Errorf("%s was replaced: %w", name, fs.ErrNotExist)
+	}
+	return f, closeIf(f, err)
+}
+
+// openIfThere is openRegular, but returns nil if there is no such file.
+func openIfThere(root *os.Root, name string) (*os.File, error) {
+	f, err := openRegular(root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return f, err
+}
+
+// A compressedFile is read as what was compressed.
+type compressedFile struct {
+	*gzip.Reader
+	file *os.File
+}
+
+func (f compressedFile) Close() error { return f.file.Close() }
+
+func openCompressed(root *os.Root, name string, start int64) (io.ReadCloser, error) {
+	f, err := openRegular(root, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(f)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, r, start)
+	}
+	return compressedFile{r, f}, closeIf(f, err)
+}
+
+// closeIf closes what is of no use after an error, which it returns.
+func closeIf(c io.Closer, err error) error {
+	if err != nil {
+		_ = c.Close() // it was only read
+	}
+	return err
+}

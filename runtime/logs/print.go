@@ -1,0 +1,98 @@
+package logs
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// stampFormat is how times are printed: each with as many digits.
+const stampFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
+// errLimit ends a read when as many bytes were printed as are wanted.
+var errLimit = errors.New("the limit of bytes is reached")
+
+// A printer makes of pieces of a log what is wanted of them.
+type printer struct {
+	window
+	out     [2]io.Writer
+	lines   [2]line
+	current entry // that the last piece is of
+	valid   bool
+	buf     []byte
+	damage  *DamagedError
+}
+
+// A line is one of a stream that may have been printed in part.
+type line struct {
+	open bool
+	skip bool // it is older than what is wanted
+}
+
+func newPrinter(w window, out, errs io.Writer) *printer {
+	return &printer{window: w, out: [2]io.Writer{stdout: out, stderr: errs}}
+}
+
+// print prints a piece of a file.
+func (p *printer) print(file string, piece piece) error {
+	text := piece.text
+	if piece.begins {
+		if p.current, p.valid = parse(text); !p.valid {
+			p.damaged(file, piece.offset, errFormat)
+			return nil
+		}
+		text = text[p.current.text:]
+	}
+	if !p.valid || !p.wanted[p.current.stream] || p.out[p.current.stream] == nil {
+		return nil
+	}
+	return p.write(text, piece)
+}
+
+// write prints a text that is wanted, if it is not too old.
+func (p *printer) write(text []byte, piece piece) error {
+	line := &p.lines[p.current.stream]
+	p.buf = p.buf[:0]
+	if piece.begins && !line.open {
+		line.open, line.skip = true, p.current.time.Before(p.since)
+		if p.timestamps {
+			p.buf = append(p.current.time.AppendFormat(p.buf, stampFormat), ' ')
+		}
+	}
+	p.buf = append(p.buf, text...)
+	if piece.ends && !p.current.partial {
+		p.buf = append(p.buf, '\n')
+		line.open = false
+	}
+	if line.skip {
+		return nil
+	}
+	return p.send(p.out[p.current.stream])
+}
+
+// send writes what is printed in one call.
+func (p *printer) send(out io.Writer) error {
+	if p.limit >= 0 && int64(len(p.buf)) > p.limit {
+		p.buf = p.buf[:p.limit]
+	}
+	n, err := out.Write(p.buf)
+	if p.limit < 0 || err != nil {
+		return err
+	}
+	if p.limit -= int64(n); p.limit == 0 {
+		return errLimit
+	}
+	return nil
+}
+
+// damaged notes what is left out.
+func (p *printer) damaged(file string, offset int64, err error) {
+	if p.damage == nil {
+		p.damage = &DamagedError{File: file, Offset: offset, Err: err}
+	}
+	p.damage.Places++
+}
+
+// tooOld reports whether all that was written until a time is older than what is
+// wanted.
+func (p *printer) tooOld(written time.Time) bool { return written.Before(p.since) }

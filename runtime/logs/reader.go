@@ -1,0 +1,243 @@
+package logs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// A Reader reads logs. The zero Reader is ready for use; its methods may be called
+// concurrently. It must not be copied. It holds nothing while nobody follows a log.
+type Reader struct {
+	watches watches
+}
+
+// A Log is that of one instance of a container.
+type Log struct {
+	// Path is the path of its newest part: the log directory of the sandbox, the name
+	// of the container and <attempt>.log. Required.
+	Path string
+	// Ended waits until the container has ended, and everything that it has printed is
+	// in its log. An error other than that of its context ends a follower, too, when
+	// all that is there was read. Nil means that the container has ended already.
+	Ended func(ctx context.Context) error
+}
+
+// Read writes what a container has printed to stdout and errs, as much of it as the
+// options ask for, which may be nil. The two writers may be the same, or nil. Each
+// line, or part of a long one, is one call of Write.
+//
+// With Follow it returns when the container has ended and all was read. It returns
+// the error of a writer or of the context as it is, and those of Validate as an
+// aggregate. It is an error that wraps fs.ErrNotExist if there is no log.
+func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, errs io.Writer) error {
+	if invalid := Validate(o); len(invalid) > 0 {
+		return invalid.ToAggregate()
+	}
+	if !filepath.IsAbs(log.Path) {
+		return fmt.Errorf("logs: Log.Path: %q is not an absolute path", log.Path)
+	}
+	root, err := os.OpenRoot(filepath.Dir(log.Path))
+	if err != nil {
+		return fmt.Errorf("logs: %w", err)
+	}
+	defer root.Close()
+	read := &reading{root: root, log: filepath.Base(log.Path), printer: newPrinter(windowOf(o, time.Now()), out, errs)}
+	if o != nil && o.Follow {
+		err = r.follow(ctx, log, read)
+	} else {
+		err = read.all(ctx)
+	}
+	return read.result(err)
+}
+
+// A reading is one read of a log.
+type reading struct {
+	root *os.Root
+	log  string // the name of its newest part
+	*printer
+}
+
+// result is the error of a read that ended with one.
+func (r *reading) result(err error) error {
+	switch {
+	case errors.Is(err, errLimit):
+		return nil
+	case err != nil:
+		return err
+	case r.damage != nil:
+		return fmt.Errorf("logs: %w", r.damage)
+	}
+	return nil
+}
+
+// all prints what is there of a log.
+func (r *reading) all(ctx context.Context) error {
+	newest, start, err := r.begin(ctx)
+	if err != nil || newest == nil {
+		return err
+	}
+	defer newest.Close()
+	info, err := newest.Stat()
+	if err != nil {
+		return err
+	}
+	// What is added meanwhile could go on for ever.
+	s := newScanner(io.NewSectionReader(newest, start, info.Size()-start), start)
+	if err := r.drain(ctx, r.log, s); err != nil {
+		return err
+	}
+	if s.read() < info.Size() {
+		return fmt.Errorf("logs: %s: %w", r.log, ErrTruncated)
+	}
+	return r.flush(r.log, s)
+}
+
+// begin prints what is wanted of all parts but the newest one, which it returns with
+// where to begin there. It is nil if all there is was compressed.
+func (r *reading) begin(ctx context.Context) (newest *os.File, start int64, err error) {
+	newest, parts, err := r.parts()
+	if err != nil {
+		return nil, 0, err
+	}
+	if newest == nil && len(parts) == 0 {
+		return nil, 0, fmt.Errorf("logs: %s: %w", filepath.Join(r.root.Name(), r.log), fs.ErrNotExist)
+	}
+	parts, start, err = r.wantedParts(newest, parts)
+	if err == nil {
+		err = r.printParts(ctx, parts)
+	}
+	if newest != nil {
+		err = closeIf(newest, err)
+	}
+	return newest, start, err
+}
+
+// parts returns the files of the log. One that is rotated away in between is not
+// there twice.
+func (r *reading) parts() (newest *os.File, parts []part, err error) {
+	newest, err = openIfThere(r.root, r.log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("logs: %w", err)
+	}
+	parts, err = rotated(r.root, r.log)
+	if err == nil && newest == nil && len(parts) > 0 {
+		// The runtime writes to what was rotated away until it is told of that.
+		newest, err = openIfThere(r.root, parts[len(parts)-1].name)
+	}
+	if newest == nil {
+		return nil, parts, err
+	}
+	if err != nil {
+		return nil, nil, closeIf(newest, err)
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return r.isAt(newest, p.name) })
+	return newest, parts, nil
+}
+
+// isAt reports whether a file is the one of that name.
+func (r *reading) isAt(f *os.File, name string) bool {
+	info, err := r.root.Lstat(name)
+	opened, ferr := f.Stat()
+	return cmp.Or(err, ferr) == nil && os.SameFile(info, opened)
+}
+
+// wantedParts leaves the parts that are wanted, with where each of them and the newest
+// begins.
+func (r *reading) wantedParts(newest *os.File, parts []part) (wanted []part, start int64, err error) {
+	parts = slices.DeleteFunc(parts, func(p part) bool {
+		written, ok := p.written(r.root)
+		return !ok || r.tooOld(written)
+	})
+	if r.tail < 0 {
+		return parts, 0, nil
+	}
+	count := &counter{wanted: r.wanted, want: r.tail}
+	whole := false
+	if newest != nil {
+		if start, whole, err = r.tailOf(newest, count); err != nil {
+			return nil, 0, fmt.Errorf("logs: %s: %w", r.log, err)
+		}
+	}
+	for i := len(parts) - 1; i >= 0 && !whole; i-- {
+		if parts[i].start, whole, err = parts[i].tailStart(r.root, count); err != nil {
+			// That it cannot be read is told when it is.
+			parts[i].start, whole = 0, false
+		}
+		wanted = append(wanted, parts[i])
+	}
+	slices.Reverse(wanted)
+	return wanted, start, nil
+}
+
+func (r *reading) tailOf(newest *os.File, count *counter) (start int64, whole bool, err error) {
+	info, err := newest.Stat()
+	if err != nil {
+		return 0, false, err
+	}
+	return tailStart(newest, info.Size(), count)
+}
+
+// printParts prints parts to which nothing is added any more.
+func (r *reading) printParts(ctx context.Context, parts []part) error {
+	for _, p := range parts {
+		if err := r.printPart(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printPart prints a part. One that cannot be read is damage, not the end.
+func (r *reading) printPart(ctx context.Context, p part) error {
+	f, err := p.open(r.root, p.start)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) { // else it was deleted for its age
+			r.damaged(p.name, p.start, err)
+		}
+		return nil
+	}
+	defer f.Close()
+	s := newScanner(f, p.start)
+	if err := r.drain(ctx, p.name, s); err != nil {
+		return err
+	}
+	return r.flush(p.name, s)
+}
+
+// drain prints what a file has. What of it cannot be read is damage.
+func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
+	var printed error
+	err := s.each(func(p piece) error {
+		if printed = ctx.Err(); printed == nil {
+			printed = r.print(file, p)
+		}
+		return printed
+	})
+	if err != nil && printed == nil {
+		r.damaged(file, s.read(), err)
+	}
+	return printed
+}
+
+// flush prints what is left at the end of a file: an entry that was cut, if it is
+// clear what it was.
+func (r *reading) flush(file string, s *scanner) error {
+	rest, ok := s.rest()
+	if !ok {
+		return nil
+	}
+	if _, ok := parse(rest.text); rest.begins && !ok {
+		return nil
+	}
+	return r.print(file, rest)
+}

@@ -1,0 +1,164 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// countingAt counts what is read of a text.
+type countingAt struct {
+	*strings.Reader
+	read int64
+}
+
+func (c *countingAt) ReadAt(b []byte, at int64) (int, error) {
+	c.read += int64(len(b))
+	return c.Reader.ReadAt(b, at)
+}
+
+func TestTailReadsNoMoreThanTheTail(t *testing.T) {
+	line := "2026-01-02T03:04:05Z stdout F " + strings.Repeat("x", 70) + "\n"
+	text := strings.Repeat(line, 1_000_000)
+	for _, lines := range []int64{0, 1, 10, 10_000} {
+		r := &countingAt{Reader: strings.NewReader(text)}
+		start, whole, err := tailStart(r, int64(len(text)), &counter{wanted: [2]bool{true, true}, want: lines})
+		if err != nil || !whole || start != int64(len(text))-lines*int64(len(line)) {
+			t.Errorf("%d lines begin at %d of %d, %t, %v", lines, start, len(text), whole, err)
+		}
+		if most := (lines*int64(len(line)) + tailBlock) * 11 / 10; r.read > most {
+			t.Errorf("%d lines: %d bytes were read, want at most %d", lines, r.read, most)
+		}
+	}
+}
+
+func TestTailOfAFileThatShrinks(t *testing.T) {
+	_, _, err := tailStart(strings.NewReader("short"), 100, &counter{want: 1})
+	if !errors.Is(err, ErrTruncated) {
+		t.Error(err)
+	}
+}
+
+// FuzzRead compares what is read of any log with the simplest way to do it, whether
+// it is in one file or was rotated at any place, and compressed or not.
+func FuzzRead(f *testing.F) {
+	log := "2026-01-02T03:04:05Z stdout F one\n2026-01-02T03:04:06Z stderr P tw\n2026-01-02T03:04:06Z stdout F x\n2026-01-02T03:04:07Z stderr F o\n"
+	f.Add([]byte(log), uint16(40), true, int64(2), int64(9), uint8(0), false)
+	f.Add([]byte(log), uint16(0), false, int64(-1), int64(-1), uint8(1), true)
+	f.Add([]byte(log[:len(log)-9]+"\nrubbish\n\n"), uint16(70), false, int64(1), int64(0), uint8(2), true)
+	f.Add([]byte("\x00\n"+strings.Repeat(log, 30)), uint16(2000), true, int64(70), int64(-1), uint8(0), false)
+	f.Fuzz(func(t *testing.T, log []byte, cut uint16, gz bool, tail, limit int64, stream uint8, stamps bool) {
+		o := &v1.PodLogOptions{Timestamps: stamps, Stream: new([]string{v1.LogStreamAll, v1.LogStreamStdout, v1.LogStreamStderr}[stream%3])}
+		if tail >= 0 {
+			o.TailLines = &tail
+		}
+		if limit > 0 {
+			o.LimitBytes = &limit
+		}
+		compare(t, log, int(cut), gz, o)
+	})
+}
+
+// TestReadLikeTheModel does the same with logs that are larger than what is held of them.
+func TestReadLikeTheModel(t *testing.T) {
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		log := randomLog(rnd, 100)
+		o := &v1.PodLogOptions{Timestamps: rnd.IntN(2) == 0, TailLines: new(rnd.Int64N(110))}
+		compare(t, log, rnd.IntN(len(log)), rnd.IntN(2) == 0, o)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// randomLog is a log with some long entries, and some that are none.
+func randomLog(rnd *rand.Rand, entries int) (log []byte) {
+	for range entries {
+		size := rnd.IntN(200)
+		if rnd.IntN(5) == 0 {
+			size = rnd.IntN(3 * tailBlock)
+		}
+		head := [...]string{"stdout F", "stdout F", "stdout P", "stderr F", "stderr P", "nowhere"}[rnd.IntN(6)]
+		log = fmt.Appendf(log, "2026-01-02T03:04:05Z %s %s\n", head, strings.Repeat("x", size))
+	}
+	return log[:len(log)-rnd.IntN(2)]
+}
+
+// compare reads a log, of which what is before a place was rotated away.
+func compare(t *testing.T, log []byte, cut int, gz bool, o *v1.PodLogOptions) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "0.log")
+	rotateAt(t, path, log, cut, gz)
+	var got bytes.Buffer
+	var r Reader
+	err := r.Read(t.Context(), Log{Path: path}, o, &got, &got)
+	var damaged *DamagedError
+	if err != nil && !errors.As(err, &damaged) {
+		t.Fatal(err)
+	}
+	if want := printed(log, o, time.Now()); !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%+v of %.2000q cut at %d:\n%.2000q, want\n%.2000q", o, log, cut, got.Bytes(), want)
+	}
+}
+
+// rotateAt writes a log in two files, which are cut at the end of a line.
+func rotateAt(t *testing.T, path string, log []byte, cut int, gz bool) {
+	t.Helper()
+	at := bytes.LastIndexByte(log[:min(cut, len(log))], '\n') + 1
+	if at > 0 && gz {
+		writeCompressed(t, path+".20260102-000001.gz", log[:at])
+	} else if at > 0 {
+		writeFile(t, path+".20260102-000001", log[:at])
+	}
+	writeFile(t, path, log[at:])
+}
+
+func TestScannerCutsLongLines(t *testing.T) {
+	long := strings.Repeat("x", maxPiece*2+7)
+	s := newScanner(iotest{strings.NewReader("a\n" + long + "\nb\nrest")}, 5)
+	var got []string
+	err := s.each(func(p piece) error {
+		got = append(got, strings.Repeat("(", btoi(p.begins))+string(p.text)+strings.Repeat(")", btoi(p.ends)))
+		return nil
+	})
+	want := []string{"(a)", "(" + long[:maxPiece], long[:maxPiece], long[:7] + ")", "(b)"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d pieces, %v", len(got), err)
+	}
+	if p, ok := s.rest(); !ok || string(p.text) != "rest" || !p.begins || p.ends || p.offset != int64(5+2+len(long)+1+2) {
+		t.Errorf("%+v, %t", p, ok)
+	}
+	if s.read() != int64(5+2+len(long)+1+2+4) {
+		t.Errorf("%d bytes read", s.read())
+	}
+}
+
+// iotest reads 3,000 bytes at a time.
+type iotest struct{ r io.Reader }
+
+func (r iotest) Read(b []byte) (int, error) { return r.r.Read(b[:min(len(b), 3000)]) }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,59 @@
+// Package server serves the HTTP API of a kubelet for the pods of an agent: what
+// kubectl logs, exec, attach and port-forward ask of a node, through an API server or
+// without one.
+//
+// A [Server] is an http.Handler, made of a loop.Loop and a client of the runtime. It
+// opens no port and starts nothing before a request comes; who serves it, and with
+// which certificate, is for the embedder to say. On the node itself one line does:
+//
+//	err = s.ServeUnix(ctx, "/run/agent.sock")
+//
+// # Paths
+//
+//	GET  /containerLogs/{namespace}/{pod}/{container}  options of v1.PodLogOptions
+//	     /exec/{namespace}/{pod}/{container}           command, input, output, error, tty
+//	     /attach/{namespace}/{pod}/{container}         input, output, error, tty
+//	     /portForward/{namespace}/{pod}                port, if over WebSocket
+//	POST /run/{namespace}/{pod}/{container}            cmd
+//	POST /checkpoint/{namespace}/{pod}/{container}     timeout; Config.Checkpoints
+//	GET  /pods, /runningpods/                          v1.PodList
+//	GET  /healthz, /healthz/ping, /healthz/log, /healthz/syncloop
+//	GET  /configz                                      Config.Configz
+//	GET  /logs/                                        Config.NodeLogs
+//
+// All but logs and checkpoints also take the UID of the pod, as a segment after its
+// name.
+//
+// # Streams
+//
+// For exec, attach and port-forward the runtime is asked for a URL, and what it serves
+// there is handed on as it is, both ways: SPDY 3.1, or WebSocket with the protocols
+// that the runtime speaks. Credentials of the caller are not. A stream ends with the
+// request's context.
+//
+// # Who may
+//
+// An [Authenticator] says who asks, and an [Authorizer] whether they may, in the terms
+// of the Kubernetes API: a verb on the resource nodes and one of its subresources, as
+// with a kubelet's fine-grained authorization (KEP-2862). Any one of these suffices:
+//
+//	/pods, /runningpods       nodes/pods     or nodes/proxy
+//	/healthz                  nodes/healthz  or nodes/proxy
+//	/configz                  nodes/configz  or nodes/proxy
+//	/logs                     nodes/log
+//	/checkpoint               nodes/checkpoint
+//	all else                  nodes/proxy
+//
+// What runs or connects to something takes the verb create, however it is asked for; a
+// kubelet takes get for a WebSocket. Without an Authenticator and an Authorizer
+// everything is refused but /healthz, which says no more than whether the agent is
+// well.
+//
+//	server.go   Config, New; route.go which path is whose; errors.go what is answered else
+//	auth.go     who may; unix.go, unix_linux.go, unix_other.go a socket of the node
+//	pods.go     which pod and instance is meant, and lists of pods
+//	logs.go     logs; query.go the options in a URL; ended.go when a container has
+//	stream.go   exec, attach, port-forward; proxy.go hands the connection on
+//	run.go      one command, and checkpoints
+//	health.go   health; node.go configuration and logs of the node
+package server

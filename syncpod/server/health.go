@@ -1,0 +1,78 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// A check is one of those that health is made of.
+type check struct {
+	name string
+	fail func(loop.Health) error
+}
+
+// checks are those of a kubelet. That a single pod cannot be worked on or read is not
+// the agent's health.
+var checks = []check{
+	{"ping", func(loop.Health) error { return nil }},
+	{"log", func(loop.Health) error { return nil }}, // which the embedder writes
+	{"syncloop", syncLoop},
+}
+
+// syncLoop is what keeps the agent from working on any pod.
+func syncLoop(h loop.Health) error {
+	if h.Runtime.Err != nil {
+		return fmt.Errorf("runtime: %w", h.Runtime.Err)
+	}
+	if h.Runtime.ListErr != nil {
+		return fmt.Errorf("runtime: pods cannot be listed: %w", h.Runtime.ListErr)
+	}
+	var errs []error
+	for _, s := range h.Sources {
+		if s.Failed != nil {
+			errs = append(errs, fmt.Errorf("source %s: %w", s.Name, s.Failed))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// serveHealth answers whether all is well. What is wrong is not said: that may be
+// asked by everybody.
+func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) error {
+	var text strings.Builder
+	failed := false
+	health := s.config.Agent.Health()
+	for _, c := range checks {
+		if c.fail(health) == nil {
+			fmt.Fprintf(&text, "[+]%s ok\n", c.name)
+			continue
+		}
+		failed = true
+		fmt.Fprintf(&text, "[-]%s failed: reason withheld\n", c.name)
+	}
+	if failed {
+		return errors.New(text.String() + "healthz check failed")
+	}
+	_, _ = io.WriteString(w, "ok") // whoever has gone does not need it
+	return nil
+}
+
+// serveCheck answers whether one thing is well, and what is wrong.
+func (s *Server) serveCheck(w http.ResponseWriter, r *http.Request) error {
+	for _, c := range checks {
+		if c.name != r.PathValue("check") {
+			continue
+		}
+		if err := c.fail(s.config.Agent.Health()); err != nil {
+			return err
+		}
+		_, _ = io.WriteString(w, "ok")
+		return nil
+	}
+	return notFound("there is no check %q", r.PathValue("check"))
+}

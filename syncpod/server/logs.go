@@ -1,0 +1,105 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/logs"
+)
+
+// serveLogs prints the log of a container.
+func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
+	options, err := logOptions(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	pod, name, err := s.container(r)
+	if err != nil {
+		return err
+	}
+	id, err := instance(pod, name, options.Previous)
+	if err != nil {
+		return err
+	}
+	path, err := s.logPath(r, id)
+	if err != nil {
+		return err
+	}
+	log := logs.Log{Path: path}
+	if options.Follow {
+		log.Ended = s.ended(pod.Pod.UID, id)
+	}
+	return s.printLog(w, r, log, options)
+}
+
+// logPath asks the runtime where the log of an instance is.
+func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error) {
+	resp, err := s.config.Runtime.ContainerStatus(r.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id.ID})
+	if err != nil {
+		return "", fromRuntime(err)
+	}
+	path := resp.GetStatus().GetLogPath()
+	if path == "" {
+		return "", notFound("container %s has no log", id)
+	}
+	return path, nil
+}
+
+// printLog prints a log. What goes wrong before anything is printed has a status; after
+// that the connection is cut, so that nobody takes a part for the whole.
+func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, o *v1.PodLogOptions) error {
+	out := &logWriter{w: w, control: http.NewResponseController(w), flush: o.Follow}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if info, err := os.Lstat(log.Path); o.Follow && err == nil && info.Mode().IsRegular() {
+		if err := out.begin(); err != nil {
+			return err
+		}
+	}
+	err := s.logs.Read(r.Context(), log, o, out, out)
+	var damaged *logs.DamagedError
+	switch {
+	case err == nil, r.Context().Err() != nil, out.failed:
+		return nil
+	case errors.As(err, &damaged) && out.begun:
+		s.config.Log.Error(err, "A log is damaged", "path", log.Path)
+		return nil
+	case out.begun:
+		s.config.Log.Error(err, "A log cannot be read to its end", "path", log.Path)
+		panic(http.ErrAbortHandler)
+	case errors.Is(err, fs.ErrNotExist):
+		return notFound("%w", err)
+	}
+	return err
+}
+
+// A logWriter writes to a caller, at once if that is about to wait for more.
+type logWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	flush   bool
+	begun   bool
+	failed  bool
+}
+
+// begin tells the caller that there is a log, though nothing is in it yet.
+func (l *logWriter) begin() error {
+	l.begun = true
+	l.w.WriteHeader(http.StatusOK)
+	return l.control.Flush()
+}
+
+func (l *logWriter) Write(b []byte) (int, error) {
+	l.begun = true
+	n, err := l.w.Write(b)
+	if err == nil && l.flush {
+		err = l.control.Flush()
+	}
+	l.failed = err != nil
+	return n, err
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// serveConfigz answers with the configuration that the embedder shows.
+func (s *Server) serveConfigz(w http.ResponseWriter, _ *http.Request) error {
+	if s.config.Configz == nil {
+		return notFound("there is no configuration to be shown")
+	}
+	return writeJSON(w, s.config.Configz)
+}
+
+// serveNodeLogs answers with a file below the directory of the node's logs, or with
+// what is in a directory.
+func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
+	if s.config.NodeLogs == "" {
+		return disabled("logs of the node")
+	}
+	root, err := os.OpenRoot(s.config.NodeLogs)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	http.StripPrefix("/logs", http.FileServerFS(regularFS{root.FS()})).ServeHTTP(w, r)
+	return nil
+}
+
+// regularFS has regular files and directories alone: to open anything else may block.
+type regularFS struct{ fs.FS }
+
+// Open opens a file.
+func (f regularFS) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return nil, fmt.Errorf("%q is no name: %w", name, fs.ErrNotExist)
+	}
+	info, err := fs.Stat(f.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, fmt.Errorf("%s is no regular file: %w", name, fs.ErrPermission)
+	}
+	return f.FS.Open(name)
+}

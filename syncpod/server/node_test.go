@@ -1,0 +1,208 @@
+package server_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// patience is how long a test waits for what is about to happen.
+const patience = 20 * time.Second
+
+// A node is an agent on a runtime in memory, with a server.
+type node struct {
+	t       testing.TB
+	dir     string
+	rt      *critest.Runtime
+	agent   *loop.Loop
+	pods    *source.Push
+	handler *server.Server
+	url     string
+	streams string // the URL that the runtime gives for streams
+	asked   chan any
+}
+
+// streaming is a runtime whose streaming server is elsewhere.
+type streaming struct {
+	*cri.Client
+	node *node
+}
+
+func (s streaming) Exec(_ context.Context, req *runtimeapi.ExecRequest, _ ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
+	s.node.asked <- req
+	return &runtimeapi.ExecResponse{Url: s.node.streams}, nil
+}
+
+func (s streaming) Attach(_ context.Context, req *runtimeapi.AttachRequest, _ ...grpc.CallOption) (*runtimeapi.AttachResponse, error) {
+	s.node.asked <- req
+	return &runtimeapi.AttachResponse{Url: s.node.streams}, nil
+}
+
+func (s streaming) PortForward(_ context.Context, req *runtimeapi.PortForwardRequest, _ ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error) {
+	s.node.asked <- req
+	return &runtimeapi.PortForwardResponse{Url: s.node.streams}, nil
+}
+
+func (s streaming) CheckpointContainer(_ context.Context, req *runtimeapi.CheckpointContainerRequest, _ ...grpc.CallOption) (*runtimeapi.CheckpointContainerResponse, error) {
+	s.node.asked <- req
+	return &runtimeapi.CheckpointContainerResponse{}, nil
+}
+
+// everybody knows everybody, who may do everything.
+type everybody struct{}
+
+func (everybody) AuthenticateRequest(*http.Request) (server.User, bool, error) {
+	return server.User{Name: "somebody"}, true, nil
+}
+
+func (everybody) Authorize(context.Context, server.Attributes) (bool, string, error) {
+	return true, "", nil
+}
+
+// newNode runs an agent, whose server everybody may ask unless the function changes
+// that.
+func newNode(t testing.TB, change func(*server.Config)) *node {
+	t.Helper()
+	dir := t.TempDir()
+	rt, conn := critest.Start(t, critest.Config{Dir: dir})
+	n := &node{t: t, dir: dir, rt: rt, pods: source.NewPush(), asked: make(chan any, 1000)}
+	client := cri.NewClient(conn)
+	var err error
+	n.agent, err = loop.New(loop.Config{
+		Client: client, Sources: []source.Source{n.pods},
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: n.logsRoot()}, RuntimeName: "critest"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := server.Config{Agent: n.agent, Runtime: streaming{client, n}, NodeName: "node1", Authenticator: everybody{}, Authorizer: everybody{}}
+	if change != nil {
+		change(&config)
+	}
+	if n.handler, err = server.New(config); err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asking.Add(1)
+		defer asking.Done()
+		n.handler.ServeHTTP(w, r)
+	}))
+	n.url = web.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- n.agent.Run(ctx) }()
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		left := time.AfterFunc(patience, func() { panic("a request is left whose caller has gone") })
+		asking.Wait()
+		left.Stop()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// fail has a method of the runtime fail some times.
+func (n *node) fail(method critest.Method, message string, times int) {
+	n.t.Helper()
+	_, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: method}, Err: status.Error(codes.Unknown, message), Times: times})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) logsRoot() string { return filepath.Join(n.dir, "logs") }
+
+// run runs a pod of one container and waits until its status is as wanted.
+func (n *node) run(name, script string, is func(v1.PodStatus) bool) *v1.Pod {
+	n.t.Helper()
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name)},
+		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{
+			Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script},
+		}}},
+	}
+	return n.set(pod, is)
+}
+
+func (n *node) set(pod *v1.Pod, is func(v1.PodStatus) bool) *v1.Pod {
+	n.t.Helper()
+	if err := n.pods.Update(pod); err != nil {
+		n.t.Fatal(err)
+	}
+	n.wait(func() bool {
+		for _, p := range n.agent.Pods() {
+			if p.Pod.UID == pod.UID && is(p.Status) {
+				return true
+			}
+		}
+		return false
+	})
+	return pod
+}
+
+func isRunning(s v1.PodStatus) bool { return s.Phase == v1.PodRunning }
+
+func isOver(s v1.PodStatus) bool { return s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed }
+
+func (n *node) wait(is func() bool) {
+	n.t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			n.t.Fatalf("it does not come: %v", n.agent.Health())
+		}
+	}
+}
+
+// ask sends a request and returns the status and what is answered.
+func (n *node) ask(method, path string) (int, string) {
+	n.t.Helper()
+	req, err := http.NewRequestWithContext(n.t.Context(), method, n.url+path, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// want asks, and says what is not as wanted.
+func (n *node) want(method, path string, code int, text string) {
+	n.t.Helper()
+	gotCode, got := n.ask(method, path)
+	if gotCode != code || !strings.Contains(got, text) || text == "" && got != "" {
+		n.t.Errorf("%s %s: %d %q, want %d %q", method, path, gotCode, got, code, text)
+	}
+}

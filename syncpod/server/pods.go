@@ -1,0 +1,156 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// pod returns the pod that a path names. One that its source still wants counts before
+// one of its name that is about to go.
+func (s *Server) pod(r *http.Request) (*loop.Pod, error) {
+	namespace, name, uid := r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("uid")
+	var found *loop.Pod
+	for _, p := range s.config.Agent.Pods() {
+		if p.Pod.Namespace != namespace || p.Pod.Name != name || uid != "" && string(p.Pod.UID) != uid {
+			continue
+		}
+		if found == nil || found.Removed && !p.Removed {
+			found = &p
+		}
+	}
+	if found == nil {
+		return nil, notFound("pod %q does not exist", namespace+"/"+name)
+	}
+	return found, nil
+}
+
+// container returns the pod and the name of the container of it that a path names.
+func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
+	pod, err := s.pod(r)
+	if err != nil {
+		return nil, "", err
+	}
+	name := r.PathValue("container")
+	if _, err := podcontainer.Find(pod.Pod, name); err != nil {
+		return nil, "", notFound("container %q not found in pod %q", name, pod.Pod.Name)
+	}
+	return pod, name, nil
+}
+
+// running returns the instance of the container that runs.
+func (s *Server) running(r *http.Request) (*runtime.ContainerStatus, error) {
+	pod, name, err := s.container(r)
+	if err != nil {
+		return nil, err
+	}
+	status, _ := s.config.Agent.Cache().Get(pod.Pod.UID)
+	if c := status.Latest(name); c != nil && c.State == runtime.ContainerRunning {
+		return c, nil
+	}
+	return nil, notFound("container %q of pod %q is not running", name, pod.Pod.Name)
+}
+
+// instance returns the ID of the instance of a container whose log is meant: of a pod
+// as it was reported, the one that runs, else the one that ran last; or the one before.
+func instance(pod *loop.Pod, name string, previous bool) (runtime.ContainerID, error) {
+	lists := [][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses}
+	for _, list := range lists {
+		i := slices.IndexFunc(list, func(c v1.ContainerStatus) bool { return c.Name == name })
+		if i < 0 {
+			continue
+		}
+		if id := instanceOf(&list[i], previous); id != "" {
+			return runtime.ParseContainerID(id)
+		}
+		return runtime.ContainerID{}, noInstance(&list[i], pod.Pod.Name, previous)
+	}
+	return runtime.ContainerID{}, badRequest("container %q in pod %q is not available", name, pod.Pod.Name)
+}
+
+func instanceOf(c *v1.ContainerStatus, previous bool) string {
+	last := c.LastTerminationState.Terminated
+	switch {
+	case c.State.Running != nil && !previous:
+		return c.ContainerID
+	case c.State.Terminated != nil && !previous && c.State.Terminated.ContainerID != "":
+		return c.State.Terminated.ContainerID
+	case last != nil:
+		return last.ContainerID
+	}
+	return ""
+}
+
+// noInstance says why there is no log.
+func noInstance(c *v1.ContainerStatus, pod string, previous bool) error {
+	switch {
+	case previous:
+		return badRequest("previous terminated container %q in pod %q not found", c.Name, pod)
+	case c.State.Terminated != nil:
+		return badRequest("container %q in pod %q is terminated", c.Name, pod)
+	case c.State.Waiting != nil:
+		return badRequest("container %q in pod %q is waiting to start: %s", c.Name, pod, c.State.Waiting.Reason)
+	}
+	return badRequest("container %q in pod %q is waiting to start - no logs yet", c.Name, pod)
+}
+
+// servePods answers with the pods that the agent has, and their statuses.
+func (s *Server) servePods(w http.ResponseWriter, _ *http.Request) error {
+	var items []v1.Pod
+	for _, p := range s.config.Agent.Pods() {
+		pod := *p.Pod
+		pod.Status = p.Status
+		items = append(items, pod)
+	}
+	return writePods(w, items)
+}
+
+// serveRunningPods answers with what runs, as the runtime reports it.
+func (s *Server) serveRunningPods(w http.ResponseWriter, _ *http.Request) error {
+	var items []v1.Pod
+	cache := s.config.Agent.Cache()
+	for _, uid := range cache.UIDs() {
+		status, _ := cache.Get(uid)
+		if pod, ok := runningPod(status); ok {
+			items = append(items, pod)
+		}
+	}
+	slices.SortFunc(items, func(a, b v1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	return writePods(w, items)
+}
+
+// runningPod is what the runtime knows of a pod that has something running.
+func runningPod(status *runtime.PodStatus) (v1.Pod, bool) {
+	if status.Empty() {
+		return v1.Pod{}, false
+	}
+	pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: status.Name, Namespace: status.Namespace, UID: status.UID}}
+	for _, c := range status.Containers {
+		if c.State == runtime.ContainerRunning {
+			pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: c.Name, Image: c.Image})
+		}
+	}
+	return pod, len(pod.Spec.Containers) > 0 || status.ActiveSandbox() != nil
+}
+
+func writePods(w http.ResponseWriter, items []v1.Pod) error {
+	return writeJSON(w, v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: append([]v1.Pod{}, items...)})
+}
+
+func writeJSON(w http.ResponseWriter, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // whoever has gone does not read the error either
+	return nil
+}

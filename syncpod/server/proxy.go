@@ -1,0 +1,100 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+)
+
+// maxRefusal is how much of what the runtime says instead of a stream is handed on.
+const maxRefusal = 64 << 10
+
+// secretHeaders are the caller's and not for the runtime.
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Remote-User", "X-Remote-Group"}
+
+// proxy connects the caller to the URL that the runtime gave, for as long as the
+// request's context and both ends last. Who knows the URL may use it, so that it is
+// in no log and no error.
+func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) error {
+	target, err := url.Parse(location)
+	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
+		return &statusError{http.StatusBadGateway, errors.New("the runtime gave no URL for the stream")}
+	}
+	var failed error
+	proxy := httputil.ReverseProxy{
+		Transport: s.config.StreamTransport,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL, p.Out.Host = target, target.Host
+			for _, name := range secretHeaders {
+				p.Out.Header.Del(name)
+			}
+		},
+		ModifyResponse: holdRefusal,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	stream := &streamWriter{ResponseWriter: w, ctx: r.Context()}
+	proxy.ServeHTTP(stream, r)
+	if failed == nil || stream.taken {
+		return nil
+	}
+	s.config.Log.Error(failed, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
+	return &statusError{http.StatusBadGateway, errors.New("the runtime's streaming server cannot be reached")}
+}
+
+// holdRefusal reads what the runtime answers instead of a stream, so that it cannot
+// break off in the middle.
+func holdRefusal(resp *http.Response) error {
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	err = errors.Join(err, resp.Body.Close())
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	resp.ContentLength = int64(len(text))
+	resp.Header.Del("Content-Length")
+	return err
+}
+
+// A streamWriter gives its connection away so that it ends with the request's context,
+// whether or not the caller reads, and as soon as one of its ends has.
+type streamWriter struct {
+	http.ResponseWriter
+	ctx   context.Context
+	taken bool
+}
+
+// Hijack gives the connection away.
+func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.taken = true
+	context.AfterFunc(w.ctx, func() { conn.Close() })
+	return oneEnd{conn}, buffered, nil
+}
+
+// Unwrap returns what is written to.
+func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// errGone ends a stream whose caller has gone.
+var errGone = errors.New("the caller has gone")
+
+// oneEnd is a connection that ends as a whole: streams are closed by messages on it, and
+// a proxy that waited for the other direction would wait for one that hangs.
+type oneEnd struct{ net.Conn }
+
+// Read reads what the caller sends.
+func (c oneEnd) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.EOF) {
+		err = errGone
+	}
+	return n, err
+}

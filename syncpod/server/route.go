@@ -1,0 +1,103 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// A route is a path, or several that are served alike.
+type route struct {
+	patterns     []string
+	subresources []string // of which one has to be allowed
+	acts         bool     // it does something in a container, whatever the method
+	open         bool     // to everybody if nobody is known
+	serve        func(http.ResponseWriter, *http.Request) error
+}
+
+var (
+	proxyOnly = []string{"proxy"}
+	podsToo   = []string{"pods", "proxy"}
+)
+
+func (s *Server) table() []route {
+	return []route{
+		{patterns: []string{"GET /containerLogs/{namespace}/{pod}/{container}"}, subresources: proxyOnly, serve: s.serveLogs},
+		{patterns: inContainer("GET /exec", "POST /exec"), subresources: proxyOnly, acts: true, serve: s.serveExec},
+		{patterns: inContainer("GET /attach", "POST /attach"), subresources: proxyOnly, acts: true, serve: s.serveAttach},
+		{patterns: inPod("GET /portForward", "POST /portForward"), subresources: proxyOnly, acts: true, serve: s.servePortForward},
+		{patterns: inContainer("POST /run"), subresources: proxyOnly, acts: true, serve: s.serveRun},
+		{patterns: []string{"POST /checkpoint/{namespace}/{pod}/{container}"}, subresources: []string{"checkpoint"}, acts: true, serve: s.serveCheckpoint},
+		{patterns: []string{"GET /pods", "GET /pods/{$}"}, subresources: podsToo, serve: s.servePods},
+		{patterns: []string{"GET /runningpods", "GET /runningpods/{$}"}, subresources: podsToo, serve: s.serveRunningPods},
+		{patterns: []string{"GET /healthz"}, subresources: []string{"healthz", "proxy"}, open: true, serve: s.serveHealth},
+		{patterns: []string{"GET /healthz/{check}"}, subresources: []string{"healthz", "proxy"}, serve: s.serveCheck},
+		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, serve: s.serveConfigz},
+		{patterns: []string{"GET /logs", "GET /logs/{path...}"}, subresources: []string{"log"}, serve: s.serveNodeLogs},
+	}
+}
+
+// inContainer and inPod are the paths of what is done there, with the UID of the pod or
+// without.
+func inContainer(prefixes ...string) (patterns []string) {
+	for _, p := range prefixes {
+		patterns = append(patterns, p+"/{namespace}/{pod}/{container}", p+"/{namespace}/{pod}/{uid}/{container}")
+	}
+	return patterns
+}
+
+func inPod(prefixes ...string) (patterns []string) {
+	for _, p := range prefixes {
+		patterns = append(patterns, p+"/{namespace}/{pod}", p+"/{namespace}/{pod}/{uid}")
+	}
+	return patterns
+}
+
+func (s *Server) newRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, route := range s.table() {
+		for _, pattern := range route.patterns {
+			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, route) })
+		}
+	}
+	return mux
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, pattern := s.routes.Handler(r)
+	if pattern != "" && isClean(r.URL.Path) {
+		s.routes.ServeHTTP(w, r)
+		return
+	}
+	// Who may not do anything is not told either what there is.
+	s.answer(w, r, route{subresources: proxyOnly, serve: func(w http.ResponseWriter, r *http.Request) error {
+		if isClean(r.URL.Path) {
+			s.routes.ServeHTTP(w, r) // which says which methods there are
+			return nil
+		}
+		return notFound("there is no path %q", r.URL.Path)
+	}})
+}
+
+// isClean reports whether a path is one that nobody would read as another one.
+func isClean(p string) bool {
+	return strings.HasPrefix(p, "/") && (path.Clean(p) == p || path.Clean(p)+"/" == p)
+}
+
+// answer serves a request of somebody who may.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
+	if !s.admit(w, r, route) {
+		return
+	}
+	err := route.serve(w, r)
+	if err == nil {
+		return
+	}
+	var status *statusError
+	if !errors.As(err, &status) {
+		status = &statusError{http.StatusInternalServerError, err}
+	}
+	http.Error(w, status.Error(), status.code)
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"path/filepath"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/logs"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// Agent is what is served. A *loop.Loop is one.
+type Agent interface {
+	Pods() []loop.Pod
+	Health() loop.Health
+	Cache() *runtime.Cache
+}
+
+// Runtime is what is asked of the container runtime. A *cri.Client is one.
+type Runtime interface {
+	cri.Execer
+	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
+	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
+	Attach(context.Context, *runtimeapi.AttachRequest, ...grpc.CallOption) (*runtimeapi.AttachResponse, error)
+	PortForward(context.Context, *runtimeapi.PortForwardRequest, ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error)
+	CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest, ...grpc.CallOption) (*runtimeapi.CheckpointContainerResponse, error)
+}
+
+// Config is what a Server is made of.
+type Config struct {
+	// Agent is served. Required.
+	Agent Agent
+	// Runtime is the agent's. Required.
+	Runtime Runtime
+	// NodeName is the node of which Authorizer is asked.
+	NodeName string
+
+	// Authenticator says who asks, and Authorizer whether they may. Default: nobody
+	// may anything.
+	Authenticator Authenticator
+	Authorizer    Authorizer
+
+	// Configz is what /configz answers, as JSON. It must hold no secrets. Default:
+	// there is no such path.
+	Configz any
+	// NodeLogs is the directory of the node's own logs, an absolute path, which /logs
+	// serves with all that is below it but links that lead out of it. Default: they
+	// are not served.
+	NodeLogs string
+	// Checkpoints is the directory in which the runtime puts checkpoints of containers,
+	// an absolute path. They have all that was in the memory of the container. Default:
+	// none are made.
+	Checkpoints string
+
+	// StreamTransport is how the runtime's streaming server is reached. Default: over
+	// TCP, and TLS with any certificate, as runtimes make one for themselves.
+	StreamTransport http.RoundTripper
+	// Log gets a line for each request to do something in a container, without what is
+	// to be done, and for what goes wrong once an answer has begun. Default silent.
+	Log logr.Logger
+}
+
+// A Server answers the requests that a kubelet does. Make one with New; it may be used
+// concurrently.
+type Server struct {
+	config Config
+	logs   logs.Reader
+	routes *http.ServeMux
+}
+
+// New returns a Server that does nothing until it is asked. The error names the field
+// of the Config that is missing or wrong.
+func New(c Config) (*Server, error) {
+	switch {
+	case c.Agent == nil:
+		return nil, errors.New("server: Config.Agent is missing")
+	case c.Runtime == nil:
+		return nil, errors.New("server: Config.Runtime is missing")
+	case (c.Authenticator == nil) != (c.Authorizer == nil):
+		return nil, errors.New("server: of Config.Authenticator and Authorizer one is missing")
+	case c.NodeLogs != "" && !filepath.IsAbs(c.NodeLogs):
+		return nil, errors.New("server: Config.NodeLogs is not an absolute path: " + c.NodeLogs)
+	case c.Checkpoints != "" && !filepath.IsAbs(c.Checkpoints):
+		return nil, errors.New("server: Config.Checkpoints is not an absolute path: " + c.Checkpoints)
+	}
+	if c.StreamTransport == nil {
+		c.StreamTransport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	}
+	s := &Server{config: c}
+	s.routes = s.newRoutes()
+	return s, nil
+}

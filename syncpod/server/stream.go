@@ -1,0 +1,149 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// streams are what is wanted of a process, as the parameters of a stream say it.
+type streams struct{ stdin, stdout, stderr, tty bool }
+
+func streamsOf(q url.Values) (streams, error) {
+	st := streams{stdin: isOne(q, "input"), stdout: isOne(q, "output"), stderr: isOne(q, "error"), tty: isOne(q, "tty")}
+	if !st.stdin && !st.stdout && !st.stderr {
+		return st, badRequest("you must specify at least 1 of input, output, error")
+	}
+	st.stderr = st.stderr && !st.tty // on a terminal there is one output
+	return st, nil
+}
+
+// serveExec connects the caller to a command that is run in a container.
+func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
+	st, c, err := s.stream(r)
+	if err != nil {
+		return err
+	}
+	command := r.URL.Query()["command"]
+	if len(command) == 0 {
+		return badRequest("command is missing")
+	}
+	s.note("Command is run in a container", r, c)
+	resp, err := s.config.Runtime.Exec(r.Context(), &runtimeapi.ExecRequest{
+		ContainerId: c.ID.ID, Cmd: command, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
+	})
+	if err != nil {
+		return fromRuntime(err)
+	}
+	return s.proxy(w, r, resp.GetUrl())
+}
+
+// serveAttach connects the caller to the process of a container.
+func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
+	st, c, err := s.stream(r)
+	if err != nil {
+		return err
+	}
+	s.note("Container is attached to", r, c)
+	resp, err := s.config.Runtime.Attach(r.Context(), &runtimeapi.AttachRequest{
+		ContainerId: c.ID.ID, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
+	})
+	if err != nil {
+		return fromRuntime(err)
+	}
+	return s.proxy(w, r, resp.GetUrl())
+}
+
+// stream returns what is wanted of which container, before anything is asked of the
+// runtime.
+func (s *Server) stream(r *http.Request) (streams, *runtime.ContainerStatus, error) {
+	st, err := streamsOf(r.URL.Query())
+	if err != nil {
+		return st, nil, err
+	}
+	if err := upgrades(r); err != nil {
+		return st, nil, err
+	}
+	c, err := s.running(r)
+	return st, c, err
+}
+
+// servePortForward connects the caller to ports of a pod.
+func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error {
+	if err := upgrades(r); err != nil {
+		return err
+	}
+	ports, err := portsOf(r)
+	if err != nil {
+		return err
+	}
+	pod, err := s.pod(r)
+	if err != nil {
+		return err
+	}
+	sandbox := s.sandbox(pod.Pod.UID)
+	if sandbox == "" {
+		return notFound("pod %q is not running", pod.Pod.Name)
+	}
+	resp, err := s.config.Runtime.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
+	if err != nil {
+		return fromRuntime(err)
+	}
+	return s.proxy(w, r, resp.GetUrl())
+}
+
+func (s *Server) sandbox(uid types.UID) string {
+	status, _ := s.config.Agent.Cache().Get(uid)
+	if sandbox := status.ActiveSandbox(); sandbox != nil {
+		return sandbox.ID
+	}
+	return ""
+}
+
+// portsOf returns the ports that are wanted. Over SPDY they are told later, with each
+// connection.
+func portsOf(r *http.Request) (ports []int32, err error) {
+	if !isWebSocket(r) {
+		return nil, nil
+	}
+	for _, text := range r.URL.Query()["port"] {
+		for one := range strings.SplitSeq(text, ",") {
+			port, err := strconv.ParseUint(one, 10, 16)
+			if err != nil || port == 0 {
+				return nil, badRequest("port: %q is no port", one)
+			}
+			ports = append(ports, int32(port))
+		}
+	}
+	if len(ports) == 0 {
+		return nil, badRequest("port is missing")
+	}
+	return ports, nil
+}
+
+// upgrades returns an error for a request of which no stream can come.
+func upgrades(r *http.Request) error {
+	for _, values := range r.Header["Connection"] {
+		for token := range strings.SplitSeq(values, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "Upgrade") && r.Header.Get("Upgrade") != "" {
+				return nil
+			}
+		}
+	}
+	return badRequest("Upgrade request required")
+}
+
+func isWebSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// note logs that something is done in a container, not what: commands have secrets.
+func (s *Server) note(what string, r *http.Request, c *runtime.ContainerStatus) {
+	s.config.Log.Info(what, "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"), "container", c.Name, "containerID", c.ID.String())
+}

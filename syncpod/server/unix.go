@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ServeUnix serves a Unix socket until ctx ends. Those processes of the node may do
+// everything whose user is root, that of this process or one of uids; connections of
+// all others are closed. It does not ask the Authenticator.
+//
+// A socket that is at the path is replaced, anything else is not. When it returns no
+// connection is left, and the socket is removed.
+func (s *Server) ServeUnix(ctx context.Context, path string, uids ...int) error {
+	lis, err := listenUnix(path, len(uids) > 0)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	server := &http.Server{
+		ReadHeaderTimeout: headerTimeout,
+		BaseContext:       func(net.Listener) context.Context { return context.WithValue(ctx, trusted{}, true) },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			running.Add(1)
+			defer running.Done()
+			s.ServeHTTP(w, r)
+		}),
+	}
+	stopped := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		shutdown(server)
+	})
+	err = server.Serve(checkedListener{lis, append([]int{0, os.Geteuid()}, uids...)})
+	told := ctx.Err() != nil
+	cancel()
+	<-stopped
+	running.Wait() // streams are not the server's any more
+	if told {
+		return nil
+	}
+	return err
+}
+
+const (
+	// headerTimeout bounds the time in which a request has to say what it wants.
+	headerTimeout = 30 * time.Second
+	// lastWords is how long answers have to come to their end, which know of it.
+	lastWords = time.Second
+)
+
+// shutdown ends a server and its connections.
+func shutdown(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	_ = server.Shutdown(ctx) // what is left is closed
+	_ = server.Close()       // the listener is closed already
+}
+
+// listenUnix listens on a socket that other users can open only if some of them may.
+func listenUnix(path string, others bool) (*net.UnixListener, error) {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode().Type() != os.ModeSocket {
+			return nil, fmt.Errorf("server: %s is there and no socket", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
+	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	mode := os.FileMode(0o600)
+	if others {
+		mode = 0o666
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, errors.Join(fmt.Errorf("server: %w", err), lis.Close())
+	}
+	return lis, nil
+}
+
+// A checkedListener accepts connections of some users.
+type checkedListener struct {
+	*net.UnixListener
+	uids []int
+}
+
+// Accept returns the next connection of a user who may.
+func (l checkedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if uid, err := peerUID(conn); err == nil && slices.Contains(l.uids, uid) {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}

@@ -1,0 +1,27 @@
+package server
+
+import (
+	"net"
+	"syscall"
+)
+
+// peerUID returns the user of the process at the other end, as the kernel noted it when
+// that connected.
+func peerUID(conn *net.UnixConn) (uid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *syscall.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if credErr != nil {
+		return 0, credErr
+	}
+	return int(cred.Uid), nil
+}

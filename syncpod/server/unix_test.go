@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// idle is an agent without pods.
+type idle struct{}
+
+func (idle) Pods() []loop.Pod      { return nil }
+func (idle) Health() loop.Health   { return loop.Health{} }
+func (idle) Cache() *runtime.Cache { return &runtime.Cache{} }
+
+func idleServer(t *testing.T) *Server {
+	t.Helper()
+	s, err := New(Config{Agent: idle{}, Runtime: (*cri.Client)(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// over asks for a path on a socket.
+func over(socket, path string) (string, error) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	resp, err := client.Get("http://node" + path)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return fmt.Sprint(resp.StatusCode, " ", string(text)), err
+}
+
+func TestServeUnix(t *testing.T) {
+	if goruntime.GOOS != "linux" {
+		t.Skip("who is at the other end of a socket is known on Linux alone")
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	stale.Close() // as an agent that was killed leaves it
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	s := idleServer(t)
+	go func() { ended <- s.ServeUnix(ctx, socket) }()
+	var got string
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if got, err = over(socket, "/pods"); err == nil {
+			break
+		}
+	}
+	if err != nil || !strings.HasPrefix(got, "200 ") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket stays: %v", err)
+	}
+}
+
+func TestServeUnixReplacesNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := idleServer(t).ServeUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestOtherUsersAreNotLetIn: their connections are closed before anything is read.
+func TestOtherUsersAreNotLetIn(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	lis, err := listenUnix(socket, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o666 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") })}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(checkedListener{lis, []int{os.Geteuid() + 1}}) }()
+	if got, err := over(socket, "/pods"); err == nil {
+		t.Errorf("%q", got)
+	}
+	server.Close()
+	<-ended
+}

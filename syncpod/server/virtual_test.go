@@ -1,0 +1,170 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// greeter says hello to each connection to port 80, and goes.
+func greeter(ctx context.Context, c *critest.Command) int {
+	lis, err := c.Listen(80)
+	if err != nil {
+		return 1
+	}
+	defer context.AfterFunc(ctx, func() { lis.Close() })()
+	for {
+		conn, err := lis.Accept()
+		if err != nil {
+			return 0
+		}
+		_, _ = io.WriteString(conn, "hello") // whoever has gone
+		conn.Close()
+	}
+}
+
+// inBubble runs an agent and its server in virtual time, with all of it in memory: what
+// is left at the end fails the test.
+func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial func(path string, protocols ...string) *websocket.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"greeter": greeter}})
+		client, pods := cri.NewClient(conn), source.NewPush()
+		agent, err := loop.New(loop.Config{Client: client, Sources: []source.Source{pods}, Sync: syncpod.Config{RuntimeName: "critest"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
+		handler, err := server.New(server.Config{Agent: agent, Runtime: client, Authenticator: everybody{}, Authorizer: everybody{}, StreamTransport: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lis := bufconn.Listen(1 << 16)
+		web := &http.Server{Handler: handler}
+		go func() { _ = web.Serve(lis) }() // until Close
+		t.Cleanup(func() { web.Close() })
+		go func() {
+			if err := agent.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		err = pods.Set(&v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"},
+			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"greeter"}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		test(t, rt, func(path string, protocols ...string) *websocket.Conn { return dialIn(t, lis, path, protocols...) })
+	})
+}
+
+func dialIn(t *testing.T, lis *bufconn.Listener, path string, protocols ...string) *websocket.Conn {
+	t.Helper()
+	conn, err := lis.DialContext(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest("GET", "http://node1"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, _, err := websocket.Dial(net.Conn(conn), req, protocols...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	return ws
+}
+
+// allOf reads a stream to its end, by channel.
+func allOf(ws *websocket.Conn) map[byte]string {
+	said := map[byte]string{}
+	for {
+		message, err := ws.Read()
+		if err != nil {
+			return said
+		}
+		said[message[0]] += string(message[1:])
+	}
+}
+
+func TestExecEndToEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
+		began := time.Now()
+		ws := dial("/exec/default/web/app?command=sh&input=1&output=1&error=1", "v5.channel.k8s.io")
+		for _, message := range []string{"\x00echo one; echo two >&2\n", "\x00sleep 60; exit 3\n", "\xff\x00"} {
+			if err := ws.Write([]byte(message)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := allOf(ws)
+		if said[1] != "one\n" || said[2] != "two\n" || !strings.Contains(said[3], `"reason":"ExitCode","message":"3"`) {
+			t.Errorf("%q", said)
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestPortForwardEndToEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
+		said := allOf(dial("/portForward/default/web?port=80", "v4.channel.k8s.io"))
+		if said[0] != "\x50\x00hello" || said[1] != "\x50\x00" {
+			t.Errorf("%q", said)
+		}
+	})
+}
+
+// TestRuntimeDiesInMidStream: the caller is told by the end of the stream.
+func TestRuntimeDiesInMidStream(t *testing.T) {
+	inBubble(t, func(t *testing.T, rt *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
+		ws := dial("/attach/default/web/app?output=1", "v4.channel.k8s.io")
+		go func() {
+			time.Sleep(time.Second)
+			if err := rt.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		if said := allOf(ws); said[3] != "" && !strings.Contains(said[3], "Success") {
+			t.Errorf("%q", said)
+		}
+	})
+}
+
+// TestManyStreams: none holds up another, and none is left.
+func TestManyStreams(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
+		var all []*websocket.Conn
+		for range 100 {
+			all = append(all, dial("/exec/default/web/app?command=cat&input=1&output=1", "v5.channel.k8s.io"))
+		}
+		for i, ws := range all {
+			if err := ws.Write(fmt.Appendf(nil, "\x00%d", i)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := ws.Read(); err != nil || string(got) != fmt.Sprintf("\x01%d", i) {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
+	})
+}
