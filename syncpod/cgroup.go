@@ -12,7 +12,7 @@ import (
 // containers fit it before and after they are resized, if they are to be.
 func (o *observedPod) ensureCgroup(ctx context.Context, resizes bool) (parent string, err error) {
 	ensure := o.config.Extensions.Cgroups.EnsureCgroup
-	if r, ok := o.config.Extensions.Cgroups.(CgroupRaiser); ok && o.config.Deps.Updater != nil && resizes {
+	if r, ok := o.config.Extensions.Cgroups.(CgroupRaiser); ok && resizes {
 		ensure = r.RaiseCgroup
 	}
 	if parent, err = ensure(ctx, o.pod); err != nil {
@@ -22,13 +22,16 @@ func (o *observedPod) ensureCgroup(ctx context.Context, resizes bool) (parent st
 	return parent, nil
 }
 
+// resizes reports whether containers are to be resized in place.
+func (w *work) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
+
 // keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
 // what was to be is prepared before.
 func (w *work) keepCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := w.ensureCgroup(ctx, len(w.plan.Resize) > 0); err != nil {
+	if _, err := w.ensureCgroup(ctx, w.resizes()); err != nil {
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }

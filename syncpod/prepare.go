@@ -22,8 +22,7 @@ import (
 type preparation struct {
 	*observedPod
 	sandbox *inUse
-	// resizes: containers are to be resized.
-	resizes bool
+	resizes bool // containers are to be resized
 }
 
 // run does that. What fails is told: no container's status could.

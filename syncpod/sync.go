@@ -85,13 +85,13 @@ type outcome struct {
 type work struct {
 	observedPod
 	outcome
+	report *report
+	plan   actions.Plan
+	over   bool
 	// allotted is what the Allocations have answered, and resized are the instances that
 	// have been brought to it since.
 	allotted resize.Answer
 	resized  map[runtime.ContainerID]bool
-	report   *report
-	plan     actions.Plan
-	over     bool
 	// rejected is why the pod may not run, nil if it may.
 	rejected *Rejection
 	// noAddress is what decide returns.
