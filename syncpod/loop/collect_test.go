@@ -46,17 +46,17 @@ func (e *nodeEvents) all() []string {
 
 // If it is asked to, an agent looks at the disk every five minutes, and at no image.
 func TestImagesAreCollectedOnDemand(t *testing.T) {
-	kubelets := &image.GCPolicy{}
+	almostFull := &image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
 		name   string
 		change func(*loop.Config)
 		want   int // calls of ImageFsInfo in an hour
 	}{
 		{"default", nil, 0},
-		{"a kubelet's policy", func(c *loop.Config) { c.ImagePolicy = kubelets }, 12},
-		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = kubelets, time.Minute }, 60},
+		{"a policy", func(c *loop.Config) { c.ImagePolicy = almostFull }, 12},
+		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = almostFull, time.Minute }, 60},
 		{"never", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{HighPercent: 100} }, 0},
-		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = kubelets, &failing{} }, 0},
+		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = almostFull, &failing{} }, 0},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)

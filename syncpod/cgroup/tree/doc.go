@@ -1,6 +1,6 @@
 // Package tree keeps the cgroups of pods on a node as package cgroup says they are.
 //
-// A [Tree] is a syncpod.Config.Cgroups: with it each pod has a cgroup in the tree of
+// A [Tree] is a syncpod.Extensions.Cgroups: with it each pod has a cgroup in the tree of
 // quality of service, and its sandbox is told to be there. Without one the runtime
 // puts sandboxes wherever it does.
 //
