@@ -109,12 +109,13 @@ func (r telling) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.Call
 
 func TestCollectKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		images := localImages("running", "exited", "leased", "pause", "kept", "id", "free")
+		images := localImages("running", "exited", "mounted", "by-id", "leased", "pause", "kept", "id", "free")
 		images = append(images, critest.Image{Name: "r.io/pinned:v1", Pinned: true})
 		s := newStore(t, images, func(c *image.CollectorConfig) {
 			c.Runtime = telling{c.Runtime.(*cri.Client), `{"sandboxImage": "r.io/pause:v1", "other": 1}`}
 			c.Keep = []string{"r.io/kept:v1", strings.TrimPrefix(idOf("id"), "sha256:")}
 		})
+		s.annotations = map[string]string{runtime.AnnotationImageVolumes: "r.io/mounted:v1 " + idOf("by-id")}
 		for _, name := range []string{"running", "exited"} {
 			id := s.use(name)
 			if _, err := s.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
