@@ -59,7 +59,7 @@
 //	                                       |
 //	                                       v
 //	                                +------------+
-//	                                | terminated | <--+  Stray:
+//	                                | terminated | <--+  KillRuntimePod:
 //	                                +------------+    |  SyncTerminatingRuntimePod
 //	                  SyncTerminatedPod until it      |  until it succeeds, in
 //	                  succeeds             |          |  the phase it is in
@@ -69,7 +69,7 @@
 //	                                 +----------+
 //	                                       |
 //	                                       v
-//	                              forgotten by Known
+//	                              forgotten by SyncKnownPods
 //
 // Phases are passed in this order and never back; some may be left out:
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// KnownPod is what a Set knows of one pod after Set.KnownPod.
+// KnownPod is what a Set knows of one pod after Set.SyncKnownPods.
 type KnownPod struct {
 	UID   types.UID
 	Phase Phase

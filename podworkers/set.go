@@ -22,7 +22,7 @@ type Set struct {
 	statics statics
 	// revision is that of the last work handed out.
 	revision Revision
-	// synced: Known has been called, so a pod that is not here is not on the node.
+	// synced: SyncKnownPods has been called, so a pod that is not here is not on the node.
 	synced bool
 }
 

@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/creation"
 )
 
 // attempts are what a Runner remembers of a pod's sandboxes.
@@ -15,7 +17,7 @@ type attempts struct {
 	unresolved map[uint32]bool
 	// reserved counts how often next was asked for in vain, with nothing listed
 	// that could have its name.
-	reserved int
+	reserved creation.Refusals
 }
 
 // begin returns the attempt to make, which is at least the one wanted.
@@ -80,9 +82,9 @@ func (r *Runner) nameReserved(pod types.UID, attempt uint32) (gaveUp bool) {
 	if a == nil || a.next != attempt {
 		return false
 	}
-	if a.reserved++; a.reserved < r.config.NameReservedRetries {
+	if !a.reserved.Count(r.config.NameReservedRetries) {
 		return false
 	}
-	a.next, a.reserved = attempt+1, 0
+	a.next = attempt + 1
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
@@ -55,7 +56,7 @@ func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig
 	if err := validate(config); err != nil {
 		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
 	}
-	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler, lowest: config.Metadata.Attempt}
+	c := creating{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler, lowest: config.Metadata.Attempt}
 	c.attempt = r.begin(c.pod, c.lowest)
 	c.unresolved = r.unresolvedAttempts(c.pod)[c.attempt]
 	created, err := c.run(ctx, config)
@@ -77,8 +78,8 @@ func validate(config *runtimeapi.PodSandboxConfig) error {
 	return nil
 }
 
-// creation is one run of Create.
-type creation struct {
+// creating is one run of Create.
+type creating struct {
 	*Runner
 	pod        types.UID
 	handler    string
@@ -87,7 +88,7 @@ type creation struct {
 	unresolved bool   // whether an earlier Create has asked for it
 }
 
-func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
+func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
 	if c.Unresolved(c.pod) {
 		if found, err := c.resolve(ctx); err != nil || found != nil {
 			return c.adopted(found), err
@@ -111,7 +112,7 @@ func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
 
-func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig) (id string, err error) {
+func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig) (id string, err error) {
 	config = proto.CloneOf(config)
 	config.Metadata.Attempt = c.attempt
 	config.Labels = c.config.Owner.Mark(config.Labels)
@@ -131,7 +132,7 @@ func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 }
 
 // resolveCreate looks at what has become of an attempt whose answer says neither.
-func (c *creation) resolveCreate(ctx context.Context, cause error) (Created, error) {
+func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
 	c.markUnresolved(c.pod, c.attempt)
 	if ctx.Err() != nil {
 		return Created{}, errors.Join(cause, c.undo(ctx))
@@ -142,19 +143,25 @@ func (c *creation) resolveCreate(ctx context.Context, cause error) (Created, err
 		return Created{}, errors.Join(cause, err)
 	case found != nil:
 		return c.adopted(found), nil
-	case (c.unresolved || nameTaken(cause)) && c.nameReserved(c.pod, c.attempt):
+	case (c.unresolved || creation.NameTaken(cause)) && c.nameReserved(c.pod, c.attempt):
 		c.config.Log.Info("sandbox name stays taken with nothing listed, going on to the next attempt", "podUID", c.pod, "attempt", c.attempt)
 	}
 	return Created{}, cause
 }
 
-func nameTaken(err error) bool {
-	return errors.Is(err, cri.ErrNameReserved) || errors.Is(err, cri.ErrAlreadyExists)
+// lookup looks at the sandboxes of the attempt made and of those that are unresolved.
+func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
+	return creation.Lookup[runtimeapi.PodSandbox]{
+		List: c.listed, Fits: c.best,
+		Remove: func(ctx context.Context, listed []*runtimeapi.PodSandbox, kept *runtimeapi.PodSandbox) error {
+			return c.clear(ctx, listed, kept.GetId(), c.lowest)
+		},
+	}
 }
 
 // adopted notes that a sandbox that was found is the pod's. There is none if s is
 // nil.
-func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
+func (c *creating) adopted(s *runtimeapi.PodSandbox) Created {
 	if s == nil {
 		return Created{}
 	}
@@ -167,24 +174,16 @@ func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
 // resolve ends what is unresolved with what is listed: it returns the ready sandbox to adopt,
 // nil if there is none, and removes all others that can have come from attempts
 // unresolved.
-func (c *creation) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
+func (c *creating) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
-	listed, err := c.listed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	adopt := c.best(listed)
-	err = c.clear(ctx, listed, adopt.GetId(), c.lowest)
-	if adopt != nil {
-		c.logError(err, "sandboxes of lost attempts remain")
-		return adopt, nil
-	}
-	return nil, err
+	found, err := c.lookup().Resolve(ctx, func() bool { return true })
+	c.logError(found.Remains, "sandboxes of lost attempts remain")
+	return found.Adopted, err
 }
 
 // best returns the sandbox to adopt, nil if there is none.
-func (c *creation) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox {
+func (c *creating) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox {
 	var best *runtimeapi.PodSandbox
 	for _, s := range listed {
 		attempt := s.GetMetadata().GetAttempt()
@@ -196,15 +195,18 @@ func (c *creation) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox 
 }
 
 // undo removes what a failed creation left, although its context may have ended.
-func (c *creation) undo(ctx context.Context) error {
+func (c *creating) undo(ctx context.Context) error {
 	ctx, cancel := c.detach(ctx, c.config.CleanupTimeout)
 	defer cancel()
-	listed, err := c.listed(ctx)
-	if err != nil {
-		c.markUnresolved(c.pod, c.attempt)
-		return fmt.Errorf("clean up: %w", err)
+	look := c.lookup()
+	look.List = func(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+		listed, err := c.listed(ctx)
+		if err != nil {
+			c.markUnresolved(c.pod, c.attempt)
+		}
+		return listed, err
 	}
-	if err := c.clear(ctx, listed, "", c.lowest); err != nil {
+	if _, err := look.Resolve(ctx, func() bool { return false }); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
@@ -212,7 +214,7 @@ func (c *creation) undo(ctx context.Context) error {
 
 // listed returns the pod's own sandboxes of the attempt made and of the unresolved
 // ones. Others are none of Create's business.
-func (c *creation) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+func (c *creating) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {
 		return nil, err
@@ -224,7 +226,7 @@ func (c *creation) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error)
 	}), nil
 }
 
-func (c *creation) logError(err error, message string) {
+func (c *creating) logError(err error, message string) {
 	if err != nil {
 		c.config.Log.Error(err, message, "podUID", c.pod)
 	}

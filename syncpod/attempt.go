@@ -19,12 +19,12 @@ import (
 // attempt returns the number of a container's next instance: the highest of what
 // the plan, the logs and memory ask for. Each may have forgotten some, and none
 // goes by a clock (kubernetes #134153).
-func (w *work) attempt(step startStep) (uint32, error) {
+func (o *observedPod) attempt(step startStep) (uint32, error) {
 	name := step.Container.Name
-	if err := w.scanLogs(name); err != nil {
+	if err := o.scanLogs(name); err != nil {
 		return 0, err
 	}
-	m := w.memory
+	m := o.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.containers.of(name)
@@ -33,16 +33,16 @@ func (w *work) attempt(step startStep) (uint32, error) {
 }
 
 // scanLogs looks once for what the logs tell of a container.
-func (w *work) scanLogs(name string) error {
-	m := w.memory
+func (o *observedPod) scanLogs(name string) error {
+	m := o.memory
 	if m.container(name).logsScanned {
 		return nil
 	}
-	dir, err := sandbox.LogDirectory(w.config.Node.LogsRoot, w.pod)
+	dir, err := sandbox.LogDirectory(o.config.Node.LogsRoot, o.pod)
 	if err != nil {
 		return err
 	}
-	last, ok, err := w.config.Deps.Logs.LastAttempt(dir, name)
+	last, ok, err := o.config.Deps.Logs.LastAttempt(dir, name)
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,9 @@ func (w *work) scanLogs(name string) error {
 // hasHadItsRun reports whether a step would run an ephemeral container again,
 // whose record the runtime has lost (kubernetes #124176). Logs that cannot be
 // read tell nothing here; they fail the start.
-func (w *work) hasHadItsRun(step startStep) bool {
+func (o *observedPod) hasHadItsRun(step startStep) bool {
 	name := step.Container.Name
-	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.container(name).everStarted
+	return step.Container.Kind == actions.EphemeralContainer && o.scanLogs(name) == nil && o.memory.container(name).everStarted
 }
 
 // warnOfSecondRun says that a container runs that is to run once and may have had its

@@ -10,17 +10,20 @@ import (
 
 // ensureCgroup makes the cgroup of the pod, or brings it up to date: as far as its
 // containers fit it before and after they are resized, if they are to be.
-func (w *work) ensureCgroup(ctx context.Context) (parent string, err error) {
-	ensure := w.config.Extensions.Cgroups.EnsureCgroup
-	if r, ok := w.config.Extensions.Cgroups.(CgroupRaiser); ok && w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 {
+func (o *observedPod) ensureCgroup(ctx context.Context, resizes bool) (parent string, err error) {
+	ensure := o.config.Extensions.Cgroups.EnsureCgroup
+	if r, ok := o.config.Extensions.Cgroups.(CgroupRaiser); ok && resizes {
 		ensure = r.RaiseCgroup
 	}
-	if parent, err = ensure(ctx, w.pod); err != nil {
-		w.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
+	if parent, err = ensure(ctx, o.pod); err != nil {
+		o.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
 		return "", fmt.Errorf("cgroup: %w", err)
 	}
 	return parent, nil
 }
+
+// resizes reports whether containers are to be resized in place.
+func (w *work) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
 
 // keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
 // what was to be is prepared before.
@@ -28,7 +31,7 @@ func (w *work) keepCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := w.ensureCgroup(ctx); err != nil {
+	if _, err := w.ensureCgroup(ctx, w.resizes()); err != nil {
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }

@@ -39,9 +39,9 @@ func (w *work) carryOut(ctx context.Context) {
 }
 
 // errors joins what failed, without what merely waits.
-func (w *work) errors() error {
+func (o *outcome) errors() error {
 	var all stepErrors
-	for _, f := range w.failed {
+	for _, f := range o.failed {
 		if !f.Waits {
 			all = append(all, f)
 		}
@@ -53,7 +53,7 @@ func (w *work) errors() error {
 }
 
 // fail notes a failed step.
-func (w *work) fail(e *StepError) { w.failed = append(w.failed, e) }
+func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 
 // killWholePod stops all there is of the pod. Unless that succeeds no new
 // sandbox is made: containers of the old one may run on without it
@@ -150,12 +150,12 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 }
 
 // instance returns what was observed of a container.
-func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
-	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
+func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus {
+	at := slices.IndexFunc(o.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
 	if at < 0 {
 		return nil
 	}
-	return &w.status.Containers[at]
+	return &o.status.Containers[at]
 }
 
 func (w *work) removeOne(ctx context.Context, r removal) error {

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
@@ -17,7 +18,7 @@ type containerMemory struct {
 	// nextAttempt is the number of the next instance, as far as is known here.
 	nextAttempt uint32
 	// nameReserved counts the refusals of the next instance's name.
-	nameReserved int
+	nameReserved creation.Refusals
 	// logsScanned: the logs have been looked at for attempts.
 	logsScanned bool
 	// everStarted: an instance was, or may have been, started.
@@ -97,13 +98,12 @@ func (m *memory) used(name string, attempt uint32) {
 	known.nameReserved = 0
 }
 
-// nameReserved counts a refusal of a container's name, and returns how many there were.
-func (m *memory) nameReserved(name string) int {
+// nameReserved counts a refusal of a container's name, and reports whether there were
+// enough to give the attempt up.
+func (m *memory) nameReserved(name string, enough int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.containers.of(name)
-	known.nameReserved++
-	return known.nameReserved
+	return m.containers.of(name).nameReserved.Count(enough)
 }
 
 // scanned notes what the logs tell of a container: the last attempt, if there is any.
@@ -310,12 +310,12 @@ func (m *memory) forgetRun(c *runtime.ContainerStatus) {
 }
 
 // complete adds to a status what the runtime has lost, or does not tell.
-func (w *work) complete(status *runtime.PodStatus) *runtime.PodStatus {
-	full := w.memory.withStarts(w.memory.withSeen(status))
-	if w.config.Deps.Updater == nil {
+func (o *observedPod) complete(status *runtime.PodStatus) *runtime.PodStatus {
+	full := o.memory.withStarts(o.memory.withSeen(status))
+	if o.config.Deps.Updater == nil {
 		return full
 	}
-	return w.memory.withResources(full)
+	return o.memory.withResources(full)
 }
 
 func sortByName(all []runtime.ContainerStatus) {

@@ -184,10 +184,10 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 		t.Errorf("given back %+v, which another has followed; ran %v", lost, m.container("app").everStarted)
 	}
 	for range 3 {
-		m.nameReserved("app")
+		m.nameReserved("app", 9)
 	}
 	m.used("app", 7)
-	if m.used("app", 2); m.container("app").nextAttempt != 8 || m.nameReserved("app") != 1 {
+	if m.used("app", 2); m.container("app").nextAttempt != 8 || m.container("app").nameReserved != 0 || !m.nameReserved("app", 1) {
 		t.Errorf("next attempt %d, refused %d times", m.container("app").nextAttempt, m.container("app").nameReserved)
 	}
 	m.evict(&apistatus.Problem{Reason: "first"})

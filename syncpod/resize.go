@@ -21,7 +21,7 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Deps.Updater == nil || len(w.plan.Resize) == 0 {
+	if !w.resizes() {
 		return
 	}
 	defer w.lowerCgroup(ctx)

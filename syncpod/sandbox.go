@@ -52,15 +52,15 @@ func (w *work) useSandbox(ctx context.Context) bool {
 
 // holdUp makes a failed step wait before its next try, unless the failure says
 // nothing of the step: that the agent gave up, or the runtime was away.
-func (w *work) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
+func (o *observedPod) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrUnavailable) || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
 	}
-	failed.NotBefore = w.memory.backOffs.failed(key, failed, time.Now())
+	failed.NotBefore = o.memory.backOffs.failed(key, failed, time.Now())
 }
 
 func (w *work) configureSandbox(ctx context.Context) *StepError {
-	if failed := w.prepare(ctx); failed != nil {
+	if failed := (&preparation{&w.observedPod, &w.sandbox, w.resizes()}).run(ctx); failed != nil {
 		return failed
 	}
 	in := &w.sandbox.input
@@ -138,22 +138,22 @@ var errNoAddress = errors.New("the sandbox has no address yet")
 // awaitAddress returns a step to wait for if it is too early to replace the pod's
 // sandbox for want of an address: each sandbox is given the time of one back-off,
 // because its network may be under way, or be reported as gone just once.
-func (w *work) awaitAddress(ctx context.Context) *StepError {
-	held := w.memory.backOffs.held(sandboxKey, time.Now())
+func (o *observedPod) awaitAddress(ctx context.Context) *StepError {
+	held := o.memory.backOffs.held(sandboxKey, time.Now())
 	if held != nil && errors.Is(held, errNoAddress) {
 		return held
 	}
-	if !w.memory.sandbox.beginWait(w.status.LatestSandbox().ID) {
+	if !o.memory.sandbox.beginWait(o.status.LatestSandbox().ID) {
 		return nil
 	}
-	w.tellNoAddress(ctx)
+	o.tellNoAddress(ctx)
 	failed := &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
-	w.holdUp(ctx, sandboxKey, failed)
+	o.holdUp(ctx, sandboxKey, failed)
 	return failed.waiting(failed.NotBefore)
 }
 
-func (w *work) tellNoAddress(ctx context.Context) {
-	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
+func (o *observedPod) tellNoAddress(ctx context.Context) {
+	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 
 // presumeAddress returns a status in which the latest sandbox is not known to have
@@ -174,9 +174,9 @@ func primary(ips []string) string {
 }
 
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.
-func (w *work) podIPs() []string {
-	if w.pod.Spec.HostNetwork {
-		return w.config.Node.HostIPs
+func (o *observedPod) podIPs() []string {
+	if o.pod.Spec.HostNetwork {
+		return o.config.Node.HostIPs
 	}
-	return w.status.IPs()
+	return o.status.IPs()
 }

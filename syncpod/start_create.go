@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/container"
@@ -147,39 +148,46 @@ func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (s
 func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.Limits.CleanupTimeout)
 	defer cancel()
-	holder, err := st.holder(looking, config)
+	found, err := creation.Lookup[runtimeapi.Container]{
+		List: func(ctx context.Context) ([]*runtimeapi.Container, error) { return st.holders(ctx, config) },
+		Fits: func(listed []*runtimeapi.Container) *runtimeapi.Container { return st.ours(listed, config) }, Remove: st.dispose,
+	}.Resolve(looking, func() bool { return !timeIsUp(ctx) })
 	switch {
 	case err != nil:
 		return "", false, errors.Join(cause, err)
-	case holder == nil:
-		st.countReserved(ctx, config, cause)
-		return "", false, nil
-	case timeIsUp(ctx):
-		return "", false, errors.Join(cause, st.dispose(looking, holder))
-	case st.isOurs(holder, config):
+	case found.Adopted != nil:
 		st.log(st.pod).Info("adopting the container of a lost answer", "container", st.spec.Name)
-		return holder.GetId(), false, nil
+		return found.Adopted.GetId(), false, nil
+	case !found.Removed:
+		st.countReserved(ctx, config, cause)
 	}
-	if err := st.dispose(looking, holder); err != nil {
-		return "", false, errors.Join(cause, err)
-	}
-	return "", true, nil
+	return "", found.Removed, nil
 }
 
-// holder returns the container that has the name asked for.
-func (st *start) holder(ctx context.Context, config *runtimeapi.ContainerConfig) (*runtimeapi.Container, error) {
+// holders returns the container that has the name asked for, in a list of one or none.
+func (st *start) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
 	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
 	maps.Copy(selector, st.config.Owner.Selector())
 	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", cri.Classify(err))
 	}
-	for _, c := range resp.GetContainers() {
+	for i, c := range resp.GetContainers() {
 		if st.config.Owner.Owns(c.GetLabels()) && c.GetMetadata().GetAttempt() == config.GetMetadata().GetAttempt() {
-			return c, nil
+			return resp.GetContainers()[i : i+1], nil
 		}
 	}
 	return nil, nil
+}
+
+// ours returns the container that was asked for, nil if none is it.
+func (st *start) ours(listed []*runtimeapi.Container, config *runtimeapi.ContainerConfig) *runtimeapi.Container {
+	for _, c := range listed {
+		if st.isOurs(c, config) {
+			return c
+		}
+	}
+	return nil
 }
 
 // isOurs reports whether a container is the one asked for: made for the same
@@ -189,22 +197,29 @@ func (st *start) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerCon
 		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
 }
 
-// dispose stops and removes a container that holds a name.
-func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
-	if err := st.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
-		return err
+// dispose stops and removes the containers that hold a name, but for the one kept.
+func (st *start) dispose(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
+	for _, c := range listed {
+		if c == kept {
+			continue
+		}
+		if err := st.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
+			return err
+		}
+		if err := st.removeContainer(ctx, c.GetId()); err != nil {
+			return err
+		}
 	}
-	return st.removeContainer(ctx, c.GetId())
+	return nil
 }
 
 // countReserved gives an attempt up whose name stays reserved with nothing listed.
 // CRI-O refuses none: it lets the caller wait until its time is over.
 func (st *start) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
-	refused := errors.Is(cause, cri.ErrNameReserved) || errors.Is(cause, cri.ErrAlreadyExists) || errors.Is(cause, cri.ErrDeadline)
-	if !refused || timeIsUp(ctx) {
+	if timeIsUp(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return
 	}
-	if st.memory.nameReserved(st.spec.Name) < st.config.Limits.NameReservedRetries {
+	if !st.memory.nameReserved(st.spec.Name, st.config.Limits.NameReservedRetries) {
 		return
 	}
 	attempt := config.GetMetadata().GetAttempt()

@@ -45,7 +45,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	}
 	memory := s.remember(ctx, pod.UID)
 	memory.expect(pod)
-	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
+	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: memory}, report: s.newReport(pod, memory)}
 	if err := w.allot(ctx); err != nil {
 		return w.result(), errors.Join(err, w.report.wait(ctx))
 	}
@@ -63,30 +63,40 @@ func validate(pod *v1.Pod) error {
 	return nil
 }
 
-// work is one SyncPod.
-type work struct {
+// observedPod is a pod, and what is known of it.
+type observedPod struct {
 	*Syncer
 	// pod is the pod as it is allotted.
 	pod    *v1.Pod
-	status *runtime.PodStatus
 	memory *memory
+	// status is what the runtime has of the pod, completed by what is remembered.
+	status *runtime.PodStatus
+}
+
+// outcome is what keeps containers of a pod from running.
+type outcome struct {
+	failed []*StepError
+	// blocked are the containers, by name, that must not be started because an
+	// instance of theirs could not be stopped.
+	blocked map[string]bool
+}
+
+// work is one SyncPod.
+type work struct {
+	observedPod
+	outcome
+	report *report
+	plan   actions.Plan
+	over   bool
 	// allotted is what the Allocations have answered, and resized are the instances that
 	// have been brought to it since.
 	allotted resize.Answer
 	resized  map[runtime.ContainerID]bool
-	report   *report
-	plan     actions.Plan
-	over     bool
 	// rejected is why the pod may not run, nil if it may.
 	rejected *Rejection
-	// noAddress is set while the sandbox is waited for to get an address: nothing
-	// is started until then.
+	// noAddress is what decide returns.
 	noAddress *StepError
-	// blocked are the containers, by name, that must not be started because an
-	// instance of theirs could not be stopped.
-	blocked map[string]bool
-	sandbox inUse
-	failed  []*StepError
+	sandbox   inUse
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
@@ -97,7 +107,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 		return err
 	}
 	w.expire()
-	w.plan = w.decide(ctx)
+	w.plan, w.noAddress = w.decide(ctx)
 	w.rejected = w.admit(ctx)
 	w.tell(ctx, w.memory.lastFailed())
 	w.act(ctx)
@@ -130,30 +140,30 @@ func (w *work) act(ctx context.Context) {
 
 // look takes the status, or reads it. Sandboxes that have come up late, beside
 // the one in use, are removed first: they would make the pod start over.
-func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
-	if status != nil && w.config.Deps.Sandboxes.Unresolved(w.pod.UID) {
-		if err := w.config.Deps.Sandboxes.Resolve(ctx, w.pod.UID, w.memory.sandbox.inUse(status)); err != nil {
-			w.tellUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
+func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error {
+	if status != nil && o.config.Deps.Sandboxes.Unresolved(o.pod.UID) {
+		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.memory.sandbox.inUse(status)); err != nil {
+			o.tellUnseen(ctx, err)
+			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 		status = nil
 	}
 	if status == nil {
 		var err error
-		if status, err = w.read(ctx, w.pod.UID, nil); err != nil {
-			w.tellUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
+		if status, err = o.read(ctx, o.pod.UID, nil); err != nil {
+			o.tellUnseen(ctx, err)
+			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 	}
-	status = w.withMessages(w.pod, w.memory, w.memory.withoutCutStarts(status))
-	w.memory.see(status)
-	w.record(ctx, w.memory)
-	w.status = w.complete(status)
+	status = o.withMessages(o.pod, o.memory, o.memory.withoutCutStarts(status))
+	o.memory.see(status)
+	o.record(ctx, o.memory)
+	o.status = o.complete(status)
 	return nil
 }
 
-func (w *work) tellUnseen(ctx context.Context, err error) {
-	w.warn(ctx, eventFailedSync, "error determining status: %v", err)
+func (o *observedPod) tellUnseen(ctx context.Context, err error) {
+	o.warn(ctx, eventFailedSync, "error determining status: %v", err)
 }
 
 // read reads the status of a pod.
@@ -170,34 +180,35 @@ func (w *work) tell(ctx context.Context, failed []*StepError) {
 	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: w.resizeConditions(failed)})
 }
 
-// decide makes the plan.
-func (w *work) decide(ctx context.Context) actions.Plan {
-	plan := w.compute(w.status)
+// decide makes the plan. noAddress is set while the sandbox is waited for to get an
+// address: nothing is started until then.
+func (o *observedPod) decide(ctx context.Context) (plan actions.Plan, noAddress *StepError) {
+	plan = o.compute(o.status)
 	if plan.Sandbox.Reason != actions.SandboxNoAddress {
-		if w.memory.sandbox.endWait(w.status) {
-			w.memory.backOffs.succeeded(sandboxKey)
+		if o.memory.sandbox.endWait(o.status) {
+			o.memory.backOffs.succeeded(sandboxKey)
 		}
-		return plan
+		return plan, nil
 	}
-	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
-		return plan
+	if noAddress = o.awaitAddress(ctx); noAddress == nil {
+		return plan, nil
 	}
-	return w.compute(presumeAddress(w.status))
+	return o.compute(presumeAddress(o.status)), noAddress
 }
 
 // compute asks for the plan. That all containers are to restart is remembered
 // until all of them have been removed (KEP-5532).
-func (w *work) compute(status *runtime.PodStatus) actions.Plan {
-	_, requested := actions.RestartAllRequested(w.pod, status)
-	in := actions.Input{Pod: w.pod, Status: status, Probes: w.config.probeResults(w.pod.UID), RestartAll: w.memory.restartsAll(requested)}
+func (o *observedPod) compute(status *runtime.PodStatus) actions.Plan {
+	_, requested := actions.RestartAllRequested(o.pod, status)
+	in := actions.Input{Pod: o.pod, Status: status, Probes: o.config.probeResults(o.pod.UID), RestartAll: o.memory.restartsAll(requested)}
 	plan := actions.Compute(in)
 	if in.RestartAll && len(plan.Reset) == 0 {
-		w.memory.endRestartAll()
+		o.memory.endRestartAll()
 		in.RestartAll = false
 		plan = actions.Compute(in)
 	}
 	plan = stayOver(in, startOver(in, plan))
-	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
+	plan.Start = slices.DeleteFunc(plan.Start, o.hasHadItsRun)
 	return plan
 }
 

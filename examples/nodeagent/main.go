@@ -80,10 +80,10 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		NodeName: o.node,
 		Sources:  []source.Source{manifests},
 		Sync: syncpod.Config{
-			Events:     s,
-			Sink:       s,
-			Node:       syncpod.Node{LogsRoot: o.podLogs},
 			Owner:      cri.Owner{Name: o.owner},
+			Sink:       s,
+			Events:     s,
+			Node:       syncpod.Node{LogsRoot: o.podLogs},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},

@@ -30,7 +30,7 @@ var rooms = []room{
 	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
-	{"sandbox", []string{"internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
+	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
 	{"syncpod/container", []string{"internal/base/linux", "internal/base/safepath", "runtime", "syncpod/container/env", "syncpod/internal/expand", "syncpod/internal/podcontainer", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
 	{"syncpod/container/env", []string{"syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
@@ -47,7 +47,7 @@ var rooms = []room{
 	{"syncpod/poddir", []string{"internal/base/mounts", "internal/base/safepath", "runtime", "sandbox", "syncpod/container/...", "syncpod/internal/podcontainer"}, "a pod's directory is files of the node and needs no runtime; volumes are made by whoever is asked through an interface"},
 	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "sandbox", "syncpod/hook"}, "it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
-		"actions", "backoff", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/source", []string{"runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
@@ -58,6 +58,7 @@ var rooms = []room{
 
 	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "syncpod/internal/podcontainer", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
+	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},

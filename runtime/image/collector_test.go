@@ -204,6 +204,17 @@ func (twoDisks) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...
 	}}, nil
 }
 
+// noDisk is a runtime whose images are on a filesystem that this machine has not.
+type noDisk struct{ image.CollectorRuntime }
+
+func (d noDisk) ImageFsInfo(ctx context.Context, req *runtimeapi.ImageFsInfoRequest, opts ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error) {
+	resp, err := d.CollectorRuntime.ImageFsInfo(ctx, req, opts...)
+	for _, fs := range resp.GetImageFilesystems() {
+		fs.FsId.Mountpoint = "/not/of/this/machine"
+	}
+	return resp, err
+}
+
 // Where the disk cannot be seen images go by their age alone.
 func TestCollectBlind(t *testing.T) {
 	for name, blind := range map[string]func(*image.CollectorConfig){
@@ -213,7 +224,7 @@ func TestCollectBlind(t *testing.T) {
 		"not on this system": func(c *image.CollectorConfig) {
 			c.Statfs = func(string) (image.Disk, error) { return image.Disk{}, errors.ErrUnsupported }
 		},
-		"the default, on a path of the runtime in memory": func(c *image.CollectorConfig) { c.Statfs = nil },
+		"the default, on a path that is not there": func(c *image.CollectorConfig) { c.Statfs, c.Runtime = nil, noDisk{c.Runtime} },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a"), blind)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,21 +46,29 @@ func (e *nodeEvents) all() []string {
 	return slices.Clone(e.events)
 }
 
-// If it is asked to, an agent looks at the disk every five minutes, and at no image.
+// If it is asked to, an agent looks at the disk every five minutes, and at no image. The
+// disk is one that is not there, lest the test goes by how full that of this machine is.
 func TestImagesAreCollectedOnDemand(t *testing.T) {
-	kubelets := &image.GCPolicy{}
+	almostFull := &image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
 		name   string
 		change func(*loop.Config)
 		want   int // calls of ImageFsInfo in an hour
 	}{
 		{"default", nil, 0},
-		{"a kubelet's policy", func(c *loop.Config) { c.ImagePolicy = kubelets }, 12},
-		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = kubelets, time.Minute }, 60},
+		{"a policy", func(c *loop.Config) { c.ImagePolicy = almostFull }, 12},
+		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = almostFull, time.Minute }, 60},
 		{"never", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{HighPercent: 100} }, 0},
-		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = kubelets, &failing{} }, 0},
+		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = almostFull, &failing{} }, 0},
 	} {
-		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		dir := filepath.Join(t.TempDir(), "runtime")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
 			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)
 			time.Sleep(10*time.Minute + time.Second)
 			before := len(n.rt.Journal())
