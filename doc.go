@@ -47,6 +47,8 @@
 //     [github.com/podsync/podsync/syncpod/container/env].
 //   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and of their
 //     classes, by name for both drivers, and what stands in their files.
+//   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allotted other
+//     resources that it asks for while it runs, and what it is allotted until then.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].
@@ -69,6 +71,8 @@
 //     /etc/hosts and its termination messages.
 //   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
 //     itself, from emptyDir to projected.
+//   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
+//     kept up to date and removed with what runs in them.
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.

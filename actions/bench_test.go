@@ -24,7 +24,7 @@ func BenchmarkCompute(b *testing.B) {
 	b.Run("cold", func(b *testing.B) { benchmarkRecorded(b, 1) })
 	b.Run("settled", func(b *testing.B) {
 		in := settled()
-		if plan := actions.Compute(in); !plan.Quiet() {
+		if plan := actions.Compute(in); !plan.NoOp() {
 			b.Fatalf("the pod is not settled:\n%v", plan)
 		}
 		b.ReportAllocs()

@@ -56,14 +56,14 @@ func manyNames(n int) []string {
 
 func TestZeroPlanHasNothingToDo(t *testing.T) {
 	var p actions.Plan
-	if !p.Quiet() || p.Ends() || p.String() != "nothing to do\n" {
-		t.Errorf("the zero plan: quiet %v, ends %v, %q", p.Quiet(), p.Ends(), p)
+	if !p.NoOp() || p.TerminatesPod() || p.String() != "nothing to do\n" {
+		t.Errorf("the zero plan: quiet %v, ends %v, %q", p.NoOp(), p.TerminatesPod(), p)
 	}
 }
 
 func TestPodWithoutContainers(t *testing.T) {
 	in := actions.Input{Pod: &v1.Pod{}}
-	if plan := actions.Compute(in); !plan.Ends() {
+	if plan := actions.Compute(in); !plan.TerminatesPod() {
 		t.Errorf("a pod without containers is not stopped:\n%v", plan)
 	}
 }
@@ -79,7 +79,7 @@ func TestRestartAllWithoutAnythingInTheRuntime(t *testing.T) {
 func TestContainersThePodDoesNotHave(t *testing.T) {
 	in := settled()
 	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "stranger", State: runtime.ContainerRunning, SandboxID: "s0"})
-	if plan := actions.Compute(in); !plan.Quiet() {
+	if plan := actions.Compute(in); !plan.NoOp() {
 		t.Errorf("the plan is\n%v, want nothing to do", plan)
 	}
 	for name, want := range map[string]string{

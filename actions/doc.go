@@ -9,10 +9,10 @@
 // # Using a plan
 //
 // Compute, carry out what the plan says in the order that [Plan] documents, look
-// at the runtime again, and compute again, until the plan is [Plan.Quiet]. It is
+// at the runtime again, and compute again, until the plan is [Plan.NoOp]. It is
 // safe to carry out only a part, or to be killed on the way: the next plan is
 // made from what the runtime reports then. So ask again rather than keep a plan.
-// A plan that [Plan.Ends] the pod is the last one: what stops it is in it, and
+// A plan that [Plan.TerminatesPod] the pod is the last one: what stops it is in it, and
 // nothing else.
 //
 // When to start a container that crashes is not decided here: see package

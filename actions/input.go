@@ -26,7 +26,7 @@ type Input struct {
 	Probes map[runtime.ContainerID]ProbeResults
 	// RestartAll asks for all containers to be stopped and removed, so that the
 	// pod starts over in its sandbox (KEP-5532). RestartAllRequested tells whether
-	// an exit code asks for it. Set it from then on until the plan is Quiet: all
+	// an exit code asks for it. Set it from then on until the plan is a NoOp: all
 	// are removed then, and the next plan without it starts the pod again, with
 	// attempts counted from 0.
 	RestartAll bool

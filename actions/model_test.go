@@ -53,7 +53,7 @@ func (m *model) carryOut(p actions.Plan) error {
 			return err
 		}
 	}
-	if p.Ends() {
+	if p.TerminatesPod() {
 		return nil
 	}
 	if p.Sandbox.Create {
@@ -248,7 +248,7 @@ func (m *model) run(bound int, saw func(actions.Plan)) (rounds int, err error) {
 		}
 		running := m.initRunning()
 		m.pass()
-		if p.Quiet() && !running && before == len(m.status.Containers) || p.Ends() && (m.over() || !m.live()) {
+		if p.NoOp() && !running && before == len(m.status.Containers) || p.TerminatesPod() && (m.over() || !m.live()) {
 			return rounds + 1, nil
 		}
 	}

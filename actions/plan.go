@@ -7,17 +7,17 @@ import "github.com/podsync/podsync/runtime"
 //
 // The fields stand in the order in which they are carried out. First the pod is
 // stopped, if KillPod is set, and if no new sandbox follows that is all: see
-// Ends. Then come Kill, Clear and Reset, which do not depend on each other and
+// TerminatesPod. Then come Kill, Clear and Reset, which do not depend on each other and
 // may be carried out side by side; then the sandbox; then Start, in order; then
 // Resize. A step that fails holds up the later steps of its own container, and a
 // sandbox that cannot be made holds up all of Start.
 //
-// The zero Plan has nothing to do, and neither has any other for which Quiet
+// The zero Plan has nothing to do, and neither has any other for which NoOp
 // is true.
 type Plan struct {
 	// KillPod asks for every container and sandbox of the pod to be stopped,
 	// known to the spec or not. KillReason says why. Without Sandbox.Create the pod
-	// ends by it: see Ends.
+	// ends by it: see TerminatesPod.
 	KillPod    bool
 	KillReason Reason
 	// Kill are containers to stop: running ones, and those of which the runtime
@@ -99,12 +99,12 @@ type ResizeStep struct {
 	CPU, Memory bool
 }
 
-// Quiet reports whether the plan leaves the runtime as it is.
-func (p Plan) Quiet() bool {
+// NoOp reports whether the plan leaves the runtime as it is.
+func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
 		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.Start)+len(p.Resize) == 0
 }
 
-// Ends reports whether the plan stops the pod for good: then nothing but
+// TerminatesPod reports whether the plan stops the pod for good: then nothing but
 // stopping it is carried out.
-func (p Plan) Ends() bool { return p.KillPod && !p.Sandbox.Create }
+func (p Plan) TerminatesPod() bool { return p.KillPod && !p.Sandbox.Create }

@@ -11,7 +11,7 @@ func (p Plan) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {
-	case p.Ends():
+	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
 	case p.KillPod:
 		line("stop what is left of the pod: %v", p.KillReason)
@@ -34,7 +34,7 @@ func (p Plan) String() string {
 	for _, s := range p.Resize {
 		line("resize %s of %v %v: %v", s.resources(), s.Container, s.ID, s.Reason)
 	}
-	if p.Quiet() {
+	if p.NoOp() {
 		line("nothing to do")
 	}
 	for _, ref := range p.Release {

@@ -66,10 +66,10 @@ func checkProperties(t *testing.T, m *model) {
 	if plan.Sandbox.Create && !m.restartAll && len(plan.Start) == 0 {
 		fail("a new sandbox in which nothing runs")
 	}
-	if plan.Quiet() != strings.HasPrefix(plan.String(), "nothing to do\n") {
+	if plan.NoOp() != strings.HasPrefix(plan.String(), "nothing to do\n") {
 		fail("the plan does not say whether there is something to do")
 	}
-	if plan.Ends() && len(plan.Clear)+len(plan.Start)+len(plan.Resize) > 0 {
+	if plan.TerminatesPod() && len(plan.Clear)+len(plan.Start)+len(plan.Resize) > 0 {
 		fail("the pod ends, and more follows")
 	}
 	for _, c := range m.specs() {

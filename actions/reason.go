@@ -11,7 +11,7 @@ const (
 
 	SandboxMissing        // there is none
 	SandboxNotReady       // the latest has stopped
-	SandboxDoubled        // more than one is ready
+	SandboxMultipleReady  // more than one is ready
 	SandboxNetworkChanged // the latest is on the node's network and should not be, or the other way round (spec.hostNetwork)
 	SandboxNoAddress      // the latest has a network and no address in it
 
@@ -34,11 +34,11 @@ const (
 
 	// Why a running container is stopped.
 
-	SpecChanged    // it was made from another image than its spec has now
-	LivenessFailed // its liveness probe failed
-	StartupFailed  // its startup probe failed
-	ResizeRestart  // its resources changed, and its resize policy asks for a restart (KEP-1287)
-	AllRestart     // all containers of the pod restart (KEP-5532)
+	SpecChanged          // it was made from another image than its spec has now
+	LivenessFailed       // its liveness probe failed
+	StartupFailed        // its startup probe failed
+	ResizeRestart        // its resources changed, and its resize policy asks for a restart (KEP-1287)
+	RestartAllContainers // all containers of the pod restart (KEP-5532)
 
 	// Why a running container is resized in place.
 
@@ -73,7 +73,7 @@ func (r Reason) String() string {
 
 		SandboxMissing:        "the pod has no sandbox",
 		SandboxNotReady:       "the sandbox is not ready",
-		SandboxDoubled:        "the pod has more than one ready sandbox",
+		SandboxMultipleReady:  "the pod has more than one ready sandbox",
 		SandboxNetworkChanged: "the sandbox is in another network namespace than spec.hostNetwork asks for",
 		SandboxNoAddress:      "the sandbox has no address",
 
@@ -90,11 +90,11 @@ func (r Reason) String() string {
 		NextInit:              "the init container before it has done its part",
 		Superseded:            "a newer instance has taken its place",
 
-		SpecChanged:    "its image changed",
-		LivenessFailed: "its liveness probe failed",
-		StartupFailed:  "its startup probe failed",
-		ResizeRestart:  "its resources changed and its resize policy asks for a restart",
-		AllRestart:     "all containers of the pod restart",
+		SpecChanged:          "its image changed",
+		LivenessFailed:       "its liveness probe failed",
+		StartupFailed:        "its startup probe failed",
+		ResizeRestart:        "its resources changed and its resize policy asks for a restart",
+		RestartAllContainers: "all containers of the pod restart",
 
 		ResourcesChanged: "its resources changed",
 

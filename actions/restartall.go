@@ -49,7 +49,7 @@ func (d *decision) reset(ref ContainerRef) {
 	}
 	for i := range d.Status.Containers {
 		if c := &d.Status.Containers[i]; c.Name == ref.Name {
-			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, AllRestart, c.Live()})
+			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, RestartAllContainers, c.Live()})
 		}
 	}
 }

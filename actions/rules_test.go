@@ -137,11 +137,11 @@ func TestResize(t *testing.T) {
 				if !strings.HasPrefix(plan.String(), c.want) {
 					t.Errorf("the plan is\n%v, want %q", plan, c.want)
 				}
-				if plan.Quiet() != (c.want == "nothing to do") {
-					t.Errorf("quiet: %v", plan.Quiet())
+				if plan.NoOp() != (c.want == "nothing to do") {
+					t.Errorf("quiet: %v", plan.NoOp())
 				}
 				in.Pod.DeletionTimestamp = &metav1.Time{}
-				if plan := actions.Compute(in); !plan.Quiet() {
+				if plan := actions.Compute(in); !plan.NoOp() {
 					t.Errorf("resized while the pod is being deleted:\n%v", plan)
 				}
 			})
@@ -197,7 +197,7 @@ func TestWhy(t *testing.T) {
 		"after the others":       {func(in *actions.Input) { in.Status.Containers = nil }, "proxy", actions.WaitsForInit},
 		"after initialization":   {func(in *actions.Input) { in.Status.Containers = nil }, "web", actions.WaitsForInit},
 		"in a new sandbox":       {func(in *actions.Input) { in.Status = nil }, "web", actions.WaitsForInit},
-		"removed with the rest":  {func(in *actions.Input) { in.RestartAll = true }, "web", actions.AllRestart},
+		"removed with the rest":  {func(in *actions.Input) { in.RestartAll = true }, "web", actions.RestartAllContainers},
 		"after the rest is gone": {func(in *actions.Input) { in.RestartAll, in.Status.Containers = true, nil }, "web", actions.WaitsForReset},
 		"stopped with the pod": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever

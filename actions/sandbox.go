@@ -27,7 +27,7 @@ func SandboxFault(pod *v1.Pod, status *runtime.PodStatus) Reason {
 	case latest == nil:
 		return SandboxMissing
 	case readySandboxes(status) > 1:
-		return SandboxDoubled
+		return SandboxMultipleReady
 	case latest.State != runtime.SandboxReady:
 		return SandboxNotReady
 	case latest.NetworkMode != networkMode(pod):

@@ -94,7 +94,7 @@ func (s *story) happen(words []string) (seen string, err error) {
 	case "carry-out":
 		return "", s.carryOut(actions.Compute(s.input()))
 	case "until-quiet":
-		return s.untilQuiet()
+		return s.untilNoOp()
 	case "time-passes":
 		s.pass()
 	case "explain":
@@ -113,7 +113,7 @@ func (s *story) happen(words []string) (seen string, err error) {
 	return "", nil
 }
 
-func (s *story) untilQuiet() (string, error) {
+func (s *story) untilNoOp() (string, error) {
 	var b strings.Builder
 	rounds := 0
 	_, err := s.run(20, func(p actions.Plan) {

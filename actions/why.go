@@ -53,7 +53,7 @@ func (d *decision) whyInReset(ref ContainerRef) Reason {
 	case ref.Kind == EphemeralContainer && c != nil:
 		return DoneEphemeral
 	case ref.Kind != EphemeralContainer && c != nil:
-		return AllRestart
+		return RestartAllContainers
 	}
 	return WaitsForReset
 }

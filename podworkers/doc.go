@@ -5,14 +5,14 @@
 // It has two layers. [Set] decides, and does nothing: it is the state of all
 // pods, as a state machine without goroutine, clock or lock. It is told of news
 // with [Set.Update], hands out work with [Set.Next], takes its outcome with
-// [Set.Done], and is told with [Set.Known] which pods are wanted at all. Time
+// [Set.Done], and is told with [Set.SyncKnownPods] which pods are wanted at all. Time
 // comes in as an argument, and what has to happen outside comes out as [Effects].
 //
 // [Workers] do, and decide nothing but when: they hold a Set, call a [Syncer] for
 // every pod that has work, cancel it when the Set says so, and bring what failed
 // back. They are what an agent uses.
 //
-//	UpdatePod, KillPod, Known, Stray, Drain
+//	UpdatePod, KillPod, SyncKnownPods, KillRuntimePod, Drain
 //	    |
 //	    v          Effects           work
 //	   Set  ---------------> Workers ------> Syncer
@@ -30,7 +30,7 @@
 //	static.go     static pods of one name take turns
 //	known.go      orphans, and what may be forgotten
 //	stray.go      what runs of a pod that should have stopped
-//	questions.go  what others may ask
+//	pod_state.go  what others may ask
 //
 //	workers.go           New, Run, UpdatePod; effects are followed
 //	workers_work.go      the work of one pod: begun, cancelled, abandoned, ended
@@ -39,7 +39,7 @@
 //	workers_timers.go    one timer for all pods
 //	workers_kill.go      KillPod
 //	workers_drain.go     Drain
-//	workers_ask.go       Known, Stray and the questions
+//	workers_ask.go       SyncKnownPods, KillRuntimePod and State
 //	workers_tell.go      log and Observer, after the lock is released
 //	workers_config.go    Config; workers_syncer.go, workers_observer.go and
 //	                     workers_errors.go: what Workers call, tell and return
@@ -59,7 +59,7 @@
 //	                                       |
 //	                                       v
 //	                                +------------+
-//	                                | terminated | <--+  Stray:
+//	                                | terminated | <--+  KillRuntimePod:
 //	                                +------------+    |  SyncTerminatingRuntimePod
 //	                  SyncTerminatedPod until it      |  until it succeeds, in
 //	                  succeeds             |          |  the phase it is in
@@ -69,7 +69,7 @@
 //	                                 +----------+
 //	                                       |
 //	                                       v
-//	                              forgotten by Known
+//	                              forgotten by SyncKnownPods
 //
 // Phases are passed in this order and never back; some may be left out:
 //
@@ -99,7 +99,7 @@
 //     in which they were first heard of.
 //   - The outcome of work that was abandoned, or whose pod was forgotten, changes
 //     nothing.
-//   - What is found to run of a pod that should have stopped (see [Set.Stray]) is
+//   - What is found to run of a pod that should have stopped (see [Set.KillRuntimePod]) is
 //     stopped, beside the pod's phase if it has passed that.
 //   - A pod that is not finished has work in flight, work waiting, or a time at
 //     which it is looked at again. Nobody outside has to ask for a retry.
@@ -113,10 +113,10 @@
 //
 // All methods may be called from any goroutine, a Syncer's and an Observer's
 // calls included, with one exception: a Syncer that calls KillPod for its own
-// pod, or Drain or Run, waits for itself. UpdatePod, Known, Stray and the
-// questions never wait for work. They wait for one lock, which is held for
+// pod, or Drain or Run, waits for itself. UpdatePod, SyncKnownPods,
+// KillRuntimePod and State never wait for work. They wait for one lock, which is held for
 // microseconds and never across a call to the Syncer, the StatusSource, the
-// Observer or the Logger; and UpdatePod, Known and Stray tell the Observer and
+// Observer or the Logger; and UpdatePod, SyncKnownPods and KillRuntimePod tell the Observer and
 // the Logger what they changed before they return.
 //
 // In the sense of the Go memory model, these happen before each other:

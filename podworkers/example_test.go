@@ -42,7 +42,7 @@ func ExampleSet() {
 		effects = set.Done(work, podworkers.Succeeded)
 		fmt.Println("; answered:", effects.Stopped)
 	}
-	fmt.Println("finished:", set.ShouldBeFinished(pod.UID))
+	fmt.Println("finished:", set.State(pod.UID).ShouldBeFinished)
 	// Output:
 	// begin SyncPod
 	// cancel it: true

@@ -234,7 +234,7 @@ func (z *fuzzed) other(t *testing.T) {
 	switch z.pick(4) {
 	case 3:
 		p := z.pod(uids[z.pick(len(uids))])
-		z.follow(t, p.UID, z.set.Stray(z.now, RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}))
+		z.follow(t, p.UID, z.set.KillRuntimePod(z.now, RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}))
 	case 0:
 		var desired []types.UID
 		for _, uid := range uids {
@@ -245,7 +245,7 @@ func (z *fuzzed) other(t *testing.T) {
 		z.known(t, desired)
 	case 1:
 		for _, uid := range z.failed {
-			z.follow(t, uid, z.set.Again(uid))
+			z.follow(t, uid, z.set.Requeue(uid))
 		}
 		z.failed = nil
 	case 2:
@@ -261,7 +261,7 @@ func (z *fuzzed) other(t *testing.T) {
 }
 
 func (z *fuzzed) known(t *testing.T, desired []types.UID) {
-	known, forgotten := z.set.Known(desired)
+	known, forgotten := z.set.SyncKnownPods(desired)
 	for _, k := range forgotten {
 		delete(z.lives, k.UID)
 		z.follow(t, k.UID, k.Effects)
@@ -293,10 +293,10 @@ func (z *fuzzed) follow(t *testing.T, uid types.UID, e Effects) {
 
 func (z *fuzzed) check(t *testing.T) {
 	for _, uid := range uids {
-		if z.set.Terminated(uid) && (z.set.MayHaveRunningContainers(uid) || !z.set.TerminationRequested(uid)) {
+		if z.set.State(uid).Terminated && (z.set.State(uid).MayHaveRunningContainers || !z.set.State(uid).TerminationRequested) {
 			t.Fatalf("%s: the answers contradict each other", uid)
 		}
-		if z.set.ShouldBeFinished(uid) && z.set.MayHaveRunningContainers(uid) {
+		if z.set.State(uid).ShouldBeFinished && z.set.State(uid).MayHaveRunningContainers {
 			t.Fatalf("%s: finished, and may have running containers", uid)
 		}
 	}
@@ -311,7 +311,7 @@ func (z *fuzzed) rest(t *testing.T) {
 			z.finish(t, Succeeded)
 		}
 		for _, uid := range z.failed {
-			z.follow(t, uid, z.set.Again(uid))
+			z.follow(t, uid, z.set.Requeue(uid))
 		}
 		z.failed = nil
 		if len(z.ready) == 0 {

@@ -73,7 +73,7 @@ func TestEffectiveGrace(t *testing.T) {
 func TestDeadlineOfAPodThatNobodyAskedToStop(t *testing.T) {
 	for name, stop := range map[string]func(*harness, Work){
 		"over by itself": func(h *harness, w Work) { h.set.Done(w, SucceededTerminal) },
-		"orphan":         func(h *harness, w Work) { h.set.Known(nil); h.set.Done(w, Failed) },
+		"orphan":         func(h *harness, w Work) { h.set.SyncKnownPods(nil); h.set.Done(w, Failed) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -88,7 +88,7 @@ func TestDeadlineOfAPodThatNobodyAskedToStop(t *testing.T) {
 					t.Errorf("deadline %v, want %v", w.Deadline, want)
 				}
 				h.set.Done(w, Failed)
-				h.set.Again("a")
+				h.set.Requeue("a")
 				h.now = h.now.Add(10 * time.Second)
 			}
 			h.update(kill(p, 0, ptr(int64(5))))
@@ -103,7 +103,7 @@ func TestDeadlineOfAPodThatNobodyAskedToStop(t *testing.T) {
 // at once, but not make it longer (kubernetes #83916).
 func TestW3_AfterThePodEndedItself(t *testing.T) {
 	ended := func(h *harness) { h.set.Done(h.next("a", SyncPod), SucceededTerminal) }
-	orphaned := func(h *harness) { h.do("a", SyncPod); h.set.Known(nil) }
+	orphaned := func(h *harness) { h.do("a", SyncPod); h.set.SyncKnownPods(nil) }
 	for name, c := range map[string]struct {
 		own       *int64
 		end       func(*harness)

@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Known is what a Set knows of one pod after Set.Known.
-type Known struct {
+// KnownPod is what a Set knows of one pod after Set.SyncKnownPods.
+type KnownPod struct {
 	UID   types.UID
 	Phase Phase
 	// Orphan: no source wants the pod any more.
@@ -23,7 +23,7 @@ type Known struct {
 	Effects Effects
 }
 
-// Known tells the Set which pods the sources want, all of them: those it knows
+// SyncKnownPods tells the Set which pods the sources want, all of them: those it knows
 // of besides are orphans and have to stop. Pods that have finished are forgotten
 // if no source wants them, or if a source wants a pod with their UID anew; so
 // are those that never started. Forgotten ones are told of with their effects
@@ -31,7 +31,7 @@ type Known struct {
 //
 // It returns the pods that are still there, and the effects for those that are
 // not, both in the order of their UIDs.
-func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
+func (s *Set) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
 	s.synced = true
 	wanted := make(map[types.UID]struct{}, len(desired))
 	for _, uid := range desired {
@@ -40,7 +40,7 @@ func (s *Set) Known(desired []types.UID) (known, forgotten []Known) {
 	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
 		_, want := wanted[uid]
 		p := s.pods[uid]
-		k := Known{UID: uid, Orphan: !want}
+		k := KnownPod{UID: uid, Orphan: !want}
 		if p.forgettable(!want) {
 			k.Effects = s.forget(p)
 			forgotten = append(forgotten, k)

@@ -27,7 +27,7 @@ func TestW7_OverBeforeTheAgentStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			h.update(Update{Type: Create, Pod: over, Status: c.status})
-			if h.set.ContainersShouldBeTerminating("a") != (c.want == SyncTerminatedPod) {
+			if h.set.State("a").ContainersShouldBeTerminating != (c.want == SyncTerminatedPod) {
 				t.Error("whether something of it may be started is wrong")
 			}
 			h.next("a", c.want)
@@ -42,12 +42,12 @@ func TestW10_UIDReuse(t *testing.T) {
 	h.do("a", SyncPod)
 	h.update(kill(pod("a"), 0, nil))
 	h.update(Update{Type: Create, Pod: pod("a")})
-	if known, forgotten := h.set.Known([]types.UID{"a"}); len(known) != 1 || len(forgotten) != 0 {
+	if known, forgotten := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 1 || len(forgotten) != 0 {
 		t.Fatal("forgotten while it stops")
 	}
 	h.do("a", SyncTerminatingPod)
 	h.do("a", SyncTerminatedPod)
-	if known, _ := h.set.Known([]types.UID{"a"}); len(known) != 0 {
+	if known, _ := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 0 {
 		t.Fatal("not forgotten once it has finished")
 	}
 	h.update(Update{Type: Create, Pod: pod("a")})
@@ -61,14 +61,14 @@ func TestOrphansStop(t *testing.T) {
 		h.do(uid, SyncPod)
 	}
 	busy := h.resync("b")
-	known, _ := h.set.Known([]types.UID{"c"})
+	known, _ := h.set.SyncKnownPods([]types.UID{"c"})
 	if len(known) != 2 || known[0].UID != "a" || !known[0].Orphan || !known[0].Effects.Work || !known[1].Effects.Interrupt {
 		t.Fatalf("known %+v, want a to work and b to be interrupted", known)
 	}
 	h.do("a", SyncTerminatingPod)
 	h.set.Done(busy, Failed)
 	h.next("b", SyncTerminatingPod)
-	if !h.set.TerminationRequested("b") || h.set.ContentShouldBeRemoved("b") || !h.set.ContentShouldBeRemoved("a") {
+	if !h.set.State("b").TerminationRequested || h.set.State("b").ContentShouldBeRemoved || !h.set.State("a").ContentShouldBeRemoved {
 		t.Error("answers about orphans are wrong")
 	}
 }
@@ -100,9 +100,9 @@ func TestContentThatIsToBeRemoved(t *testing.T) {
 			h.update(Update{Type: Create, Pod: pod("a")})
 			h.do("a", SyncPod)
 			h.update(c.u)
-			before := h.set.ContentShouldBeRemoved("a")
+			before := h.set.State("a").ContentShouldBeRemoved
 			h.do("a", SyncTerminatingPod)
-			if stopped := h.set.ContentShouldBeRemoved("a"); before != c.before || stopped != c.stopped {
+			if stopped := h.set.State("a").ContentShouldBeRemoved; before != c.before || stopped != c.stopped {
 				t.Errorf("before it has stopped %v, then %v", before, stopped)
 			}
 		})
@@ -118,7 +118,7 @@ func TestKnownSaysWhatItKnows(t *testing.T) {
 	for _, uid := range []types.UID{"f", "e", "d", "c"} {
 		h.update(Update{Type: Create, Pod: pod(uid)})
 	}
-	known, _ := h.set.Known([]types.UID{"a", "b", "c", "d", "e", "f"})
+	known, _ := h.set.SyncKnownPods([]types.UID{"a", "b", "c", "d", "e", "f"})
 	for i, uid := range []types.UID{"a", "b", "c", "d", "e", "f"} {
 		k := known[i]
 		if k.UID != uid || k.Orphan || k.HasPod != (uid != "a") || k.Static != (uid == "b") {
@@ -129,13 +129,13 @@ func TestKnownSaysWhatItKnows(t *testing.T) {
 
 func TestUnknownPods(t *testing.T) {
 	var s Set
-	if !s.MayHaveRunningContainers("a") || s.ShouldBeFinished("a") || s.RuntimeShouldBeRemoved("a") ||
-		s.ContentShouldBeRemoved("a") || s.ContainersShouldBeTerminating("a") {
+	if !s.State("a").MayHaveRunningContainers || s.State("a").ShouldBeFinished || s.State("a").RuntimeShouldBeRemoved ||
+		s.State("a").ContentShouldBeRemoved || s.State("a").ContainersShouldBeTerminating {
 		t.Error("before the sources spoke an unknown pod is taken to be gone")
 	}
-	s.Known(nil)
-	if s.MayHaveRunningContainers("a") || !s.ShouldBeFinished("a") || !s.RuntimeShouldBeRemoved("a") ||
-		!s.ContentShouldBeRemoved("a") || !s.ContainersShouldBeTerminating("a") {
+	s.SyncKnownPods(nil)
+	if s.State("a").MayHaveRunningContainers || !s.State("a").ShouldBeFinished || !s.State("a").RuntimeShouldBeRemoved ||
+		!s.State("a").ContentShouldBeRemoved || !s.State("a").ContainersShouldBeTerminating {
 		t.Error("after the sources spoke an unknown pod is taken to be there")
 	}
 }
@@ -145,13 +145,13 @@ func TestW2_OrphanIsInterruptedOnce(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
 	h.next("a", SyncPod)
-	if known, _ := h.set.Known(nil); !known[0].Effects.Interrupt || known[0].Effects.Work {
+	if known, _ := h.set.SyncKnownPods(nil); !known[0].Effects.Interrupt || known[0].Effects.Work {
 		t.Errorf("at first %+v", known[0].Effects)
 	}
-	if known, _ := h.set.Known(nil); known[0].Effects.Interrupt || known[0].Effects.Work {
+	if known, _ := h.set.SyncKnownPods(nil); known[0].Effects.Interrupt || known[0].Effects.Work {
 		t.Errorf("again %+v", known[0].Effects)
 	}
-	if known, _ := h.set.Known(nil); !known[0].HasPod || known[0].Static {
+	if known, _ := h.set.SyncKnownPods(nil); !known[0].HasPod || known[0].Static {
 		t.Errorf("known %+v", known[0])
 	}
 }

@@ -22,7 +22,7 @@ type Set struct {
 	statics statics
 	// revision is that of the last work handed out.
 	revision Revision
-	// synced: Known has been called, so a pod that is not here is not on the node.
+	// synced: SyncKnownPods has been called, so a pod that is not here is not on the node.
 	synced bool
 }
 
@@ -187,8 +187,8 @@ func (s *Set) Abandon(w Work) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// Again makes a pod do its last work once more, unless it has news to work on.
-func (s *Set) Again(uid types.UID) Effects {
+// Requeue makes a pod do its last work once more, unless it has news to work on.
+func (s *Set) Requeue(uid types.UID) Effects {
 	p, known := s.pods[uid]
 	if !known {
 		return Effects{}

@@ -109,11 +109,11 @@ func TestRepeatedWork(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
 	w := h.next("a", SyncPod)
-	if e := h.set.Again("a"); e.Work {
+	if e := h.set.Requeue("a"); e.Work {
 		t.Error("work is handed out beside that in flight")
 	}
 	h.set.Done(w, Succeeded)
-	if h.set.Done(Work{UID: "a"}, SucceededTerminal); h.set.TerminationRequested("a") {
+	if h.set.Done(Work{UID: "a"}, SucceededTerminal); h.set.State("a").TerminationRequested {
 		t.Error("work that was never handed out counts")
 	}
 	again := h.next("a", SyncPod)

@@ -23,10 +23,10 @@ func TestWholeLife(t *testing.T) {
 	}
 	h.do("a", SyncTerminatedPod)
 	h.idle("a")
-	if !h.set.ShouldBeFinished("a") {
+	if !h.set.State("a").ShouldBeFinished {
 		t.Error("not finished at the end")
 	}
-	if _, forgotten := h.set.Known(nil); len(forgotten) != 1 || len(h.set.pods) != 0 {
+	if _, forgotten := h.set.SyncKnownPods(nil); len(forgotten) != 1 || len(h.set.pods) != 0 {
 		t.Errorf("not forgotten: %v", h.set.pods)
 	}
 }
@@ -60,11 +60,11 @@ func TestW1_WhatMakesAPodStop(t *testing.T) {
 			h.do("a", SyncPod)
 			h.update(u)
 			h.update(Update{Type: Changed, Pod: pod("a")})
-			if h.set.ContainersShouldBeTerminating("a") {
+			if h.set.State("a").ContainersShouldBeTerminating {
 				t.Error("said to be stopping before it is")
 			}
 			h.next("a", SyncTerminatingPod)
-			if !h.set.ContainersShouldBeTerminating("a") {
+			if !h.set.State("a").ContainersShouldBeTerminating {
 				t.Error("not said to be stopping while it is")
 			}
 		})
@@ -119,7 +119,7 @@ func TestW4_FailureAsksForRetry(t *testing.T) {
 		if e := h.set.Done(h.next("a", SyncTerminatingPod), Failed); !e.Retry || e.Work {
 			t.Fatalf("after a failure: %+v, want a retry", e)
 		}
-		if e := h.set.Again("a"); !e.Work {
+		if e := h.set.Requeue("a"); !e.Work {
 			t.Fatalf("trying again: %+v, want work", e)
 		}
 	}
@@ -228,7 +228,7 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 			h.update(Update{Type: Create, Pod: static("first")})
 			h.do("first", SyncPod)
 			h.update(kill(static("a"), 9, nil))
-			_, forgotten := h.set.Known([]types.UID{"first"})
+			_, forgotten := h.set.SyncKnownPods([]types.UID{"first"})
 			return forgotten[0].Effects.Stopped
 		},
 		"failed first": func(h *harness) []StopID {
@@ -236,7 +236,7 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 			if e := h.set.Done(h.next("a", SyncTerminatingPod), Failed); e.Stopped != nil {
 				return append(e.Stopped, 0)
 			}
-			h.set.Again("a")
+			h.set.Requeue("a")
 			return h.do("a", SyncTerminatingPod).Stopped
 		},
 	} {
@@ -251,7 +251,7 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 func TestPodThatSaysItIsOverStops(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: pod("a")})
-	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work || !h.set.ContainersShouldBeTerminating("a") {
+	if e := h.set.Done(h.next("a", SyncPod), SucceededTerminal); !e.Work || !h.set.State("a").ContainersShouldBeTerminating {
 		t.Errorf("effects %+v, want work, and nothing started from now on", e)
 	}
 	if w := h.next("a", SyncTerminatingPod); w.GracePeriodSeconds != nil {
@@ -337,7 +337,7 @@ func TestWorkIsItsOwn(t *testing.T) {
 	w := h.next("a", SyncTerminatingPod)
 	*w.GracePeriodSeconds = 99
 	h.set.Done(w, Failed)
-	h.set.Again("a")
+	h.set.Requeue("a")
 	if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != 9 {
 		t.Errorf("given %ds, want 9s", *w.GracePeriodSeconds)
 	}

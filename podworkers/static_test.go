@@ -19,7 +19,7 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	h.idle("3")
 	h.update(kill(static("2"), 0, nil))
 	h.idle("2")
-	if _, forgotten := h.set.Known([]types.UID{"1", "2", "4"}); len(forgotten) != 1 || forgotten[0].Effects.Successors != nil {
+	if _, forgotten := h.set.SyncKnownPods([]types.UID{"1", "2", "4"}); len(forgotten) != 1 || forgotten[0].Effects.Successors != nil {
 		t.Errorf("forgotten %+v, want 3, which held up nobody", forgotten)
 	}
 	h.update(kill(static("1"), 0, nil))
@@ -64,7 +64,7 @@ func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
 				t.Errorf("%d pods are to stop first, want 1", n)
 			}
 			h.idle("next")
-			if h.set.Terminated("a") {
+			if h.set.State("a").Terminated {
 				t.Error("taken to be stopped")
 			}
 			if e := h.do("a", SyncTerminatingPod); !slices.Equal(e.Stopped, []StopID{1}) {
@@ -124,7 +124,7 @@ func TestM1_AStaticPodThatComesAgainIsLast(t *testing.T) {
 	for _, uid := range []types.UID{"2", "3"} {
 		h.update(Update{Type: Create, Pod: static(uid)})
 	}
-	h.set.Known([]types.UID{"1", "3"})
+	h.set.SyncKnownPods([]types.UID{"1", "3"})
 	h.update(Update{Type: Create, Pod: static("2")})
 	h.update(kill(static("1"), 0, nil))
 	h.do("1", SyncTerminatingPod)
@@ -143,7 +143,7 @@ func TestW6_AdoptedStaticPodIsStopped(t *testing.T) {
 	}
 	for name, stop := range map[string]func(*harness){
 		"killed":    func(h *harness) { h.update(kill(static("a"), 7, nil)) },
-		"an orphan": func(h *harness) { h.set.Known([]types.UID{"b"}) },
+		"an orphan": func(h *harness) { h.set.SyncKnownPods([]types.UID{"b"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -153,7 +153,7 @@ func TestW6_AdoptedStaticPodIsStopped(t *testing.T) {
 			h.idle("b")
 			h.next("a", SyncTerminatingPod)
 			h.idle("b")
-			if h.set.Terminated("a") {
+			if h.set.State("a").Terminated {
 				t.Error("taken to have stopped")
 			}
 		})

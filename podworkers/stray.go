@@ -2,7 +2,7 @@ package podworkers
 
 import "time"
 
-// Stray tells that something of a pod may run that nobody will stop: work that
+// KillRuntimePod tells that something of a pod may run that nobody will stop: work that
 // was abandoned came back, or the runtime has containers of a pod that is
 // stopping or has stopped (kubernetes #139833).
 //
@@ -11,7 +11,7 @@ import "time"
 // beside its phase: until that has succeeded the pod is taken to have running
 // containers, and is not forgotten. A pod that is not known is stopped as one
 // that only the runtime knows.
-func (s *Set) Stray(now time.Time, pod RuntimePod) Effects {
+func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 	p, known := s.pods[pod.UID]
 	if !known {
 		e, err := s.Update(now, Update{Type: Kill, RuntimePod: &pod})

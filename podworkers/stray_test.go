@@ -27,37 +27,37 @@ func stoppedPod(t *testing.T, phase Phase) *harness {
 // wanted, and until then nobody is told that it is gone.
 func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 	h := stoppedPod(t, Finished)
-	if e := h.set.Stray(now, strayA); !e.Work || h.set.Terminated("a") || !h.set.MayHaveRunningContainers("a") || h.set.RuntimeShouldBeRemoved("a") {
+	if e := h.set.KillRuntimePod(now, strayA); !e.Work || h.set.State("a").Terminated || !h.set.State("a").MayHaveRunningContainers || h.set.State("a").RuntimeShouldBeRemoved {
 		t.Fatalf("effects %+v, want work, and the pod not taken to be stopped", e)
 	}
 	w := h.next("a", SyncTerminatingRuntimePod)
 	if w.RuntimePod == nil || *w.RuntimePod != strayA {
 		t.Errorf("work %+v, want the runtime's pod", w)
 	}
-	if _, forgotten := h.set.Known(nil); len(forgotten) != 0 {
+	if _, forgotten := h.set.SyncKnownPods(nil); len(forgotten) != 0 {
 		t.Error("forgotten while it is being stopped")
 	}
-	if e := h.set.Done(w, Failed); !e.Retry || h.set.ShouldBeFinished("a") {
+	if e := h.set.Done(w, Failed); !e.Retry || h.set.State("a").ShouldBeFinished {
 		t.Errorf("after a failure: %+v, want a retry", e)
 	}
-	if e := h.set.Again("a"); !e.Work {
+	if e := h.set.Requeue("a"); !e.Work {
 		t.Errorf("trying again: %+v, want work", e)
 	}
-	if e := h.do("a", SyncTerminatingRuntimePod); e.Work || e.Retry || !h.set.Terminated("a") || !h.set.ShouldBeFinished("a") {
+	if e := h.do("a", SyncTerminatingRuntimePod); e.Work || e.Retry || !h.set.State("a").Terminated || !h.set.State("a").ShouldBeFinished {
 		t.Errorf("after the stop: %+v, want it finished as before", e)
 	}
 	h.idle("a")
-	if _, forgotten := h.set.Known(nil); len(forgotten) != 1 {
+	if _, forgotten := h.set.SyncKnownPods(nil); len(forgotten) != 1 {
 		t.Error("not forgotten in the end")
 	}
 }
 
 func TestStrayOfTerminatedPodIsStoppedBeforeCleanUp(t *testing.T) {
 	h := stoppedPod(t, Terminated)
-	h.set.Stray(now, strayA)
+	h.set.KillRuntimePod(now, strayA)
 	h.do("a", SyncTerminatingRuntimePod)
 	h.do("a", SyncTerminatedPod)
-	if !h.set.ShouldBeFinished("a") {
+	if !h.set.State("a").ShouldBeFinished {
 		t.Error("not finished")
 	}
 }
@@ -66,7 +66,7 @@ func TestStrayDuringCleanUp(t *testing.T) {
 	for _, o := range []Outcome{Succeeded, Failed} {
 		h := stoppedPod(t, Terminated)
 		w := h.next("a", SyncTerminatedPod)
-		h.set.Stray(now, strayA)
+		h.set.KillRuntimePod(now, strayA)
 		if e := h.set.Done(w, o); !e.Work || e.Retry {
 			t.Errorf("after the clean-up: %+v, want work at once", e)
 		}
@@ -80,10 +80,10 @@ func TestStrayDuringCleanUp(t *testing.T) {
 func TestStrayDuringStopIsStoppedAgain(t *testing.T) {
 	h := stoppedPod(t, Terminating)
 	w := h.next("a", SyncTerminatingPod)
-	if e := h.set.Stray(now, strayA); e.Work {
+	if e := h.set.KillRuntimePod(now, strayA); e.Work {
 		t.Errorf("effects %+v, want none while work is in flight", e)
 	}
-	if e := h.set.Done(w, Succeeded); !e.Work || h.set.Terminated("a") {
+	if e := h.set.Done(w, Succeeded); !e.Work || h.set.State("a").Terminated {
 		t.Errorf("effects %+v, want the pod to be stopped again", e)
 	}
 	h.do("a", SyncTerminatingPod)
@@ -92,10 +92,10 @@ func TestStrayDuringStopIsStoppedAgain(t *testing.T) {
 
 func TestStrayDuringSweepIsSweptAgain(t *testing.T) {
 	h := stoppedPod(t, Finished)
-	h.set.Stray(now, strayA)
+	h.set.KillRuntimePod(now, strayA)
 	for _, o := range []Outcome{Succeeded, Failed} {
 		w := h.next("a", SyncTerminatingRuntimePod)
-		h.set.Stray(now, strayA)
+		h.set.KillRuntimePod(now, strayA)
 		if e := h.set.Done(w, o); !e.Work || e.Retry {
 			t.Errorf("effects %+v, want work", e)
 		}
@@ -107,17 +107,17 @@ func TestStrayDuringSweepIsSweptAgain(t *testing.T) {
 
 func TestStrayOfOtherPods(t *testing.T) {
 	h := newHarness(t)
-	if e := h.set.Stray(now, strayA); !e.Work {
+	if e := h.set.KillRuntimePod(now, strayA); !e.Work {
 		t.Errorf("a pod nobody knows: %+v, want work", e)
 	}
 	h.do("a", SyncTerminatingRuntimePod)
 	h.update(Update{Type: Create, Pod: pod("a")})
 	h.do("a", SyncPod)
-	if e := h.set.Stray(now, strayA); !e.Work || h.set.TerminationRequested("a") {
+	if e := h.set.KillRuntimePod(now, strayA); !e.Work || h.set.State("a").TerminationRequested {
 		t.Errorf("a pod that runs: %+v, want it looked at again", e)
 	}
 	h.do("a", SyncPod)
-	if e := h.set.Stray(now, RuntimePod{}); e.Work || len(h.set.pods) != 1 {
+	if e := h.set.KillRuntimePod(now, RuntimePod{}); e.Work || len(h.set.pods) != 1 {
 		t.Errorf("no UID: %+v, want nothing", e)
 	}
 }
@@ -129,12 +129,12 @@ func TestStrayOfPodThatNeverStarted(t *testing.T) {
 	h.do("first", SyncPod)
 	h.update(kill(static("a"), 0, nil))
 	h.idle("a")
-	h.set.Stray(now, strayA)
+	h.set.KillRuntimePod(now, strayA)
 	h.do("a", SyncTerminatingRuntimePod)
-	if !h.set.ShouldBeFinished("a") {
+	if !h.set.State("a").ShouldBeFinished {
 		t.Error("not finished")
 	}
-	if known, _ := h.set.Known([]types.UID{"a", "first"}); len(known) != 2 {
+	if known, _ := h.set.SyncKnownPods([]types.UID{"a", "first"}); len(known) != 2 {
 		t.Errorf("known %v, want it remembered while it is wanted", known)
 	}
 }
@@ -146,7 +146,7 @@ func TestStrayOfWaitingStaticPodKeepsItsPlace(t *testing.T) {
 	h.update(Update{Type: Create, Pod: static("a")})
 	h.update(Update{Type: Create, Pod: static("b")})
 	h.do("a", SyncPod)
-	h.set.Stray(now, RuntimePod{UID: "b", Name: "static", Namespace: "ns"})
+	h.set.KillRuntimePod(now, RuntimePod{UID: "b", Name: "static", Namespace: "ns"})
 	h.idle("b")
 	h.update(kill(static("a"), 0, nil))
 	h.do("a", SyncTerminatingPod)
@@ -160,7 +160,7 @@ func TestStrayOfStaticPodThatIsToStop(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Create, Pod: static("a")})
 	h.update(kill(static("a"), 0, nil))
-	h.set.Stray(now, RuntimePod{UID: "a", Name: "static", Namespace: "ns"})
+	h.set.KillRuntimePod(now, RuntimePod{UID: "a", Name: "static", Namespace: "ns"})
 	h.update(Update{Type: Create, Pod: static("b")})
 	h.idle("b")
 	h.do("a", SyncTerminatingPod)

@@ -167,7 +167,7 @@ const (
 type Effects struct {
 	// Work: the pod may have work; call Next.
 	Work bool
-	// Retry: the work failed and no news is waiting; call Again after a while.
+	// Retry: the work failed and no news is waiting; call Requeue after a while.
 	Retry bool
 	// Interrupt: cancel the work in flight, other work is more urgent.
 	Interrupt bool

@@ -129,7 +129,7 @@ func (w *Workers) fire(timer *time.Timer) {
 		if p.job != nil {
 			w.abandon(p, &then)
 		} else {
-			w.follow(p.uid, w.set.Again(p.uid), &then)
+			w.follow(p.uid, w.set.Requeue(p.uid), &then)
 		}
 	}
 	w.timers.arm(timer, then.now)

@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Known tells the workers which pods the sources want, all of them; see
-// [Set.Known]. Pods that no source wants are stopped. The effects of what it
+// SyncKnownPods tells the workers which pods the sources want, all of them; see
+// [Set.SyncKnownPods]. Pods that no source wants are stopped. The effects of what it
 // returns have been seen to and are left out.
-func (w *Workers) Known(desired []types.UID) (known, forgotten []Known) {
+func (w *Workers) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
 	then := followUp{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	known, forgotten = w.set.Known(desired)
-	for _, pods := range [][]Known{forgotten, known} {
+	known, forgotten = w.set.SyncKnownPods(desired)
+	for _, pods := range [][]KnownPod{forgotten, known} {
 		for i := range pods {
 			w.follow(pods[i].UID, pods[i].Effects, &then)
 			pods[i].Effects = Effects{}
@@ -23,54 +23,23 @@ func (w *Workers) Known(desired []types.UID) (known, forgotten []Known) {
 	return known, forgotten
 }
 
-// Stray tells the workers that the runtime runs something of a pod that should
-// have stopped; see [Set.Stray]. It is stopped. The error is ErrStopped, or
+// KillRuntimePod tells the workers that the runtime runs something of a pod that should
+// have stopped; see [Set.KillRuntimePod]. It is stopped. The error is ErrStopped, or
 // tells that the pod has no UID.
-func (w *Workers) Stray(pod RuntimePod) error {
+func (w *Workers) KillRuntimePod(pod RuntimePod) error {
 	then := followUp{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
 	if _, err := w.acceptable(Update{Type: Kill, RuntimePod: &pod}); err != nil {
 		return err
 	}
-	w.follow(pod.UID, w.set.Stray(then.now, pod), &then)
+	w.follow(pod.UID, w.set.KillRuntimePod(then.now, pod), &then)
 	return nil
 }
 
-// ask puts a question to the Set.
-func ask[T any](w *Workers, question func(*Set, types.UID) T, uid types.UID) T {
+// State returns where a pod stands; see [Set.State].
+func (w *Workers) State(uid types.UID) PodState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return question(&w.set, uid)
-}
-
-// Terminated is [Set.Terminated].
-func (w *Workers) Terminated(uid types.UID) bool { return ask(w, (*Set).Terminated, uid) }
-
-// MayHaveRunningContainers is [Set.MayHaveRunningContainers].
-func (w *Workers) MayHaveRunningContainers(uid types.UID) bool {
-	return ask(w, (*Set).MayHaveRunningContainers, uid)
-}
-
-// ShouldBeFinished is [Set.ShouldBeFinished].
-func (w *Workers) ShouldBeFinished(uid types.UID) bool { return ask(w, (*Set).ShouldBeFinished, uid) }
-
-// TerminationRequested is [Set.TerminationRequested].
-func (w *Workers) TerminationRequested(uid types.UID) bool {
-	return ask(w, (*Set).TerminationRequested, uid)
-}
-
-// ContainersShouldBeTerminating is [Set.ContainersShouldBeTerminating].
-func (w *Workers) ContainersShouldBeTerminating(uid types.UID) bool {
-	return ask(w, (*Set).ContainersShouldBeTerminating, uid)
-}
-
-// RuntimeShouldBeRemoved is [Set.RuntimeShouldBeRemoved].
-func (w *Workers) RuntimeShouldBeRemoved(uid types.UID) bool {
-	return ask(w, (*Set).RuntimeShouldBeRemoved, uid)
-}
-
-// ContentShouldBeRemoved is [Set.ContentShouldBeRemoved].
-func (w *Workers) ContentShouldBeRemoved(uid types.UID) bool {
-	return ask(w, (*Set).ContentShouldBeRemoved, uid)
+	return w.set.State(uid)
 }

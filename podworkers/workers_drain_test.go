@@ -54,7 +54,7 @@ func TestDrainStopsAllPods(t *testing.T) {
 		for _, uid := range []types.UID{"done", "a", "busy", "waiting", "s1", "s2"} {
 			b.finished(uid)
 		}
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		b.empty()
 		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil {
 			t.Errorf("with nothing left: %v", err)
@@ -74,7 +74,7 @@ func TestDrainWaitsForStrays(t *testing.T) {
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
 		for i, uid := range []types.UID{"a", "nobody's"} { // the second comes up when all was drained
-			if err := b.Stray(RuntimePod{UID: uid, Name: "a", Namespace: "ns"}); err != nil {
+			if err := b.KillRuntimePod(RuntimePod{UID: uid, Name: "a", Namespace: "ns"}); err != nil {
 				t.Fatal(err)
 			}
 			want := time.Duration(i+1) * 3 * time.Second

@@ -90,7 +90,7 @@ func ExampleWorkers_KillPod() {
 	<-started
 	low := podworkers.StopReport{Reason: "Evicted", Message: "The node was low on resource: memory."}
 	err = workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &podworkers.StopRequest{Evict: true, Report: &low}})
-	fmt.Println("stopped:", err == nil, workers.Terminated(pod.UID))
+	fmt.Println("stopped:", err == nil, workers.State(pod.UID).Terminated)
 	if err := workers.Drain(ctx, podworkers.StopRequest{}); err != nil { // waits for the clean-up
 		panic(err)
 	}

@@ -80,7 +80,7 @@ func TestW9_KillOfForgottenPodIsAnswered(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(create(static("s1")))
 		b.update(create(static("s2")))
-		b.Known([]types.UID{"s1"})
+		b.SyncKnownPods([]types.UID{"s1"})
 		b.answered(b.killing(b.t.Context(), Update{Pod: static("s2")}), nil)
 	})
 }

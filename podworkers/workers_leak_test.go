@@ -43,9 +43,9 @@ func TestW11_NothingIsLeftOfChurn(t *testing.T) {
 			cancel()
 		}
 		b.pass(5 * time.Minute)
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		b.pass(5 * time.Minute)
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		synctest.Wait()
 		b.empty()
 		if n := bubbled(); n != baseline {

@@ -29,15 +29,15 @@ func TestW6_StrayIsStoppedWhateverThePodsPhase(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
-		b.Known([]types.UID{"a"})
+		b.SyncKnownPods([]types.UID{"a"})
 		b.do = failures(SyncTerminatingRuntimePod, errBroken)
-		if err := b.Stray(strayA); err != nil {
+		if err := b.KillRuntimePod(strayA); err != nil {
 			t.Fatal(err)
 		}
 		b.pass(5 * time.Second)
 		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod, SyncTerminatingRuntimePod)
 		b.finished("a")
-		if err := b.Stray(RuntimePod{Name: "a"}); err == nil || !strings.Contains(err.Error(), "UID") {
+		if err := b.KillRuntimePod(RuntimePod{Name: "a"}); err == nil || !strings.Contains(err.Error(), "UID") {
 			t.Errorf("error %v, want one that names the UID", err)
 		}
 	})
@@ -56,14 +56,14 @@ func TestW10_UIDReuseRunsAgain(t *testing.T) {
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
 		b.update(create(pod("a")))
-		b.Known([]types.UID{"a"})
+		b.SyncKnownPods([]types.UID{"a"})
 		b.wants("a", SyncPod, SyncTerminatingPod)
 		b.pass(3 * time.Second)
 		b.finished("a")
-		b.Known([]types.UID{"a"})
+		b.SyncKnownPods([]types.UID{"a"})
 		b.update(create(pod("a")))
 		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncPod)
-		if !b.MayHaveRunningContainers("a") || !slices.Equal(b.seen, []types.UID{"a", "a"}) {
+		if !b.State("a").MayHaveRunningContainers || !slices.Equal(b.seen, []types.UID{"a", "a"}) {
 			t.Errorf("seen %v, want the new pod to be seen as one", b.seen)
 		}
 	})
@@ -77,7 +77,7 @@ func TestW7_OverBeforeTheAgentStartedIsOnlyCleanedUp(t *testing.T) {
 		p := pod("a")
 		p.Status.Phase = v1.PodSucceeded
 		b.update(Update{Type: Create, Pod: p, Status: &runtime.PodStatus{}})
-		if b.MayHaveRunningContainers("a") {
+		if b.State("a").MayHaveRunningContainers {
 			t.Error("it counts as running")
 		}
 		b.pass(time.Minute)
@@ -122,7 +122,7 @@ func TestW10_UIDReuseInEveryPhase(t *testing.T) {
 				b.update(create(next))
 				for range 4 {
 					b.pass(housekeeping)
-					b.Known([]types.UID{"a"})
+					b.SyncKnownPods([]types.UID{"a"})
 					b.update(create(next))
 				}
 				calls := slices.DeleteFunc(b.calls("a"), func(c call) bool { return c.Type == SyncTerminatingRuntimePod }) // late work's
@@ -186,7 +186,7 @@ func TestOrphanWithADeafSync(t *testing.T) {
 		p := pod("a")
 		p.Spec.TerminationGracePeriodSeconds = ptr(int64(20))
 		b.update(create(p))
-		if known, _ := b.Known(nil); !reflect.DeepEqual(known, []Known{{UID: "a", Phase: Terminating, Orphan: true, HasPod: true}}) {
+		if known, _ := b.SyncKnownPods(nil); !reflect.DeepEqual(known, []KnownPod{{UID: "a", Phase: Terminating, Orphan: true, HasPod: true}}) {
 			t.Errorf("known %+v, want it without what was seen to", known)
 		}
 		b.pass(45 * time.Second)
@@ -195,7 +195,7 @@ func TestOrphanWithADeafSync(t *testing.T) {
 		}
 		b.finished("a")
 		b.pass(time.Minute)
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		b.empty()
 	})
 }

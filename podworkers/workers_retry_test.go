@@ -61,7 +61,7 @@ func TestW4_FailedWorkComesBackByItself(t *testing.T) {
 			inBubble(t, Config{}, func(b *bubble) {
 				b.do = failures(failing, errBroken, errBroken, errBroken)
 				b.update(create(pod("a")))
-				b.Known(nil)
+				b.SyncKnownPods(nil)
 				b.pass(time.Minute)
 				b.finished("a")
 			})

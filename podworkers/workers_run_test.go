@@ -73,7 +73,7 @@ func TestE3_DetachLeavesPodsRunning(t *testing.T) {
 			"UpdatePod": b.UpdatePod(create(pod("new"))),
 			"KillPod":   b.KillPod(b.t.Context(), Update{Pod: pod("idle")}),
 			"Drain":     b.Drain(b.t.Context(), StopRequest{}),
-			"Stray":     b.Stray(strayA),
+			"Stray":     b.KillRuntimePod(strayA),
 		} {
 			if !errors.Is(err, ErrStopped) {
 				t.Errorf("%s: %v, want ErrStopped", name, err)
@@ -82,7 +82,7 @@ func TestE3_DetachLeavesPodsRunning(t *testing.T) {
 		if err := b.Run(b.t.Context()); err == nil || !strings.Contains(err.Error(), "new Workers") {
 			t.Errorf("a second Run: %v, want an error", err)
 		}
-		if !b.MayHaveRunningContainers("idle") {
+		if !b.State("idle").MayHaveRunningContainers {
 			t.Error("a pod that was left running is taken to be stopped")
 		}
 	})

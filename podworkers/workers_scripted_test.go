@@ -227,7 +227,7 @@ func (b *bubble) wants(uid types.UID, want ...WorkType) {
 // finished checks that nothing is left to do for a pod.
 func (b *bubble) finished(uid types.UID) {
 	b.t.Helper()
-	if !b.ShouldBeFinished(uid) || b.MayHaveRunningContainers(uid) {
+	if !b.State(uid).ShouldBeFinished || b.State(uid).MayHaveRunningContainers {
 		b.t.Fatalf("at %v: %s is not finished, calls %v", b.now(), uid, b.scripted.types(uid))
 	}
 }

@@ -39,7 +39,7 @@ func TestW1_NothingStartsAfterAKill(t *testing.T) {
 				synctest.Wait()
 				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
 				b.finished("a")
-				b.Known(nil)
+				b.SyncKnownPods(nil)
 				if want := []string{"a syncing-terminating", "a terminating-terminated", "a terminated-finished"}; !slices.Equal(b.moves, want) {
 					t.Errorf("moves %v, want %v", b.moves, want)
 				}
@@ -93,7 +93,7 @@ func TestW2_DeafSyncIsAbandoned(t *testing.T) {
 		synctest.Wait()
 		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
 		b.finished("a")
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		b.empty()
 	})
 }
@@ -126,7 +126,7 @@ func TestW2_LateReturnIsReconciled(t *testing.T) {
 				if c.forget {
 					close(stop)
 					synctest.Wait()
-					b.Known(nil)
+					b.SyncKnownPods(nil)
 					b.empty()
 				}
 				close(sync)
@@ -136,7 +136,7 @@ func TestW2_LateReturnIsReconciled(t *testing.T) {
 					synctest.Wait()
 				}
 				b.wants("a", c.want...)
-				b.Known(nil)
+				b.SyncKnownPods(nil)
 				b.empty()
 			})
 		})
@@ -210,7 +210,7 @@ func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
 		b.pass(2 * DefaultAbandonAfter)
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		b.pass(late)
 		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
 		if got := since[3]; got != late {
@@ -233,7 +233,7 @@ func TestW6_StrayIsLookedAtAfterItWasSeen(t *testing.T) {
 		b.update(kill(pod("ended"), 0, nil))
 		b.pass(time.Minute)
 		seen := time.Now()
-		if err := b.Stray(RuntimePod{UID: "ended"}); err != nil {
+		if err := b.KillRuntimePod(RuntimePod{UID: "ended"}); err != nil {
 			t.Fatal(err)
 		}
 		b.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "orphan"}})

@@ -27,14 +27,14 @@ func TestStress(t *testing.T) {
 		s.disturb(8)
 		s.healthy.Store(true)
 		b.pass(10 * time.Minute)
-		b.Known(s.wanted)
+		b.SyncKnownPods(s.wanted)
 		b.pass(10 * time.Minute)
-		b.Known(s.wanted)
+		b.SyncKnownPods(s.wanted)
 		s.settled()
 		if err := b.Drain(b.t.Context(), StopRequest{}); err != nil {
 			t.Error(err)
 		}
-		b.Known(nil)
+		b.SyncKnownPods(nil)
 		b.empty()
 	})
 }
@@ -107,7 +107,7 @@ func (s *stress) disturb(sides int) {
 					time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 					s.news(r, i, round, &wg)
 				}
-				s.Known(s.wanted)
+				s.SyncKnownPods(s.wanted)
 			}
 			for i := side; i < len(s.pods); i += sides {
 				if i%2 == 1 {
@@ -128,7 +128,7 @@ func (s *stress) news(r *rand.Rand, i, round int, wg *sync.WaitGroup) {
 	case round == 0:
 		s.give(create(p))
 	case what == 0:
-		if err := s.Stray(inRuntime); err != nil {
+		if err := s.KillRuntimePod(inRuntime); err != nil {
 			s.t.Errorf("%s: %v", p.UID, err)
 		}
 	case i%2 == 0 || what < 5:
@@ -157,7 +157,7 @@ func (s *stress) settled() {
 	s.t.Helper()
 	for _, uid := range s.wanted {
 		calls := s.calls(uid)
-		if s.TerminationRequested(uid) || len(calls) == 0 || calls[len(calls)-1].Type != SyncPod {
+		if s.State(uid).TerminationRequested || len(calls) == 0 || calls[len(calls)-1].Type != SyncPod {
 			s.t.Errorf("%s is to run, calls %v", uid, s.scripted.types(uid))
 		}
 	}
@@ -182,9 +182,9 @@ func TestConcurrentUse(t *testing.T) {
 			p := pod(types.UID(fmt.Sprint(i % 10)))
 			for range 20 {
 				_ = w.UpdatePod(create(p))
-				w.MayHaveRunningContainers(p.UID)
+				w.State(p.UID)
 				_ = w.KillPod(ctx, Update{Pod: p})
-				w.Known(nil)
+				w.SyncKnownPods(nil)
 			}
 		})
 	}

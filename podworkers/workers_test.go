@@ -59,7 +59,7 @@ func TestP1_HungPodDelaysNobody(t *testing.T) {
 func TestP5_WaitForStatusIsInterrupted(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.fresh = func(ctx context.Context, _ types.UID, since time.Time) (*runtime.PodStatus, error) {
-			if b.TerminationRequested("a") {
+			if b.State("a").TerminationRequested {
 				return &runtime.PodStatus{}, nil
 			}
 			<-ctx.Done()
@@ -189,7 +189,7 @@ func TestObserver(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return Result{}, nil
 		}
-		b.told = func() { b.Terminated("a") } // no lock is held
+		b.told = func() { b.State("a") } // no lock is held
 		b.update(create(pod("a")))
 		b.pass(2 * time.Second)
 		if !slices.Equal(b.ended, []time.Duration{2 * time.Second}) || !slices.Equal(b.seen, []types.UID{"a"}) {
@@ -247,13 +247,14 @@ func TestAnswers(t *testing.T) {
 			"stopped": "terminated, requested, stopping, runtime",
 		} {
 			var got []string
+			state := b.State(uid)
 			for _, q := range []struct {
 				is   bool
 				what string
 			}{
-				{b.MayHaveRunningContainers(uid), "may run"}, {b.Terminated(uid), "terminated"}, {b.ShouldBeFinished(uid), "finished"},
-				{b.TerminationRequested(uid), "requested"}, {b.ContainersShouldBeTerminating(uid), "stopping"},
-				{b.RuntimeShouldBeRemoved(uid), "runtime"}, {b.ContentShouldBeRemoved(uid), "content"},
+				{state.MayHaveRunningContainers, "may run"}, {state.Terminated, "terminated"}, {state.ShouldBeFinished, "finished"},
+				{state.TerminationRequested, "requested"}, {state.ContainersShouldBeTerminating, "stopping"},
+				{state.RuntimeShouldBeRemoved, "runtime"}, {state.ContentShouldBeRemoved, "content"},
 			} {
 				if q.is {
 					got = append(got, q.what)

@@ -234,7 +234,7 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 func (w *Workers) late(j *job, then *followUp) {
 	if j.Type == SyncPod {
 		pod := RuntimePod{UID: j.UID, Name: j.Pod.Name, Namespace: j.Pod.Namespace}
-		w.follow(j.UID, w.set.Stray(then.now, pod), then)
+		w.follow(j.UID, w.set.KillRuntimePod(then.now, pod), then)
 	}
 	if p := w.pods[j.UID]; p != nil {
 		p.syncedAt = then.now

@@ -247,8 +247,11 @@ func TestEqualSeesEveryField(t *testing.T) {
 	when := time.Unix(5, 0)
 	full := func() *PodStatus {
 		return &PodStatus{UID: "u", Name: "n", Namespace: "ns", ObservedAt: when,
-			Sandboxes:  []SandboxStatus{{ID: "s", CreatedAt: when, Network: &SandboxNetwork{IPs: []string{"10.0.0.1"}}}},
-			Containers: []ContainerStatus{{Name: "c", CreatedAt: when, StartedAt: when, FinishedAt: when, Resources: &ContainerResources{CPULimit: 5}}},
+			Sandboxes: []SandboxStatus{{ID: "s", CreatedAt: when, Network: &SandboxNetwork{IPs: []string{"10.0.0.1"}}}},
+			Containers: []ContainerStatus{{Name: "c", CreatedAt: when, StartedAt: when, FinishedAt: when, Resources: &ContainerResources{CPULimit: 5},
+				Reported: &ReportedResources{CPURequest: new(int64(1)), CPULimit: new(int64(2)), MemoryRequest: new(int64(3)), MemoryLimit: new(int64(4))},
+				User:     &ContainerUser{UID: 1, GID: 2, Groups: []int64{3}}, StopSignal: "SIGTERM",
+			}},
 		}
 	}
 	same := full()
@@ -278,6 +281,16 @@ func TestEqualSeesEveryField(t *testing.T) {
 		func(s *PodStatus) { s.Containers[0].FinishedAt = at(1) },
 		func(s *PodStatus) { s.Containers[0].Resources.CPULimit = 6 },
 		func(s *PodStatus) { s.Containers[0].Resources = nil },
+		func(s *PodStatus) { *s.Containers[0].Reported.CPURequest = 9 },
+		func(s *PodStatus) { s.Containers[0].Reported.CPULimit = nil },
+		func(s *PodStatus) { *s.Containers[0].Reported.MemoryRequest = 9 },
+		func(s *PodStatus) { *s.Containers[0].Reported.MemoryLimit = 9 },
+		func(s *PodStatus) { s.Containers[0].Reported = nil },
+		func(s *PodStatus) { s.Containers[0].User = nil },
+		func(s *PodStatus) { s.Containers[0].User.UID = 9 },
+		func(s *PodStatus) { s.Containers[0].User.GID = 9 },
+		func(s *PodStatus) { s.Containers[0].User.Groups[0] = 9 },
+		func(s *PodStatus) { s.Containers[0].StopSignal = "" },
 	} {
 		s := full()
 		if change(s); s.Equal(full()) || full().Equal(s) {

@@ -40,16 +40,32 @@ func equalNetworks(a, b *SandboxNetwork) bool {
 
 func equalContainers(a, b ContainerStatus) bool {
 	if !a.CreatedAt.Equal(b.CreatedAt) || !a.StartedAt.Equal(b.StartedAt) || !a.FinishedAt.Equal(b.FinishedAt) ||
-		!equalResources(a.Resources, b.Resources) {
+		!equalValues(a.Resources, b.Resources) || !equalReports(a.Reported, b.Reported) || !equalUsers(a.User, b.User) {
 		return false
 	}
-	a.CreatedAt, a.StartedAt, a.FinishedAt, a.Resources = b.CreatedAt, b.StartedAt, b.FinishedAt, b.Resources
+	a.CreatedAt, a.StartedAt, a.FinishedAt = b.CreatedAt, b.StartedAt, b.FinishedAt
+	a.Resources, a.Reported, a.User = b.Resources, b.Reported, b.User
 	return a == b
 }
 
-func equalResources(a, b *ContainerResources) bool {
+func equalValues[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return *a == *b
+}
+
+func equalReports(a, b *ReportedResources) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return equalValues(a.CPURequest, b.CPURequest) && equalValues(a.CPULimit, b.CPULimit) &&
+		equalValues(a.MemoryRequest, b.MemoryRequest) && equalValues(a.MemoryLimit, b.MemoryLimit)
+}
+
+func equalUsers(a, b *ContainerUser) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.GID == b.GID && slices.Equal(a.Groups, b.Groups)
 }

@@ -88,6 +88,15 @@ type ContainerStatus struct {
 	// Resources are those in force in the running container, nil when they are
 	// not known; see ContainerResources.
 	Resources *ContainerResources
+	// Reported are the resources that the runtime says the container has, nil if it
+	// says nothing of them. They never decide what is done.
+	Reported *ReportedResources
+	// User is who the container's first process was started as, nil if the runtime
+	// does not say.
+	User *ContainerUser
+	// StopSignal is the signal that asks the container to stop, as the API has it
+	// ("SIGTERM"), empty if the runtime does not say.
+	StopSignal string
 }
 
 // ContainerResources are the resources in force in a running container, in the
@@ -99,6 +108,23 @@ type ContainerResources struct {
 	CPURequest, CPULimit int64
 	// MemoryRequest and MemoryLimit are in bytes.
 	MemoryRequest, MemoryLimit int64
+}
+
+// ReportedResources are what a runtime reads off a container's cgroup, rounded as
+// that holds it. What is nil was not reported.
+type ReportedResources struct {
+	// CPURequest and CPULimit are in thousandths of a CPU.
+	CPURequest, CPULimit *int64
+	// MemoryRequest and MemoryLimit are in bytes.
+	MemoryRequest, MemoryLimit *int64
+}
+
+// ContainerUser is the user and groups of a process.
+type ContainerUser struct {
+	// UID and GID are numbers of the container's user namespace.
+	UID, GID int64
+	// Groups are the supplemental groups.
+	Groups []int64
 }
 
 // Latest returns the current container of that name: the one with the highest

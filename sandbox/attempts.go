@@ -4,18 +4,20 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/creation"
 )
 
 // attempts are what a Runner remembers of a pod's sandboxes.
 type attempts struct {
 	// next is the attempt to make next.
 	next uint32
-	// doubts are the attempts of which it is not known what has become. One that was
-	// given up stays in doubt, whatever succeeds after it.
-	doubts map[uint32]bool
+	// unresolved are the attempts of which it is not known what has become. One that was
+	// given up stays unresolved, whatever succeeds after it.
+	unresolved map[uint32]bool
 	// reserved counts how often next was asked for in vain, with nothing listed
 	// that could have its name.
-	reserved int
+	reserved creation.Refusals
 }
 
 // begin returns the attempt to make, which is at least the one wanted.
@@ -24,7 +26,7 @@ func (r *Runner) begin(pod types.UID, wanted uint32) (next uint32) {
 	defer r.mu.Unlock()
 	a := r.pods[pod]
 	if a == nil {
-		a = &attempts{doubts: map[uint32]bool{}}
+		a = &attempts{unresolved: map[uint32]bool{}}
 		r.pods[pod] = a
 	}
 	if wanted > a.next {
@@ -38,51 +40,51 @@ func (r *Runner) made(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.pods[pod]; a != nil {
-		delete(a.doubts, attempt)
+		delete(a.unresolved, attempt)
 		a.next, a.reserved = max(a.next, attempt+1), 0
 	}
 }
 
-// doubt notes that it is not known what has become of an attempt.
-func (r *Runner) doubt(pod types.UID, attempt uint32) {
+// markUnresolved notes that it is not known what has become of an attempt.
+func (r *Runner) markUnresolved(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.pods[pod]; a != nil {
-		a.doubts[attempt] = true
+		a.unresolved[attempt] = true
 	}
 }
 
-// known notes that nothing more will come of an attempt.
-func (r *Runner) known(pod types.UID, attempt uint32) {
+// markResolved notes that nothing more will come of an attempt.
+func (r *Runner) markResolved(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.pods[pod]; a != nil {
-		delete(a.doubts, attempt)
+		delete(a.unresolved, attempt)
 	}
 }
 
-// doubts returns the attempts in doubt, the caller's own.
-func (r *Runner) doubts(pod types.UID) map[uint32]bool {
+// unresolvedAttempts returns the unresolved attempts, the caller's own.
+func (r *Runner) unresolvedAttempts(pod types.UID) map[uint32]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.pods[pod]; a != nil {
-		return maps.Clone(a.doubts)
+		return maps.Clone(a.unresolved)
 	}
 	return nil
 }
 
-// refused notes that an attempt was asked for in vain: its name is taken, and what
+// nameReserved notes that an attempt was asked for in vain: its name is taken, and what
 // has it is not listed. It reports whether the attempt is given up.
-func (r *Runner) refused(pod types.UID, attempt uint32) (gaveUp bool) {
+func (r *Runner) nameReserved(pod types.UID, attempt uint32) (gaveUp bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.pods[pod]
 	if a == nil || a.next != attempt {
 		return false
 	}
-	if a.reserved++; a.reserved < r.config.ReservedTries {
+	if !a.reserved.Count(r.config.NameReservedRetries) {
 		return false
 	}
-	a.next, a.reserved = attempt+1, 0
+	a.next = attempt + 1
 	return true
 }

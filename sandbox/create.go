@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
@@ -30,7 +31,7 @@ type Created struct {
 // When Create fails, what it had begun is removed, in a context of its own, since
 // the usual reason to fail is that the given one has ended. Where the answer
 // leaves open what happened (the time ran out, the runtime went away, the name is
-// reserved: containerd #9947, cri-o #7010), the attempt is in doubt, and Create
+// reserved: containerd #9947, cri-o #7010), the attempt is unresolved, and Create
 // looks at what is there:
 //
 //   - the sandbox is there and ready: it is adopted, or removed if ctx has ended;
@@ -38,26 +39,26 @@ type Created struct {
 //   - it is not there: it may come later. The next Create looks again before it
 //     asks for anything, and asks for the same attempt, because some runtimes keep
 //     a sandbox that was made too late and hand it over when asked again. Only
-//     when that was in vain RunnerConfig.ReservedTries times, refused or without
+//     when that was in vain RunnerConfig.NameReservedRetries times, refused or without
 //     an answer, is the attempt given up.
 //
-// Only sandboxes of the attempt asked for and of those in doubt are looked at. Of
+// Only sandboxes of the attempt asked for and of those unresolved are looked at. Of
 // several that are ready the highest attempt is adopted, and the others are
 // removed; one that cannot be does not keep the ready one from being adopted. An
-// attempt in doubt that is lower than the one in config is never adopted: a ready
+// unresolved attempt that is lower than the one in config is never adopted: a ready
 // sandbox of it is removed, and another is the pod's history and stays.
 //
-// An attempt that was given up stays in doubt when another has become the pod's
-// sandbox, and may come up beside it: see [Runner.Settle].
+// An attempt that was given up stays unresolved when another has become the pod's
+// sandbox, and may come up beside it: see [Runner.Resolve].
 //
 // Errors of the runtime have a class of package cri. Try again after a pause.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
 	if err := validate(config); err != nil {
 		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
 	}
-	c := creation{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler, lowest: config.Metadata.Attempt}
+	c := creating{Runner: r, pod: types.UID(config.Metadata.Uid), handler: runtimeHandler, lowest: config.Metadata.Attempt}
 	c.attempt = r.begin(c.pod, c.lowest)
-	c.inDoubt = r.doubts(c.pod)[c.attempt]
+	c.unresolved = r.unresolvedAttempts(c.pod)[c.attempt]
 	created, err := c.run(ctx, config)
 	if err != nil {
 		return Created{}, fmt.Errorf("sandbox of pod %s/%s, attempt %d: %w", config.Metadata.Namespace, config.Metadata.Name, c.attempt, err)
@@ -77,19 +78,19 @@ func validate(config *runtimeapi.PodSandboxConfig) error {
 	return nil
 }
 
-// creation is one run of Create.
-type creation struct {
+// creating is one run of Create.
+type creating struct {
 	*Runner
-	pod     types.UID
-	handler string
-	lowest  uint32 // the attempt the caller wants at least
-	attempt uint32 // to make
-	inDoubt bool   // whether an earlier Create has asked for it
+	pod        types.UID
+	handler    string
+	lowest     uint32 // the attempt the caller wants at least
+	attempt    uint32 // to make
+	unresolved bool   // whether an earlier Create has asked for it
 }
 
-func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
-	if c.Doubtful(c.pod) {
-		if found, err := c.settle(ctx); err != nil || found != nil {
+func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
+	if c.Unresolved(c.pod) {
+		if found, err := c.resolve(ctx); err != nil || found != nil {
 			return c.adopted(found), err
 		}
 	}
@@ -101,23 +102,23 @@ func (c *creation) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	id, err := c.ask(ctx, config)
 	switch {
 	case err != nil && cri.Ambiguous(err):
-		return c.afterDoubt(ctx, err)
+		return c.resolveCreate(ctx, err)
 	case err != nil:
 		return Created{}, errors.Join(err, c.undo(ctx))
 	}
 	c.made(c.pod, c.attempt)
-	// What was in doubt may have come up while this one was made.
-	c.logError(c.Settle(ctx, c.pod, id), "sandboxes of lost attempts remain")
+	// What was unresolved may have come up while this one was made.
+	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
 
-func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig) (id string, err error) {
+func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig) (id string, err error) {
 	config = proto.CloneOf(config)
 	config.Metadata.Attempt = c.attempt
 	config.Labels = c.config.Owner.Mark(config.Labels)
-	if c.inDoubt {
+	if c.unresolved {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.config.DoubtTimeout)
+		ctx, cancel = context.WithTimeout(ctx, c.config.UnresolvedTimeout)
 		defer cancel()
 	}
 	resp, err := c.config.Runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: c.handler})
@@ -130,31 +131,37 @@ func (c *creation) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return resp.GetPodSandboxId(), nil
 }
 
-// afterDoubt looks at what has become of an attempt whose answer says neither.
-func (c *creation) afterDoubt(ctx context.Context, cause error) (Created, error) {
-	c.doubt(c.pod, c.attempt)
+// resolveCreate looks at what has become of an attempt whose answer says neither.
+func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
+	c.markUnresolved(c.pod, c.attempt)
 	if ctx.Err() != nil {
 		return Created{}, errors.Join(cause, c.undo(ctx))
 	}
-	found, err := c.settle(ctx)
+	found, err := c.resolve(ctx)
 	switch {
 	case err != nil:
 		return Created{}, errors.Join(cause, err)
 	case found != nil:
 		return c.adopted(found), nil
-	case (c.inDoubt || nameTaken(cause)) && c.refused(c.pod, c.attempt):
+	case (c.unresolved || creation.NameTaken(cause)) && c.nameReserved(c.pod, c.attempt):
 		c.config.Log.Info("sandbox name stays taken with nothing listed, going on to the next attempt", "podUID", c.pod, "attempt", c.attempt)
 	}
 	return Created{}, cause
 }
 
-func nameTaken(err error) bool {
-	return errors.Is(err, cri.ErrNameReserved) || errors.Is(err, cri.ErrAlreadyExists)
+// lookup looks at the sandboxes of the attempt made and of those that are unresolved.
+func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
+	return creation.Lookup[runtimeapi.PodSandbox]{
+		List: c.listed, Fits: c.best,
+		Remove: func(ctx context.Context, listed []*runtimeapi.PodSandbox, kept *runtimeapi.PodSandbox) error {
+			return c.clear(ctx, listed, kept.GetId(), c.lowest)
+		},
+	}
 }
 
 // adopted notes that a sandbox that was found is the pod's. There is none if s is
 // nil.
-func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
+func (c *creating) adopted(s *runtimeapi.PodSandbox) Created {
 	if s == nil {
 		return Created{}
 	}
@@ -164,27 +171,19 @@ func (c *creation) adopted(s *runtimeapi.PodSandbox) Created {
 	return Created{ID: s.GetId(), Attempt: attempt, Adopted: true}
 }
 
-// settle ends doubts with what is listed: it returns the ready sandbox to adopt,
+// resolve ends what is unresolved with what is listed: it returns the ready sandbox to adopt,
 // nil if there is none, and removes all others that can have come from attempts
-// in doubt.
-func (c *creation) settle(ctx context.Context) (*runtimeapi.PodSandbox, error) {
+// unresolved.
+func (c *creating) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
-	listed, err := c.listed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	adopt := c.best(listed)
-	err = c.clear(ctx, listed, adopt.GetId(), c.lowest)
-	if adopt != nil {
-		c.logError(err, "sandboxes of lost attempts remain")
-		return adopt, nil
-	}
-	return nil, err
+	found, err := c.lookup().Resolve(ctx, func() bool { return true })
+	c.logError(found.Remains, "sandboxes of lost attempts remain")
+	return found.Adopted, err
 }
 
 // best returns the sandbox to adopt, nil if there is none.
-func (c *creation) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox {
+func (c *creating) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox {
 	var best *runtimeapi.PodSandbox
 	for _, s := range listed {
 		attempt := s.GetMetadata().GetAttempt()
@@ -196,35 +195,38 @@ func (c *creation) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox 
 }
 
 // undo removes what a failed creation left, although its context may have ended.
-func (c *creation) undo(ctx context.Context) error {
+func (c *creating) undo(ctx context.Context) error {
 	ctx, cancel := c.detach(ctx, c.config.CleanupTimeout)
 	defer cancel()
-	listed, err := c.listed(ctx)
-	if err != nil {
-		c.doubt(c.pod, c.attempt)
-		return fmt.Errorf("clean up: %w", err)
+	look := c.lookup()
+	look.List = func(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+		listed, err := c.listed(ctx)
+		if err != nil {
+			c.markUnresolved(c.pod, c.attempt)
+		}
+		return listed, err
 	}
-	if err := c.clear(ctx, listed, "", c.lowest); err != nil {
+	if _, err := look.Resolve(ctx, func() bool { return false }); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
 }
 
-// listed returns the pod's own sandboxes of the attempt made and of those in
-// doubt. Others are none of Create's business.
-func (c *creation) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
+// listed returns the pod's own sandboxes of the attempt made and of the unresolved
+// ones. Others are none of Create's business.
+func (c *creating) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {
 		return nil, err
 	}
-	which := c.doubts(c.pod)
+	which := c.unresolvedAttempts(c.pod)
 	return slices.DeleteFunc(all, func(s *runtimeapi.PodSandbox) bool {
 		attempt := s.GetMetadata().GetAttempt()
 		return attempt != c.attempt && !which[attempt]
 	}), nil
 }
 
-func (c *creation) logError(err error, message string) {
+func (c *creating) logError(err error, message string) {
 	if err != nil {
 		c.config.Log.Error(err, message, "podUID", c.pod)
 	}

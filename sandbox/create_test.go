@@ -101,15 +101,15 @@ func (n *node) create(tries int) sandbox.Created {
 func (n *node) onlyReady(c sandbox.Created) {
 	n.t.Helper()
 	time.Sleep(time.Hour)
-	n.settle(c.ID)
+	n.resolve(c.ID)
 	if got := n.ready(); len(got) != 1 || got[0] != c.Attempt {
 		n.t.Errorf("ready are attempts %v, want %d alone\n%v", got, c.Attempt, n.Journal())
 	}
 }
 
-func (n *node) settle(keep string) {
+func (n *node) resolve(keep string) {
 	n.t.Helper()
-	if err := n.runner.Settle(n.t.Context(), "u", keep); err != nil {
+	if err := n.runner.Resolve(n.t.Context(), "u", keep); err != nil {
 		n.t.Error(err)
 	}
 }
@@ -212,7 +212,7 @@ func TestCreateValidates(t *testing.T) {
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		time.AfterFunc(4*time.Minute+15*time.Second, late.Open)
 		began := time.Now()
 		c := n.create(5)
@@ -266,7 +266,7 @@ func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 func TestS1_ReservedForEver(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, IgnoreCancel: true})
 		c := n.create(10)
 		if c.Attempt != 1 {
 			t.Errorf("attempt %d, want the next", c.Attempt)
@@ -319,7 +319,7 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 func TestS1_BothComeUp(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		n.inject(critest.Fault{
 			Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 				if c.Attempt == 1 {
@@ -349,10 +349,10 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 			t.Errorf("%v, want the context's error", err)
 		}
 		// The runtime may have noticed the end only after Create looked: then the
-		// sandbox is in doubt, and the next look at the pod removes it.
+		// sandbox is unresolved, and the next look at the pod removes it.
 		synctest.Wait()
-		if len(n.sandboxes()) != 0 && n.runner.Doubtful("u") {
-			if err := n.runner.Settle(t.Context(), "u", ""); err != nil {
+		if len(n.sandboxes()) != 0 && n.runner.Unresolved("u") {
+			if err := n.runner.Resolve(t.Context(), "u", ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -369,7 +369,7 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
@@ -381,7 +381,7 @@ func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	})
 }
 
-// S1 (c): a refused creation after which nothing could be listed is in doubt.
+// S1 (c): a refused creation after which nothing could be listed is unresolved.
 func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "made, and then refused")})
@@ -389,8 +389,8 @@ func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); err == nil {
 			t.Fatal("no error")
 		}
-		n.doubtful(true)
-		n.settle("")
+		n.wantUnresolved(true)
+		n.resolve("")
 		if left := n.sandboxes(); len(left) != 0 {
 			t.Errorf("left behind: %v\n%v", left, n.Journal())
 		}
@@ -433,8 +433,8 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 	}
 }
 
-// Settling a doubt is bounded, too: a pod's worker has more to do.
-func TestSettlingIsBounded(t *testing.T) {
+// Resolving is bounded, too: a pod's worker has more to do.
+func TestResolveIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
@@ -524,7 +524,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 func TestF14_CrashDuringCreate(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		ctx, crash := context.WithTimeout(t.Context(), time.Second)
 		defer crash()
 		n.runner.Create(ctx, podConfig(), "")
@@ -543,8 +543,8 @@ func TestS1_Converges(t *testing.T) {
 	faults := []critest.Fault{
 		{Err: status.Error(codes.Unavailable, "before")},
 		{Err: status.Error(codes.Internal, "before")},
-		{When: critest.Midway, Delay: 5 * time.Minute, Deaf: true},
-		{When: critest.Midway, Delay: 20 * time.Minute, Deaf: true},
+		{When: critest.Midway, Delay: 5 * time.Minute, IgnoreCancel: true},
+		{When: critest.Midway, Delay: 20 * time.Minute, IgnoreCancel: true},
 		{When: critest.Midway, Err: status.Error(codes.Unknown, "midway")},
 		{When: critest.After, Err: status.Error(codes.DeadlineExceeded, "after")},
 		{When: critest.After, Err: status.Error(codes.Unknown, "after")},

@@ -10,8 +10,8 @@
 // built for the answer that never comes: a creation that timed out ends in one
 // sandbox, by adoption or removal of what is there, on runtimes that refuse a name
 // that is taken and on those that hand over what has it. A sandbox that comes up
-// when another has taken its place is removed by [Runner.Settle], which is to be
-// called at each look at a pod while [Runner.Doubtful] says so.
+// when another has taken its place is removed by [Runner.Resolve], which is to be
+// called at each look at a pod while [Runner.Unresolved] says so.
 //
 // # Defaults
 //
@@ -37,7 +37,7 @@
 //
 //	runner.go      Runner: what comes up late is removed
 //	create.go      Create, and what its lost answer is worth
-//	attempts.go    which attempt is next, and which are in doubt
+//	attempts.go    which attempt is next, and which are unresolved
 //	stop.go        Stop and Remove, one of each sandbox at a time; Wait and Cut
 //
 // # Limits

@@ -33,17 +33,17 @@ type RunnerConfig struct {
 	// Stop that began it has ended. Default 4 min, longer than what cri.Timeouts
 	// gives the call.
 	StopTimeout time.Duration
-	// ReservedTries is how often an attempt is asked for in vain, while nothing
+	// NameReservedRetries is how often an attempt is asked for in vain, while nothing
 	// listed has its name, before Create moves on to the next. Default 3, which leaves
 	// a runtime that keeps what timed out the time to hand it over (cri-o #4221).
-	ReservedTries int
-	// DoubtTimeout bounds a call for an attempt that is in doubt. CRI-O does not answer
+	NameReservedRetries int
+	// UnresolvedTimeout bounds a call for an unresolved attempt. CRI-O does not answer
 	// such a call before its time is over, whatever has become of the attempt; the call
 	// after it gets the sandbox. Default 30 s.
-	DoubtTimeout time.Duration
-	// FirstRetry is the pause after the first failed stop or remove, which doubles
+	UnresolvedTimeout time.Duration
+	// InitialRetry is the pause after the first failed stop or remove, which doubles
 	// up to MaxRetry. Default 1 s and 30 s.
-	FirstRetry, MaxRetry time.Duration
+	InitialRetry, MaxRetry time.Duration
 	// MakeLogDirectory makes the directory of a pod's logs, which runtimes expect
 	// to be there. Default: os.MkdirAll with mode 0755.
 	MakeLogDirectory func(path string) error
@@ -53,11 +53,11 @@ type RunnerConfig struct {
 }
 
 // Runner makes, stops and removes sandboxes over CRI. It remembers, for each pod
-// until Forget, which attempts were made and which of them are in doubt: asked
+// until Forget, which attempts were made and which of them are unresolved: asked
 // for, and not known to have become a sandbox or to have failed. Another Runner,
 // such as that of the next process, knows nothing of these.
 //
-// All methods may be called concurrently, Create and Settle for different pods.
+// All methods may be called concurrently, Create and Resolve for different pods.
 type Runner struct {
 	config RunnerConfig
 	stops  flights
@@ -79,21 +79,21 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	}
 	c.CleanupTimeout = cmp.Or(c.CleanupTimeout, time.Minute)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 4*time.Minute)
-	c.ReservedTries = cmp.Or(c.ReservedTries, 3)
-	c.DoubtTimeout = cmp.Or(c.DoubtTimeout, 30*time.Second)
-	c.FirstRetry = cmp.Or(c.FirstRetry, time.Second)
+	c.NameReservedRetries = cmp.Or(c.NameReservedRetries, 3)
+	c.UnresolvedTimeout = cmp.Or(c.UnresolvedTimeout, 30*time.Second)
+	c.InitialRetry = cmp.Or(c.InitialRetry, time.Second)
 	c.MaxRetry = cmp.Or(c.MaxRetry, 30*time.Second)
 	switch {
 	case c.CleanupTimeout < 0:
 		return nil, errors.New("sandbox: RunnerConfig.CleanupTimeout is negative")
 	case c.StopTimeout < 0:
 		return nil, errors.New("sandbox: RunnerConfig.StopTimeout is negative")
-	case c.ReservedTries < 0:
-		return nil, errors.New("sandbox: RunnerConfig.ReservedTries is negative")
-	case c.DoubtTimeout < 0:
-		return nil, errors.New("sandbox: RunnerConfig.DoubtTimeout is negative")
-	case c.FirstRetry < 0 || c.MaxRetry < c.FirstRetry:
-		return nil, errors.New("sandbox: RunnerConfig.FirstRetry is negative or more than MaxRetry")
+	case c.NameReservedRetries < 0:
+		return nil, errors.New("sandbox: RunnerConfig.NameReservedRetries is negative")
+	case c.UnresolvedTimeout < 0:
+		return nil, errors.New("sandbox: RunnerConfig.UnresolvedTimeout is negative")
+	case c.InitialRetry < 0 || c.MaxRetry < c.InitialRetry:
+		return nil, errors.New("sandbox: RunnerConfig.InitialRetry is negative or more than MaxRetry")
 	}
 	if c.MakeLogDirectory == nil {
 		c.MakeLogDirectory = func(path string) error { return os.MkdirAll(path, 0o755) }
@@ -111,52 +111,52 @@ func (r *Runner) Forget(pod types.UID) {
 	delete(r.pods, pod)
 }
 
-// Doubtful reports whether an attempt at a sandbox of the pod is in doubt, and so
-// may yet come up. It stays in doubt until it has come up or Forget was called.
-func (r *Runner) Doubtful(pod types.UID) bool {
+// Unresolved reports whether an attempt at a sandbox of the pod is unresolved, and so
+// may yet come up. It stays unresolved until it has come up or Forget was called.
+func (r *Runner) Unresolved(pod types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.pods[pod]
-	return a != nil && len(a.doubts) > 0
+	return a != nil && len(a.unresolved) > 0
 }
 
-// Settle removes sandboxes that have come up late, beside the one with the ID
+// Resolve removes sandboxes that have come up late, beside the one with the ID
 // keep, which is the one the pod uses; "" if it uses none. An attempt that was
 // given up may come up at any time, and two ready sandboxes make a pod start over:
-// call Settle at each look at the pod for as long as Doubtful says so, before
-// deciding on what was seen. While nothing is in doubt it makes no call.
+// call Resolve at each look at the pod for as long as Unresolved says so, before
+// deciding on what was seen. While nothing is unresolved it makes no call.
 //
-// Of the sandboxes of attempts in doubt, those that are ready are removed, and
+// Of the sandboxes of unresolved attempts, those that are ready are removed, and
 // those of higher attempts than the one kept, which would pass for the latest. The
 // rest is history and stays. What cannot be removed within
-// RunnerConfig.CleanupTimeout stays in doubt, and is in the error.
-func (r *Runner) Settle(ctx context.Context, pod types.UID, keep string) error {
-	if !r.Doubtful(pod) {
+// RunnerConfig.CleanupTimeout stays unresolved, and is in the error.
+func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error {
+	if !r.Unresolved(pod) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.CleanupTimeout)
 	defer cancel()
 	listed, err := r.listPod(ctx, pod)
 	if err != nil {
-		return fmt.Errorf("sandbox: Settle pod %s: %w", pod, err)
+		return fmt.Errorf("sandbox: Resolve pod %s: %w", pod, err)
 	}
 	history := uint32(math.MaxUint32)
 	if i := slices.IndexFunc(listed, func(s *runtimeapi.PodSandbox) bool { return s.GetId() == keep }); i >= 0 {
 		history = listed[i].GetMetadata().GetAttempt()
 		r.made(pod, history)
 	}
-	doubts := r.doubts(pod)
-	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return !doubts[s.GetMetadata().GetAttempt()] })
+	unresolved := r.unresolvedAttempts(pod)
+	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return !unresolved[s.GetMetadata().GetAttempt()] })
 	if err := r.clear(ctx, listed, keep, history); err != nil {
-		return fmt.Errorf("sandbox: Settle pod %s: %w", pod, err)
+		return fmt.Errorf("sandbox: Resolve pod %s: %w", pod, err)
 	}
 	return nil
 }
 
-// clear ends doubts about the sandboxes listed, all of one pod, but for the one
+// clear resolves what the sandboxes listed tell of, all of one pod, but for the one
 // kept: it removes those that are ready, and those that are not from the attempt
 // lowest on; lower ones are history. Each is tried, whatever becomes of the others,
-// and what cannot be removed is in doubt.
+// and what cannot be removed is unresolved.
 func (r *Runner) clear(ctx context.Context, listed []*runtimeapi.PodSandbox, keep string, lowest uint32) error {
 	failed := make([]error, len(listed))
 	var removals sync.WaitGroup
@@ -165,15 +165,15 @@ func (r *Runner) clear(ctx context.Context, listed []*runtimeapi.PodSandbox, kee
 		switch {
 		case s.GetId() == keep:
 		case !ready(s) && attempt < lowest:
-			r.known(pod, attempt)
+			r.markResolved(pod, attempt)
 		default:
 			r.config.Log.Info("removing the sandbox of a lost attempt", "podUID", pod, "sandboxID", s.GetId(), "attempt", attempt)
 			removals.Go(func() {
 				if failed[i] = r.Remove(ctx, s.GetId()); failed[i] != nil {
-					r.doubt(pod, attempt)
+					r.markUnresolved(pod, attempt)
 					return
 				}
-				r.known(pod, attempt)
+				r.markResolved(pod, attempt)
 			})
 		}
 	}

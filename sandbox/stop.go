@@ -104,7 +104,7 @@ func (r *Runner) Remove(ctx context.Context, id string) error {
 // retry calls until it succeeds, finds nothing to do, is refused for good, or ctx
 // ends.
 func (r *Runner) retry(ctx context.Context, call func() error) error {
-	for pause := r.config.FirstRetry; ; pause = min(2*pause, r.config.MaxRetry) {
+	for pause := r.config.InitialRetry; ; pause = min(2*pause, r.config.MaxRetry) {
 		err := cri.IgnoreNotFound(call())
 		if err == nil || final(err) {
 			return err

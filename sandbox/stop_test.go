@@ -124,7 +124,7 @@ func TestOneStopInFlight(t *testing.T) {
 func TestOneStopInFlightAfterItsCallerLeft(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second, IgnoreCancel: true})
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -223,18 +223,18 @@ func TestF8_StopOverARestart(t *testing.T) {
 
 func TestNewRunnerValidates(t *testing.T) {
 	runtime := runtimeapi.NewRuntimeServiceClient(nil)
-	if _, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: runtime, FirstRetry: time.Minute, MaxRetry: time.Hour}); err != nil {
+	if _, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: runtime, InitialRetry: time.Minute, MaxRetry: time.Hour}); err != nil {
 		t.Errorf("long retries: %v", err)
 	}
 	for want, c := range map[string]sandbox.RunnerConfig{
-		"RunnerConfig.Runtime":        {},
-		"Owner.Name":                  {Runtime: runtime, Owner: cri.Owner{Name: "a b"}},
-		"RunnerConfig.CleanupTimeout": {Runtime: runtime, CleanupTimeout: -1},
-		"RunnerConfig.StopTimeout":    {Runtime: runtime, StopTimeout: -1},
-		"RunnerConfig.ReservedTries":  {Runtime: runtime, ReservedTries: -1},
-		"RunnerConfig.DoubtTimeout":   {Runtime: runtime, DoubtTimeout: -1},
-		"RunnerConfig.FirstRetry":     {Runtime: runtime, FirstRetry: time.Hour},
-		"FirstRetry is negative":      {Runtime: runtime, FirstRetry: -1},
+		"RunnerConfig.Runtime":             {},
+		"Owner.Name":                       {Runtime: runtime, Owner: cri.Owner{Name: "a b"}},
+		"RunnerConfig.CleanupTimeout":      {Runtime: runtime, CleanupTimeout: -1},
+		"RunnerConfig.StopTimeout":         {Runtime: runtime, StopTimeout: -1},
+		"RunnerConfig.NameReservedRetries": {Runtime: runtime, NameReservedRetries: -1},
+		"RunnerConfig.UnresolvedTimeout":   {Runtime: runtime, UnresolvedTimeout: -1},
+		"RunnerConfig.InitialRetry":        {Runtime: runtime, InitialRetry: time.Hour},
+		"InitialRetry is negative":         {Runtime: runtime, InitialRetry: -1},
 	} {
 		if _, err := sandbox.NewRunner(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)

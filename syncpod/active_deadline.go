@@ -14,23 +14,23 @@ const eventDeadline = "DeadlineExceeded"
 
 // expire ends a pod that has been active for longer than its activeDeadlineSeconds: it
 // has failed, whatever its containers do. One that is over stays what it is.
-func (w *work) expire() {
-	until := w.activeUntil()
-	if until.IsZero() || time.Now().Before(until) || w.pod.DeletionTimestamp != nil || w.memory.status.ended() || w.memory.evictedFor() != nil {
+func (o *observedPod) expire() {
+	until := o.activeUntil()
+	if until.IsZero() || time.Now().Before(until) || o.pod.DeletionTimestamp != nil || o.memory.status.ended() || o.memory.evictedFor() != nil {
 		return
 	}
-	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *w.pod.Spec.ActiveDeadlineSeconds)
-	w.memory.evict(&apistatus.Problem{Reason: eventDeadline, Message: message})
-	w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
+	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *o.pod.Spec.ActiveDeadlineSeconds)
+	o.memory.evict(&apistatus.Problem{Reason: eventDeadline, Message: message})
+	o.eventf(aboutPod(o.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 
 // activeUntil is when the time of the pod is over, zero if it is not bounded. It counts
 // from the start time that was reported, which outlives the agent.
-func (w *work) activeUntil() time.Time {
-	bound := w.pod.Spec.ActiveDeadlineSeconds
-	start := w.memory.status.startTime()
-	if start.IsZero() && w.pod.Status.StartTime != nil { // nothing was reported since the agent began
-		start = w.pod.Status.StartTime.Time
+func (o *observedPod) activeUntil() time.Time {
+	bound := o.pod.Spec.ActiveDeadlineSeconds
+	start := o.memory.status.startTime()
+	if start.IsZero() && o.pod.Status.StartTime != nil { // nothing was reported since the agent began
+		start = o.pod.Status.StartTime.Time
 	}
 	if bound == nil || start.IsZero() {
 		return time.Time{}

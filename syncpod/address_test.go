@@ -47,7 +47,7 @@ func TestS4_RunningPodLosesItsAddress(t *testing.T) {
 					n.sync(pod)
 					n.wantStates("app 0 running", "b 0 running")
 					n.address(ip)
-					if r := n.sync(pod); !r.Plan.Quiet() || !r.NextTry.IsZero() {
+					if r := n.sync(pod); !r.Plan.NoOp() || !r.NextTry.IsZero() {
 						t.Errorf("result %+v with the address back", r)
 					}
 				}
@@ -111,9 +111,9 @@ func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
 // makes the pod start over.
 func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: time.Hour, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: time.Hour, IgnoreCancel: true})
 		for end := time.Now().Add(50 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
-			if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err == nil && r.Plan.Quiet() {
+			if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err == nil && r.Plan.NoOp() {
 				break
 			}
 		}
@@ -129,7 +129,7 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 		if ready := n.readySandboxes(); ready != 2 {
 			t.Fatalf("%d sandboxes are ready, want the late one, too", ready)
 		}
-		if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err != nil || !r.Plan.Quiet() {
+		if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err != nil || !r.Plan.NoOp() {
 			t.Errorf("result %+v, %v", r, err)
 		}
 		n.wantStates("app 0 running")
@@ -143,13 +143,13 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 func TestS1_SandboxInUseIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		first, second := &critest.Gate{}, &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: first, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: first, IgnoreCancel: true})
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 			if c.Attempt == 1 {
 				first.Open()
 			}
 			return c.Attempt == 1
-		}}, When: critest.Midway, Hang: second, Deaf: true})
+		}}, When: critest.Midway, Hang: second, IgnoreCancel: true})
 		n.settle(testPod(), time.Hour)
 		n.wantStates("app 0 running")
 		mine := n.status().LatestSandbox()
@@ -159,7 +159,7 @@ func TestS1_SandboxInUseIsKept(t *testing.T) {
 		second.Open()
 		synctest.Wait()
 		r, err := n.SyncPod(t.Context(), testPod(), n.status())
-		if s := n.status().ActiveSandbox(); err != nil || !r.Plan.Quiet() || s == nil || s.ID != mine.ID {
+		if s := n.status().ActiveSandbox(); err != nil || !r.Plan.NoOp() || s == nil || s.ID != mine.ID {
 			t.Errorf("uses %+v, want %+v; result %+v, %v", s, mine, r, err)
 		}
 		n.wantStates("app 0 running")
@@ -169,7 +169,7 @@ func TestS1_SandboxInUseIsKept(t *testing.T) {
 // A pod in the node's network has the addresses of the node.
 func TestAddressesOfTheNodesNetwork(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.HostIPs = []string{"192.0.2.1"} })
+		n.restart(func(c *syncpod.Config) { c.Node.HostIPs = []string{"192.0.2.1"} })
 		pod := testPod(func(p *v1.Pod) {
 			p.Spec.HostNetwork, p.Spec.SecurityContext = true, &v1.PodSecurityContext{}
 			p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "IP", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}}}
@@ -202,12 +202,12 @@ func TestS4_AddressEndsTheBackOff(t *testing.T) {
 
 // reader is what tells of new sandboxes.
 type reader struct {
-	syncpod.Statuses
+	syncpod.StatusReader
 	edit func(*runtime.SandboxStatus) error
 }
 
 func (r reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error) {
-	s, err := r.Statuses.SandboxStatus(ctx, id)
+	s, err := r.StatusReader.SandboxStatus(ctx, id)
 	return s, errors.Join(err, r.edit(&s))
 }
 
@@ -221,7 +221,7 @@ func TestS4_WhatIsToldOfANewSandbox(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(want), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.Statuses = reader{c.Statuses, edit} })
+				n.restart(func(c *syncpod.Config) { c.Deps.Statuses = reader{c.Deps.Statuses, edit} })
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if !errors.Is(err, want) || (n.Journal().Count(critest.StartContainer) == 0) != (want != nil) {
 					t.Errorf("error %v\n%v", err, n.Journal())

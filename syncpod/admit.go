@@ -12,21 +12,21 @@ import (
 var admitKey = backoffKey{resources: "admission"}
 
 // admit asks whether the pod may run. One that has had its run is not asked for.
-func (w *work) admit(ctx context.Context) *Refusal {
+func (w *work) admit(ctx context.Context) *Rejection {
 	if w.isOver() {
 		return nil
 	}
-	for _, check := range w.config.Admit {
+	for _, check := range w.config.Extensions.Admit {
 		if refused := check.AdmitPod(ctx, w.pod); refused != nil {
 			return refused
 		}
 	}
-	w.memory.setupSucceeded(admitKey)
+	w.memory.backOffs.succeeded(admitKey)
 	return nil
 }
 
 // problem is the refusal as a status has it.
-func (r *Refusal) problem() *apistatus.Problem {
+func (r *Rejection) problem() *apistatus.Problem {
 	if r == nil {
 		return nil
 	}
@@ -36,20 +36,20 @@ func (r *Refusal) problem() *apistatus.Problem {
 // block stops what runs of a pod that may not run. The pod is not ended by that,
 // and asked for again at growing intervals.
 func (w *work) block(ctx context.Context) {
-	failed := &StepError{Step: StepAdmit, Reason: Reason(w.refused.Reason), Err: errors.New(w.refused.Message)}
-	w.fail(failed.waiting(w.memory.setupFailed(admitKey, failed, time.Now())))
+	failed := &StepError{Step: StepAdmit, Reason: Reason(w.rejected.Reason), Err: errors.New(w.rejected.Message)}
+	w.fail(failed.waiting(w.memory.backOffs.failed(admitKey, failed, time.Now())))
 	if live(w.status) {
-		w.stopAll(ctx, "not admitted: "+w.refused.Reason)
+		w.stopAll(ctx, "not admitted: "+w.rejected.Reason)
 	}
 }
 
 // networkReady reports whether the pod can have a network. A pod on the node's
 // own needs none.
 func (w *work) networkReady(ctx context.Context) bool {
-	if w.config.Network == nil || w.pod.Spec.HostNetwork {
+	if w.config.Extensions.Network == nil || w.pod.Spec.HostNetwork {
 		return true
 	}
-	err := w.config.Network.NetworkReady(ctx)
+	err := w.config.Extensions.Network.NetworkReady(ctx)
 	if err == nil {
 		return true
 	}

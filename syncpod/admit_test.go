@@ -15,15 +15,15 @@ import (
 
 func TestRefusedPodIsReportedAndStoppedButNotEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		var refusal *syncpod.Refusal
+		var refusal *syncpod.Rejection
 		n.restart(func(c *syncpod.Config) {
-			c.Admit = []syncpod.Admitter{
-				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return nil }),
-				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return refusal }),
+			c.Extensions.Admit = []syncpod.Admitter{
+				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return nil }),
+				syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal }),
 			}
 		})
 		pod := testPod(containers(ctr("app"), ctr("b")))
-		refusal = &syncpod.Refusal{Reason: "AppArmor", Message: "the profile is not loaded"}
+		refusal = &syncpod.Rejection{Reason: "AppArmor", Message: "the profile is not loaded"}
 		r := n.sync(pod)
 		if r.Over || r.NextTry.IsZero() || !r.NextTry.After(time.Now()) {
 			t.Errorf("result %+v, want a next try", r)
@@ -43,7 +43,7 @@ func TestRefusedPodIsReportedAndStoppedButNotEnded(t *testing.T) {
 		n.settle(pod, time.Minute)
 		n.wantStates("app 0 running", "b 0 running")
 
-		refusal = &syncpod.Refusal{Reason: "AppArmor"}
+		refusal = &syncpod.Rejection{Reason: "AppArmor"}
 		n.sync(pod)
 		n.wantEnded()
 		reports := len(n.report.all)
@@ -66,7 +66,7 @@ func TestNetworkNotReady(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				missing := errors.New("cni config uninitialized")
 				n.restart(func(c *syncpod.Config) {
-					c.Network = syncpod.NetworkFunc(func(context.Context) error { return missing })
+					c.Extensions.Network = syncpod.NetworkFunc(func(context.Context) error { return missing })
 				})
 				pod := testPod(func(p *v1.Pod) { p.Spec.HostNetwork = host })
 				_, err := n.SyncPod(t.Context(), pod, nil)
@@ -100,15 +100,15 @@ func TestNetworkNotReady(t *testing.T) {
 // asked for once it has had its run.
 func TestRefusals(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		var refusal *syncpod.Refusal
+		var refusal *syncpod.Rejection
 		asked := 0
 		n.restart(func(c *syncpod.Config) {
-			c.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { asked++; return refusal })}
+			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { asked++; return refusal })}
 		})
 		pod := testPod(never)
 		for range 2 {
 			n.settle(pod, time.Minute)
-			refusal = &syncpod.Refusal{Reason: "Busy"}
+			refusal = &syncpod.Rejection{Reason: "Busy"}
 			if r := n.sync(testPod()); time.Until(r.NextTry) != 10*time.Second {
 				t.Errorf("next try in %v, want 10s", time.Until(r.NextTry))
 			}

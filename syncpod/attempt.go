@@ -19,53 +19,50 @@ import (
 // attempt returns the number of a container's next instance: the highest of what
 // the plan, the logs and memory ask for. Each may have forgotten some, and none
 // goes by a clock (kubernetes #134153).
-func (w *work) attempt(step startStep) (uint32, error) {
+func (o *observedPod) attempt(step startStep) (uint32, error) {
 	name := step.Container.Name
-	if err := w.scanLogs(name); err != nil {
+	if err := o.scanLogs(name); err != nil {
 		return 0, err
 	}
-	m := w.memory
+	m := o.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.attempts[name] = max(m.attempts[name], step.Attempt)
-	return m.attempts[name], nil
+	known := m.containers.of(name)
+	known.nextAttempt = max(known.nextAttempt, step.Attempt)
+	return known.nextAttempt, nil
 }
 
 // scanLogs looks once for what the logs tell of a container.
-func (w *work) scanLogs(name string) error {
-	m := w.memory
-	if m.marked(m.scanned, name) {
+func (o *observedPod) scanLogs(name string) error {
+	m := o.memory
+	if m.container(name).logsScanned {
 		return nil
 	}
-	dir, err := sandbox.LogDirectory(w.config.LogsRoot, w.pod)
+	dir, err := sandbox.LogDirectory(o.config.Node.LogsRoot, o.pod)
 	if err != nil {
 		return err
 	}
-	last, ok, err := w.config.Logs.LastAttempt(dir, name)
+	last, ok, err := o.config.Deps.Logs.LastAttempt(dir, name)
 	if err != nil {
 		return err
 	}
-	if ok {
-		m.used(name, last)
-		m.mark(m.ran, name)
-	}
-	m.mark(m.scanned, name)
+	m.scanned(name, last, ok)
 	return nil
 }
 
 // hasHadItsRun reports whether a step would run an ephemeral container again,
 // whose record the runtime has lost (kubernetes #124176). Logs that cannot be
 // read tell nothing here; they fail the start.
-func (w *work) hasHadItsRun(step startStep) bool {
+func (o *observedPod) hasHadItsRun(step startStep) bool {
 	name := step.Container.Name
-	return step.Container.Kind == actions.EphemeralContainer && w.scanLogs(name) == nil && w.memory.marked(w.memory.ran, name)
+	return step.Container.Kind == actions.EphemeralContainer && o.scanLogs(name) == nil && o.memory.container(name).everStarted
 }
 
 // warnOfSecondRun says that a container runs that is to run once and may have had its
 // run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
 func (st *start) warnOfSecondRun() {
 	name := st.spec.Name
-	if st.status.Latest(name) != nil || !st.memory.marked(st.memory.ran, name) {
+	if st.status.Latest(name) != nil || !st.memory.container(name).everStarted {
 		return
 	}
 	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
@@ -77,23 +74,7 @@ func (st *start) warnOfSecondRun() {
 // next returns the attempt after one, which may come from anywhere.
 func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
 
-// used notes that an attempt has become a container, or was given up.
-func (m *memory) used(name string, attempt uint32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.attempts[name] = max(m.attempts[name], next(attempt))
-	delete(m.refused, name)
-}
-
-// refusal counts a refusal of a container's name, and returns how many there were.
-func (m *memory) refusal(name string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.refused[name]++
-	return m.refused[name]
-}
-
-// logFiles are [Logs] on disk, as runtimes write them: <container>/<attempt>.log,
+// logFiles are [ContainerLogs] on disk, as runtimes write them: <container>/<attempt>.log,
 // and with a suffix once rotated.
 type logFiles struct{}
 

@@ -33,7 +33,7 @@ func (n *node) drive(pod *v1.Pod, d time.Duration) {
 		switch {
 		case !r.NextTry.IsZero():
 			time.Sleep(time.Until(r.NextTry))
-		case r.Plan.Quiet():
+		case r.Plan.NoOp():
 			time.Sleep(time.Second)
 		}
 	}
@@ -278,7 +278,7 @@ func TestB2_GivingUpCostsNoWait(t *testing.T) {
 func TestSecretsDoNotReachEventsAndErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		const secret = "hunter2"
-		n.restart(func(c *syncpod.Config) { c.Env = env.Sources{Secrets: oneSecret(secret)} })
+		n.restart(func(c *syncpod.Config) { c.Objects.Sources = env.Sources{Secrets: oneSecret(secret)} })
 		pod := testPod(func(p *v1.Pod) {
 			ref := func(key string) *v1.EnvVarSource {
 				return &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "s"}, Key: key}}
@@ -341,7 +341,7 @@ func TestB1_FailedProbesAreCrashes(t *testing.T) {
 		app := ctr("app")
 		app.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: new(int64(1))}
 		pod, results := testPod(containers(app)), probes{}
-		n.restart(func(c *syncpod.Config) { c.Probes = results })
+		n.restart(func(c *syncpod.Config) { c.Deps.Probes = results })
 		for begin := time.Now(); time.Since(begin) < 10*time.Minute; time.Sleep(time.Second) {
 			if _, err := n.SyncPod(t.Context(), pod, nil); err != nil {
 				t.Fatal(err)

@@ -56,7 +56,7 @@ func TestASettledPodCostsNoCall(t *testing.T) {
 		before, reported := len(n.Journal()), len(n.report.all)
 		for range 3 {
 			r, err := n.SyncPod(t.Context(), pod, status)
-			if err != nil || !r.Plan.Quiet() {
+			if err != nil || !r.Plan.NoOp() {
 				t.Fatal(r, err)
 			}
 			synctest.Wait()

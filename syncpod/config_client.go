@@ -1,58 +1,55 @@
 package syncpod
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
 // fromClient makes the parts that are missing of the Client, if there is one.
-func (c *Config) fromClient() error {
+func (c *Config) fromClient() (err error) {
 	if err := c.Owner.Validate(); err != nil {
 		return err
 	}
 	if c.Client == nil {
 		return nil
 	}
-	if c.Runtime == nil {
-		c.Runtime = c.Client
+	if c.Deps.Runtime == nil {
+		c.Deps.Runtime = c.Client
 	}
-	if c.Updater == nil {
-		c.Updater = c.Client
+	if c.Deps.Updater == nil {
+		c.Deps.Updater = c.Client
 	}
-	if c.RuntimeName == "" {
-		c.RuntimeName = c.Client.RuntimeName()
+	of := assemble.Runtime{Client: c.Client, Name: c.RuntimeName, Owner: c.Owner, Log: c.Log}
+	if c.RuntimeName, err = of.RuntimeName(); err != nil {
+		return fmt.Errorf("syncpod: Config.%w", err)
 	}
-	if c.RuntimeName == "" {
-		return errors.New("syncpod: Config.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
-			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+	if err := c.Deps.make(of); err != nil {
+		return fmt.Errorf("syncpod: Config.Deps: %w", err)
 	}
-	return c.makeParts()
+	return nil
 }
 
-func (c *Config) makeParts() (err error) {
-	if c.Statuses == nil {
-		if c.Statuses, err = cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: c.RuntimeName, Owner: c.Owner}); err != nil {
-			return fmt.Errorf("syncpod: Config.Statuses: %w", err)
+// make makes what is missing of a connection to the runtime.
+func (d *Dependencies) make(of assemble.Runtime) (err error) {
+	if d.Statuses == nil {
+		if d.Statuses, err = of.Reader(); err != nil {
+			return err
 		}
 	}
-	if c.Sandboxes == nil {
-		if c.Sandboxes, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Owner, Log: c.Log}); err != nil {
-			return fmt.Errorf("syncpod: Config.Sandboxes: %w", err)
+	if d.Sandboxes == nil {
+		if d.Sandboxes, err = of.Sandboxes(); err != nil {
+			return err
 		}
 	}
-	if c.Images == nil {
-		if c.Images, err = image.New(image.Config{Runtime: c.Client}); err != nil {
-			return fmt.Errorf("syncpod: Config.Images: %w", err)
+	if d.Images == nil {
+		if d.Images, err = of.Images(); err != nil {
+			return err
 		}
 	}
-	if c.Hooks == nil {
-		if c.Hooks, err = hook.New(hook.Config{Exec: c.Client}); err != nil {
-			return fmt.Errorf("syncpod: Config.Hooks: %w", err)
+	if d.Hooks == nil {
+		if d.Hooks, err = of.Hooks(); err != nil {
+			return err
 		}
 	}
 	return nil

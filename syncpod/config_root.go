@@ -15,37 +15,37 @@ func (c *Config) fromRoot() error {
 	if c.Root == "" {
 		return nil
 	}
-	if c.Volumes == nil {
+	if c.Deps.Volumes == nil {
 		volumes, err := volume.New(volume.Config{
-			ConfigMaps: c.Env.ConfigMaps, Secrets: c.Env.Secrets, Tokens: c.Tokens, Allocatable: c.Allocatable,
+			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Allocatable: c.Node.Allocatable,
 			Unprivileged: os.Geteuid() > 0,
 		})
 		if err != nil {
-			return fmt.Errorf("syncpod: Config.Volumes: %w", err)
+			return fmt.Errorf("syncpod: Config.Deps.Volumes: %w", err)
 		}
-		c.Volumes = volumes
+		c.Deps.Volumes = volumes
 	}
-	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.LogsRoot, ClusterDomain: c.DNS.ClusterDomain, Volumes: c.Volumes})
+	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.DNS.ClusterDomain, Volumes: c.Deps.Volumes})
 	if err != nil {
 		return fmt.Errorf("syncpod: Config.Root: %w", err)
 	}
-	if c.Prepare == nil {
-		c.Prepare = dirs
-		if c.Refresh == nil {
-			c.Refresh = dirs
+	if c.Deps.Prepare == nil {
+		c.Deps.Prepare = dirs
+		if c.Deps.Refresh == nil {
+			c.Deps.Refresh = dirs
 		}
 	}
-	if c.Mounts == nil {
-		c.Mounts = dirs
+	if c.Deps.Mounts == nil {
+		c.Deps.Mounts = dirs
 	}
-	if c.Clean == nil {
-		c.Clean = []Cleaner{dirs}
+	if c.Extensions.Clean == nil {
+		c.Extensions.Clean = []Cleaner{dirs}
 	}
-	if c.Messages == nil {
-		c.Messages = dirs
+	if c.Deps.Messages == nil {
+		c.Deps.Messages = dirs
 	}
-	if c.Records == nil {
-		c.Records = FileRecords{Dir: filepath.Join(c.Root, "records"), turns: podfile.NewTurns()}
+	if c.Deps.Records == nil {
+		c.Deps.Records = FileRecords{Dir: filepath.Join(c.Root, "records"), turns: podfile.NewTurns()}
 	}
 	return nil
 }

@@ -25,19 +25,19 @@ func TestNewNamesTheField(t *testing.T) {
 		var good syncpod.Config
 		n.restart(func(c *syncpod.Config) { good = *c })
 		for field, spoil := range map[string]func(*syncpod.Config){
-			"Config.Runtime is":           func(c *syncpod.Config) { c.Runtime = nil },
-			"Config.RuntimeName":          func(c *syncpod.Config) { c.RuntimeName = "" },
-			"Config.Statuses":             func(c *syncpod.Config) { c.Statuses = nil },
-			"Config.Sandboxes":            func(c *syncpod.Config) { c.Sandboxes = nil },
-			"Config.Images":               func(c *syncpod.Config) { c.Images = nil },
-			"Config.Node.MemoryBytes":     func(c *syncpod.Config) { c.Node.MemoryBytes = -1 },
-			"Config.StopPatience":         func(c *syncpod.Config) { c.StopPatience = -1 },
-			"Config.PostStartTimeout":     func(c *syncpod.Config) { c.PostStartTimeout = -1 },
-			"Config.CleanupTimeout":       func(c *syncpod.Config) { c.CleanupTimeout = -1 },
-			"Config.ReservedTries":        func(c *syncpod.Config) { c.ReservedTries = -1 },
-			"Config.MaxStarts":            func(c *syncpod.Config) { c.MaxStarts = -2 },
-			"FirstBackOff and MaxBackOff": func(c *syncpod.Config) { c.FirstBackOff = -1 },
-			"Owner.Name":                  func(c *syncpod.Config) { c.Owner.Name = "a b" },
+			"Config.Deps.Runtime is":             func(c *syncpod.Config) { c.Deps.Runtime = nil },
+			"Config.RuntimeName":                 func(c *syncpod.Config) { c.RuntimeName = "" },
+			"Config.Deps.Statuses":               func(c *syncpod.Config) { c.Deps.Statuses = nil },
+			"Config.Deps.Sandboxes":              func(c *syncpod.Config) { c.Deps.Sandboxes = nil },
+			"Config.Deps.Images":                 func(c *syncpod.Config) { c.Deps.Images = nil },
+			"Config.Node.Containers.MemoryBytes": func(c *syncpod.Config) { c.Node.Containers.MemoryBytes = -1 },
+			"Config.Limits.StopTimeout":          func(c *syncpod.Config) { c.Limits.StopTimeout = -1 },
+			"Config.Limits.PostStartTimeout":     func(c *syncpod.Config) { c.Limits.PostStartTimeout = -1 },
+			"Config.Limits.CleanupTimeout":       func(c *syncpod.Config) { c.Limits.CleanupTimeout = -1 },
+			"Config.Limits.NameReservedRetries":  func(c *syncpod.Config) { c.Limits.NameReservedRetries = -1 },
+			"Config.Limits.MaxParallelStarts":    func(c *syncpod.Config) { c.Limits.MaxParallelStarts = -2 },
+			"InitialBackOff and MaxBackOff":      func(c *syncpod.Config) { c.Limits.InitialBackOff = -1 },
+			"Owner.Name":                         func(c *syncpod.Config) { c.Owner.Name = "a b" },
 		} {
 			c := good
 			spoil(&c)
@@ -136,7 +136,7 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 
 func TestStartSideBySide(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
+		n.restart(func(c *syncpod.Config) { c.Limits.ParallelContainerStarts = true })
 		pod := testPod(containers(postStart(ctr("slow"), "sleep", "50"), ctr("b")))
 		began := time.Now()
 		n.sync(pod)
@@ -151,7 +151,7 @@ func TestStartSideBySide(t *testing.T) {
 // A sidecar that comes back is waited for all the same.
 func TestStartSideBySideIsOfRegularContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
+		n.restart(func(c *syncpod.Config) { c.Limits.ParallelContainerStarts = true })
 		pod := testPod(inits(postStart(sidecar("proxy"), "sleep", "5")), containers(ctr("app")))
 		n.settle(pod, time.Minute)
 		n.exit("proxy", 1)
@@ -201,7 +201,7 @@ func TestAnotherAgentsPodIsNotTouched(t *testing.T) {
 func TestLogDirectoryIsThere(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.LogsRoot, c.Logs = filepath.Join(dir, "pods"), nil })
+		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Deps.Logs = filepath.Join(dir, "pods"), nil })
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 	}, func(c *critest.Config) { c.Dir = dir })
@@ -211,11 +211,11 @@ func TestLogLink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	t.Chdir(elsewhere)
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.LogsRoot, c.Logs = filepath.Join(dir, "pods"), nil })
+		n.restart(func(c *syncpod.Config) { c.Node.LogsRoot, c.Deps.Logs = filepath.Join(dir, "pods"), nil })
 		n.sync(testPod()) // without links
 		must(t, n.Remove(n.current("app").ID.ID))
 		n.restart(func(c *syncpod.Config) {
-			c.LogsRoot, c.LogLinks, c.Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
+			c.Node.LogsRoot, c.Node.LogLinks, c.Deps.Logs = filepath.Join(dir, "pods"), filepath.Join(dir, "links"), nil
 		})
 		logDir := filepath.Join(dir, "pods", "default_web_"+podUID, "app")
 		must(t, os.MkdirAll(logDir, 0o755))
@@ -258,7 +258,7 @@ func TestLogLinkName(t *testing.T) {
 func TestClientAlone(t *testing.T) {
 	logs := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		s, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", LogsRoot: logs})
+		s, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Node: syncpod.Node{LogsRoot: logs}})
 		must(t, err)
 		pod := testPod(limited("1", "1Gi"), func(p *v1.Pod) { p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec("true")} })
 		for _, cpu := range []string{"1", "2"} {

@@ -36,7 +36,7 @@ func stories() map[string]story {
 	run := func(ctx context.Context, n *node, pod *v1.Pod) bool {
 		r, err := n.SyncPod(ctx, pod, nil)
 		synctest.Wait()
-		return err == nil && r.Plan.Quiet()
+		return err == nil && r.Plan.NoOp()
 	}
 	runs := func(n *node) {
 		n.t.Helper()
@@ -129,7 +129,7 @@ func (n *node) crashIn(s story, k int, reboot bool) bool {
 		return false
 	}
 	if reboot {
-		must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}))
+		must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}))
 	}
 	n.restart()
 	for range 120 {

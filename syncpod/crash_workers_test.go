@@ -94,7 +94,7 @@ func (c *crew) tell(wanted []*v1.Pod, has map[types.UID]*runtime.PodStatus, list
 	for _, pod := range wanted {
 		uids = append(uids, pod.UID)
 	}
-	known, _ := c.workers.Known(uids)
+	known, _ := c.workers.SyncKnownPods(uids)
 	for _, k := range known {
 		if k.Orphan && k.Phase == podworkers.Syncing {
 			_ = c.workers.UpdatePod(podworkers.Update{Type: podworkers.Kill, RuntimePod: &podworkers.RuntimePod{UID: k.UID}})

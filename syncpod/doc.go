@@ -18,7 +18,7 @@
 //  2. Decide. Package actions makes the plan, from the status and the results of
 //     probes. A sandbox without an address is not given up before it has had the
 //     time of one back-off.
-//  3. Admission. All of Config.Admit have to let the pod run.
+//  3. Admission. All of Config.Extensions.Admit have to let the pod run.
 //  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
 //     differs from the last one, while the work goes on.
 //  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
@@ -42,7 +42,7 @@
 //
 // Of many pods that start at once only a few at a time get their sandbox, or a
 // container, while the processors are busy: more would make all of them slow
-// (Config.MaxStarts).
+// (Config.Limits.MaxParallelStarts).
 //
 // Containers are stopped before the node is made ready, unlike in a kubelet: a
 // volume that is not there does not keep what is unhealthy running.
@@ -72,6 +72,7 @@
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
 //	execute.go         9 to 14, in this order; what the plan kills, clears and resets
+//	cgroup.go          10 the cgroup of the pod
 //	prepare.go         10 the node made ready for the pod
 //	sandbox.go         11 the sandbox, in its turn, and the wait for its address
 //	start_image.go     12 images
@@ -81,6 +82,7 @@
 //	start_launch.go    13 StartContainer, and postStart handlers
 //	loglink.go         13 links for log shippers
 //	resize.go          14 resources changed in place
+//	resize_allot.go    which resources the pod is allotted, and what is said of that
 //	refresh.go         16 volumes of what runs
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
@@ -90,11 +92,19 @@
 //	kill_calls.go      StopContainer and RemoveContainer
 //	grace.go           how long each has
 //
-//	memory.go          what is remembered of a pod, and the back-offs; memories.go, of all
-//	memory_seen.go     what was observed and the runtime may lose; what runs once
-//	records.go         what of that outlives the agent; records_file.go keeps it in files
+//	memories.go        the memory of each pod
+//	memory.go          what is remembered of a pod: its end, and the parts below
+//	memory_containers.go  each container: attempts, and the current instance, which the
+//	                   runtime may lose; what runs once
+//	memory_instances.go  each instance: what was done with it, its message and resources
+//	memory_backoff.go  back-offs; memory_kills.go, deadlines of what has to go;
+//	                   memory_sandbox.go, the sandbox in use
+//	memory_record.go   a memory from and to its record
+//	records.go         what outlives the agent; records_json.go writes it as JSON,
+//	                   records_file.go keeps it in files
 //
-//	config.go          Config and New; config_client.go and config_root.go are defaults
+//	config.go          Config and New; config_groups.go has the groups of Config;
+//	                   config_client.go and config_root.go are defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
@@ -115,7 +125,7 @@
 // gives, everything is counted: preStop handlers run until then, sidecars wait for
 // the other containers until then, and a container that is told to stop only at
 // the deadline still has two seconds. See [Syncer.SyncTerminatingPod]. Of a pod whose end
-// has to wait, such as for the runtime, [Syncer.EndBy] remembers the deadline.
+// has to wait, such as for the runtime, [Syncer.SetDeadline] remembers the deadline.
 //
 // # Status
 //

@@ -74,9 +74,9 @@ func (s *Syncer) eventf(about *v1.ObjectReference, kind, reason, format string, 
 }
 
 // warn tells what keeps the pod from running. That the agent is to end does not count.
-func (w *work) warn(ctx context.Context, reason, format string, args ...any) {
+func (o *observedPod) warn(ctx context.Context, reason, format string, args ...any) {
 	if ctx.Err() == nil {
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, reason, format, args...)
+		o.eventf(aboutPod(o.pod), v1.EventTypeWarning, reason, format, args...)
 	}
 }
 
@@ -119,7 +119,7 @@ func withoutIDs(err error, replacements ...string) string {
 
 // idNames pairs the identifiers of the pod's sandboxes and containers with what
 // they are called, for withoutIDs.
-func (w *work) idNames() []string { return idNames(w.status) }
+func (o *observedPod) idNames() []string { return idNames(o.status) }
 
 func idNames(status *runtime.PodStatus) []string {
 	var pairs []string

@@ -47,12 +47,12 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 	nfs := v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.test", Path: "/"}}
 	host := v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nosuch", Type: new(v1.HostPathDirectory)}}
 	rooted := func(n *node, c *syncpod.Config) {
-		c.Root, c.Env.ConfigMaps, c.Statuses, c.Logs = n.t.TempDir(), noConfigMap{}, n.reader, nil
-		c.LogsRoot = filepath.Join(c.Root, "logs")
+		c.Root, c.Objects.Sources.ConfigMaps, c.Deps.Statuses, c.Deps.Logs = n.t.TempDir(), noConfigMap{}, n.reader, nil
+		c.Node.LogsRoot = filepath.Join(c.Root, "logs")
 	}
 	prepare := func(err error) func(*node, *syncpod.Config) {
 		return func(_ *node, c *syncpod.Config) {
-			c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
+			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, err })
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -70,9 +70,9 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 		"volumes of another": {testPod(), prepare(errors.New("no driver")), []string{"FailedMount  Unable to attach or mount volumes: no driver"}},
 		"several": {testPod(), prepare(fmt.Errorf("CSI: %w", errors.Join(&volume.Error{Volume: "a", Err: errBroken}, &volume.Error{Volume: "b", Err: errBroken}))),
 			[]string{`FailedMount  MountVolume.SetUp failed for volume "a" : `, `FailedMount  MountVolume.SetUp failed for volume "b" : `}},
-		"cgroup": {testPod(), func(_ *node, c *syncpod.Config) { c.Cgroups = &cgroups{err: errBroken} },
+		"cgroup": {testPod(), func(_ *node, c *syncpod.Config) { c.Extensions.Cgroups = &cgroups{err: errBroken} },
 			[]string{"FailedCreatePodContainer  unable to ensure pod container exists: "}},
-		"resolver": {testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = "Nosuch" }), func(_ *node, c *syncpod.Config) { c.DNS.Servers = []string{"192.0.2.1"} },
+		"resolver": {testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = "Nosuch" }), func(_ *node, c *syncpod.Config) { c.Node.DNS.Servers = []string{"192.0.2.1"} },
 			[]string{"FailedCreatePodSandBox  Failed to create pod sandbox: "}},
 		"status of the sandbox": {testPod(), func(n *node, _ *syncpod.Config) {
 			n.inject(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})
@@ -137,7 +137,7 @@ func TestWorkInVainIsTold(t *testing.T) {
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil || n.events.count("FailedKillPod  error killing pod: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)
 		}
-		n.restart(func(c *syncpod.Config) { c.Statuses = unclear{Statuses: c.Statuses, read: errBroken} })
+		n.restart(func(c *syncpod.Config) { c.Deps.Statuses = unclear{StatusReader: c.Deps.Statuses, read: errBroken} })
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || n.events.count("FailedSync  error determining status: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)
 		}
@@ -149,7 +149,7 @@ func TestTheEndOfTheAgentIsNotTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		ctx, cancel := context.WithCancel(t.Context())
 		n.restart(func(c *syncpod.Config) {
-			c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
+			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) {
 				cancel()
 				return sandbox.Input{}, ctx.Err()
 			})

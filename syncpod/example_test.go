@@ -38,7 +38,7 @@ func Example() {
 		Client:      cri.NewClient(conn),
 		RuntimeName: "critest", // a client that cri.Dial has made knows it
 		Root:        root,
-		LogsRoot:    filepath.Join(root, "logs"), // by default /var/log/pods
+		Node:        syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, // by default /var/log/pods
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -58,7 +58,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err) // an agent would come again, at result.NextTry
 		}
-		if result.Plan.Quiet() {
+		if result.Plan.NoOp() {
 			break
 		}
 		for _, start := range result.Plan.Start {

@@ -16,10 +16,10 @@ import (
 // depends on it, and nothing else.
 func (w *work) carryOut(ctx context.Context) {
 	for _, ref := range w.plan.Release {
-		w.config.Lifecycle.Release(w.pod, ref.Name)
+		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.endKills(w.removes) // those that have failed, and are not wanted any more
+		w.memory.kills.end(w.removes) // those that have failed, and are not wanted any more
 	} else if !w.killWholePod(ctx) {
 		return
 	}
@@ -28,7 +28,9 @@ func (w *work) carryOut(ctx context.Context) {
 		w.fail(w.noAddress)
 		return
 	}
-	if len(w.plan.Start) > 0 && !w.useSandbox(ctx) {
+	if len(w.plan.Start) == 0 {
+		w.keepCgroup(ctx)
+	} else if !w.useSandbox(ctx) {
 		return
 	}
 	w.finishHooks(ctx)
@@ -37,9 +39,9 @@ func (w *work) carryOut(ctx context.Context) {
 }
 
 // errors joins what failed, without what merely waits.
-func (w *work) errors() error {
+func (o *outcome) errors() error {
 	var all stepErrors
-	for _, f := range w.failed {
+	for _, f := range o.failed {
 		if !f.Waits {
 			all = append(all, f)
 		}
@@ -51,7 +53,7 @@ func (w *work) errors() error {
 }
 
 // fail notes a failed step.
-func (w *work) fail(e *StepError) { w.failed = append(w.failed, e) }
+func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 
 // killWholePod stops all there is of the pod. Unless that succeeds no new
 // sandbox is made: containers of the old one may run on without it
@@ -66,10 +68,10 @@ func (w *work) killWholePod(ctx context.Context) bool {
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
-	deadline := w.memory.beginKill(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
+	deadline := w.memory.kills.begin(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
 	err := w.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
 	if err == nil {
-		w.memory.endKills(func(string) bool { return false })
+		w.memory.kills.end(func(string) bool { return false })
 	}
 	if err != nil {
 		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
@@ -148,19 +150,19 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 }
 
 // instance returns what was observed of a container.
-func (w *work) instance(id runtime.ContainerID) *runtime.ContainerStatus {
-	at := slices.IndexFunc(w.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
+func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus {
+	at := slices.IndexFunc(o.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
 	if at < 0 {
 		return nil
 	}
-	return &w.status.Containers[at]
+	return &o.status.Containers[at]
 }
 
 func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
 	spec := r.ref.Spec(w.pod)
 	if c.Live() {
-		deadline := w.memory.beginKill(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
+		deadline := w.memory.kills.begin(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
 		err := w.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: killMessage(r), podIP: primary(w.podIPs()),
 		})

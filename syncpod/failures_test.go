@@ -90,7 +90,7 @@ func TestS6_SparedSandboxIsStopped(t *testing.T) {
 func TestB3_OtherCredentialsAreTriedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		password := "old"
-		n.restart(func(c *syncpod.Config) { c.PullSecrets = secretOf(&password) })
+		n.restart(func(c *syncpod.Config) { c.Objects.PullSecrets = secretOf(&password) })
 		must(t, n.SetCredentials("registry.test/app:1", &runtimeapi.AuthConfig{Username: "me", Password: "new"}))
 		pod := testPod()
 		n.drive(pod, 10*time.Minute)
@@ -167,7 +167,7 @@ func TestB5_PullErrorsDoNotKeepAPodFromEnding(t *testing.T) {
 // C7: started side by side, no container waits for the hook of another.
 func TestC7_SideBySideNobodyWaitsForAHook(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.StartSideBySide = true })
+		n.restart(func(c *syncpod.Config) { c.Limits.ParallelContainerStarts = true })
 		pod := testPod(containers(postStart(ctr("app"), "sleep", "100000"), ctr("b")))
 		ctx := giveUp(t, time.Second)
 		n.SyncPod(ctx, pod, nil)
@@ -178,7 +178,7 @@ func TestC7_SideBySideNobodyWaitsForAHook(t *testing.T) {
 // C7: the deadline is the embedder's.
 func TestC7_DeadlineOfAHook(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.PostStartTimeout = 7 * time.Second })
+		n.restart(func(c *syncpod.Config) { c.Limits.PostStartTimeout = 7 * time.Second })
 		began := time.Now()
 		_, err := n.SyncPod(t.Context(), testPod(containers(postStart(ctr("app"), "sleep", "100000"))), nil)
 		if took := time.Since(began); !errors.Is(err, syncpod.ErrHookTimeout) || took > 9*time.Second {

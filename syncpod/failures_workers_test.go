@@ -34,7 +34,7 @@ func (c *crew) update(t podworkers.UpdateType, pod *v1.Pod) {
 func (c *crew) finished(within time.Duration) (took time.Duration) {
 	c.t.Helper()
 	began := time.Now()
-	for !c.workers.ShouldBeFinished(podUID) {
+	for !c.workers.State(podUID).ShouldBeFinished {
 		if took = time.Since(began); took > within {
 			c.t.Fatalf("not finished after %v\n%v", took, c.Journal())
 		}
@@ -65,7 +65,7 @@ func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 				t.Run(string(m)+"/"+name, func(t *testing.T) {
 					bubble(t, func(t *testing.T, n *node) {
 						gate := &critest.Gate{}
-						n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Midway, Hang: gate, Deaf: deaf})
+						n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
 						c := n.hire()
 						defer c.dismiss()
 						pod := testPod(inits(sidecar("proxy")), containers(ctr("app"), ctr("b")))
@@ -80,7 +80,7 @@ func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 						time.Sleep(5 * time.Minute)
 						n.startsNothing(asked)
 						if deaf {
-							must(t, c.workers.Stray(podworkers.RuntimePod{UID: podUID}))
+							must(t, c.workers.KillRuntimePod(podworkers.RuntimePod{UID: podUID}))
 							time.Sleep(time.Minute)
 						}
 						n.wantEnded()
@@ -99,7 +99,7 @@ func TestW2_EndBeginsAtOnce(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				gate := &critest.Gate{}
 				defer gate.Open()
-				n.inject(critest.Fault{Match: critest.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: critest.Midway, Hang: gate, Deaf: true})
+				n.inject(critest.Fault{Match: critest.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: critest.Midway, Hang: gate, IgnoreCancel: true})
 				c := n.hire()
 				defer c.dismiss()
 				pod := testPod(containers(ctr("first"), postStart(ctr("app"), "true")))
@@ -186,7 +186,7 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 				}
 				c.update(podworkers.Kill, testPod())
 				time.Sleep(10 * time.Minute)
-				if c.workers.ShouldBeFinished(podUID) {
+				if c.workers.State(podUID).ShouldBeFinished {
 					t.Fatal("finished although the runtime is broken")
 				}
 				for _, f := range faults {
@@ -245,19 +245,19 @@ func TestK4_UnkillableIsNotFinished(t *testing.T) {
 		c.update(podworkers.Create, testPod())
 		time.Sleep(10 * time.Second)
 		id := n.current("app").ID.ID
-		must(t, n.SetStubborn(id, critest.Stubborn{Term: true, Kill: true}))
+		must(t, n.SetIgnoreSignals(id, critest.IgnoreSignals{Term: true, Kill: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		if err := c.workers.KillPod(ctx, podworkers.Update{Pod: testPod()}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if c.workers.ShouldBeFinished(podUID) {
+		if c.workers.State(podUID).ShouldBeFinished {
 			t.Error("finished although it runs")
 		}
 		if stops := n.Journal().Count(critest.StopContainer); stops > 60 {
 			t.Errorf("%d stops in ten minutes", stops)
 		}
-		must(t, n.SetStubborn(id, critest.Stubborn{}))
+		must(t, n.SetIgnoreSignals(id, critest.IgnoreSignals{}))
 		synctest.Wait()
 		c.finished(5 * time.Minute)
 		n.wantEnded()

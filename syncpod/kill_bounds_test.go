@@ -41,13 +41,13 @@ func TestK1_TimeOfAReplacedSandbox(t *testing.T) {
 	})
 }
 
-// A runtime that does not answer holds a sync up for Config.StopPatience.
+// A runtime that does not answer holds a sync up for Config.Limits.StopTimeout.
 func TestRemovalsAreBounded(t *testing.T) {
 	for _, m := range []critest.Method{critest.StopContainer, critest.RemoveContainer} {
 		for patience, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second} {
 			t.Run(fmt.Sprint(m, patience), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
-					n.restart(func(c *syncpod.Config) { c.StopPatience = patience })
+					n.restart(func(c *syncpod.Config) { c.Limits.StopTimeout = patience })
 					n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 					n.SyncPod(t.Context(), testPod(), nil) // leaves a created container
 					n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
@@ -185,7 +185,7 @@ func TestW3_WhoeverSaysThatTheTimeIsOver(t *testing.T) {
 				for i := range 40 {
 					all = append(all, ctr(fmt.Sprint("c", i)))
 				}
-				n.restart(func(c *syncpod.Config) { c.Runtime = punctual{c.Runtime, answer} })
+				n.restart(func(c *syncpod.Config) { c.Deps.Runtime = punctual{c.Deps.Runtime, answer} })
 				pod := testPod(containers(all...))
 				n.settle(pod, time.Minute)
 				n.end(pod, grace(10))
@@ -267,7 +267,7 @@ func TestKillOfOneContainerWaitsForTheSecondAnswer(t *testing.T) {
 func TestRuntimePodThatIsNotStopped(t *testing.T) {
 	records := syncpod.FileRecords{Dir: t.TempDir()}
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Messages = farewell{} })
+		n.restart(recorded(records.Dir), func(c *syncpod.Config) { c.Deps.Messages = farewell{} })
 		if err := n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{Name: "web"}); err == nil {
 			t.Error("a pod without a UID has ended")
 		}
@@ -278,7 +278,7 @@ func TestRuntimePodThatIsNotStopped(t *testing.T) {
 		}
 		fault.Remove()
 		for _, want := range []int{1, 0} {
-			if all, err := n.Recorded(t.Context()); err != nil || len(all) != want {
+			if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != want {
 				t.Errorf("records of %v, %v, want %d", all, err, want)
 			}
 			must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))

@@ -12,9 +12,9 @@ import (
 // removeContainer removes a container that does not run. One that is not there
 // has been removed.
 func (s *Syncer) removeContainer(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.StopTimeout)
 	defer cancel()
-	_, err := s.config.Runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
+	_, err := s.config.Deps.Runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	if err := cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("remove container: %w", err)
 	}
@@ -25,13 +25,13 @@ func (s *Syncer) removeContainer(ctx context.Context, id string) error {
 // waits a little longer for the answer than that. One that is not there has
 // stopped.
 func (s *Syncer) stopContainer(ctx context.Context, id string, timeout int64) error {
-	ctx, cancel := context.WithTimeout(ctx, seconds(timeout)+s.config.StopPatience)
+	ctx, cancel := context.WithTimeout(ctx, seconds(timeout)+s.config.Limits.StopTimeout)
 	defer cancel()
 	return s.askToStop(ctx, id, timeout)
 }
 
 func (s *Syncer) askToStop(ctx context.Context, id string, timeout int64) error {
-	_, err := s.config.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
+	_, err := s.config.Deps.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: timeout})
 	if err := cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("stop container: %w", err)
 	}

@@ -38,7 +38,7 @@ type kill struct {
 
 // killContainer ends a container within its time, or two seconds if there is less left
 // when it is told to stop: first the preStop handler, then those it has to wait for, then
-// the stop. A runtime that does not answer by then has Config.StopPatience more. It fails
+// the stop. A runtime that does not answer by then has Config.Limits.StopTimeout more. It fails
 // unless the runtime has said that the container, or its sandbox, is stopped.
 func (s *Syncer) killContainer(ctx context.Context, k kill) (err error) {
 	began := time.Now()
@@ -65,7 +65,7 @@ func (s *Syncer) disposeOfCreated(ctx context.Context, k kill) error {
 }
 
 func (s *Syncer) announce(k kill) {
-	if k.memory.marked(k.memory.signalled, k.status.ID.ID) {
+	if k.memory.marked(k.status.ID.ID, stopSignalled) {
 		return
 	}
 	s.eventf(k.about(), v1.EventTypeNormal, eventKilling, "%s", k.message)
@@ -87,12 +87,12 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	if !ok || k.status.State != runtime.ContainerRunning {
 		return
 	}
-	if !time.Now().Before(k.deadline) || !k.memory.mark(k.memory.preStopped, k.status.ID.ID) {
+	if !time.Now().Before(k.deadline) || !k.memory.mark(k.status.ID.ID, preStopRun) {
 		return
 	}
 	hooking, cancel := context.WithDeadline(ctx, k.deadline)
 	defer cancel()
-	_, err := s.config.Hooks.Run(hooking, req)
+	_, err := s.config.Deps.Hooks.Run(hooking, req)
 	if err != nil && ctx.Err() == nil {
 		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
@@ -100,7 +100,7 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
 		return
 	}
-	k.memory.mark(k.memory.preStopEnded, k.status.ID.ID)
+	k.memory.mark(k.status.ID.ID, preStopCompleted)
 	if time.Until(k.deadline) > recordTimeout { // with less, no agent would run it again
 		s.record(ctx, k.memory)
 	}
@@ -136,14 +136,14 @@ const soon = 500 * time.Millisecond
 // wait for a stop that came first, however short the second is (containerd #6080).
 func (s *Syncer) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
-	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(k.memory.signalled, id))
+	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(id, stopSignalled))
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
 	late := timeIsUp(first) && !timeIsUp(ctx)
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
-			k.memory.unmark(k.memory.signalled, id) // it was refused, and the signal not sent
+			k.memory.unmark(id, stopSignalled) // it was refused, and the signal not sent
 		}
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 
 func (s *Syncer) escalate(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
-	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.StopTimeout)
 	defer cancel()
 	first, stopFirst := context.WithTimeout(ctx, soon)
 	err := s.askToStop(first, id, 0)
@@ -165,7 +165,7 @@ func (s *Syncer) escalate(ctx context.Context, k kill) error {
 		return s.askToStop(ctx, id, 0)
 	}
 	s.log(k.pod).Info("stopping the sandbox of a container that does not stop", "container", k.status.Name)
-	if sandboxErr := s.config.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
+	if sandboxErr := s.config.Deps.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
 		return errors.Join(err, sandboxErr)
 	}
 	return nil

@@ -52,7 +52,7 @@ func (s *Syncer) findHandlers(ctx context.Context, p podKill, kills []kill) {
 	defer cancel()
 	selector := map[string]string{runtime.LabelPodUID: string(p.status.UID)}
 	maps.Copy(selector, s.config.Owner.Selector())
-	resp, err := s.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	resp, err := s.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
 		s.config.Log.Error(err, "preStop handlers of containers without a spec are skipped", "podUID", p.status.UID)
 		return

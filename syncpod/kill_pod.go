@@ -99,7 +99,7 @@ func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 // stopSandboxes stops all sandboxes, those that have stopped by themselves, too:
 // their network may still be there (containerd #5768).
 func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, spared map[string]bool) error {
-	ctx, cancel := context.WithTimeout(ctx, s.config.StopPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.StopTimeout)
 	defer cancel()
 	errs := make([]error, len(status.Sandboxes))
 	var group sync.WaitGroup
@@ -107,7 +107,7 @@ func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, s
 		if spared[status.Sandboxes[i].ID] {
 			continue
 		}
-		group.Go(func() { errs[i] = s.config.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })
+		group.Go(func() { errs[i] = s.config.Deps.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })
 	}
 	group.Wait()
 	return errors.Join(errs...)

@@ -31,7 +31,7 @@ func preStop(c v1.Container, command ...string) v1.Container {
 func (n *node) stubborn(names ...string) {
 	n.t.Helper()
 	for _, name := range names {
-		must(n.t, n.SetStubborn(n.current(name).ID.ID, critest.Stubborn{Term: true}))
+		must(n.t, n.SetIgnoreSignals(n.current(name).ID.ID, critest.IgnoreSignals{Term: true}))
 	}
 }
 
@@ -158,7 +158,7 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 				n.settle(pod, time.Minute)
 				n.stubborn("app")
 				results := probes{n.current("app").ID: tc.is}
-				n.restart(func(c *syncpod.Config) { c.Probes = results })
+				n.restart(func(c *syncpod.Config) { c.Deps.Probes = results })
 				began := time.Now()
 				n.sync(pod)
 				if took := time.Since(began); took != tc.want {
@@ -181,14 +181,14 @@ func (p probes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeRes
 // to be replaced much later its containers have their whole time again.
 func TestK1_ATimeThatWasNotUsedIsNotRemembered(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		var refusal *syncpod.Refusal
+		var refusal *syncpod.Rejection
 		n.restart(func(c *syncpod.Config) {
-			c.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return refusal })}
+			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
 		})
 		pod := testPod()
 		n.settle(pod, time.Minute)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
-		refusal = &syncpod.Refusal{Reason: "Busy"}
+		refusal = &syncpod.Rejection{Reason: "Busy"}
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatal("the stop has not failed")
 		}
@@ -300,18 +300,18 @@ func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 	for name, setup := range map[string]struct {
 		pod  *v1.Pod
-		deaf critest.Stubborn
+		deaf critest.IgnoreSignals
 		hang bool
 	}{
 		"hung hook":                     {pod: testPod(containers(preStop(ctr("app"), "sleep", "100000")))},
-		"deaf process":                  {pod: testPod(), deaf: critest.Stubborn{Term: true}},
-		"runtime deaf to a second stop": {pod: testPod(), deaf: critest.Stubborn{Term: true}, hang: true},
+		"deaf process":                  {pod: testPod(), deaf: critest.IgnoreSignals{Term: true}},
+		"runtime deaf to a second stop": {pod: testPod(), deaf: critest.IgnoreSignals{Term: true}, hang: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.settle(setup.pod, time.Minute)
 				id := n.current("app").ID.ID
-				must(t, n.SetStubborn(id, setup.deaf))
+				must(t, n.SetIgnoreSignals(id, setup.deaf))
 				gate := &critest.Gate{}
 				if setup.hang {
 					n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: gate})
@@ -488,7 +488,7 @@ func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, 70 * time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, Deaf: true})
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, IgnoreCancel: true})
 				ctx := giveUp(t, 5*time.Second)
 				n.SyncPod(ctx, testPod(), nil)
 				var err error
@@ -537,7 +537,7 @@ func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 func TestK4_UnkillableProcessIsReportedAndEndsInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		must(t, n.SetStubborn(n.current("app").ID.ID, critest.Stubborn{Term: true, Kill: true}))
+		must(t, n.SetIgnoreSignals(n.current("app").ID.ID, critest.IgnoreSignals{Term: true, Kill: true}))
 		began := time.Now()
 		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
 		if err == nil || !strings.Contains(err.Error(), "container app: stop container: ") {
@@ -546,7 +546,7 @@ func TestK4_UnkillableProcessIsReportedAndEndsInTime(t *testing.T) {
 		if took := time.Since(began); took > 3*time.Minute {
 			t.Errorf("returned after %v", took)
 		}
-		must(t, n.SetStubborn(n.current("app").ID.ID, critest.Stubborn{}))
+		must(t, n.SetIgnoreSignals(n.current("app").ID.ID, critest.IgnoreSignals{}))
 		synctest.Wait()
 		n.end(testPod(), nil)
 		n.wantEnded()
@@ -631,7 +631,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 		fail := errors.New("volume busy")
 		n.restart(func(c *syncpod.Config) {
 			for _, name := range []string{"a", "b"} {
-				c.Clean = append(c.Clean, syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
+				c.Extensions.Clean = append(c.Extensions.Clean, syncpod.CleanerFunc(func(context.Context, *v1.Pod) error {
 					cleaned = append(cleaned, name)
 					return fail
 				}))

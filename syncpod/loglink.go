@@ -41,13 +41,13 @@ func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
 // linkLog makes the link, if links are wanted and the log is there. That it
 // cannot be made is no reason not to run a container.
 func (st *start) linkLog() {
-	if st.config.LogLinks == "" {
+	if st.config.Node.LogLinks == "" {
 		return
 	}
 	name, err := LogLinkName(st.pod, st.spec.Name, st.id.ID)
 	if err == nil {
 		log := filepath.Join(st.sandbox.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.made), 10)+".log")
-		err = replaceLink(log, filepath.Join(st.config.LogLinks, name))
+		err = replaceLink(log, filepath.Join(st.config.Node.LogLinks, name))
 	}
 	if err != nil {
 		st.log(st.pod).Error(err, "no link to a container's log", "container", st.spec.Name)

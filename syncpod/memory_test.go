@@ -22,7 +22,7 @@ func TestF14_CutStarts(t *testing.T) {
 	}
 	m := newMemory("u", &Config{})
 	for _, id := range []string{"cut", "ran", "created", "runs", "gone"} {
-		m.asked[id] = true
+		m.mark(id, startRequested)
 	}
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{
 		at("cut", runtime.ContainerExited, time.Time{}, 6), at("ran", runtime.ContainerExited, now, 1),
@@ -37,8 +37,9 @@ func TestF14_CutStarts(t *testing.T) {
 	if want := []string{"ran", "not asked", "created", "runs"}; !slices.Equal(left, want) || !slices.Equal(status.Containers, before) {
 		t.Errorf("left %q, want %q, and what was lent %+v", left, want, status.Containers)
 	}
-	if asked := sortedKeys(m.asked); !slices.Equal(asked, []string{"created", "cut"}) || m.attempts["app"] != 7 {
-		t.Errorf("asked %q, next attempt %d", asked, m.attempts["app"])
+	asked, attempt := m.instances.marked(startRequested), m.container("app").nextAttempt
+	if !slices.Equal(asked, []string{"created", "cut"}) || attempt != 7 {
+		t.Errorf("asked %q, next attempt %d, want created and cut, and 7", asked, attempt)
 	}
 }
 
@@ -52,19 +53,22 @@ func TestT2_WhatWasSeen(t *testing.T) {
 	m.see(&runtime.PodStatus{Containers: []runtime.ContainerStatus{
 		exited("b", "b1", 1), exited("b", "b0", 0), exited("a", "a0", 0), exited("c", "c0", 0), exited("e", "e0", 0), exited("d", "d0", 0), exited("f", "f0", 0),
 	}})
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
-		set["a0"], set["c0"] = true, true
+	marks := []mark{postStartPending, stopSignalled, preStopRun, preStopCompleted}
+	for _, what := range marks {
+		m.mark("a0", what)
+		m.mark("c0", what)
 	}
-	m.messages["a0"], m.resources["a0"] = "bye", runtime.ContainerResources{}
+	m.setMessage("a0", "bye")
+	m.setResources("a0", runtime.ContainerResources{})
 	rest := &runtime.PodStatus{Containers: append(make([]runtime.ContainerStatus, 0, 9), exited("c", "c0", 0))}
 	m.see(rest)
-	for _, set := range []map[string]bool{m.unhooked, m.signalled, m.preStopped, m.preStopEnded} {
-		if set["a0"] || !set["c0"] {
-			t.Errorf("noted %v, want only of c0", set)
+	for _, what := range marks {
+		if got := m.instances.marked(what); !slices.Equal(got, []string{"c0"}) {
+			t.Errorf("mark %d of %q, want only of c0", what, got)
 		}
 	}
-	if len(m.messages)+len(m.resources) != 0 || m.attempts["b"] != 2 || !m.ran["b"] {
-		t.Errorf("messages %v, resources %v, attempts %v, ran %v", m.messages, m.resources, m.attempts, m.ran)
+	if b := m.container("b"); m.instances["a0"] != nil || b.nextAttempt != 2 || !b.everStarted {
+		t.Errorf("a0 is %+v, want nothing; b is %+v, want the next attempt 2 and that it has started", m.instances["a0"], b)
 	}
 	var ids []string
 	for _, c := range m.withSeen(rest).Containers {
@@ -79,13 +83,13 @@ func TestT2_WhatWasSeen(t *testing.T) {
 // the first of them had it is not undone by the second.
 func TestK7_ARecordIsLoadedOnce(t *testing.T) {
 	m := newMemory("u", &Config{})
-	r := Record{Deadline: now, Unhooked: []string{"1"}, PreStopped: []string{"1"}}
+	r := Record{Deadline: now, PostStartPending: []string{"1"}, PreStopCompleted: []string{"1"}}
 	m.restore(r)
 	m.callOff(t.Context())
-	m.unmark(m.unhooked, "1")
+	m.unmark("1", postStartPending)
 	m.restore(r)
-	if !m.deadline.IsZero() || m.unhooked["1"] || m.preStopped["1"] {
-		t.Errorf("deadline %v, no handler of %v, ended handlers of %v", m.deadline, m.unhooked, m.preStopped)
+	if !m.deadline.IsZero() || m.instances.has("1", postStartPending|preStopRun) {
+		t.Errorf("deadline %v, marks %b, want none", m.deadline, m.instances["1"].marks)
 	}
 }
 
@@ -93,40 +97,40 @@ func TestK7_ARecordIsLoadedOnce(t *testing.T) {
 // it says more than the one saved, and none before that was loaded.
 func TestRecordOfAMemory(t *testing.T) {
 	m := newMemory("u", &Config{})
-	m.attempts["app"] = 5
+	m.used("app", 4)
 	if _, news := m.toRecord(); news {
 		t.Error("news before the old record is known")
 	}
 	saved := Record{
-		Deadline: now, Attempts: map[string]uint32{"app": 3, "b": 7}, Ran: []string{"app"}, Unhooked: []string{"1"}, Asked: []string{"2"}, PreStopped: []string{"3"},
+		Deadline: now, NextAttempts: map[string]uint32{"app": 3, "b": 7}, EverStarted: []string{"app"}, PostStartPending: []string{"1"}, StartRequested: []string{"2"}, PreStopCompleted: []string{"3"},
 		Exited:    []runtime.ContainerStatus{{Name: "b", ID: runtime.ContainerID{ID: "4"}}, {Name: "a", ID: runtime.ContainerID{ID: "5"}}, {Name: "c", ID: runtime.ContainerID{ID: "6"}}},
 		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 9}},
 	}
 	m.restore(saved)
 	r, news := m.toRecord()
-	if !news || r.Attempts["app"] != 5 || r.Attempts["b"] != 7 || r.Resources["1"].CPULimit != 9 || !r.Deadline.Equal(now) {
+	if !news || r.NextAttempts["app"] != 5 || r.NextAttempts["b"] != 7 || r.Resources["1"].CPULimit != 9 || !r.Deadline.Equal(now) {
 		t.Errorf("news %v, record %+v", news, r)
 	}
-	for i, got := range [][]string{r.Ran, r.Unhooked, r.Asked, r.PreStopped} {
-		if want := [][]string{saved.Ran, saved.Unhooked, saved.Asked, saved.PreStopped}[i]; !slices.Equal(got, want) {
+	for i, got := range [][]string{r.EverStarted, r.PostStartPending, r.StartRequested, r.PreStopCompleted} {
+		if want := [][]string{saved.EverStarted, saved.PostStartPending, saved.StartRequested, saved.PreStopCompleted}[i]; !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	if !m.preStopped["3"] || len(r.Exited) != 3 || r.Exited[0].Name != "a" || r.Exited[2].Name != "c" {
-		t.Errorf("exited %+v, handlers %v", r.Exited, m.preStopped)
+	if !m.marked("3", preStopRun) || len(r.Exited) != 3 || r.Exited[0].Name != "a" || r.Exited[2].Name != "c" {
+		t.Errorf("exited %+v, handlers of %q", r.Exited, m.instances.marked(preStopRun))
 	}
 	m.recorded(r)
-	m.unmark(m.asked, "2")
+	m.unmark("2", startRequested)
 	if _, news := m.toRecord(); news {
 		t.Error("that a start was answered is worth a write")
 	}
-	m.mark(m.asked, "8")
+	m.mark("8", startRequested)
 	if _, news := m.toRecord(); !news {
 		t.Error("that a start is asked for is not worth a write")
 	}
 	m.used("app", 5)
-	if _, news := m.toRecord(); !news || r.Attempts["app"] != 5 {
-		t.Errorf("news %v, and the older record became %v", news, r.Attempts)
+	if _, news := m.toRecord(); !news || r.NextAttempts["app"] != 5 {
+		t.Errorf("news %v, and the older record became %v", news, r.NextAttempts)
 	}
 	empty := newMemory("v", &Config{})
 	empty.restore(Record{})
@@ -152,8 +156,8 @@ func TestLateRecordReplacesNothing(t *testing.T) {
 		"a": instance("a", "a1", 1, runtime.ContainerExited), "b": instance("b", "b1", 1, runtime.ContainerExited),
 		"c": instance("c", "c0", 0, runtime.ContainerExited), "d": instance("d", "d0", 0, runtime.ContainerRunning),
 	} {
-		if m.seen[name] != want {
-			t.Errorf("%s: %+v, want %+v", name, m.seen[name], want)
+		if got := m.container(name).current; got == nil || *got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
 }
@@ -174,17 +178,17 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 		return &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: state, Attempt: attempt}}}
 	}
 	m.see(instance("0", runtime.ContainerExited, 0))
-	m.ran = map[string]bool{}
+	m.setEverStarted("app", false)
 	m.see(instance("1", runtime.ContainerRunning, 1))
-	if lost := m.withSeen(&runtime.PodStatus{}).Containers; len(lost) != 0 || !m.ran["app"] {
-		t.Errorf("given back %+v, which another has followed; ran %v", lost, m.ran)
+	if lost := m.withSeen(&runtime.PodStatus{}).Containers; len(lost) != 0 || !m.container("app").everStarted {
+		t.Errorf("given back %+v, which another has followed; ran %v", lost, m.container("app").everStarted)
 	}
 	for range 3 {
-		m.refusal("app")
+		m.nameReserved("app", 9)
 	}
 	m.used("app", 7)
-	if m.used("app", 2); m.attempts["app"] != 8 || m.refusal("app") != 1 {
-		t.Errorf("next attempt %d, refused %d times", m.attempts["app"], m.refused["app"])
+	if m.used("app", 2); m.container("app").nextAttempt != 8 || m.container("app").nameReserved != 0 || !m.nameReserved("app", 1) {
+		t.Errorf("next attempt %d, refused %d times", m.container("app").nextAttempt, m.container("app").nameReserved)
 	}
 	m.evict(&apistatus.Problem{Reason: "first"})
 	m.evict(nil)
@@ -197,7 +201,7 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 	if m.endRestartAll(); m.restartsAll(false) {
 		t.Error("that all restart does not end")
 	}
-	if first := m.beginKill("1", now); !m.beginKill("1", now.Add(time.Hour)).Equal(first) || !m.beginKill("1", now.Add(-time.Hour)).Before(first) {
+	if first := m.kills.begin("1", now); !m.kills.begin("1", now.Add(time.Hour)).Equal(first) || !m.kills.begin("1", now.Add(-time.Hour)).Before(first) {
 		t.Error("the time to stop is put off, or not brought forward")
 	}
 	c := &v1.Container{Name: "app", Image: "a:1"}
@@ -244,7 +248,7 @@ func TestE4_WhatIsDelivered(t *testing.T) {
 // messagesFunc is a function that reads messages.
 type messagesFunc func(c *runtime.ContainerStatus) string
 
-func (f messagesFunc) Message(_ *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+func (f messagesFunc) TerminationMessage(_ *v1.Pod, c *runtime.ContainerStatus) (string, error) {
 	return f(c), nil
 }
 
@@ -252,7 +256,7 @@ func (f messagesFunc) Message(_ *v1.Pod, c *runtime.ContainerStatus) (string, er
 // exited, and resources of what runs and does not tell its own.
 func TestWhatIsAddedToAStatus(t *testing.T) {
 	read := 0
-	s := &Syncer{config: Config{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}
+	s := &Syncer{config: Config{Deps: Dependencies{Messages: messagesFunc(func(c *runtime.ContainerStatus) string { read++; return "bye " + c.Name })}}}
 	m := newMemory("u", &s.config)
 	given := runtime.ContainerResources{CPULimit: 1}
 	status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{
@@ -260,7 +264,7 @@ func TestWhatIsAddedToAStatus(t *testing.T) {
 		{Name: "tells", ID: runtime.ContainerID{ID: "3"}, State: runtime.ContainerRunning, Resources: &given},
 	}}
 	for _, id := range []string{"1", "2", "3"} {
-		m.resized(id, runtime.ContainerResources{CPULimit: 2})
+		m.setResources(id, runtime.ContainerResources{CPULimit: 2})
 	}
 	before := slices.Clone(status.Containers)
 	var full *runtime.PodStatus

@@ -11,7 +11,7 @@ import (
 // withMessages returns a status in which exited containers have their termination
 // message. Each is read once: it does not change any more.
 func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus) *runtime.PodStatus {
-	if s.config.Messages == nil || pod == nil {
+	if s.config.Deps.Messages == nil || pod == nil {
 		return status
 	}
 	full := *status
@@ -25,18 +25,13 @@ func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus)
 }
 
 func (s *Syncer) message(pod *v1.Pod, m *memory, c *runtime.ContainerStatus) string {
-	m.mu.Lock()
-	message, known := m.messages[c.ID.ID]
-	m.mu.Unlock()
-	if known {
+	if message, known := m.message(c.ID.ID); known {
 		return message
 	}
-	message, err := s.config.Messages.Message(pod, c)
+	message, err := s.config.Deps.Messages.TerminationMessage(pod, c)
 	if err != nil {
 		s.log(pod).Error(err, "termination message not read", "container", c.Name)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.messages[c.ID.ID] = message
+	m.setMessage(c.ID.ID, message)
 	return message
 }

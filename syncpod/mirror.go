@@ -10,30 +10,30 @@ import (
 
 // mirror sees to it that a static pod has its mirror. What fails is logged and
 // tried again with the next sync: the pod runs without it.
-func (w *work) mirror(ctx context.Context) {
-	if w.config.Mirrors == nil || !runtime.IsStatic(w.pod) {
+func (o *observedPod) mirror(ctx context.Context) {
+	if o.config.Extensions.Mirrors == nil || !runtime.IsStatic(o.pod) {
 		return
 	}
-	if err := w.keepMirror(ctx); err != nil {
-		w.log(w.pod).Error(err, "no mirror of a static pod")
+	if err := o.keepMirror(ctx); err != nil {
+		o.log(o.pod).Error(err, "no mirror of a static pod")
 	}
 }
 
 // keepMirror replaces a mirror that shows another version, or is being deleted.
-func (w *work) keepMirror(ctx context.Context) error {
-	mirror, err := w.config.Mirrors.MirrorPod(ctx, w.pod)
+func (o *observedPod) keepMirror(ctx context.Context) error {
+	mirror, err := o.config.Extensions.Mirrors.MirrorPod(ctx, o.pod)
 	if err != nil {
 		return err
 	}
 	if mirror != nil {
-		if mirror.DeletionTimestamp == nil && mirrors(mirror, w.pod) {
+		if mirror.DeletionTimestamp == nil && mirrors(mirror, o.pod) {
 			return nil
 		}
-		if err := w.config.Mirrors.DeleteMirror(ctx, mirror); err != nil {
+		if err := o.config.Extensions.Mirrors.DeleteMirrorPod(ctx, mirror); err != nil {
 			return err
 		}
 	}
-	return w.config.Mirrors.CreateMirror(ctx, mirrorOf(w.pod))
+	return o.config.Extensions.Mirrors.CreateMirrorPod(ctx, mirrorOf(o.pod))
 }
 
 // mirrors reports whether a mirror shows the pod as it is.

@@ -23,7 +23,7 @@ type mirrors struct {
 
 func (m *mirrors) MirrorPod(context.Context, *v1.Pod) (*v1.Pod, error) { return m.now, m.err }
 
-func (m *mirrors) CreateMirror(_ context.Context, pod *v1.Pod) error {
+func (m *mirrors) CreateMirrorPod(_ context.Context, pod *v1.Pod) error {
 	if m.err == nil {
 		m.now = pod.DeepCopy()
 		m.now.UID = types.UID("mirror-" + string(rune('0'+len(m.created))))
@@ -32,7 +32,7 @@ func (m *mirrors) CreateMirror(_ context.Context, pod *v1.Pod) error {
 	return m.err
 }
 
-func (m *mirrors) DeleteMirror(_ context.Context, pod *v1.Pod) error {
+func (m *mirrors) DeleteMirrorPod(_ context.Context, pod *v1.Pod) error {
 	m.deleted, m.now = append(m.deleted, pod.UID), nil
 	return m.err
 }
@@ -47,7 +47,7 @@ func staticPod(hash string) func(*v1.Pod) {
 func TestM4_MirrorPod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		api := &mirrors{err: errors.New("no API server")}
-		n.restart(func(c *syncpod.Config) { c.Mirrors = api })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Mirrors = api })
 		n.settle(testPod(staticPod("one")), time.Minute) // runs without its mirror
 		api.err = nil
 		if n.sync(testPod()); len(api.created) > 0 {
@@ -90,7 +90,7 @@ func TestM4_NoMirrorBesideAnother(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				if tc != (failingMirrors{}) {
 					tc.mirrors = &mirrors{now: testPod(staticPod("old"))}
-					n.restart(func(c *syncpod.Config) { c.Mirrors = tc })
+					n.restart(func(c *syncpod.Config) { c.Extensions.Mirrors = tc })
 				}
 				n.settle(testPod(staticPod("one")), time.Minute)
 				if tc.mirrors != nil && len(tc.created) > 0 {
@@ -114,4 +114,4 @@ func (f failingMirrors) MirrorPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, er
 	return f.mirrors.MirrorPod(ctx, pod)
 }
 
-func (f failingMirrors) DeleteMirror(context.Context, *v1.Pod) error { return f.remove }
+func (f failingMirrors) DeleteMirrorPod(context.Context, *v1.Pod) error { return f.remove }

@@ -15,7 +15,7 @@ import (
 // It is one of four: this one is told of the work on pods, podworkers.Observer of when
 // there is work, pleg.Observer of how the runtime is watched, and image.Observer of pulls.
 // A loop.Config takes them as Sync.Observer, Workers.Observer and Watch.Observer, and the
-// last with Sync.Images, which is made by image.New.
+// last with Sync.Deps.Images, which is made by image.New.
 type Observer interface {
 	// PodRunning is called when a pod is first reported to run; took counts from when
 	// the Syncer was first told of it.

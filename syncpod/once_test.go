@@ -50,12 +50,12 @@ func losses() map[string]func(*node) {
 	return map[string]func(*node){
 		"its record": func(n *node) { must(n.t, n.Remove(n.current("app").ID.ID)) },
 		"all records": func(n *node) {
-			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 			time.Sleep(time.Second)
 		},
 		"its record, and the sandbox": func(n *node) {
 			must(n.t, n.Remove(n.current("app").ID.ID))
-			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 			time.Sleep(time.Second)
 		},
 	}
@@ -94,7 +94,7 @@ func TestC5_ExitedAndLostWithTheSandbox(t *testing.T) {
 		n.restart(recorded(dir))
 		pod := testPod(containers(ctr("app", "true"), ctr("b")), never)
 		n.settle(pod, time.Minute)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 		n.restart(recorded(dir))
 		n.live(pod)
 		n.wantStarts("app", 1)
@@ -131,7 +131,7 @@ func TestC5_StartIsRecordedWithItsAnswer(t *testing.T) {
 				time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })
 				n.SyncPod(ctx, pod, nil)
 				n.wantStarts("app", 1)
-				must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+				must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 				n.restart(recorded(dir))
 				n.live(pod)
 				n.wantStarts("app", 1)
@@ -147,7 +147,7 @@ func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
 		must(t, n.cutStart(testPod(never), "app"))
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 		n.restart(recorded(dir))
 		n.settle(testPod(never), time.Minute)
 		n.wantStarts("app", 2)
@@ -228,14 +228,14 @@ func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
 // C5: a start without an answer is repeated also by a pod that has lost its sandbox, with
 // its init containers.
 func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
-	for name, lost := range map[string]critest.Fate{"stopped": critest.Lost, "gone": critest.Gone} {
+	for name, lost := range map[string]critest.RestartEffect{"stopped": critest.EffectStopped, "gone": critest.EffectRemoved} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(inits(ctr("init", "true")), never)
 				must(t, n.cutStart(pod, "app"))
-				must(t, n.Restart(critest.Restart{Sandboxes: lost, Containers: critest.Gone}))
+				must(t, n.Restart(critest.Restart{Sandboxes: lost, Containers: critest.EffectRemoved}))
 				time.Sleep(time.Second)
 				n.restart(recorded(dir))
 				n.live(pod)
@@ -275,7 +275,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 				n.restart(recorded(dir))
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
 				n.settle(pod, time.Minute)
-				must(t, n.Restart(critest.Restart{Containers: critest.Doubted}))
+				must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
 				for _, c := range n.status().Containers {
 					must(t, n.EditContainer(c.ID.ID, forget))
 				}
@@ -295,7 +295,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 func TestK5_UnknownStateIsStoppedAndRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		must(t, n.Restart(critest.Restart{Containers: critest.Doubted}))
+		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
 		n.settle(testPod(), time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 	})
@@ -316,7 +316,7 @@ func TestC5_RanAfterAll(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(tc.change)
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 12 * time.Second, Deaf: true})
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 12 * time.Second, IgnoreCancel: true})
 				n.SyncPod(giveUp(t, 10*time.Second), pod, nil)
 				n.restart(recorded(dir))
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Delay: 5 * time.Second})
@@ -427,7 +427,7 @@ func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
 			for range times {
 				n.exit("app", 88)
 				refused := n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "one"}, Err: errBroken})
-				for refused.Struck() == 0 {
+				for refused.Hits() == 0 {
 					n.SyncPod(t.Context(), pod, nil)
 				}
 				n.Observe(t.Context(), before)
@@ -491,7 +491,7 @@ func TestWritesOfRecords(t *testing.T) {
 func TestUnknownStateIsCompletedInACopy(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(never), time.Minute)
-		must(t, n.Restart(critest.Restart{Containers: critest.Doubted}))
+		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
 		must(t, n.EditContainer(n.current("app").ID.ID, func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 }))
 		lent := n.status()
 		if _, err := n.SyncPod(t.Context(), testPod(never), lent); err != nil {

@@ -61,7 +61,7 @@ func TestMaxStarts(t *testing.T) {
 					if limit == 0 {
 						pods = 2 * (goruntime.NumCPU() + 1)
 					}
-					n.restart(func(c *syncpod.Config) { c.MaxStarts = limit })
+					n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = limit })
 					began := time.Now()
 					_, errs := n.syncAll(t.Context(), crowd(pods))
 					must(t, errors.Join(errs...))
@@ -78,7 +78,7 @@ func TestMaxStarts(t *testing.T) {
 // those that have none yet.
 func TestContainersGoBeforeSandboxes(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(3)
 		busy, without, with := pods[0], pods[1], pods[2]
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, PodUID: string(with.UID)}, Err: errBroken})
@@ -104,7 +104,7 @@ func TestContainersGoBeforeSandboxes(t *testing.T) {
 // However few may start at once, pods whose starts hang hold up no others for long.
 func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(4)
 		for _, pod := range pods[:3] {
 			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, PodUID: string(pod.UID)}, When: critest.Midway, Hang: &critest.Gate{}})
@@ -121,7 +121,7 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 // was asked of the runtime, and the next try does not wait.
 func TestGivenUpBeforeItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.MaxStarts = 1 })
+		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts = 1 })
 		pods := crowd(2)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Delay: 40 * time.Millisecond})
 		go n.SyncPod(t.Context(), pods[0], &runtime.PodStatus{UID: pods[0].UID})
@@ -144,7 +144,7 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 // G1: nor does it keep an image.
 func TestG1_ImageOfAStartGivenUpBeforeItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.MaxStarts, c.StartSideBySide = 1, true })
+		n.restart(func(c *syncpod.Config) { c.Limits.MaxParallelStarts, c.Limits.ParallelContainerStarts = 1, true })
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Delay: 40 * time.Millisecond})
 		ctx := giveUp(t, 10*time.Millisecond)
 		r, err := n.SyncPod(ctx, testPod(containers(ctr("a"), ctr("b"))), nil)

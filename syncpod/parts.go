@@ -14,14 +14,15 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/resize"
 )
 
 // The interfaces below are what a Syncer needs of the rest of an agent. All of
 // them are called concurrently for different pods, and nothing that is handed to
 // them may be written to.
 
-// Statuses reads what the runtime has of a pod. A *cri.Reader does.
-type Statuses interface {
+// StatusReader reads what the runtime has of a pod. A *cri.Reader does.
+type StatusReader interface {
 	// PodStatus returns what the runtime has of a pod, an empty status if nothing.
 	// prev may be nil, or a status read before, of which what cannot have changed is
 	// taken over.
@@ -30,24 +31,24 @@ type Statuses interface {
 	SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error)
 }
 
-// Sandboxes makes and ends sandboxes. A *sandbox.Runner does.
-type Sandboxes interface {
+// SandboxManager makes and ends sandboxes. A *sandbox.Runner does.
+type SandboxManager interface {
 	// Create makes and starts a sandbox. The attempt in config is the least one.
 	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (sandbox.Created, error)
 	// Stop stops a sandbox. One that is not there has stopped.
 	Stop(ctx context.Context, id string) error
-	// Doubtful reports whether a sandbox of the pod may yet come up, because its
+	// Unresolved reports whether a sandbox of the pod may yet come up, because its
 	// creation was given up without a clear answer.
-	Doubtful(pod types.UID) bool
-	// Settle removes those that have come up and would pass for the pod's sandbox,
+	Unresolved(pod types.UID) bool
+	// Resolve removes those that have come up and would pass for the pod's sandbox,
 	// which is keep, or none if that is empty.
-	Settle(ctx context.Context, pod types.UID, keep string) error
+	Resolve(ctx context.Context, pod types.UID, keep string) error
 	// Forget drops what is remembered of a pod.
 	Forget(pod types.UID)
 }
 
-// Images makes sure that an image is there. An *image.Manager does.
-type Images interface {
+// ImageManager makes sure that an image is there. An *image.Manager does.
+type ImageManager interface {
 	// EnsureImage pulls the image if its policy and the node ask for it. What it
 	// returns is to be released once the container is created.
 	EnsureImage(ctx context.Context, req image.Request) (*image.Image, error)
@@ -83,17 +84,17 @@ type Probes interface {
 // not to come here at all: a Loop asks its Config.Admission before.
 type Admitter interface {
 	// AdmitPod returns nil for a pod that may run.
-	AdmitPod(ctx context.Context, pod *v1.Pod) *Refusal
+	AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection
 }
 
 // AdmitterFunc is a function that is an [Admitter].
-type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Refusal
+type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Rejection
 
 // AdmitPod calls f.
-func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Refusal { return f(ctx, pod) }
+func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection { return f(ctx, pod) }
 
-// Refusal is why a pod may not run now. Both are published in its status.
-type Refusal struct {
+// Rejection is why a pod may not run now. Both are published in its status.
+type Rejection struct {
 	// Reason is one word that programs act on.
 	Reason string
 	// Message says more to people.
@@ -112,25 +113,47 @@ type NetworkFunc func(ctx context.Context) error
 // NetworkReady calls f.
 func (f NetworkFunc) NetworkReady(ctx context.Context) error { return f(ctx) }
 
-// Cgroups makes the cgroups that pods' containers are in.
+// Cgroups makes the cgroups that pods' containers are in. A *tree.Tree does. If it is a
+// [OrphanCleaner] besides, that is called for pods of which no more than the UID is known.
 type Cgroups interface {
 	// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns
-	// it as the runtime's cgroup driver wants it called.
+	// it as the runtime's cgroup driver wants it called. It is called whenever there is
+	// work on a pod that may run.
 	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
 	// RemoveCgroup removes it once the pod has stopped for good. One that is not
 	// there has been removed.
 	RemoveCgroup(ctx context.Context, pod *v1.Pod) error
 }
 
-// Mirrors keeps, for each static pod, the mirror pod that shows it to an API
+// CgroupRaiser is what [Cgroups] may be besides. It is called before containers are
+// resized, and EnsureCgroup when they have been: limits go up from the pod to its
+// containers, and down the other way (KEP-1287).
+type CgroupRaiser interface {
+	// RaiseCgroup raises the limits of a pod's cgroup and lowers none.
+	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
+}
+
+// Allocations says which resources a pod is allotted (KEP-1287). As a [Cleaner] it takes
+// them back. If it is a [OrphanCleaner] besides, that is called for pods of which no more
+// than the UID is known.
+type Allocations interface {
+	// Allot returns what a pod is allotted, with whatever it asks for now decided. It is
+	// called whenever there is work on a pod that may run. While it fails nothing is done.
+	Allot(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
+	// Allotted returns the pod as it is allotted by now, and decides nothing.
+	Allotted(pod *v1.Pod) *v1.Pod
+	Cleaner
+}
+
+// MirrorClient keeps, for each static pod, the mirror pod that shows it to an API
 // server. Its UID never is the identity of what runs.
-type Mirrors interface {
+type MirrorClient interface {
 	// MirrorPod returns the mirror of a static pod, nil if it has none.
 	MirrorPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error)
-	// CreateMirror makes it. One that is there already is no error.
-	CreateMirror(ctx context.Context, mirror *v1.Pod) error
-	// DeleteMirror deletes that mirror, by its UID, and no other of its name.
-	DeleteMirror(ctx context.Context, mirror *v1.Pod) error
+	// CreateMirrorPod makes it. One that is there already is no error.
+	CreateMirrorPod(ctx context.Context, mirror *v1.Pod) error
+	// DeleteMirrorPod deletes that mirror, by its UID, and no other of its name.
+	DeleteMirrorPod(ctx context.Context, mirror *v1.Pod) error
 }
 
 // PullSecrets gets the secrets that a pod's images are pulled with, in the order
@@ -173,12 +196,12 @@ type Mounter interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
-// Messages reads the termination messages of containers.
-type Messages interface {
-	// Message returns the termination message of a container that has exited: the
-	// runtime's own, c.Message, and after it the container's, from its
+// TerminationMessages reads the termination messages of containers.
+type TerminationMessages interface {
+	// TerminationMessage returns the termination message of a container that has exited: the
+	// runtime's own, c.TerminationMessage, and after it the container's, from its
 	// terminationMessagePath or its log. With an error it returns what there is.
-	Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
+	TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
 }
 
 // Lifecycle is called around the life of each container, for managers of
@@ -214,10 +237,10 @@ type Cleaner interface {
 	CleanPod(ctx context.Context, pod *v1.Pod) error
 }
 
-// RemainsCleaner is what a [Cleaner] may be besides: one that can tidy up after a pod of
+// OrphanCleaner is what a [Cleaner] may be besides: one that can tidy up after a pod of
 // which no more than the UID is known, because it went while no agent was there. A
 // *poddir.Dirs is one.
-type RemainsCleaner interface {
+type OrphanCleaner interface {
 	// RemovePod tidies up after a pod of which nothing runs. That there is nothing to
 	// tidy up is no error.
 	RemovePod(ctx context.Context, pod types.UID) error
@@ -229,10 +252,10 @@ type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
 // CleanPod calls f.
 func (f CleanerFunc) CleanPod(ctx context.Context, pod *v1.Pod) error { return f(ctx, pod) }
 
-// Logs is where the logs of containers are. It knows which attempts have left
+// ContainerLogs is where the logs of containers are. It knows which attempts have left
 // some, so that numbers are not used twice when the runtime has forgotten them
 // (kubernetes #99748).
-type Logs interface {
+type ContainerLogs interface {
 	// MakeDirectory makes the directory of a container's logs, below that of the
 	// pod's logs dir. Runtimes expect to find it.
 	MakeDirectory(dir, container string) error

@@ -17,37 +17,43 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// prepare gets the node ready for the pod: cgroup, directories, volumes, and the
-// secrets to pull with. What fails is told: no container's status could.
-func (w *work) prepare(ctx context.Context) *StepError {
-	if err := w.prepareNode(ctx); err != nil {
+// preparation gets the node ready for a pod: cgroup, directories, volumes, and the
+// secrets to pull with. What follows for the pod's sandbox is entered there.
+type preparation struct {
+	*observedPod
+	sandbox *inUse
+	resizes bool // containers are to be resized
+}
+
+// run does that. What fails is told: no container's status could.
+func (p *preparation) run(ctx context.Context) *StepError {
+	if err := p.prepareNode(ctx); err != nil {
 		return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}
 	}
-	w.getPullSecrets(ctx)
+	p.getPullSecrets(ctx)
 	return nil
 }
 
-func (w *work) prepareNode(ctx context.Context) error {
+func (p *preparation) prepareNode(ctx context.Context) error {
 	var cgroup string
-	if w.config.Cgroups != nil {
+	if p.config.Extensions.Cgroups != nil {
 		var err error
-		if cgroup, err = w.config.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
-			w.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
-			return fmt.Errorf("cgroup: %w", err)
+		if cgroup, err = p.ensureCgroup(ctx, p.resizes); err != nil {
+			return err
 		}
 	}
-	if w.config.Prepare != nil {
+	if p.config.Deps.Prepare != nil {
 		var err error
-		if w.sandbox.input, err = w.config.Prepare.PreparePod(ctx, w.pod); err != nil {
-			w.tellUnprepared(ctx, err)
+		if p.sandbox.input, err = p.config.Deps.Prepare.PreparePod(ctx, p.pod); err != nil {
+			p.tellUnprepared(ctx, err)
 			return err
 		}
 	}
 	if cgroup != "" {
-		w.sandbox.input.CgroupParent = cgroup
+		p.sandbox.input.CgroupParent = cgroup
 	}
-	if err := w.resolver(); err != nil {
-		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
+	if err := p.resolver(); err != nil {
+		p.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
 		return err
 	}
 	return nil
@@ -55,16 +61,16 @@ func (w *work) prepareNode(ctx context.Context) error {
 
 // tellUnprepared tells which of the pod's volumes cannot be made, each in an event of
 // its own, or what else is missing.
-func (w *work) tellUnprepared(ctx context.Context, err error) {
+func (p *preparation) tellUnprepared(ctx context.Context, err error) {
 	volumes := volumeErrors(err)
 	switch {
 	case errors.Is(err, poddir.ErrDirectory):
-		w.warn(ctx, eventFailed, "error making pod data directories: %v", err)
+		p.warn(ctx, eventFailed, "error making pod data directories: %v", err)
 	case len(volumes) == 0:
-		w.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
+		p.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
 	}
 	for _, failed := range volumes {
-		w.warn(ctx, eventFailedMount, "MountVolume.SetUp failed for volume %q : %v", failed.Volume, failed.Err)
+		p.warn(ctx, eventFailedMount, "MountVolume.SetUp failed for volume %q : %v", failed.Volume, failed.Err)
 	}
 }
 
@@ -85,19 +91,19 @@ func volumeErrors(err error) (all []*volume.Error) {
 
 // resolver adds the configuration of the pod's resolver, where that is not left
 // to the runtime.
-func (w *work) resolver() error {
-	in, node := &w.sandbox.input, w.config.DNS
+func (p *preparation) resolver() error {
+	in, node := &p.sandbox.input, p.config.Node.DNS
 	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
 	unknown := len(node.Servers)+len(node.Searches)+len(node.Options)+len(node.ClusterServers) == 0
-	if in.DNS != nil || unknown && w.pod.Spec.DNSConfig == nil && w.pod.Spec.DNSPolicy != v1.DNSNone {
+	if in.DNS != nil || unknown && p.pod.Spec.DNSConfig == nil && p.pod.Spec.DNSPolicy != v1.DNSNone {
 		return nil
 	}
-	dns, warnings, err := sandbox.DNS(w.pod, node)
+	dns, warnings, err := sandbox.DNS(p.pod, node)
 	for _, warning := range warnings {
 		if unknown && warning.Kind == sandbox.ClusterDNSMissing {
 			continue // there is no cluster to speak of
 		}
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
+		p.eventf(aboutPod(p.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
 	}
 	in.DNS = dns
 	return err
@@ -105,15 +111,15 @@ func (w *work) resolver() error {
 
 // getPullSecrets gets the secrets. That some are missing is told, and does not
 // keep the pod from running: its images may be there, or be open to all.
-func (w *work) getPullSecrets(ctx context.Context) {
-	if w.config.PullSecrets == nil {
+func (p *preparation) getPullSecrets(ctx context.Context) {
+	if p.config.Objects.PullSecrets == nil {
 		return
 	}
-	secrets, err := w.config.PullSecrets.PullSecrets(ctx, w.pod)
+	secrets, err := p.config.Objects.PullSecrets.PullSecrets(ctx, p.pod)
 	if err != nil && ctx.Err() == nil {
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
+		p.eventf(aboutPod(p.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
 	}
-	w.sandbox.secrets = secrets
+	p.sandbox.secrets = secrets
 }
 
 // checkMounts makes sure that a container gets all that its spec mounts. Nothing

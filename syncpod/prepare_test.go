@@ -3,6 +3,7 @@ package syncpod_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -40,7 +42,7 @@ func (c *cgroups) RemoveCgroup(context.Context, *v1.Pod) error {
 func TestCgroupsOfAPod(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		made := &cgroups{err: errors.New("no controllers")}
-		n.restart(func(c *syncpod.Config) { c.Cgroups = made })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, made.err) {
 			t.Errorf("error %v", err)
 		}
@@ -69,12 +71,12 @@ func TestNothingRunsWithoutItsVolumes(t *testing.T) {
 	for name, mounts := range map[string]syncpod.Mounter{"no part": nil, "a part that does not know it": noMounts{}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.restart(func(c *syncpod.Config) { c.Mounts = mounts })
+				n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
 				for field, c := range map[string]v1.Container{
 					`container "app" mounts volume "data" at /data`:              {VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}}},
 					`container "app" uses volume "disk" as the device /dev/xvda`: {VolumeDevices: []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/xvda"}}},
 				} {
-					n.restart(func(c *syncpod.Config) { c.Mounts = mounts })
+					n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
 					c.Name, c.Image = "app", "registry.test/app:1"
 					_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
 					if !errors.Is(err, syncpod.ErrCreateContainerConfig) || !strings.Contains(err.Error(), field) {
@@ -102,7 +104,7 @@ func (noSecret) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
 
 func TestMissingPullSecretIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.PullSecrets = noSecret{} })
+		n.restart(func(c *syncpod.Config) { c.Objects.PullSecrets = noSecret{} })
 		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
 		if told := n.events.count("FailedToRetrieveImagePullSecret"); told != 1 {
 			t.Errorf("told %d times: %q", told, n.events.all)
@@ -140,9 +142,9 @@ func TestResolverOfAPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(func(c *syncpod.Config) {
-					c.DNS = tc.node
+					c.Node.DNS = tc.node
 					if tc.given != nil {
-						c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
+						c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
 					}
 				})
 				n.settle(testPod(func(p *v1.Pod) {
@@ -228,8 +230,8 @@ func TestWhatASandboxIsMadeWith(t *testing.T) {
 	for limited, of := range map[bool]container.Node{true: {MemoryBytes: 1 << 30}, false: {MemoryBytes: 1 << 30, NoCPUQuota: true}} {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {
-				c.Node = of
-				c.RuntimeClasses = sandbox.RuntimeClassesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
+				c.Node.Containers = of
+				c.Objects.RuntimeClasses = sandbox.RuntimeClassesFunc(func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil })
 			})
 			n.sync(testPod(func(p *v1.Pod) {
 				p.Spec.RuntimeClassName = new("kata")
@@ -261,11 +263,75 @@ func TestUnpreparedPod(t *testing.T) {
 	cause := errors.New("no such volume")
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
+			c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return sandbox.Input{}, cause })
 		})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if changes := n.Journal().Changes(); !errors.Is(err, syncpod.ErrPreparePod) || !errors.Is(err, cause) || len(changes) > 0 {
 			t.Errorf("error %v, calls\n%v", err, changes)
 		}
+	})
+}
+
+// raisingCgroups are such that tell a resize apart.
+type raisingCgroups struct {
+	cgroups
+	calls func() int
+}
+
+func (c *raisingCgroups) RaiseCgroup(_ context.Context, pod *v1.Pod) (string, error) {
+	c.cgroups.calls = append(c.cgroups.calls, fmt.Sprintf("raise after %d updates", c.calls()))
+	return "/kubepods/" + string(pod.UID), c.err
+}
+
+func (c *raisingCgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	_, _ = c.cgroups.EnsureCgroup(ctx, pod)
+	c.cgroups.calls[len(c.cgroups.calls)-1] += fmt.Sprintf(" after %d updates", c.calls())
+	return "/kubepods/" + string(pod.UID), c.err
+}
+
+// In a resize the pod's limits go up before those of its containers, and down after them;
+// what fails is tried again.
+func TestCgroupInAResize(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &raisingCgroups{calls: func() int { return n.Journal().Count(critest.UpdateContainerResources) }}
+		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		made.cgroups.calls = nil
+		n.sync(testPod(limited("2", "1Gi")))
+		if want := []string{"raise after 0 updates", "ensure after 1 updates"}; !slices.Equal(made.cgroups.calls, want) {
+			t.Errorf("calls %q, want %q", made.cgroups.calls, want)
+		}
+		made.err = errBroken
+		for range 2 {
+			if _, err := n.SyncPod(t.Context(), testPod(limited("2", "1Gi")), nil); !errors.Is(err, errBroken) {
+				t.Errorf("error %v, want %v", err, errBroken)
+			}
+		}
+		made.err = nil
+		n.sync(testPod(limited("2", "1Gi")))
+	})
+}
+
+// forgottenCgroups know pods by their UID alone.
+type forgottenCgroups struct {
+	cgroups
+	removed []types.UID
+}
+
+func (c *forgottenCgroups) RemovePod(_ context.Context, uid types.UID) error {
+	c.removed = append(c.removed, uid)
+	return nil
+}
+
+func TestCgroupOfAForgottenPod(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &forgottenCgroups{}
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		must(t, n.Forget(t.Context(), "u"))
+		if !slices.Equal(made.removed, []types.UID{"u"}) {
+			t.Errorf("removed %v", made.removed)
+		}
+		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = &cgroups{} })
+		must(t, n.Forget(t.Context(), "u"))
 	})
 }

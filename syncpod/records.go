@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,29 +45,30 @@ type Records interface {
 // and never will be.
 var ErrRecordLost = errors.New("the record is lost")
 
-// Record is what should outlive the agent of one pod. It can be written as JSON.
+// Record is what should outlive the agent of one pod. It can be written as JSON, and
+// says there which version of the format that is.
 type Record struct {
 	// Deadline is when the pod's time to end is over, zero while it may run.
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Attempts are the least numbers of the next instances, by container.
-	Attempts map[string]uint32 `json:"attempts,omitempty"`
-	// Ran are the containers of which an instance was started, sorted.
-	Ran []string `json:"ran,omitempty"`
+	Deadline time.Time
+	// NextAttempts are the least numbers of the next instances, by container.
+	NextAttempts map[string]uint32
+	// EverStarted are the containers of which an instance was started, sorted.
+	EverStarted []string
 	// Exited are the current instances that have exited, by name, sorted.
-	Exited []runtime.ContainerStatus `json:"exited,omitempty"`
+	Exited []runtime.ContainerStatus
 	// Started are the current instances that were started and not seen to end, of those
 	// containers that are to run once, by name, sorted.
-	Started []runtime.ContainerStatus `json:"started,omitempty"`
-	// Unhooked are the runtime's IDs of instances whose postStart handler has yet
+	Started []runtime.ContainerStatus
+	// PostStartPending are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
-	Unhooked []string `json:"unhooked,omitempty"`
-	// Asked are the IDs of instances that were asked to start, sorted. An ID is entered
+	PostStartPending []string
+	// StartRequested are the IDs of instances that were asked to start, sorted. An ID is entered
 	// before its instance is asked, and may stay for some time after the answer.
-	Asked []string `json:"asked,omitempty"`
-	// PreStopped are the IDs of instances whose preStop handler has ended, sorted.
-	PreStopped []string `json:"preStopped,omitempty"`
+	StartRequested []string
+	// PreStopCompleted are the IDs of instances whose preStop handler has ended, sorted.
+	PreStopCompleted []string
 	// Resources are those in force, by the ID of the instance.
-	Resources map[string]runtime.ContainerResources `json:"resources,omitempty"`
+	Resources map[string]runtime.ContainerResources
 }
 
 // recordTimeout bounds what is done with records.
@@ -86,7 +84,7 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 // load adds to a memory what was recorded, once. A pod's end may begin, and its deadline
 // be noted, at once: one of them reads.
 func (s *Syncer) load(ctx context.Context, m *memory) {
-	if s.config.Records == nil || m.isLoaded() {
+	if s.config.Deps.Records == nil || m.isLoaded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -100,7 +98,7 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 	if m.isLoaded() {
 		return
 	}
-	r, err := s.config.Records.LoadRecord(ctx, m.uid)
+	r, err := s.config.Deps.Records.LoadRecord(ctx, m.uid)
 	if err != nil {
 		s.config.Log.Error(err, "no record of a pod", "podUID", m.uid)
 	}
@@ -115,7 +113,7 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 // record keeps what has changed of a pod. As long as its old record could not
 // be loaded, that is not overwritten.
 func (s *Syncer) record(ctx context.Context, m *memory) {
-	if s.config.Records == nil {
+	if s.config.Deps.Records == nil {
 		return
 	}
 	// One at a time, lest an older record replaces a newer one.
@@ -127,22 +125,22 @@ func (s *Syncer) record(ctx context.Context, m *memory) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := s.config.Records.SaveRecord(ctx, m.uid, r); err != nil {
+	if err := s.config.Deps.Records.SaveRecord(ctx, m.uid, r); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
 		return
 	}
 	m.recorded(r)
 }
 
-// Recorded returns the pods that have a record, sorted: after a restart of the
+// RecordedPods returns the pods that have a record, sorted: after a restart of the
 // agent, some of them may be gone. Those that are should be forgotten.
-func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
-	if s.config.Records == nil {
+func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
+	if s.config.Deps.Records == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	uids, err := s.config.Records.ListRecords(ctx)
+	uids, err := s.config.Deps.Records.ListRecords(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("syncpod: %w", err)
 	}
@@ -150,12 +148,12 @@ func (s *Syncer) Recorded(ctx context.Context) ([]types.UID, error) {
 }
 
 // Forget drops all that is kept of a pod that is gone: its record, and what those of
-// Config.Clean that are a [RemainsCleaner] find of it. After an error it may be called
+// Config.Extensions.Clean that are a [OrphanCleaner] find of it. After an error it may be called
 // again. It must not be called during work on the pod, nor while anything of it runs.
 func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 	var errs []error
-	for _, c := range s.config.Clean {
-		if remains, ok := c.(RemainsCleaner); ok {
+	for _, c := range s.config.Extensions.Clean {
+		if remains, ok := c.(OrphanCleaner); ok {
 			errs = append(errs, remains.RemovePod(ctx, uid))
 		}
 	}
@@ -172,130 +170,14 @@ func (s *Syncer) Forget(ctx context.Context, uid types.UID) error {
 // drop drops all that is remembered of a pod, its record included.
 func (s *Syncer) drop(ctx context.Context, uid types.UID) error {
 	s.known.take(uid).close()
-	s.config.Sandboxes.Forget(uid)
-	s.config.Images.Forget(uid)
-	if s.config.Records == nil {
+	s.config.Deps.Sandboxes.Forget(uid)
+	s.config.Deps.Images.Forget(uid)
+	if s.config.Deps.Records == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err := s.config.Records.DeleteRecord(ctx, uid)
+	err := s.config.Deps.Records.DeleteRecord(ctx, uid)
 	s.known.deleted(uid, err)
 	return err
 }
-
-func (m *memory) isLoaded() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.loaded
-}
-
-// close keeps work that was given up, and returns late, from recording a pod that is
-// gone. What is being recorded is recorded when it returns.
-func (m *memory) close() {
-	if m == nil {
-		return
-	}
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gone = true
-}
-
-// restore adds to a memory what was recorded. Much may have happened since the record was
-// asked for first, and may have been answered by another call meanwhile.
-func (m *memory) restore(r Record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.loaded {
-		return
-	}
-	m.loaded, m.saved = true, r
-	if !m.calledOff {
-		m.restoreEnd(r)
-	}
-	for name, attempt := range r.Attempts {
-		m.attempts[name] = max(m.attempts[name], attempt)
-	}
-	for _, name := range r.Ran {
-		m.ran[name] = true
-	}
-	for _, c := range slices.Concat(r.Started, r.Exited) {
-		if known, ok := m.seen[c.Name]; !ok || known.Attempt < c.Attempt {
-			m.seen[c.Name] = c
-		}
-	}
-	for _, id := range r.Unhooked {
-		m.unhooked[id] = true
-	}
-	for _, id := range r.Asked {
-		m.asked[id] = true
-	}
-	maps.Copy(m.resources, r.Resources)
-}
-
-// restoreEnd adds what was recorded of an end that has begun. It must be called with mu
-// held.
-func (m *memory) restoreEnd(r Record) {
-	m.deadline = earliest(m.deadline, r.Deadline)
-	for _, id := range r.PreStopped {
-		m.preStopped[id], m.preStopEnded[id] = true, true
-	}
-}
-
-// toRecord returns the record of a memory, and whether it is not the one saved.
-func (m *memory) toRecord() (r Record, news bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.loaded || m.gone {
-		return Record{}, false
-	}
-	r = Record{
-		Deadline: m.deadline,
-		Attempts: cloned(m.attempts), Resources: cloned(m.resources), Asked: sortedKeys(m.asked),
-		Ran: sortedKeys(m.ran), Unhooked: sortedKeys(m.unhooked), PreStopped: sortedKeys(m.preStopEnded),
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.seen)) {
-		if c := m.seen[name]; c.State == runtime.ContainerRunning {
-			r.Started = append(r.Started, c)
-		} else {
-			r.Exited = append(r.Exited, c)
-		}
-	}
-	return r, m.outdated || !r.repeats(m.saved)
-}
-
-// repeats reports whether a record says what an older one does. That a start which
-// was asked for has happened is not worth a write: the container shows it.
-func (r Record) repeats(old Record) bool {
-	if !slices.ContainsFunc(r.Asked, func(id string) bool { return !slices.Contains(old.Asked, id) }) {
-		old.Asked = r.Asked
-	}
-	return reflect.DeepEqual(r, old)
-}
-
-func (m *memory) recorded(r Record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.saved, m.outdated = r, false
-}
-
-// hasten returns the earliest deadline that the pod was ever given: one that has
-// been asked for is not put off.
-func (m *memory) hasten(deadline time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.deadline = earliest(m.deadline, deadline)
-	return m.deadline
-}
-
-// cloned returns a copy, nil of an empty map: as it comes back from JSON.
-func cloned[K comparable, V any](m map[K]V) map[K]V {
-	if len(m) == 0 {
-		return nil
-	}
-	return maps.Clone(m)
-}
-
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

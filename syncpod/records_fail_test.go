@@ -29,7 +29,7 @@ func (w *watchedRecords) LoadRecord(ctx context.Context, pod types.UID) (syncpod
 		<-ctx.Done()
 	}
 	if err := errors.Join(w.loadErr, ctx.Err()); err != nil {
-		return syncpod.Record{Ran: []string{"app"}}, err
+		return syncpod.Record{EverStarted: []string{"app"}}, err
 	}
 	return w.FileRecords.LoadRecord(ctx, pod)
 }
@@ -56,7 +56,7 @@ func (w *watchedRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 
 func watching(w *watchedRecords, dir string) func(*syncpod.Config) {
 	w.Dir = dir
-	return func(c *syncpod.Config) { c.Records = w }
+	return func(c *syncpod.Config) { c.Deps.Records = w }
 }
 
 // E4: as long as a record cannot be loaded it is not written over, and nobody waits
@@ -90,7 +90,7 @@ func TestE4_RecordsThatFailAtFirst(t *testing.T) {
 		if w.saves.Load() != 3 {
 			t.Errorf("saved %d times, want once more", w.saves.Load())
 		}
-		if _, err := n.Recorded(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+		if _, err := n.RecordedPods(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
 			t.Errorf("a list that hangs: %v after %v", err, time.Since(began))
 		}
 	})
@@ -159,8 +159,8 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		parts := &forgetful{}
 		n.restart(func(c *syncpod.Config) {
-			parts.Sandboxes, parts.images = c.Sandboxes, c.Images
-			c.Sandboxes, c.Images = parts, forgetfulImages{c.Images, parts}
+			parts.SandboxManager, parts.images = c.Deps.Sandboxes, c.Deps.Images
+			c.Deps.Sandboxes, c.Deps.Images = parts, forgetfulImages{c.Deps.Images, parts}
 		})
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
@@ -176,15 +176,15 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 
 // forgetful are parts that note that they were told to forget.
 type forgetful struct {
-	syncpod.Sandboxes
-	images           syncpod.Images
+	syncpod.SandboxManager
+	images           syncpod.ImageManager
 	sandboxes, pulls int
 }
 
-func (f *forgetful) Forget(pod types.UID) { f.sandboxes++; f.Sandboxes.Forget(pod) }
+func (f *forgetful) Forget(pod types.UID) { f.sandboxes++; f.SandboxManager.Forget(pod) }
 
 type forgetfulImages struct {
-	syncpod.Images
+	syncpod.ImageManager
 	*forgetful
 }
 
@@ -217,11 +217,11 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 				n.restart(watching(w, records.Dir))
 				n.settle(pod, time.Minute)
 				goes(n)
-				must(t, n.Restart(critest.Restart{Sandboxes: critest.Gone, Containers: critest.Gone}))
+				must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 				time.Sleep(time.Second)
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
 				n.SyncPod(t.Context(), pod, nil)
-				if r, err := records.LoadRecord(t.Context(), podUID); err != nil || len(r.Ran)+len(r.Started)+len(r.Exited) != 0 {
+				if r, err := records.LoadRecord(t.Context(), podUID); err != nil || len(r.EverStarted)+len(r.Started)+len(r.Exited) != 0 {
 					t.Errorf("record %+v, %v, want one of a pod that has not run", r, err)
 				}
 				n.live(pod)
@@ -242,7 +242,7 @@ func TestRecordAfterOneThatWasDeletedLate(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 		w.deleteErr = nil
 		must(t, n.Forget(t.Context(), podUID))
-		must(t, records.SaveRecord(t.Context(), podUID, syncpod.Record{Attempts: map[string]uint32{"app": 7}}))
+		must(t, records.SaveRecord(t.Context(), podUID, syncpod.Record{NextAttempts: map[string]uint32{"app": 7}}))
 		n.settle(testPod(), time.Minute)
 		if a := n.current("app").Attempt; a != 7 {
 			t.Errorf("attempt %d, want the one recorded", a)

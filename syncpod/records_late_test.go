@@ -88,12 +88,12 @@ func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 			n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: testPod()})
 		},
 		"before": func(n *node, ctx context.Context) {
-			n.EndBy(podUID, time.Now().Add(30*time.Second))(ctx)
+			n.SetDeadline(podUID, time.Now().Add(30*time.Second))(ctx)
 			<-ctx.Done()
 		},
 		"before, with more than was given": func(n *node, ctx context.Context) {
-			n.EndBy(podUID, time.Now().Add(30*time.Second))
-			n.EndBy(podUID, time.Now().Add(40*time.Second))(ctx)
+			n.SetDeadline(podUID, time.Now().Add(30*time.Second))
+			n.SetDeadline(podUID, time.Now().Add(40*time.Second))(ctx)
 			<-ctx.Done()
 		},
 	} {
@@ -137,8 +137,8 @@ func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
 	records := lateRecords{syncpod.FileRecords{Dir: t.TempDir()}, make(chan struct{})}
 	bubble(t, func(t *testing.T, n *node) {
 		records.answer = make(chan struct{})
-		n.restart(func(c *syncpod.Config) { c.Records = records })
-		record, done := n.EndBy(podUID, time.Now().Add(time.Minute)), make(chan struct{})
+		n.restart(func(c *syncpod.Config) { c.Deps.Records = records })
+		record, done := n.SetDeadline(podUID, time.Now().Add(time.Minute)), make(chan struct{})
 		go func() {
 			defer close(done)
 			record(context.Background())
@@ -166,10 +166,10 @@ func TestRecordIsReadByOneAtATime(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				slow := &slowRecords{FileRecords: syncpod.FileRecords{Dir: t.TempDir()}, takes: tc.takes}
 				n.settle(testPod(), time.Minute)
-				n.restart(func(c *syncpod.Config) { c.Records = slow })
+				n.restart(func(c *syncpod.Config) { c.Deps.Records = slow })
 				began := time.Now()
 				deadline := began.Add(30 * time.Second)
-				go n.EndBy(podUID, deadline)(t.Context())
+				go n.SetDeadline(podUID, deadline)(t.Context())
 				synctest.Wait()
 				must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: deadline}))
 				if took, most := time.Since(began), min(tc.takes, time.Second); took > most {

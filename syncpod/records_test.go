@@ -44,7 +44,7 @@ func (n *node) crashDuring(m critest.Method, container string, act func(ctx cont
 
 // recorded makes agents that keep records.
 func recorded(dir string) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Records = syncpod.FileRecords{Dir: dir} }
+	return func(c *syncpod.Config) { c.Deps.Records = syncpod.FileRecords{Dir: dir} }
 }
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
@@ -405,7 +405,7 @@ func (b brokenRecords) ListRecords(ctx context.Context) ([]types.UID, error) {
 func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 	for _, hang := range []bool{false, true} {
 		bubble(t, func(t *testing.T, n *node) {
-			n.restart(func(c *syncpod.Config) { c.Records = brokenRecords{hang} })
+			n.restart(func(c *syncpod.Config) { c.Deps.Records = brokenRecords{hang} })
 			pod := testPod(containers(preStop(ctr("app"), "sleep", "12")))
 			n.settle(pod, time.Minute)
 			n.stubborn("app")
@@ -425,7 +425,7 @@ func TestE4_BrokenRecordsHoldNothingUp(t *testing.T) {
 func TestNoRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		if all, err := n.Recorded(t.Context()); err != nil || len(all) != 0 {
+		if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("records %v, %v", all, err)
 		}
 	})
@@ -438,9 +438,9 @@ func TestE4_LostRecordIsReplaced(t *testing.T) {
 		pod := testPod(containers(ctr("app")))
 		path := filepath.Join(records.Dir, string(pod.UID)+".json")
 		must(t, os.WriteFile(path, nil, 0o600))
-		n.restart(func(c *syncpod.Config) { c.Records = records })
+		n.restart(func(c *syncpod.Config) { c.Deps.Records = records })
 		n.settle(pod, time.Minute)
-		if r, err := records.LoadRecord(t.Context(), pod.UID); err != nil || !slices.Equal(r.Ran, []string{"app"}) {
+		if r, err := records.LoadRecord(t.Context(), pod.UID); err != nil || !slices.Equal(r.EverStarted, []string{"app"}) {
 			t.Errorf("record %+v, %v, want one that says that app has run", r, err)
 		}
 	})
@@ -449,9 +449,9 @@ func TestE4_LostRecordIsReplaced(t *testing.T) {
 func TestFileRecords(t *testing.T) {
 	records := syncpod.FileRecords{Dir: filepath.Join(t.TempDir(), "records")}
 	want := syncpod.Record{
-		Deadline: time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC), Attempts: map[string]uint32{"app": 3}, Ran: []string{"app"},
-		Exited:   []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited, ExitCode: 42, ID: runtime.ContainerID{Type: "critest", ID: "1"}}},
-		Unhooked: []string{"1"}, PreStopped: []string{"2"},
+		Deadline: time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC), NextAttempts: map[string]uint32{"app": 3}, EverStarted: []string{"app"},
+		Exited:           []runtime.ContainerStatus{{Name: "app", State: runtime.ContainerExited, ExitCode: 42, ID: runtime.ContainerID{Type: "critest", ID: "1"}}},
+		PostStartPending: []string{"1"}, PreStopCompleted: []string{"2"},
 		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 100}},
 	}
 	for range 2 {
@@ -459,7 +459,7 @@ func TestFileRecords(t *testing.T) {
 	}
 	got, err := records.LoadRecord(t.Context(), "a")
 	must(t, err)
-	if gotExit := got.Exited[0]; gotExit != want.Exited[0] || !got.Deadline.Equal(want.Deadline) || got.Attempts["app"] != 3 || got.Resources["1"] != want.Resources["1"] || !slices.Equal(got.Unhooked, want.Unhooked) || !slices.Equal(got.PreStopped, want.PreStopped) || !slices.Equal(got.Ran, want.Ran) {
+	if gotExit := got.Exited[0]; gotExit != want.Exited[0] || !got.Deadline.Equal(want.Deadline) || got.NextAttempts["app"] != 3 || got.Resources["1"] != want.Resources["1"] || !slices.Equal(got.PostStartPending, want.PostStartPending) || !slices.Equal(got.PreStopCompleted, want.PreStopCompleted) || !slices.Equal(got.EverStarted, want.EverStarted) {
 		t.Errorf("read %+v, want %+v", got, want)
 	}
 	if entries, err := os.ReadDir(records.Dir); err != nil || len(entries) != 1 {
@@ -511,7 +511,7 @@ func TestLateWorkLeavesNoRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		hooked, release := make(chan struct{}), make(chan struct{})
 		n.restart(recorded(records.Dir), func(c *syncpod.Config) {
-			c.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) {
+			c.Deps.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) {
 				close(hooked)
 				<-release // whatever becomes of its context
 				return hook.Result{}, nil

@@ -13,12 +13,12 @@ const refreshTimeout = 5 * time.Second
 // refresh brings up to date what the containers of a pod that may run have mounted. If
 // that fails it is told and tried again, and they run on with what they have.
 func (w *work) refresh(ctx context.Context) {
-	if w.config.Refresh == nil || w.over || w.refused != nil || ctx.Err() != nil {
+	if w.config.Deps.Refresh == nil || w.over || w.rejected != nil || ctx.Err() != nil {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	next, err := w.config.Refresh.RefreshPod(bounded, w.pod)
+	next, err := w.config.Deps.Refresh.RefreshPod(bounded, w.pod)
 	if err != nil && ctx.Err() == nil {
 		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
 	}

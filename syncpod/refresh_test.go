@@ -34,11 +34,11 @@ func (r *refresher) RefreshPod(context.Context, *v1.Pod) (time.Time, error) {
 // ask for it, and does not fail with them.
 func TestVolumesAreRefreshed(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		var refusal *syncpod.Refusal
+		var refusal *syncpod.Rejection
 		r := &refresher{next: time.Now().Add(time.Hour)}
 		n.restart(func(c *syncpod.Config) {
-			c.Refresh = r
-			c.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Refusal { return refusal })}
+			c.Deps.Refresh = r
+			c.Extensions.Admit = []syncpod.Admitter{syncpod.AdmitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection { return refusal })}
 		})
 		n.settle(testPod(), time.Minute)
 		before, calls := len(n.Journal()), r.calls
@@ -52,7 +52,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
 			t.Errorf("the pod was disturbed:\n%v", changes)
 		}
-		calls, refusal = r.calls, &syncpod.Refusal{Reason: "AppArmor"}
+		calls, refusal = r.calls, &syncpod.Rejection{Reason: "AppArmor"}
 		n.sync(testPod())
 		deleted := testPod(func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} })
 		refusal = nil
@@ -79,9 +79,9 @@ func TestWhoRefreshes(t *testing.T) {
 			must(t, err)
 			want := "two"
 			n.restart(func(c *syncpod.Config) {
-				c.Root, c.Env.ConfigMaps = root, configs
+				c.Root, c.Objects.Sources.ConfigMaps = root, configs
 				if own {
-					c.Prepare, want = dirs, "one"
+					c.Deps.Prepare, want = dirs, "one"
 				}
 			})
 			pod := testPod(func(p *v1.Pod) {
@@ -122,7 +122,7 @@ func TestRefreshIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				s := &stuck{}
-				n.restart(func(c *syncpod.Config) { c.Refresh = s })
+				n.restart(func(c *syncpod.Config) { c.Deps.Refresh = s })
 				if tc.beforeImages {
 					n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
 				}

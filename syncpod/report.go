@@ -50,6 +50,8 @@ type outlook struct {
 	// terminal means that nothing of the pod runs or will run again, and ended that
 	// it is the last status.
 	terminal, ended bool
+	// conditions are those of a resize.
+	conditions []v1.PodCondition
 }
 
 // report is the reporting of one pod during one call of the Syncer: each status is
@@ -74,7 +76,7 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
 		observed := r.compute(previous, status, o)
 		r.over = hasEnded(observed.Phase)
-		return apistatus.Hold(previous, observed)
+		return apistatus.Merge(previous, observed)
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
@@ -94,10 +96,16 @@ func (r *report) wait(ctx context.Context) error {
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
 	return apistatus.Compute(apistatus.Input{
-		Pod: r.pod, Previous: previous, Status: r.memory.withSeen(status),
+		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: o.conditions, Status: r.memory.withResources(r.memory.withSeen(status)),
 		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), HostIPs: r.config.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
 	})
+}
+
+// recursiveReadOnly reports whether the volumes can be mounted so.
+func (c *Config) recursiveReadOnly() bool {
+	v, ok := c.Deps.Volumes.(interface{ RecursiveReadOnly() bool })
+	return ok && v.RecursiveReadOnly()
 }
 
 // startErrors are the failures to start containers, by name.

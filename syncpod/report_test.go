@@ -122,7 +122,7 @@ func TestS2_OverBeforeANewSandbox(t *testing.T) {
 		})
 		n.settle(pod, time.Minute)
 		n.exit("app", 0)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 		for range 3 {
 			r, err := n.SyncPod(t.Context(), pod, nil)
 			if err != nil || !r.Over {
@@ -192,7 +192,7 @@ func TestReadinessIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				if want {
-					n.restart(func(c *syncpod.Config) { c.Probes = ready{n} })
+					n.restart(func(c *syncpod.Config) { c.Deps.Probes = ready{n} })
 				}
 				pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].ReadinessProbe = &v1.Probe{} })
 				n.settle(pod, time.Minute)
@@ -305,7 +305,7 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 // What has ended is reported while the rest of the pod stops, and with its message.
 func TestReportedWhileItStops(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Messages = farewell{} })
+		n.restart(func(c *syncpod.Config) { c.Deps.Messages = farewell{} })
 		pod := testPod(never, containers(ctr("app"), ctr("b")))
 		n.settle(pod, time.Minute)
 		n.stubborn("b")
@@ -326,7 +326,7 @@ func TestReportedWhileItStops(t *testing.T) {
 // farewell is the last message of every container.
 type farewell struct{}
 
-func (farewell) Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+func (farewell) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
 	return "bye " + c.Name + " of " + pod.Name, nil
 }
 

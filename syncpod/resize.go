@@ -3,9 +3,11 @@ package syncpod
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -19,12 +21,13 @@ import (
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
 func (w *work) resizeAll(ctx context.Context) {
-	if w.config.Updater == nil {
+	if !w.resizes() {
 		return
 	}
+	defer w.lowerCgroup(ctx)
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
-		if held := w.memory.held(resizeKey(spec), time.Now()); held != nil {
+		if held := w.memory.backOffs.held(resizeKey(spec), time.Now()); held != nil {
 			w.fail(held)
 			continue
 		}
@@ -40,8 +43,10 @@ func resizeKey(c *v1.Container) backoffKey {
 func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) {
 	err := w.resize(ctx, step, spec)
 	if err == nil {
-		w.memory.setupSucceeded(resizeKey(spec))
-		w.memory.resized(step.ID.ID, resourcesOf(spec))
+		w.memory.backOffs.succeeded(resizeKey(spec))
+		w.memory.setResources(step.ID.ID, resourcesOf(spec))
+		w.markResized(step.ID)
+		w.status = withInForce(w.status, step.ID, resourcesOf(spec))
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
@@ -57,15 +62,42 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 
 func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
-		Pod: w.pod, Name: spec.Name, Node: w.config.Node, UserNamespace: w.sandbox.input.UserNamespace,
+		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
 	if err != nil {
 		return err
 	}
 	resources := config.GetLinux().GetResources()
-	lift(resources, w.instance(step.ID).Resources)
-	_, err = w.config.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
+	before := w.instance(step.ID).Resources
+	if err := w.checkMemory(ctx, step.ID.ID, before.MemoryLimit, resources.GetMemoryLimitInBytes()); err != nil {
+		return err
+	}
+	lift(resources, before)
+	_, err = w.config.Deps.Updater.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
+}
+
+// usageReader tells what a container uses. A *cri.Client does.
+type usageReader interface {
+	ContainerStats(context.Context, *runtimeapi.ContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatsResponse, error)
+}
+
+// checkMemory refuses a memory limit that is lower than before and below what cannot be
+// reclaimed from the container: the kernel would kill to keep it. Where the runtime does not
+// say how much that is the limit is tried.
+func (w *work) checkMemory(ctx context.Context, id string, before, limit int64) error {
+	usage, ok := w.config.Deps.Updater.(usageReader)
+	if !ok || limit <= 0 || before != 0 && limit >= before {
+		return nil
+	}
+	resp, err := usage.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
+	if err != nil {
+		return nil
+	}
+	if used := resp.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
+		return fmt.Errorf("attempting to set a memory limit of %d bytes below current usage of %d bytes", limit, used)
+	}
+	return nil
 }
 
 // lift says which limits are no more: what is zero, a runtime leaves as it is.
@@ -86,25 +118,14 @@ func resourcesOf(c *v1.Container) runtime.ContainerResources {
 	}
 }
 
-// resized notes the resources in force in an instance.
-func (m *memory) resized(id string, r runtime.ContainerResources) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.resources[id] = r
-}
-
-// withResources adds the resources in force to the running containers of a
-// status, where they are known.
-func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	full := *status
-	full.Containers = slices.Clone(status.Containers)
-	for i := range full.Containers {
-		c := &full.Containers[i]
-		if r, ok := m.resources[c.ID.ID]; ok && c.State == runtime.ContainerRunning && c.Resources == nil {
-			c.Resources = &r
+// withInForce returns a status in which an instance has those resources.
+func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.ContainerResources) *runtime.PodStatus {
+	with := new(*status)
+	with.Containers = slices.Clone(status.Containers)
+	for i := range with.Containers {
+		if with.Containers[i].ID == id {
+			with.Containers[i].Resources = &r
 		}
 	}
-	return &full
+	return with
 }

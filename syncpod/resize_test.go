@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func limited(cpu, memory string) func(*v1.Pod) {
 
 // resizing makes agents that resize in place.
 func resizing(n *node) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Updater = n.client }
+	return func(c *syncpod.Config) { c.Deps.Updater = n.client }
 }
 
 // inForce are the resources of the running app.
@@ -151,6 +152,53 @@ func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 		n.wantStates("app 0 running")
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
 			t.Errorf("%d updates", updates)
+		}
+	})
+}
+
+// C10: what is reported to be in force is so: before, while and after a resize, and by
+// an agent that knows nothing of the one before.
+func TestC10_ReportedResourcesAreInForce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		reported := func(when, inForce, allotted string) {
+			t.Helper()
+			k := n.report.container("app")
+			if got := k.Resources.Limits.Cpu().String(); got != inForce {
+				t.Errorf("%s: %s is reported to be in force, want %s", when, got, inForce)
+			}
+			if got := k.AllocatedResources.Cpu().String(); got != allotted {
+				t.Errorf("%s: %s is reported to be allotted, want %s", when, got, allotted)
+			}
+		}
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		reported("made", "1", "1")
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		bigger := testPod(limited("2", "1Gi"))
+		if _, err := n.SyncPod(t.Context(), bigger, nil); err == nil {
+			t.Fatal("the resize did not fail")
+		}
+		reported("while it fails", "1", "2")
+		n.settle(bigger, time.Minute)
+		reported("resized", "2", "2")
+		n.restart(resizing(n))
+		n.sync(testPod(limited("3", "1Gi")))
+		reported("after a restart", "2", "3")
+	})
+}
+
+// A container's status says who it runs as and how it stops, as the runtime tells.
+func TestStatusHasUserAndStopSignal(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.settle(testPod(func(p *v1.Pod) {
+			p.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: new(int64(7)), RunAsGroup: new(int64(8)), SupplementalGroups: []int64{9}}
+		}), time.Minute)
+		k := n.report.container("app")
+		if k.User == nil || k.User.Linux.UID != 7 || k.User.Linux.GID != 8 || !slices.Equal(k.User.Linux.SupplementalGroups, []int64{9}) {
+			t.Errorf("user %+v", k.User)
+		}
+		if k.StopSignal == nil || *k.StopSignal != v1.SIGTERM {
+			t.Errorf("stop signal %v", k.StopSignal)
 		}
 	})
 }

@@ -33,7 +33,7 @@ var sandboxKey = backoffKey{}
 
 // useSandbox gets the pod a sandbox, the one it has or a new one.
 func (w *work) useSandbox(ctx context.Context) bool {
-	if held := w.memory.held(sandboxKey, time.Now()); held != nil {
+	if held := w.memory.backOffs.held(sandboxKey, time.Now()); held != nil {
 		w.fail(held)
 		return false
 	}
@@ -42,7 +42,7 @@ func (w *work) useSandbox(ctx context.Context) bool {
 		failed = w.createSandbox(ctx)
 	}
 	if failed == nil {
-		w.memory.setupSucceeded(sandboxKey)
+		w.memory.backOffs.succeeded(sandboxKey)
 		return true
 	}
 	w.holdUp(ctx, sandboxKey, failed)
@@ -52,23 +52,23 @@ func (w *work) useSandbox(ctx context.Context) bool {
 
 // holdUp makes a failed step wait before its next try, unless the failure says
 // nothing of the step: that the agent gave up, or the runtime was away.
-func (w *work) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
+func (o *observedPod) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrUnavailable) || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
 	}
-	failed.NotBefore = w.memory.setupFailed(key, failed, time.Now())
+	failed.NotBefore = o.memory.backOffs.failed(key, failed, time.Now())
 }
 
 func (w *work) configureSandbox(ctx context.Context) *StepError {
-	if failed := w.prepare(ctx); failed != nil {
+	if failed := (&preparation{&w.observedPod, &w.sandbox, w.resizes()}).run(ctx); failed != nil {
 		return failed
 	}
 	in := &w.sandbox.input
-	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.LogsRoot
-	in.NoCPUQuota, in.CPUPeriod = w.config.Node.NoCPUQuota, w.config.Node.CPUPeriod
+	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
+	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
 	config, err := sandbox.Config(*in)
 	if err == nil {
-		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.RuntimeClasses)
+		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
 	}
 	if err != nil {
 		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
@@ -86,7 +86,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	}
 	defer release()
 	began := time.Now()
-	created, err := w.config.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
+	created, err := w.config.Deps.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
@@ -94,7 +94,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	}
 	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
 	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
-	w.memory.setSandbox(created.ID)
+	w.memory.sandbox.setMade(created.ID)
 	return w.useCreated(ctx, created)
 }
 
@@ -103,7 +103,7 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error
-		if sb, err = w.config.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+		if sb, err = w.config.Deps.Statuses.SandboxStatus(ctx, created.ID); err != nil {
 			w.warn(ctx, eventSandboxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
 			return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 		}
@@ -112,7 +112,7 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 	w.sandbox.ips = w.podIPs()
 	w.tell(ctx, w.memory.lastFailed())
 	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
-		w.memory.beginWait(sb.ID)
+		w.memory.sandbox.beginWait(sb.ID)
 		w.tellNoAddress(ctx)
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	}
@@ -138,45 +138,22 @@ var errNoAddress = errors.New("the sandbox has no address yet")
 // awaitAddress returns a step to wait for if it is too early to replace the pod's
 // sandbox for want of an address: each sandbox is given the time of one back-off,
 // because its network may be under way, or be reported as gone just once.
-func (w *work) awaitAddress(ctx context.Context) *StepError {
-	held := w.memory.held(sandboxKey, time.Now())
+func (o *observedPod) awaitAddress(ctx context.Context) *StepError {
+	held := o.memory.backOffs.held(sandboxKey, time.Now())
 	if held != nil && errors.Is(held, errNoAddress) {
 		return held
 	}
-	if !w.memory.beginWait(w.status.LatestSandbox().ID) {
+	if !o.memory.sandbox.beginWait(o.status.LatestSandbox().ID) {
 		return nil
 	}
-	w.tellNoAddress(ctx)
+	o.tellNoAddress(ctx)
 	failed := &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
-	w.holdUp(ctx, sandboxKey, failed)
+	o.holdUp(ctx, sandboxKey, failed)
 	return failed.waiting(failed.NotBefore)
 }
 
-func (w *work) tellNoAddress(ctx context.Context) {
-	w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
-}
-
-// beginWait notes that a sandbox is waited for, and reports whether that is news.
-func (m *memory) beginWait(sandbox string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	news := m.unaddressed != sandbox
-	m.unaddressed = sandbox
-	return news
-}
-
-// addressed ends the wait for an address.
-func (m *memory) addressed(status *runtime.PodStatus) {
-	latest := status.LatestSandbox()
-	m.mu.Lock()
-	waited := latest != nil && m.unaddressed == latest.ID
-	if waited {
-		m.unaddressed = ""
-	}
-	m.mu.Unlock()
-	if waited {
-		m.setupSucceeded(sandboxKey)
-	}
+func (o *observedPod) tellNoAddress(ctx context.Context) {
+	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 
 // presumeAddress returns a status in which the latest sandbox is not known to have
@@ -188,28 +165,6 @@ func presumeAddress(status *runtime.PodStatus) *runtime.PodStatus {
 	return &presumed
 }
 
-// sandboxInUse returns the sandbox that the pod uses: the one made here last, or
-// else the latest that is ready.
-func (m *memory) sandboxInUse(status *runtime.PodStatus) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range status.Sandboxes {
-		if status.Sandboxes[i].ID == m.sandbox {
-			return m.sandbox
-		}
-	}
-	if active := status.ActiveSandbox(); active != nil {
-		return active.ID
-	}
-	return ""
-}
-
-func (m *memory) setSandbox(id string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sandbox = id
-}
-
 // primary returns the first of a pod's addresses, empty if it has none.
 func primary(ips []string) string {
 	if len(ips) == 0 {
@@ -219,9 +174,9 @@ func primary(ips []string) string {
 }
 
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.
-func (w *work) podIPs() []string {
-	if w.pod.Spec.HostNetwork {
-		return w.config.HostIPs
+func (o *observedPod) podIPs() []string {
+	if o.pod.Spec.HostNetwork {
+		return o.config.Node.HostIPs
 	}
-	return w.status.IPs()
+	return o.status.IPs()
 }

@@ -70,7 +70,7 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 	errs := make([]*StepError, len(starts))
 	var group sync.WaitGroup
 	for i, st := range starts {
-		if w.config.StartSideBySide && st.Container.Kind == actions.RegularContainer {
+		if w.config.Limits.ParallelContainerStarts && st.Container.Kind == actions.RegularContainer {
 			group.Go(func() { errs[i] = st.run(ctx) })
 			continue
 		}
@@ -89,14 +89,14 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 // heldUp returns why the container is not to be started now.
 func (st *start) heldUp() *StepError {
 	now := time.Now()
-	if held := st.memory.held(keyOf(st.spec), now); held != nil {
+	if held := st.memory.backOffs.held(keyOf(st.spec), now); held != nil {
 		return held
 	}
 	last := st.lastEnd(now)
 	if last == nil {
 		return nil
 	}
-	until, wait := st.memory.crashed(st.spec, last, now)
+	until, wait := st.memory.backOffs.crashed(st.spec, last, now)
 	if !wait {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (st *start) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
 	if err == nil {
 		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
-		st.memory.setupSucceeded(keyOf(st.spec))
+		st.memory.backOffs.succeeded(keyOf(st.spec))
 		st.log(st.pod).Info("container started", "container", st.spec.Name, "reason", st.Reason.String())
 		return nil
 	}

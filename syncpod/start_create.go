@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
@@ -27,10 +28,10 @@ func (st *start) create(ctx context.Context, img *image.Image) *StepError {
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
 	}
-	if err := st.config.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
+	if err := st.config.Extensions.Lifecycle.PreCreate(ctx, st.pod, st.spec, config); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrPreCreateHook, Err: err}
 	}
-	if err := st.config.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
+	if err := st.config.Deps.Logs.MakeDirectory(st.sandbox.config.GetLogDirectory(), st.spec.Name); err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: fmt.Errorf("directory of the logs: %w", err)}
 	}
 	id, err := st.ask(ctx, config)
@@ -39,7 +40,7 @@ func (st *start) create(ctx context.Context, img *image.Image) *StepError {
 	}
 	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
-	st.memory.resized(id, resourcesOf(st.spec))
+	st.memory.setResources(id, resourcesOf(st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
 	return nil
 }
@@ -51,15 +52,15 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 	}
 	vars, err := env.Resolve(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
-		PodIPs: st.sandbox.ips, HostIPs: st.config.HostIPs, Allocatable: st.config.Allocatable,
-	}, st.config.Env)
+		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.HostIPs, Allocatable: st.config.Node.Allocatable,
+	}, st.config.Objects.Sources)
 	if err != nil {
 		return nil, err
 	}
 	var mounts container.Mounts
-	if st.config.Mounts != nil {
+	if st.config.Deps.Mounts != nil {
 		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips}
-		if mounts, err = st.config.Mounts.Mounts(ctx, req); err != nil {
+		if mounts, err = st.config.Deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 	}
@@ -71,7 +72,7 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 		Image: found, Env: vars,
 		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: mounts.Annotations,
 		TargetID: st.targetID(), UserNamespace: st.sandbox.input.UserNamespace, ExtraGroups: st.sandbox.input.ExtraGroups,
-		Labels: st.config.Owner.Mark(nil), Node: st.config.Node,
+		Labels: st.config.Owner.Mark(nil), Node: st.config.Node.Containers,
 	})
 }
 
@@ -91,7 +92,7 @@ func (st *start) targetID() string {
 // happened is followed by a look: what was made is adopted.
 func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
 	for again := false; ; again = true {
-		resp, err := st.config.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+		resp, err := st.config.Deps.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 			PodSandboxId: st.sandbox.id, Config: config, SandboxConfig: st.sandbox.config,
 		})
 		switch {
@@ -102,7 +103,7 @@ func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (s
 		case !cri.Ambiguous(err):
 			return "", cri.Classify(err)
 		}
-		id, retry, lookErr := st.afterDoubt(ctx, config, cri.Classify(err))
+		id, retry, lookErr := st.resolveCreate(ctx, config, cri.Classify(err))
 		if lookErr != nil || id != "" {
 			return id, lookErr
 		}
@@ -112,46 +113,53 @@ func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (s
 	}
 }
 
-// afterDoubt looks at what holds the container's name. It is adopted if it is
+// resolveCreate looks at what holds the container's name. It is adopted if it is
 // what was asked for, and else stopped and removed, after which it pays to ask
 // again. With nothing listed the creation may still be under way, or the name
 // lost: the same attempt is asked for until it was refused too often.
-func (st *start) afterDoubt(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.CleanupTimeout)
+func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.Limits.CleanupTimeout)
 	defer cancel()
-	holder, err := st.holder(looking, config)
+	found, err := creation.Lookup[runtimeapi.Container]{
+		List: func(ctx context.Context) ([]*runtimeapi.Container, error) { return st.holders(ctx, config) },
+		Fits: func(listed []*runtimeapi.Container) *runtimeapi.Container { return st.ours(listed, config) }, Remove: st.dispose,
+	}.Resolve(looking, func() bool { return !timeIsUp(ctx) })
 	switch {
 	case err != nil:
 		return "", false, errors.Join(cause, err)
-	case holder == nil:
-		st.countRefusal(ctx, config, cause)
-		return "", false, nil
-	case timeIsUp(ctx):
-		return "", false, errors.Join(cause, st.dispose(looking, holder))
-	case st.isOurs(holder, config):
+	case found.Adopted != nil:
 		st.log(st.pod).Info("adopting the container of a lost answer", "container", st.spec.Name)
-		return holder.GetId(), false, nil
+		return found.Adopted.GetId(), false, nil
+	case !found.Removed:
+		st.countReserved(ctx, config, cause)
 	}
-	if err := st.dispose(looking, holder); err != nil {
-		return "", false, errors.Join(cause, err)
-	}
-	return "", true, nil
+	return "", found.Removed, nil
 }
 
-// holder returns the container that has the name asked for.
-func (st *start) holder(ctx context.Context, config *runtimeapi.ContainerConfig) (*runtimeapi.Container, error) {
+// holders returns the container that has the name asked for, in a list of one or none.
+func (st *start) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
 	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
 	maps.Copy(selector, st.config.Owner.Selector())
-	resp, err := st.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
+	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", cri.Classify(err))
 	}
-	for _, c := range resp.GetContainers() {
+	for i, c := range resp.GetContainers() {
 		if st.config.Owner.Owns(c.GetLabels()) && c.GetMetadata().GetAttempt() == config.GetMetadata().GetAttempt() {
-			return c, nil
+			return resp.GetContainers()[i : i+1], nil
 		}
 	}
 	return nil, nil
+}
+
+// ours returns the container that was asked for, nil if none is it.
+func (st *start) ours(listed []*runtimeapi.Container, config *runtimeapi.ContainerConfig) *runtimeapi.Container {
+	for _, c := range listed {
+		if st.isOurs(c, config) {
+			return c
+		}
+	}
+	return nil
 }
 
 // isOurs reports whether a container is the one asked for: made for the same
@@ -161,22 +169,29 @@ func (st *start) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerCon
 		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
 }
 
-// dispose stops and removes a container that holds a name.
-func (st *start) dispose(ctx context.Context, c *runtimeapi.Container) error {
-	if err := st.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
-		return err
+// dispose stops and removes the containers that hold a name, but for the one kept.
+func (st *start) dispose(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
+	for _, c := range listed {
+		if c == kept {
+			continue
+		}
+		if err := st.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
+			return err
+		}
+		if err := st.removeContainer(ctx, c.GetId()); err != nil {
+			return err
+		}
 	}
-	return st.removeContainer(ctx, c.GetId())
+	return nil
 }
 
-// countRefusal gives an attempt up whose name stays reserved with nothing listed.
+// countReserved gives an attempt up whose name stays reserved with nothing listed.
 // CRI-O refuses none: it lets the caller wait until its time is over.
-func (st *start) countRefusal(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
-	refused := errors.Is(cause, cri.ErrNameReserved) || errors.Is(cause, cri.ErrAlreadyExists) || errors.Is(cause, cri.ErrDeadline)
-	if !refused || timeIsUp(ctx) {
+func (st *start) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
+	if timeIsUp(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return
 	}
-	if st.memory.refusal(st.spec.Name) < st.config.ReservedTries {
+	if !st.memory.nameReserved(st.spec.Name, st.config.Limits.NameReservedRetries) {
 		return
 	}
 	attempt := config.GetMetadata().GetAttempt()

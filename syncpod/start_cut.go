@@ -1,7 +1,6 @@
 package syncpod
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/podsync/podsync/runtime"
@@ -22,16 +21,20 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		isCut := m.isCut(c)
-		if !isCut && (!m.asked[c.ID.ID] || c.State != runtime.ContainerCreated) {
+		if !isCut && (!m.instances.has(c.ID.ID, startRequested) || c.State != runtime.ContainerCreated) {
 			continue
 		}
 		open[c.ID.ID] = true
 		if isCut {
 			cut[c.ID.ID] = true
 		}
-		m.attempts[c.Name] = max(m.attempts[c.Name], next(c.Attempt))
+		m.containers.of(c.Name).used(c.Attempt)
 	}
-	maps.DeleteFunc(m.asked, func(id string, _ bool) bool { return !open[id] })
+	for id, inst := range m.instances {
+		if !open[id] {
+			inst.marks &^= startRequested
+		}
+	}
 	if len(cut) == 0 {
 		return status
 	}
@@ -43,5 +46,5 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 // isCut reports whether the start of an instance was cut short. It must be called with
 // mu held.
 func (m *memory) isCut(c *runtime.ContainerStatus) bool {
-	return m.asked[c.ID.ID] && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
+	return m.instances.has(c.ID.ID, startRequested) && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
 }

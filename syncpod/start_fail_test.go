@@ -34,7 +34,7 @@ func (r releases) Release(_ *v1.Pod, container string) { r.of[container]++ }
 func TestWhatDoesNotRunIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		released := releases{of: map[string]int{}}
-		n.restart(func(c *syncpod.Config) { c.Lifecycle = released })
+		n.restart(func(c *syncpod.Config) { c.Extensions.Lifecycle = released })
 		pod := testPod(containers(ctr("app"), ctr("b")))
 		n.settle(pod, time.Minute)
 		if n.exit("app", 1); len(released.of) != 0 {
@@ -95,7 +95,9 @@ func TestNothingIsMadeOfWhatIsNotReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				want := tc.want
-				n.restart(func(c *syncpod.Config) { c.Lifecycle, c.Logs, c.Mounts = tc.parts, tc.parts, tc.parts })
+				n.restart(func(c *syncpod.Config) {
+					c.Extensions.Lifecycle, c.Deps.Logs, c.Deps.Mounts = tc.parts, tc.parts, tc.parts
+				})
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if j := n.Journal(); !errors.Is(err, want) || !errors.Is(err, errBroken) || j.Count(critest.CreateContainer) != tc.created || j.Count(critest.StartContainer) != 0 {
 					t.Errorf("error %v, want %v\n%v", err, want, j)
@@ -173,7 +175,7 @@ func TestNonRoot(t *testing.T) {
 // A runtime that answers without an ID has made nothing that could be started.
 func TestCreatedWithoutAnID(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Runtime = nameless{c.Runtime} })
+		n.restart(func(c *syncpod.Config) { c.Deps.Runtime = nameless{c.Deps.Runtime} })
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreateContainer) || n.Journal().Count(critest.StartContainer) != 0 {
 			t.Errorf("error %v\n%v", err, n.Journal())
 		}
@@ -281,7 +283,7 @@ func TestC6_HandlerThatIsGone(t *testing.T) {
 // fails, and one that has one before its stop is stopped, which is told.
 func TestHandlersWithoutARunner(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Hooks = nil })
+		n.restart(func(c *syncpod.Config) { c.Deps.Hooks = nil })
 		pod := testPod(containers(postStart(ctr("app"), "true"), preStop(ctr("b"), "true")))
 		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrPostStartHook) {
 			t.Errorf("error %v", err)
@@ -318,7 +320,7 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 	}{
 		"first one":       {testPod(), func(*node) {}, 0},
 		"its run is over": {testPod(never), func(n *node) { n.exit("app", 0) }, 0},
-		"lost":            {testPod(), func(n *node) { must(n.t, n.Restart(critest.Restart{Sandboxes: critest.Lost})) }, 1},
+		"lost":            {testPod(), func(n *node) { must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped})) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -334,13 +336,13 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 }
 
 // What a runtime does not answer when it is asked what became of a call holds a
-// sync up for Config.CleanupTimeout.
+// sync up for Config.Limits.CleanupTimeout.
 func TestLooksAreBounded(t *testing.T) {
 	for _, m := range []critest.Method{critest.CreateContainer, critest.StartContainer} {
 		for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 7 * time.Second: 7 * time.Second} {
 			t.Run(fmt.Sprint(m, timeout), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
-					n.restart(func(c *syncpod.Config) { c.CleanupTimeout = timeout })
+					n.restart(func(c *syncpod.Config) { c.Limits.CleanupTimeout = timeout })
 					n.inject(critest.Fault{Match: critest.Match{Method: m}, Err: errDeadline})
 					n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Hang: &critest.Gate{}})
 					began := time.Now()
@@ -376,8 +378,8 @@ func TestC2_WhatGivesANumberUp(t *testing.T) {
 					n.SyncPod(giveUp(t, tc.calls), testPod(), nil)
 					time.Sleep(time.Hour)
 				}
-				if fault.Struck() != 3 {
-					t.Errorf("asked %d times, want 3", fault.Struck())
+				if fault.Hits() != 3 {
+					t.Errorf("asked %d times, want 3", fault.Hits())
 				}
 				fault.Remove()
 				n.settle(testPod(), time.Minute)
@@ -391,7 +393,7 @@ func TestC2_WhatGivesANumberUp(t *testing.T) {
 // one sync.
 func TestC1_HolderThatComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Runtime = usurper{c.Runtime} })
+		n.restart(func(c *syncpod.Config) { c.Deps.Runtime = usurper{c.Deps.Runtime} })
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		if asked := n.Journal().Count(critest.CreateContainer); !errors.Is(err, cri.ErrAlreadyExists) || asked != 2 {
 			t.Errorf("error %v after %d creations", err, asked)
@@ -415,7 +417,7 @@ func (u usurper) CreateContainer(ctx context.Context, req *runtimeapi.CreateCont
 func TestC7_RunnersWordsForADeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) {
-			c.Hooks = syncpod.HookRunnerFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
+			c.Deps.Hooks = syncpod.HookRunnerFunc(func(ctx context.Context, _ hook.Request) (hook.Result, error) {
 				<-ctx.Done()
 				return hook.Result{}, errors.New("gave up")
 			})

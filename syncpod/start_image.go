@@ -23,7 +23,7 @@ func (st *start) ensureImage(ctx context.Context) {
 }
 
 func (st *start) askForImage(ctx context.Context) (*image.Image, error) {
-	return st.config.Images.EnsureImage(ctx, image.Request{
+	return st.config.Deps.Images.EnsureImage(ctx, image.Request{
 		Image: st.spec.Image, Policy: st.spec.ImagePullPolicy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,

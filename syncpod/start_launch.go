@@ -17,23 +17,23 @@ import (
 
 // launch starts the created container.
 func (st *start) launch(ctx context.Context) *StepError {
-	if err := st.config.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
+	if err := st.config.Extensions.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
 		return &StepError{Step: StepPreStart, Reason: ErrPreStartHook, Err: err}
 	}
 	if st.postStart() != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
-		st.memory.mark(st.memory.unhooked, st.id.ID)
+		st.memory.mark(st.id.ID, postStartPending)
 	}
-	first := st.memory.mark(st.memory.ran, st.spec.Name)
-	st.memory.mark(st.memory.asked, st.id.ID)
+	first := st.memory.setEverStarted(st.spec.Name, true)
+	st.memory.mark(st.id.ID, startRequested)
 	st.record(ctx, st.memory)
 	err := st.askToStart(ctx)
 	if !cri.Ambiguous(err) {
-		st.memory.unmark(st.memory.asked, st.id.ID)
+		st.memory.unmark(st.id.ID, startRequested)
 	}
 	if err != nil {
 		if first && !cri.Ambiguous(err) {
-			st.memory.unmark(st.memory.ran, st.spec.Name)
+			st.memory.setEverStarted(st.spec.Name, false)
 		}
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
@@ -62,7 +62,7 @@ func (st *start) postStart() *v1.LifecycleHandler {
 // it looks, and does not ask again: a container that is not seen to run then is
 // cleared before it is replaced, because it may yet start (kubernetes #139670).
 func (st *start) askToStart(ctx context.Context) error {
-	_, err := st.config.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
+	_, err := st.config.Deps.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
 	if err == nil {
 		return nil
 	}
@@ -74,9 +74,9 @@ func (st *start) askToStart(ctx context.Context) error {
 }
 
 func (st *start) runs(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, st.config.CleanupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, st.config.Limits.CleanupTimeout)
 	defer cancel()
-	resp, err := st.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
+	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
 	if err != nil {
 		return false // the start has failed already, and the next sync looks again
 	}
@@ -92,8 +92,8 @@ func (st *start) runs(ctx context.Context) bool {
 // killed; if ctx ends first it is left as it is, to be run again or stopped by
 // whoever comes next.
 func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
-	hooking, cancel := context.WithTimeout(ctx, st.config.PostStartTimeout)
-	_, err := st.config.Hooks.Run(hooking, hook.Request{
+	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
+	_, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
 		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: podIP(st.pod, primary(st.sandbox.ips)),
 	})
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
@@ -101,13 +101,13 @@ func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler)
 	cancel()
 	switch {
 	case err == nil:
-		st.memory.unmark(st.memory.unhooked, st.id.ID)
+		st.memory.unmark(st.id.ID, postStartPending)
 		st.record(ctx, st.memory)
 		return nil
 	case ctx.Err() != nil:
 		return &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
 	case timedOut:
-		err = fmt.Errorf("%w: %v", ErrHookTimeout, st.config.PostStartTimeout)
+		err = fmt.Errorf("%w: %v", ErrHookTimeout, st.config.Limits.PostStartTimeout)
 	}
 	failed := &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: err}
 	st.event(v1.EventTypeWarning, eventFailedPostStart, "PostStartHook failed")
@@ -124,7 +124,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),
 	})
 	if err == nil {
-		st.memory.unmark(st.memory.unhooked, st.id.ID)
+		st.memory.unmark(st.id.ID, postStartPending)
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (w *work) finishHooks(ctx context.Context) {
 	}
 	for i := range w.status.Containers {
 		c := &w.status.Containers[i]
-		if c.State != runtime.ContainerRunning || !w.memory.marked(w.memory.unhooked, c.ID.ID) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
+		if c.State != runtime.ContainerRunning || !w.memory.marked(c.ID.ID, postStartPending) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
 			continue
 		}
 		ref, ok := actions.FindContainer(w.pod, c.Name)

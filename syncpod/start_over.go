@@ -15,7 +15,7 @@ import (
 // first. A kubelet leaves such a pod Pending for ever.
 func startOver(in actions.Input, ended actions.Plan) actions.Plan {
 	never := in.Pod.Spec.RestartPolicy == v1.RestartPolicyNever && in.Pod.DeletionTimestamp == nil
-	lost := ended.Ends() && ended.Sandbox.Reason != actions.ReasonNone
+	lost := ended.TerminatesPod() && ended.Sandbox.Reason != actions.ReasonNone
 	if !never || !lost || hasBegun(in.Pod, in.Status) || initFailed(in.Pod, in.Status) {
 		return ended
 	}

@@ -79,7 +79,7 @@ func TestS1_TimedOutSandboxConverges(t *testing.T) {
 	for name, style := range map[string]critest.Model{"reserved": critest.Containerd2, "returned": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: 6 * time.Minute, Deaf: true})
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: 6 * time.Minute, IgnoreCancel: true})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreatePodSandbox) {
 					t.Fatalf("error %v, want %v", err, syncpod.ErrCreatePodSandbox)
 				}
@@ -98,7 +98,7 @@ func TestS3_CreatedNeverStartedAndSandboxLost(t *testing.T) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 		n.wantStates("app 0 created")
 		n.restart()
 		n.settle(pod, time.Minute)
@@ -161,9 +161,9 @@ func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
 func TestC1_OneInstance(t *testing.T) {
 	for name, fault := range map[string]critest.Fault{
 		"start done, answer lost":  {Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline},
-		"start late":               {Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 3 * time.Minute, Deaf: true},
+		"start late":               {Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 3 * time.Minute, IgnoreCancel: true},
 		"create done, answer lost": {Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline},
-		"create late":              {Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Minute, Deaf: true},
+		"create late":              {Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Minute, IgnoreCancel: true},
 	} {
 		for style, names := range map[string]func(*critest.Config){"reserved": names(critest.Containerd2), "returned": names(critest.CRIO)} {
 			t.Run(name+"/"+style, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestS1_ContainerNameReservedForEver(t *testing.T) {
 	for name, style := range map[string]critest.Model{"refused": critest.Containerd2, "waits": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Hang: &critest.Gate{}, Deaf: true})
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Hang: &critest.Gate{}, IgnoreCancel: true})
 				n.settle(testPod(), 30*time.Minute)
 				n.wantStates("app 1 running")
 				asked := n.Journal().Of(critest.CreateContainer).Where(func(c critest.Call) bool { return c.Attempt == 0 })
@@ -228,7 +228,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 func TestG1_LateImagesAreLetGo(t *testing.T) {
 	const second = "registry.test/second:1"
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Images = lateImages{c.Images, second} })
+		n.restart(func(c *syncpod.Config) { c.Deps.Images = lateImages{c.Deps.Images, second} })
 		pod := testPod(containers(ctr("a"), ctr("b")))
 		pod.Spec.Containers[1].Image = second
 		ctx := giveUp(t, time.Second)
@@ -244,7 +244,7 @@ func TestG1_LateImagesAreLetGo(t *testing.T) {
 
 // lateImages has one image only once its caller has gone.
 type lateImages struct {
-	syncpod.Images
+	syncpod.ImageManager
 	late string
 }
 
@@ -253,7 +253,7 @@ func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.
 		<-ctx.Done()
 		time.Sleep(time.Second)
 	}
-	return l.Images.EnsureImage(context.WithoutCancel(ctx), req)
+	return l.ImageManager.EnsureImage(context.WithoutCancel(ctx), req)
 }
 
 func TestC1_StartIsNotRepeated(t *testing.T) {
@@ -400,7 +400,7 @@ func TestC2_AttemptsGrowWhateverTheClockSays(t *testing.T) {
 func TestC2_LostNameIsGivenUp(t *testing.T) {
 	for configured, refused := range map[int]int{0: 3, 5: 5} {
 		bubble(t, func(t *testing.T, n *node) {
-			n.restart(func(c *syncpod.Config) { c.ReservedTries = configured })
+			n.restart(func(c *syncpod.Config) { c.Limits.NameReservedRetries = configured })
 			n.HoldName("app_web_default_" + podUID + "_0")
 			n.settle(testPod(), time.Hour)
 			n.wantStates("app 1 running")
@@ -467,7 +467,7 @@ func TestC2_InstancesSeenCount(t *testing.T) {
 		synctest.Wait()
 		n.SyncPod(t.Context(), pod, nil)
 		n.wantStates("app 0 created", "one 0 exited")
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost}))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 		n.restart()
 		n.settle(pod, time.Minute)
 		n.wantStates("app 1 running", "one 0 exited", "one 1 exited")
@@ -562,7 +562,7 @@ func TestC9_KillsAreParallelAndAllAttempted(t *testing.T) {
 		for i := range changed.Spec.Containers {
 			changed.Spec.Containers[i].Image += "2"
 		}
-		must(t, n.SetStubborn(n.current("a").ID.ID, critest.Stubborn{Term: true}))
+		must(t, n.SetIgnoreSignals(n.current("a").ID.ID, critest.IgnoreSignals{Term: true}))
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
 		before := len(n.Journal())
 		_, err := n.SyncPod(t.Context(), changed, nil)
@@ -591,7 +591,7 @@ func TestI2_InitIsDoneAgainInANewSandbox(t *testing.T) {
 			n.SyncPod(ctx, pod, nil)
 			time.Sleep(time.Second)
 		}
-		must(t, n.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}))
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}))
 		n.restart()
 		before := len(n.Journal())
 		n.settle(pod, time.Minute)
@@ -630,7 +630,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/deaf %v", method, deaf), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
 					gate := &critest.Gate{}
-					n.inject(critest.Fault{Match: critest.Match{Method: method}, When: critest.Midway, Hang: gate, Deaf: deaf})
+					n.inject(critest.Fault{Match: critest.Match{Method: method}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
 					ctx, cancel := context.WithCancel(t.Context())
 					time.AfterFunc(time.Minute, cancel)
 					began := time.Now()
@@ -667,7 +667,7 @@ func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 // W2, second half: what comes up late is found by the end of the pod.
 func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, Deaf: true})
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, IgnoreCancel: true})
 		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		time.Sleep(time.Minute)
@@ -684,7 +684,7 @@ func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
 			images, err := image.New(image.Config{Runtime: n.client, Leases: leases})
 			must(t, err)
 			t.Cleanup(images.Wait)
-			c.Images = images
+			c.Deps.Images = images
 		})
 		var held, after bool
 		n.OnCall(func(_ int, c critest.Call) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/resize"
 )
 
 // Result is what a SyncPod has come to.
@@ -44,7 +45,10 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	}
 	memory := s.remember(ctx, pod.UID)
 	memory.expect(pod)
-	w := &work{Syncer: s, pod: pod, memory: memory, report: s.newReport(pod, memory)}
+	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: memory}, report: s.newReport(pod, memory)}
+	if err := w.allot(ctx); err != nil {
+		return w.result(), errors.Join(err, w.report.wait(ctx))
+	}
 	err := w.run(ctx, status)
 	return w.result(), errors.Join(err, w.report.wait(ctx))
 }
@@ -59,25 +63,40 @@ func validate(pod *v1.Pod) error {
 	return nil
 }
 
-// work is one SyncPod.
-type work struct {
+// observedPod is a pod, and what is known of it.
+type observedPod struct {
 	*Syncer
+	// pod is the pod as it is allotted.
 	pod    *v1.Pod
-	status *runtime.PodStatus
 	memory *memory
-	report *report
-	plan   actions.Plan
-	over   bool
-	// refused is why the pod may not run, nil if it may.
-	refused *Refusal
-	// noAddress is set while the sandbox is waited for to get an address: nothing
-	// is started until then.
-	noAddress *StepError
+	// status is what the runtime has of the pod, completed by what is remembered.
+	status *runtime.PodStatus
+}
+
+// outcome is what keeps containers of a pod from running.
+type outcome struct {
+	failed []*StepError
 	// blocked are the containers, by name, that must not be started because an
 	// instance of theirs could not be stopped.
 	blocked map[string]bool
-	sandbox inUse
-	failed  []*StepError
+}
+
+// work is one SyncPod.
+type work struct {
+	observedPod
+	outcome
+	report *report
+	plan   actions.Plan
+	over   bool
+	// allotted is what the Allocations have answered, and resized are the instances that
+	// have been brought to it since.
+	allotted resize.Answer
+	resized  map[runtime.ContainerID]bool
+	// rejected is why the pod may not run, nil if it may.
+	rejected *Rejection
+	// noAddress is what decide returns.
+	noAddress *StepError
+	sandbox   inUse
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
@@ -88,12 +107,12 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 		return err
 	}
 	w.expire()
-	w.plan = w.decide(ctx)
-	w.refused = w.admit(ctx)
+	w.plan, w.noAddress = w.decide(ctx)
+	w.rejected = w.admit(ctx)
 	w.tell(ctx, w.memory.lastFailed())
 	w.act(ctx)
 	w.memory.setFailed(w.failed)
-	if len(w.failed) > 0 {
+	if len(w.failed)+len(w.plan.Resize) > 0 {
 		w.tell(ctx, w.failed)
 	}
 	w.refresh(ctx)
@@ -108,7 +127,7 @@ func (w *work) act(ctx context.Context) {
 	if w.memory.callOff(ctx) {
 		w.record(ctx, w.memory)
 	}
-	if w.refused != nil {
+	if w.rejected != nil {
 		w.block(ctx)
 		return
 	}
@@ -121,91 +140,94 @@ func (w *work) act(ctx context.Context) {
 
 // look takes the status, or reads it. Sandboxes that have come up late, beside
 // the one in use, are removed first: they would make the pod start over.
-func (w *work) look(ctx context.Context, status *runtime.PodStatus) error {
-	if status != nil && w.config.Sandboxes.Doubtful(w.pod.UID) {
-		if err := w.config.Sandboxes.Settle(ctx, w.pod.UID, w.memory.sandboxInUse(status)); err != nil {
-			w.tellUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
+func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error {
+	if status != nil && o.config.Deps.Sandboxes.Unresolved(o.pod.UID) {
+		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.memory.sandbox.inUse(status)); err != nil {
+			o.tellUnseen(ctx, err)
+			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 		status = nil
 	}
 	if status == nil {
 		var err error
-		if status, err = w.read(ctx, w.pod.UID, nil); err != nil {
-			w.tellUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podName(w.pod), err)
+		if status, err = o.read(ctx, o.pod.UID, nil); err != nil {
+			o.tellUnseen(ctx, err)
+			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 	}
-	status = w.withMessages(w.pod, w.memory, w.memory.withoutCutStarts(status))
-	w.memory.see(status)
-	w.record(ctx, w.memory)
-	w.status = w.complete(status)
+	status = o.withMessages(o.pod, o.memory, o.memory.withoutCutStarts(status))
+	o.memory.see(status)
+	o.record(ctx, o.memory)
+	o.status = o.complete(status)
 	return nil
 }
 
-func (w *work) tellUnseen(ctx context.Context, err error) {
-	w.warn(ctx, eventFailedSync, "error determining status: %v", err)
+func (o *observedPod) tellUnseen(ctx context.Context, err error) {
+	o.warn(ctx, eventFailedSync, "error determining status: %v", err)
 }
 
 // read reads the status of a pod.
 func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatus) (*runtime.PodStatus, error) {
-	status, err := s.config.Statuses.PodStatus(ctx, pod, last)
+	status, err := s.config.Deps.Statuses.PodStatus(ctx, pod, last)
 	if err == nil && status == nil {
-		err = errors.New("Config.Statuses returned neither a status nor an error")
+		err = errors.New("Config.Deps.Statuses returned neither a status nor an error")
 	}
 	return status, err
 }
 
 // tell reports the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
-	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.refused.problem()})
+	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: w.resizeConditions(failed)})
 }
 
-// decide makes the plan.
-func (w *work) decide(ctx context.Context) actions.Plan {
-	plan := w.compute(w.status)
+// decide makes the plan. noAddress is set while the sandbox is waited for to get an
+// address: nothing is started until then.
+func (o *observedPod) decide(ctx context.Context) (plan actions.Plan, noAddress *StepError) {
+	plan = o.compute(o.status)
 	if plan.Sandbox.Reason != actions.SandboxNoAddress {
-		w.memory.addressed(w.status)
-		return plan
+		if o.memory.sandbox.endWait(o.status) {
+			o.memory.backOffs.succeeded(sandboxKey)
+		}
+		return plan, nil
 	}
-	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
-		return plan
+	if noAddress = o.awaitAddress(ctx); noAddress == nil {
+		return plan, nil
 	}
-	return w.compute(presumeAddress(w.status))
+	return o.compute(presumeAddress(o.status)), noAddress
 }
 
 // compute asks for the plan. That all containers are to restart is remembered
 // until all of them have been removed (KEP-5532).
-func (w *work) compute(status *runtime.PodStatus) actions.Plan {
-	_, requested := actions.RestartAllRequested(w.pod, status)
-	in := actions.Input{Pod: w.pod, Status: status, Probes: w.config.probeResults(w.pod.UID), RestartAll: w.memory.restartsAll(requested)}
+func (o *observedPod) compute(status *runtime.PodStatus) actions.Plan {
+	_, requested := actions.RestartAllRequested(o.pod, status)
+	in := actions.Input{Pod: o.pod, Status: status, Probes: o.config.probeResults(o.pod.UID), RestartAll: o.memory.restartsAll(requested)}
 	plan := actions.Compute(in)
 	if in.RestartAll && len(plan.Reset) == 0 {
-		w.memory.endRestartAll()
+		o.memory.endRestartAll()
 		in.RestartAll = false
 		plan = actions.Compute(in)
 	}
 	plan = stayOver(in, startOver(in, plan))
-	plan.Start = slices.DeleteFunc(plan.Start, w.hasHadItsRun)
+	plan.Start = slices.DeleteFunc(plan.Start, o.hasHadItsRun)
 	return plan
 }
 
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
-	if c.Probes == nil {
+	if c.Deps.Probes == nil {
 		return nil
 	}
-	return c.Probes.ProbeResults(uid)
+	return c.Deps.Probes.ProbeResults(uid)
 }
 
 // isOver reports whether the pod has had its run, or is deleted.
 func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.Ends() || w.report.over || w.memory.status.ended()
+	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() || w.report.over || w.memory.status.ended()
 }
 
 func (w *work) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
-		r.NextTry = earliest(r.NextTry, w.activeUntil())
+		r.NextTry = earliest(earliest(r.NextTry, w.activeUntil()), w.allotted.NextTry)
 	}
 	for _, f := range w.failed {
 		r.NextTry = earliest(r.NextTry, f.nextLook())

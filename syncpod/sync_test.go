@@ -88,8 +88,8 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	must(n.t, err)
 	n.t.Cleanup(n.images.Wait)
 	config := syncpod.Config{
-		Runtime: n.client, RuntimeName: "critest", Statuses: n.reader, Sandboxes: sandboxes, Images: n.images,
-		Node: container.Node{MemoryBytes: 8 << 30}, Events: n.events, Hooks: n.hooks, Logs: logs, Sink: n.report,
+		Deps: syncpod.Dependencies{Runtime: n.client, Statuses: n.reader, Sandboxes: sandboxes, Images: n.images, Hooks: n.hooks, Logs: logs}, RuntimeName: "critest",
+		Node: syncpod.Node{Containers: container.Node{MemoryBytes: 8 << 30}}, Events: n.events, Sink: n.report,
 	}
 	for _, a := range adjust {
 		a(&config)
@@ -139,7 +139,7 @@ func (n *node) settle(pod *v1.Pod, within time.Duration) {
 	var r syncpod.Result
 	for !time.Now().After(end) {
 		r, err = n.SyncPod(n.t.Context(), pod, nil)
-		if err == nil && r.Plan.Quiet() {
+		if err == nil && r.Plan.NoOp() {
 			return
 		}
 		time.Sleep(time.Second)
@@ -349,14 +349,14 @@ func (s oneSecret) Secret(context.Context, string, string) (*v1.Secret, error) {
 
 // unclear are parts that fail before anything is done.
 type unclear struct {
-	syncpod.Sandboxes
-	syncpod.Statuses
+	syncpod.SandboxManager
+	syncpod.StatusReader
 	settle, read error
 }
 
-func (u unclear) Doubtful(types.UID) bool { return u.settle != nil }
+func (u unclear) Unresolved(types.UID) bool { return u.settle != nil }
 
-func (u unclear) Settle(context.Context, types.UID, string) error { return u.settle }
+func (u unclear) Resolve(context.Context, types.UID, string) error { return u.settle }
 
 func (u unclear) PodStatus(context.Context, types.UID, *runtime.PodStatus) (*runtime.PodStatus, error) {
 	return nil, u.read
@@ -376,8 +376,8 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(func(c *syncpod.Config) {
-					tc.parts.Sandboxes, tc.parts.Statuses = c.Sandboxes, c.Statuses
-					c.Sandboxes, c.Statuses = tc.parts, tc.parts
+					tc.parts.SandboxManager, tc.parts.StatusReader = c.Deps.Sandboxes, c.Deps.Statuses
+					c.Deps.Sandboxes, c.Deps.Statuses = tc.parts, tc.parts
 				})
 				_, err := n.SyncPod(t.Context(), testPod(), tc.given)
 				if err == nil || name != "neither" && !errors.Is(err, cause) {

@@ -55,7 +55,7 @@ const (
 // SyncTerminatingPod ends a pod: it stops all its containers within the time
 // given, in which a container that is told to stop only at its end has two seconds more,
 // and then its sandboxes. A runtime that does not kill in time is asked again, and to stop
-// the sandbox, for at most Config.StopPatience beyond that. It succeeds only
+// the sandbox, for at most Config.Limits.StopTimeout beyond that. It succeeds only
 // when a last look has found nothing of the pod alive (kubernetes #88440), and
 // reports the exit codes it has found, even if it fails.
 //
@@ -81,11 +81,11 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	return nil
 }
 
-// EndBy notes when a pod's time to end is over, for as long as SyncTerminatingPod cannot be
-// called: the status that it is given may have to wait for the runtime. EndBy waits for
+// SetDeadline notes when a pod's time to end is over, for as long as SyncTerminatingPod cannot be
+// called: the status that it is given may have to wait for the runtime. SetDeadline waits for
 // nothing. What it returns keeps the deadline for the next agent, if there are Records, and
 // takes at most two seconds; it may be called in another goroutine.
-func (s *Syncer) EndBy(pod types.UID, deadline time.Time) (record func(context.Context)) {
+func (s *Syncer) SetDeadline(pod types.UID, deadline time.Time) (record func(context.Context)) {
 	m := s.known.of(pod)
 	m.hasten(deadline)
 	return func(ctx context.Context) {
@@ -113,7 +113,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 }
 
 // SyncTerminatedPod tidies up after a pod that SyncTerminatingPod has ended: it
-// reports the pod a last time, calls all of Config.Clean and forgets the pod. It
+// reports the pod a last time, calls all of Config.Extensions.Clean and forgets the pod. It
 // may be called again after an error.
 func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error {
 	if pod == nil {
@@ -122,7 +122,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	report := s.newReport(pod, s.remember(ctx, pod.UID))
 	report.update(ctx, status, outlook{terminal: true, ended: true})
 	var errs []error
-	for _, c := range s.config.Clean {
+	for _, c := range s.config.Extensions.Clean {
 		errs = append(errs, c.CleanPod(ctx, pod))
 	}
 	errs = append(errs, report.wait(ctx))

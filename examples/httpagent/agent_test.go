@@ -40,7 +40,7 @@ func onNode(t *testing.T, test func(n *node)) {
 func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handler, end func()) {
 	agent, err := New(loop.Config{
 		Client: cri.NewClient(conn), Root: root,
-		Sync: syncpod.Config{RuntimeName: "containerd", LogsRoot: filepath.Join(root, "logs")},
+		Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 	})
 	if err != nil {
 		t.Fatal(err)

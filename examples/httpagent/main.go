@@ -66,7 +66,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 		return err
 	}
 	defer client.Close()
-	agent, err := New(loop.Config{Client: client, Root: root, Sync: syncpod.Config{LogsRoot: logs}})
+	agent, err := New(loop.Config{Client: client, Root: root, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}}})
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,8 @@ func run(ctx context.Context, endpoint, root string) error {
 		Root:    root,
 		Sources: []source.Source{pods},
 		Sync: syncpod.Config{
-			Sink:     syncpod.StatusSinkFunc(show), // statuses go here: to an API server, say
-			LogsRoot: filepath.Join(root, "logs"),
+			Sink: syncpod.StatusSinkFunc(show), // statuses go here: to an API server, say
+			Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")},
 		},
 	})
 	if err != nil {

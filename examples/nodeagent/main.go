@@ -90,17 +90,22 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	defer conn.end()
+	cgroups, err := o.podCgroups(ctx, conn.Client)
+	if err != nil {
+		return err
+	}
 	agent, err := loop.New(loop.Config{
 		Client:   conn.Client,
 		Root:     o.root,
 		NodeName: o.node,
 		Sources:  []source.Source{manifests},
 		Sync: syncpod.Config{
-			Events:   s,
-			Sink:     s,
-			LogsRoot: o.podLogs,
-			Owner:    cri.Owner{Name: o.owner},
-			Env:      env.Sources{ConfigMaps: manifests, Secrets: manifests},
+			Owner:      cri.Owner{Name: o.owner},
+			Sink:       s,
+			Events:     s,
+			Node:       syncpod.Node{LogsRoot: o.podLogs},
+			Extensions: syncpod.Extensions{Cgroups: cgroups},
+			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},
 	})
 	if err != nil {

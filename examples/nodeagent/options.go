@@ -23,8 +23,8 @@ const (
 
 // options are what the agent is started with.
 type options struct {
-	manifests, runtime, root, podLogs, node, owner, output string
-	drain                                                  bool
+	manifests, runtime, root, podLogs, node, owner, cgroups, output string
+	drain                                                           bool
 	// serve is the path of a socket, empty if nobody may look into the agent.
 	serve string
 	// scratch is a folder that goes when the agent ends, empty if there is none.
@@ -42,6 +42,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.podLogs, "pod-logs", "", "`folder` for the logs of containers (default "+defaultPodLogs+", or below -root with the runtime in memory)")
 	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods, as those of all static pods: web is web-NODE (default that of the host)")
 	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` of the agent, which marks what it makes; agents on one runtime need different ones, and different -root, or they stop each other's pods")
+	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach and port-forward look into the agent, such as unix://"+defaultServe+"; root and the agent's own user may")

@@ -38,7 +38,7 @@ func TestParseHelp(t *testing.T) {
 	if _, err := parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-o "} {
+	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-cgroups cgroup", "-o "} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("help does not tell of %s:\n%s", want, &help)
 		}

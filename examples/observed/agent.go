@@ -28,7 +28,7 @@ func New(log *slog.Logger, c loop.Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Sync.Images = images
+	c.Sync.Deps.Images = images
 	a.Loop, err = loop.New(c)
 	return a, err
 }

@@ -34,7 +34,7 @@ func TestObserved(t *testing.T) {
 		root, pods := t.TempDir(), source.NewPush()
 		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), loop.Config{
 			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
-			Sync: syncpod.Config{RuntimeName: "containerd", LogsRoot: filepath.Join(root, "logs")},
+			Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 		})
 		if err != nil {
 			t.Fatal(err)

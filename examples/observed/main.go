@@ -71,7 +71,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-1)}))
 	agent, err := New(logger, loop.Config{
-		Client: client, Root: root, Sources: []source.Source{pods}, Sync: syncpod.Config{LogsRoot: logs},
+		Client: client, Root: root, Sources: []source.Source{pods}, Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: logs}},
 	})
 	if err != nil {
 		return err

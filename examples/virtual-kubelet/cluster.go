@@ -25,9 +25,9 @@ type cluster struct {
 
 // supply fills in who is asked for it.
 func (c cluster) supply(config *syncpod.Config) {
-	config.Env = env.Sources{ConfigMaps: c, Secrets: c, Services: c}
-	config.PullSecrets = c
-	config.Tokens = c
+	config.Objects.Sources = env.Sources{ConfigMaps: c, Secrets: c, Services: c}
+	config.Objects.PullSecrets = c
+	config.Objects.Tokens = c
 }
 
 // ConfigMap makes a cluster an env.ConfigMaps.

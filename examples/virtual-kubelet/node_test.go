@@ -70,7 +70,7 @@ func (s *site) start() {
 	go func() {
 		ended <- Run(ctx, s.kube, nodeName, loop.Config{
 			Client: cri.NewClient(s.conn), Root: s.root,
-			Sync: syncpod.Config{RuntimeName: "containerd", LogsRoot: filepath.Join(s.root, "logs")},
+			Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(s.root, "logs")}},
 		})
 	}()
 	s.end = func() {

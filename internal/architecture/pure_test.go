@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus", "syncpod/cgroup", "syncpod/podspec/qos", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus", "syncpod/cgroup", "syncpod/podspec/qos", "syncpod/resize", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
@@ -27,6 +27,7 @@ var edges = map[string]string{
 	"sandbox/handler.go":           "asks which runtime handler a class names",
 	"sandbox/runner.go":            "runs sandboxes over CRI",
 	"sandbox/stop.go":              "stops and removes a sandbox over CRI",
+	"syncpod/resize/allocator.go":  "keeps what pods are allotted in files",
 }
 
 // impureImports are what pure code must not import.

@@ -99,7 +99,7 @@ func kubeletForm(in actions.Input, p actions.Plan) record.ActionsWant {
 			form.ContainersToStart = append(form.ContainersToStart, s.Container.Index)
 		}
 	}
-	if p.Ends() {
+	if p.TerminatesPod() {
 		form.EphemeralContainersToStart = neverSeen(in, p)
 	}
 	for _, s := range p.Kill {

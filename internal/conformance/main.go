@@ -42,12 +42,13 @@ type check func(line []byte) (outcome, error)
 // kinds are the kinds of recorded cases, by the name given on the command line.
 func kinds() map[string]check {
 	return map[string]check{
-		"actions": checkActions,
-		"cgroup":  checkCgroup,
-		"config":  checkConfig,
-		"env":     checkEnv,
-		"status":  checkStatus,
-		"workers": checkWorkers,
+		"actions":   checkActions,
+		"cgroup":    checkCgroup,
+		"config":    checkConfig,
+		"env":       checkEnv,
+		"resources": checkResources,
+		"status":    checkStatus,
+		"workers":   checkWorkers,
 	}
 }
 

@@ -58,7 +58,14 @@ func reportedBefore(in apistatus.Input, phase v1.PodPhase) v1.PodStatus {
 	return apistatus.Compute(in)
 }
 
+// compareStatus leaves out the resources, which are not in the record.
 func compareStatus(want, got *v1.PodStatus) string {
+	got = got.DeepCopy()
+	for _, list := range [][]v1.ContainerStatus{got.InitContainerStatuses, got.ContainerStatuses, got.EphemeralContainerStatuses} {
+		for i := range list {
+			list[i].Resources = nil
+		}
+	}
 	return sideBySide(compareTrees("", jsonTree(want), jsonTree(got)))
 }
 

@@ -182,7 +182,7 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 		return err
 	}
 	ignored := u.Pod == nil && u.Type != podworkers.Kill
-	again := u.Type == podworkers.Create && r.set.TerminationRequested(do.UID)
+	again := u.Type == podworkers.Create && r.set.State(do.UID).TerminationRequested
 	r.setApart(&u)
 	e, err := r.set.Update(noTime, u)
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 }
 
 func (r *workersRun) known(do *record.WorkersDo, want *record.WorkersWant) (rows []row) {
-	known, forgotten := r.set.Known(do.Desired)
+	known, forgotten := r.set.SyncKnownPods(do.Desired)
 	for _, k := range forgotten {
 		delete(r.lives, k.UID)
 	}

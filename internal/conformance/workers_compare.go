@@ -64,7 +64,7 @@ func (r *workersRun) compareKill(id podworkers.StopID, do *record.WorkersDo, wan
 
 // running reports whether the Set knows the pod and takes it to be on the node.
 func (r *workersRun) running(uid types.UID) bool {
-	return r.set.TerminationRequested(uid) && !r.set.Terminated(uid)
+	return r.set.State(uid).TerminationRequested && !r.set.State(uid).Terminated
 }
 
 func (r *workersRun) compareCalls(want *record.WorkersWant) (rows []row) {
@@ -91,7 +91,7 @@ func (r *workersRun) explainGrace(wanted, got []call) {
 }
 
 // recordedKnown puts what the Set knows of a pod in the words of a record.
-func (r *workersRun) recordedKnown(k podworkers.Known) record.WorkersKnown {
+func (r *workersRun) recordedKnown(k podworkers.KnownPod) record.WorkersKnown {
 	state := k.Phase.String()
 	switch k.Phase {
 	case podworkers.Syncing:
@@ -107,20 +107,11 @@ func (r *workersRun) recordedKnown(k podworkers.Known) record.WorkersKnown {
 }
 
 func (r *workersRun) comparePredicates(want *record.WorkersWant) (rows []row) {
-	asked := map[string]func(types.UID) bool{
-		"knownTerminated":               r.set.Terminated,
-		"couldHaveRunningContainers":    r.set.MayHaveRunningContainers,
-		"shouldBeFinished":              r.set.ShouldBeFinished,
-		"terminationRequested":          r.set.TerminationRequested,
-		"shouldContainersBeTerminating": r.set.ContainersShouldBeTerminating,
-		"shouldRuntimeBeRemoved":        r.set.RuntimeShouldBeRemoved,
-		"shouldContentBeRemoved":        r.set.ContentShouldBeRemoved,
-	}
 	for _, uid := range slices.Sorted(maps.Keys(want.Predicates)) {
-		answers := map[string]bool{}
+		answers, known := map[string]bool{}, predicates(r.set.State(uid))
 		for name := range want.Predicates[uid] {
-			if ask, ok := asked[name]; ok {
-				answers[name] = ask(uid)
+			if answer, ok := known[name]; ok {
+				answers[name] = answer
 			}
 			if l := r.lives[uid]; name == "shouldContainersBeTerminating" && l != nil && l.skipped {
 				answers[name] = l.stopping
@@ -131,6 +122,19 @@ func (r *workersRun) comparePredicates(want *record.WorkersWant) (rows []row) {
 		}
 	}
 	return rows
+}
+
+// predicates are the answers that a state holds, by the names that the recording has.
+func predicates(s podworkers.PodState) map[string]bool {
+	return map[string]bool{
+		"knownTerminated":               s.Terminated,
+		"couldHaveRunningContainers":    s.MayHaveRunningContainers,
+		"shouldBeFinished":              s.ShouldBeFinished,
+		"terminationRequested":          s.TerminationRequested,
+		"shouldContainersBeTerminating": s.ContainersShouldBeTerminating,
+		"shouldRuntimeBeRemoved":        s.RuntimeShouldBeRemoved,
+		"shouldContentBeRemoved":        s.ContentShouldBeRemoved,
+	}
 }
 
 // inMap prints the value of a key, "" if there is none.

@@ -121,11 +121,11 @@ func (r *workersRun) setApart(u *podworkers.Update) {
 // first in line of those that are still to start.
 func (r *workersRun) hasTurn(uid types.UID) bool {
 	l, known := r.lives[uid]
-	if !known || !l.static || l.synced || r.set.TerminationRequested(uid) {
+	if !known || !l.static || l.synced || r.set.State(uid).TerminationRequested {
 		return true
 	}
 	for other, o := range r.lives {
-		if o.static && o.synced && !r.set.ShouldBeFinished(other) {
+		if o.static && o.synced && !r.set.State(other).ShouldBeFinished {
 			return false
 		}
 	}
@@ -144,7 +144,7 @@ func (r *workersRun) hasTurn(uid types.UID) bool {
 // waits reports whether a pod in line is still to start.
 func (r *workersRun) waits(uid types.UID) bool {
 	l, known := r.lives[uid]
-	return known && !l.synced && !r.set.TerminationRequested(uid)
+	return known && !l.synced && !r.set.State(uid).TerminationRequested
 }
 
 // firstToCome returns the pod whose present life began before those of all others

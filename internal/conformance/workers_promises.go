@@ -26,7 +26,7 @@ func (r *workersRun) brokenFor(uid types.UID, l *life) string {
 	switch {
 	case l.lengthened:
 		return "W3: its time to stop got longer"
-	case (l.synced || l.inRuntime) && !l.stopped && r.set.Terminated(uid):
+	case (l.synced || l.inRuntime) && !l.stopped && r.set.State(uid).Terminated:
 		return "W6: taken to be stopped, and was not"
 	case l.beside:
 		return "M1: started beside another one of its name"
@@ -48,13 +48,13 @@ func (r *workersRun) others(uid types.UID, is func(types.UID, *life) bool) bool 
 
 // onNode reports whether something of a static pod may run.
 func (r *workersRun) onNode(uid types.UID, l *life) bool {
-	return (l.synced || l.inRuntime) && !r.set.Terminated(uid)
+	return (l.synced || l.inRuntime) && !r.set.State(uid).Terminated
 }
 
 // hasName reports whether a static pod keeps its name from others: until it has
 // finished.
 func (r *workersRun) hasName(uid types.UID, l *life) bool {
-	return (l.synced || l.inRuntime) && !r.set.ShouldBeFinished(uid)
+	return (l.synced || l.inRuntime) && !r.set.State(uid).ShouldBeFinished
 }
 
 // checkAnswers sees to it that each request to stop a pod is answered once, unless

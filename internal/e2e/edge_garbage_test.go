@@ -30,7 +30,7 @@ func (e *edge) removable() map[string]bool {
 	runtime := careful{e.client, map[string]bool{}}
 	seen := ""
 	c, err := podimage.NewCollector(podimage.CollectorConfig{
-		Runtime: runtime, Leases: &podimage.Leases{}, Policy: podimage.GarbagePolicy{MinAge: 1},
+		Runtime: runtime, Leases: &podimage.Leases{}, Policy: podimage.GCPolicy{MinAge: 1},
 		Statfs: func(path string) (podimage.Disk, error) {
 			seen = path
 			return podimage.Disk{Capacity: 1 << 60}, nil

@@ -49,7 +49,7 @@ func newEdge(t *testing.T, client *cri.Client, name string) *edge {
 	if e.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
 		t.Fatal(err)
 	}
-	if e.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: client, Owner: e.owner, DoubtTimeout: 3 * time.Second}); err != nil {
+	if e.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	return e

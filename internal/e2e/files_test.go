@@ -52,15 +52,15 @@ func TestFilesOfAPod(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		root, logs, pod := t.TempDir(), t.TempDir(), filesPod()
 		syncer, err := syncpod.New(syncpod.Config{
-			Client: e.client, Owner: e.owner, Root: root, LogsRoot: logs,
-			Env: env.Sources{
+			Client: e.client, Owner: e.owner, Root: root, Node: syncpod.Node{LogsRoot: logs},
+			Objects: syncpod.Objects{Sources: env.Sources{
 				ConfigMaps: env.ConfigMapsFunc(func(context.Context, string, string) (*v1.ConfigMap, error) {
 					return &v1.ConfigMap{Data: map[string]string{"greeting": "hello\n"}}, nil
 				}),
 				Secrets: env.SecretsFunc(func(context.Context, string, string) (*v1.Secret, error) {
 					return &v1.Secret{Data: map[string][]byte{"word": []byte("sesame")}}, nil
 				}),
-			},
+			}},
 		})
 		if err != nil {
 			t.Fatal(err)

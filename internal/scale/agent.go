@@ -60,7 +60,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 	}
 	a.loop, err = loop.New(loop.Config{
 		Client: a.client, Root: filepath.Join(a.Dir, "root"), Sources: []source.Source{a.pods},
-		Sync: syncpod.Config{Sink: a.count, LogsRoot: filepath.Join(a.Dir, "logs")},
+		Sync: syncpod.Config{Sink: a.count, Node: syncpod.Node{LogsRoot: filepath.Join(a.Dir, "logs")}},
 	})
 	if err != nil {
 		return errors.Join(err, a.client.Close())

@@ -68,9 +68,8 @@ func (w *world) start(o *owner) {
 	a.Loop, err = loop.New(loop.Config{
 		Client: cri.NewClient(conn), Sources: all, Store: o.disk,
 		Sync: syncpod.Config{
-			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Logs: noLogs{}, Records: o.disk,
-			Prepare:   syncpod.PreparerFunc(w.prepare),
-			MaxStarts: -1, // turns depend on how busy the machine is
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: syncpod.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: syncpod.PreparerFunc(w.prepare)},
+			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
 	})

@@ -21,21 +21,33 @@ func (tr *trace) hadItsRun(v *verdict) {
 		if phaseOrder[s.status.Phase] != 3 || s.status.Reason == "DeadlineExceeded" || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at) {
 			continue
 		}
-		kept := tr.initFailed(s) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+		kept := tr.couldNotRun(s) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
 			return !i.Started.After(s.at) && strings.HasPrefix(i.Container, "c")
 		})
 		v.want(kept, "%s: it is %s at %s and has not run", s.uid, s.status.Phase, clock(s.at))
 	}
 }
 
-// initFailed reports whether a status tells of an init container that has failed: one that
-// the runtime may have refused to start, or that has run and was lost.
-func (tr *trace) initFailed(s published) bool {
-	return slices.ContainsFunc(s.status.InitContainerStatuses, func(c v1.ContainerStatus) bool {
-		ran := slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool { return i.Container == c.Name && !i.Started.After(s.at) })
-		return slices.ContainsFunc(ended(c), func(end *v1.ContainerStateTerminated) bool {
-			return end.ExitCode != 0 && (ran || end.ContainerID != "")
+// couldNotRun reports whether a status tells of a container that has failed, and by that
+// the pod: one that the runtime has refused to start, or an init container that has run
+// and was lost.
+func (tr *trace) couldNotRun(s published) bool {
+	return slices.ContainsFunc(containerStatuses(s.status), func(c v1.ContainerStatus) bool {
+		ran := strings.HasPrefix(c.Name, "i") && slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+			return i.Container == c.Name && !i.Started.After(s.at)
 		})
+		return slices.ContainsFunc(ended(c), func(end *v1.ContainerStateTerminated) bool {
+			_, id, _ := strings.Cut(end.ContainerID, "://")
+			return end.ExitCode != 0 && (ran || tr.refused(id, s.at))
+		})
+	})
+}
+
+// refused reports whether the runtime was asked to start a container, did not answer that
+// it has, and never ran it.
+func (tr *trace) refused(id string, by time.Time) bool {
+	return tr.instances[id] == nil && slices.ContainsFunc(tr.calls.Of(critest.StartContainer), func(c critest.Call) bool {
+		return c.ContainerID == id && c.Err != nil && !c.Start.After(by)
 	})
 }
 

@@ -42,7 +42,7 @@ func containerStatuses(s v1.PodStatus) []v1.ContainerStatus {
 }
 
 func (tr *trace) exitCodes(v *verdict) {
-	told := toldEnds{codes: map[string]int32{}, known: map[string]time.Time{}}
+	told := toldEnds{codes: map[string]int32{}, known: map[string]time.Time{}, attempts: tr.attempts()}
 	for _, s := range tr.statuses {
 		for _, c := range containerStatuses(s.status) {
 			now, last := c.State.Terminated, c.LastTerminationState.Terminated
@@ -59,6 +59,20 @@ func (tr *trace) exitCodes(v *verdict) {
 type toldEnds struct {
 	codes map[string]int32     // by container ID
 	known map[string]time.Time // when those with an ID were told first, by pod, container and attempt
+	// attempts are those of the containers that were started, by container ID.
+	attempts map[string]uint32
+}
+
+// attempts knows the containers that the runtime refused to start, too.
+func (tr *trace) attempts() map[string]uint32 {
+	all := map[string]uint32{}
+	for _, c := range tr.calls.Of(critest.StartContainer) {
+		all[c.ContainerID] = c.Attempt
+	}
+	for id, i := range tr.instances {
+		all[id] = i.Attempt
+	}
+	return all
 }
 
 // exitCode judges one end in a status.
@@ -73,8 +87,8 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 	}
 	_, id, _ := strings.Cut(end.ContainerID, "://")
 	truth := tr.instances[id]
-	if truth != nil {
-		attempt = int32(truth.Attempt)
+	if of, started := told.attempts[id]; started {
+		attempt = int32(of)
 	}
 	key := fmt.Sprint(s.uid, c.Name, attempt)
 	if id == "" {
@@ -88,8 +102,14 @@ func (tr *trace) exitCode(v *verdict, told toldEnds, s published, c v1.Container
 		v.want(truth.ExitCode == end.ExitCode, "%v ended with %d, told is %d at %s", truth, truth.ExitCode, end.ExitCode, clock(s.at))
 	}
 	told.codes[id] = end.ExitCode
-	if told.known[key].IsZero() {
-		told.known[key] = s.at
+	keepFirst(told.known, key, s.at)
+}
+
+// keepFirst notes when something was, if that is the first time: calls are in the order of
+// their starts, and one may end after those that have begun later.
+func keepFirst(times map[string]time.Time, key string, at time.Time) {
+	if first, known := times[key]; !known || at.Before(first) {
+		times[key] = at
 	}
 }
 
@@ -128,8 +148,8 @@ func (tr *trace) readyIsTrue(v *verdict) {
 	succeeded := map[string]time.Time{} // the first probe, by container ID
 	for _, c := range tr.calls.Of(critest.ExecSync) {
 		answer, ok := c.Response().(*runtimeapi.ExecSyncResponse)
-		if _, before := succeeded[c.ContainerID]; ok && answer.ExitCode == 0 && !before {
-			succeeded[c.ContainerID] = c.End
+		if ok && answer.ExitCode == 0 {
+			keepFirst(succeeded, c.ContainerID, c.End)
 		}
 	}
 	for _, s := range tr.statuses {

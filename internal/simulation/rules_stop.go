@@ -1,8 +1,6 @@
 package simulation
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +92,7 @@ func latest(times ...time.Time) time.Time {
 
 func (tr *trace) killsAnswered(v *verdict) {
 	for _, k := range tr.kills {
-		v.want(!k.answered.IsZero() && !errors.Is(k.err, context.DeadlineExceeded), "the kill of %s at %s is never answered", k.uid, clock(k.at))
+		v.want(!k.answered.IsZero() && k.answered.Before(k.at.Add(killPatience)), "the kill of %s at %s is never answered", k.uid, clock(k.at))
 		if k.err != nil || k.answered.IsZero() {
 			continue
 		}

@@ -109,6 +109,52 @@ func TestGuessAtAnotherEnd(t *testing.T) {
 	}
 }
 
+// Each of these is no break of the rule that it is listed under.
+func TestRulesKnowBetter(t *testing.T) {
+	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	for _, tt := range []struct {
+		rule, what string
+		happens    func(*trace)
+	}{
+		{"T2", "a guess at the run after one that the runtime refused to start", func(tr *trace) {
+			tr.calls = critest.Journal{call(critest.StartContainer, 1, func(c *critest.Call) { c.Err = context.Canceled })}
+			refused, guess := terminated("x://a", 128).ContainerStatuses[0].State, terminated("", 137).ContainerStatuses[0].State
+			for n, now := range []v1.ContainerState{running, {Waiting: &v1.ContainerStateWaiting{}}, guess} {
+				tell(tr, 2+n, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: 1, State: now, LastTerminationState: refused}}})
+			}
+		}},
+		{"S3", "a pod that has failed because its container could not be started", func(tr *trace) {
+			tr.calls = critest.Journal{call(critest.StartContainer, 1, func(c *critest.Call) { c.Err = context.Canceled })}
+			tell(tr, 3, terminated("x://a", 128))
+		}},
+		{"P3", "an end that is told when the sandbox after it has come", func(tr *trace) {
+			two(tr)
+			tr.end, tr.instances["b"].Ended = at(1500), at(1000)
+			tr.calls = critest.Journal{call(critest.RunPodSandbox, 1001, func(c *critest.Call) { c.End = at(1020) })}
+			tell(tr, 1020, terminated("x://b", 0))
+		}},
+	} {
+		tr := one()
+		tt.happens(tr)
+		for _, broken := range tr.result(0, false).Broken {
+			if strings.HasPrefix(broken, tt.rule) {
+				t.Errorf("%s: %s", tt.what, broken)
+			}
+		}
+	}
+}
+
+// A probe that hangs may be answered after one that has begun later.
+func TestKeepFirst(t *testing.T) {
+	times := map[string]time.Time{}
+	for _, second := range []int{20, 13, 17} {
+		keepFirst(times, "a", at(second))
+	}
+	if got := times["a"]; !got.Equal(at(13)) {
+		t.Errorf("first at %v, want %v", got, at(13))
+	}
+}
+
 // The rows that a rule names are in the catalogue of failures.
 func TestRulesNameRows(t *testing.T) {
 	catalogue, err := os.ReadFile(filepath.Join("..", "..", "docs", "FAILURES.md"))

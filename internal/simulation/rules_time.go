@@ -72,18 +72,26 @@ func (tr *trace) waits(v *verdict) {
 // pod is being stopped, when the others have ended, too.
 const toldWithin = 15 * time.Second
 
-// endsAreTold looks at the time of peace: nothing keeps an end from being seen and told.
+// endsAreTold looks at the time of peace: nothing keeps an end from being seen and told, but
+// a sandbox that was to come late since before. What its pod's work did is told when it ends.
 func (tr *trace) endsAreTold(v *verdict) {
 	from, to := tr.end.Add(-rest+time.Minute), tr.end.Add(-toldWithin)
 	for _, i := range tr.inOrder() {
 		uid := types.UID(i.PodUID)
-		if i.Container == "e0" || i.Ended.Before(from) || i.Ended.After(to) || !tr.pods[uid].unwanted().IsZero() || tr.pods[uid].kind.name == "together" {
+		if i.Container == "e0" || i.Ended.Before(from) || i.Ended.After(to) || !tr.pods[uid].unwanted().IsZero() || tr.pods[uid].kind.name == "together" || tr.awaitsSandbox(uid, i.Ended.Add(toldWithin)) {
 			continue
 		}
 		v.want(slices.ContainsFunc(tr.statuses, func(s published) bool {
 			return s.uid == uid && !s.at.After(i.Ended.Add(toldWithin)) && tellsOfEnd(s, i.ContainerID)
 		}), "%v: its end is not told", i)
 	}
+}
+
+// awaitsSandbox reports whether a sandbox of a pod is being made at a time.
+func (tr *trace) awaitsSandbox(uid types.UID, at time.Time) bool {
+	return slices.ContainsFunc(tr.calls.Of(critest.RunPodSandbox), func(c critest.Call) bool {
+		return c.PodUID == string(uid) && c.Start.Before(at) && (c.End.IsZero() || c.End.After(at))
+	})
 }
 
 func tellsOfEnd(s published, id string) bool {
@@ -101,7 +109,7 @@ func tellsOfEnd(s published, id string) bool {
 // one agent: a wait of 10 s is the first, and each one after that is twice as long.
 const mostTries = 6
 
-// triesSpaced counts the sandboxes that an agent asks for.
+// triesSpaced counts what an agent asks for. A resize is a new reason to try.
 func (tr *trace) triesSpaced(v *verdict) {
 	if !tr.quiet("restart runtime", "restart both", "sandbox lost", "change") {
 		return
@@ -109,7 +117,7 @@ func (tr *trace) triesSpaced(v *verdict) {
 	starts := map[string][]time.Time{}
 	for _, c := range tr.calls.Of(critest.RunPodSandbox, critest.CreateContainer, critest.PullImage) {
 		known := tr.pods[types.UID(c.PodUID)]
-		if known == nil || known.kind.name == "together" || tr.agentOf(known, c.Start) == nil {
+		if known == nil || known.cpu > 0 || known.kind.name == "together" || tr.agentOf(known, c.Start) == nil {
 			continue
 		}
 		key := strings.Join([]string{string(c.Method), c.PodUID, c.Container, c.Image, tr.agentOf(known, c.Start).from.String()}, " ")

@@ -104,10 +104,10 @@ func (w *world) fail(what string, o *outage) {
 
 func (w *world) restartRuntime() {
 	r := critest.Restart{Down: w.upTo(30 * time.Second), Disconnect: w.often(50)}
-	fates := [][2]critest.Fate{
-		{critest.Kept, critest.Kept}, {critest.Kept, critest.Lost}, {critest.Kept, critest.Doubted}, {critest.Kept, critest.Gone},
-		{critest.Lost, critest.Lost}, {critest.Lost, critest.Kept}, {critest.Lost, critest.Doubted}, {critest.Lost, critest.Gone},
-		{critest.Gone, critest.Gone},
+	fates := [][2]critest.RestartEffect{
+		{critest.EffectNone, critest.EffectNone}, {critest.EffectNone, critest.EffectStopped}, {critest.EffectNone, critest.EffectUnknown}, {critest.EffectNone, critest.EffectRemoved},
+		{critest.EffectStopped, critest.EffectStopped}, {critest.EffectStopped, critest.EffectNone}, {critest.EffectStopped, critest.EffectUnknown}, {critest.EffectStopped, critest.EffectRemoved},
+		{critest.EffectRemoved, critest.EffectRemoved},
 	}
 	fate := fates[w.rng.IntN(len(fates))]
 	r.Sandboxes, r.Containers = fate[0], fate[1]
@@ -127,11 +127,14 @@ func (w *world) evict() {
 	}
 }
 
+// killPatience is how long who asks for a kill waits for its answer.
+const killPatience = 10 * time.Minute
+
 func (w *world) kill(uid types.UID, a *agent) {
 	w.say("evict %s", uid)
 	k := &kill{uid: uid, at: time.Now()}
 	w.trace.kills = append(w.trace.kills, k)
-	ctx, cancel := context.WithTimeout(a.ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(a.ctx, killPatience)
 	go func() {
 		defer cancel()
 		err := a.KillPod(ctx, uid, podworkers.StopRequest{
@@ -174,8 +177,8 @@ func (w *world) unkillable() {
 	d := w.upTo(2 * time.Minute)
 	w.trace.stubborn[p.ContainerID] = true
 	w.say("%s %s %d cannot be killed for %v", p.PodUID, p.Container, p.Attempt, d)
-	_ = w.rt.SetStubborn(p.ContainerID, critest.Stubborn{Term: true, Kill: true, FirstStopOnly: w.often(50)}) // the runtime may have lost it
-	w.after(d, func() { _ = w.rt.SetStubborn(p.ContainerID, critest.Stubborn{}) })
+	_ = w.rt.SetIgnoreSignals(p.ContainerID, critest.IgnoreSignals{Term: true, Kill: true, FirstStopOnly: w.often(50)}) // the runtime may have lost it
+	w.after(d, func() { _ = w.rt.SetIgnoreSignals(p.ContainerID, critest.IgnoreSignals{}) })
 }
 
 // execHangs has handlers and probes hang.
@@ -183,7 +186,7 @@ func (w *world) execHangs() {
 	d := w.upTo(time.Minute)
 	w.say("exec hangs for %v", d)
 	gate := new(critest.Gate)
-	i, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Times: critest.Always, Hang: gate, Deaf: w.often(50)})
+	i, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Times: critest.Always, Hang: gate, IgnoreCancel: w.often(50)})
 	w.check(err)
 	w.after(d, func() { gate.Open(); i.Remove() })
 }
@@ -213,7 +216,7 @@ func (w *world) lateAddress() {
 func (w *world) lateSandbox() {
 	d := []time.Duration{w.upTo(30 * time.Second), 4*time.Minute + w.upTo(2*time.Minute)}[w.rng.IntN(2)]
 	w.say("a sandbox comes %v late", d)
-	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: d, Deaf: true})
+	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: d, IgnoreCancel: true})
 	w.check(err)
 	w.add()
 	if w.often(50) {

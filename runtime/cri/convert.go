@@ -2,7 +2,9 @@ package cri
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -95,7 +97,7 @@ func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.Namespac
 //
 // Name, attempt and hash are those recorded in labels and annotations when the
 // container was created; for what was made without them, the metadata's.
-// Resources are left out, because what a runtime reports of them is rounded; see
+// What a runtime reports of resources is rounded, so that it is no
 // runtime.ContainerResources.
 func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runtime.ContainerStatus {
 	return runtime.ContainerStatus{
@@ -114,7 +116,53 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 		Image:      askedImage(s.GetImage()),
 		ImageID:    firstOf(s.GetImageId(), s.GetImageRef()), // ImageId is newer than CRI v1
 		ImageRef:   s.GetImageRef(),
+		Reported:   reportedResources(s.GetResources().GetLinux()),
+		User:       containerUser(s.GetUser().GetLinux()),
+		StopSignal: signalName(s.GetStopSignal()),
 	}
+}
+
+// reportedResources reads what a cgroup holds as amounts of the API. A value of zero
+// was not set.
+func reportedResources(r *runtimeapi.LinuxContainerResources) *runtime.ReportedResources {
+	if r == nil {
+		return nil
+	}
+	reported := &runtime.ReportedResources{
+		CPURequest:  positive((r.GetCpuShares()*1000 + 1023) / 1024),
+		MemoryLimit: positive(r.GetMemoryLimitInBytes()),
+	}
+	if r.GetCpuPeriod() > 0 && r.GetCpuQuota() > 0 {
+		reported.CPULimit = positive(int64(float64(r.GetCpuQuota()) * 1000 / float64(r.GetCpuPeriod())))
+	}
+	if *reported == (runtime.ReportedResources{}) {
+		return nil
+	}
+	return reported
+}
+
+func positive(n int64) *int64 {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+func containerUser(u *runtimeapi.LinuxContainerUser) *runtime.ContainerUser {
+	if u == nil {
+		return nil
+	}
+	return &runtime.ContainerUser{UID: u.GetUid(), GID: u.GetGid(), Groups: slices.Clone(u.GetSupplementalGroups())}
+}
+
+// signalName is a signal as the API has it: CRI spells out the signs of real-time
+// signals.
+func signalName(s runtimeapi.Signal) string {
+	name, known := strings.CutPrefix(s.String(), "SIGNAL_")
+	if !known || s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		return ""
+	}
+	return strings.NewReplacer("PLUS", "+", "MINUS", "-").Replace(name)
 }
 
 func containerName(labels map[string]string, m *runtimeapi.ContainerMetadata) string {

@@ -31,6 +31,8 @@ func TestContainerStatus(t *testing.T) {
 		Resources: &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{
 			CpuShares: 102, CpuQuota: 50_000, CpuPeriod: 100_000, MemoryLimitInBytes: 1 << 20,
 		}},
+		User:       &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{Uid: 7, Gid: 8, SupplementalGroups: []int64{9}}},
+		StopSignal: runtimeapi.Signal_SIGNAL_SIGRTMINPLUS3,
 	}, "containerd", "s1")
 	want := runtime.ContainerStatus{
 		ID:         runtime.ContainerID{Type: "containerd", ID: "c1"},
@@ -48,6 +50,9 @@ func TestContainerStatus(t *testing.T) {
 		Image:      "app:v1",
 		ImageID:    "sha256:1",
 		ImageRef:   "repo/app@sha256:2",
+		Reported:   &runtime.ReportedResources{CPURequest: new(int64(100)), CPULimit: new(int64(500)), MemoryLimit: new(int64(1 << 20))},
+		User:       &runtime.ContainerUser{UID: 7, GID: 8, Groups: []int64{9}},
+		StopSignal: "SIGRTMIN+3",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -120,6 +125,34 @@ func TestSandboxNetwork(t *testing.T) {
 	} {
 		if got := sandboxNetwork(tc.in, tc.mode); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// What a runtime has not set, or an older one does not know, is not reported.
+func TestReportedResources(t *testing.T) {
+	for name, tc := range map[string]struct {
+		linux *runtimeapi.LinuxContainerResources
+		want  *runtime.ReportedResources
+	}{
+		"nothing":          {nil, nil},
+		"all zero":         {&runtimeapi.LinuxContainerResources{CpuPeriod: 100000}, nil},
+		"no limits":        {&runtimeapi.LinuxContainerResources{CpuShares: 2, CpuQuota: -1, CpuPeriod: 100000, MemoryLimitInBytes: -1}, &runtime.ReportedResources{CPURequest: new(int64(2))}},
+		"a CPU":            {&runtimeapi.LinuxContainerResources{CpuShares: 1024}, &runtime.ReportedResources{CPURequest: new(int64(1000))}},
+		"rounded up":       {&runtimeapi.LinuxContainerResources{CpuShares: 10}, &runtime.ReportedResources{CPURequest: new(int64(10))}},
+		"quota, no period": {&runtimeapi.LinuxContainerResources{CpuQuota: 1000}, nil},
+		"a period of 20ms": {&runtimeapi.LinuxContainerResources{CpuQuota: 10000, CpuPeriod: 20000}, &runtime.ReportedResources{CPULimit: new(int64(500))}},
+		"more than fits":   {&runtimeapi.LinuxContainerResources{CpuQuota: 1 << 62, CpuPeriod: 1 << 60}, &runtime.ReportedResources{CPULimit: new(int64(4000))}},
+	} {
+		if got := reportedResources(tc.linux); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+	for signal, want := range map[runtimeapi.Signal]string{
+		0: "", 999: "", runtimeapi.Signal_SIGNAL_SIGTERM: "SIGTERM", runtimeapi.Signal_SIGNAL_SIGRTMAXMINUS14: "SIGRTMAX-14",
+	} {
+		if got := signalName(signal); got != want {
+			t.Errorf("signal %d: %q, want %q", signal, got, want)
 		}
 	}
 }

@@ -269,7 +269,7 @@ func TestF8_ReadsOverARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Restart(critest.Restart{Down: time.Minute, Disconnect: true, Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
+		if err := n.Restart(critest.Restart{Down: time.Minute, Disconnect: true, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)

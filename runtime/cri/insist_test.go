@@ -90,7 +90,7 @@ func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 	for outcome, fault := range map[string]error{"made": nil, "failed": errNoNetwork} {
 		t.Run(outcome, func(t *testing.T) {
 			onMakers(t, critest.CRIO, func(t *testing.T, n *node, m maker) {
-				n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: 8 * time.Second, Deaf: true, Err: fault})
+				n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true, Err: fault})
 				before := m.count()
 				killed, kill := context.WithTimeout(t.Context(), time.Second)
 				defer kill()

@@ -15,9 +15,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Lives tells what may be removed of pods. A pod that is not known is taken to be
+// PodStates tells what may be removed of pods. A pod that is not known is taken to be
 // gone only once it is certain that nobody wants it.
-type Lives interface {
+type PodStates interface {
 	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of
 	// a pod may be removed.
 	RuntimeShouldBeRemoved(pod types.UID) bool
@@ -102,7 +102,7 @@ func New(c Config) (*Collector, error) {
 // Collect makes one pass over all pods. Those whose runtime part is to be removed are
 // left to whoever does that. It goes on when something cannot be removed, which is
 // tried again in a later pass, and returns all that went wrong.
-func (c *Collector) Collect(ctx context.Context, lives Lives) error {
+func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := pass{Collector: c, asked: map[string]request{}}

@@ -90,7 +90,7 @@ func crashing() []runtime.ContainerStatus {
 	return []runtime.ContainerStatus{running(3), dead(2, 1), dead(1, 2), dead(0, 3)}
 }
 
-func (c *collector) collect(t *testing.T, lives gc.Lives) {
+func (c *collector) collect(t *testing.T, lives gc.PodStates) {
 	t.Helper()
 	if err := c.Collect(t.Context(), lives); err != nil {
 		t.Error(err)

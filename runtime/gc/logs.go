@@ -28,7 +28,7 @@ func (c *Collector) see(status *runtime.PodStatus) {
 }
 
 // pruneLogs removes the logs that need not stay, and the links to them.
-func (c *Collector) pruneLogs(live []*runtime.PodStatus, lives Lives) error {
+func (c *Collector) pruneLogs(live []*runtime.PodStatus, lives PodStates) error {
 	if c.config.LogsRoot == "" {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (c *Collector) pruneLogs(live []*runtime.PodStatus, lives Lives) error {
 }
 
 // removeDirectory removes the logs of a pod of which nothing is left.
-func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives Lives) error {
+func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodStates) error {
 	if status, err := c.config.Pods.Get(uid); err != nil || !status.Empty() || !lives.ContentShouldBeRemoved(uid) {
 		return nil
 	}

@@ -42,7 +42,7 @@ type CollectorConfig struct {
 	// Required: an image that it has just found must not be removed.
 	Leases *Leases
 	// Policy says when images are removed.
-	Policy GarbagePolicy
+	Policy GCPolicy
 	// Keep are names or identifiers of images that are never removed. The one that
 	// sandboxes are made of need not be named where the runtime tells: containerd 1 and
 	// CRI-O name it, containerd 2 pins it.
@@ -141,7 +141,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.removeAll(ctx, images, DecideGarbage(images.stored(), disk, c.config.Policy, now))
+	return c.removeAll(ctx, images, DecideGC(images.stored(), disk, c.config.Policy, now))
 }
 
 // notePods notes which images the pods that are known use.

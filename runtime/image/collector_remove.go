@@ -17,7 +17,7 @@ var (
 )
 
 // removeAll carries out what was decided.
-func (c *Collector) removeAll(ctx context.Context, images listed, g Garbage) error {
+func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) error {
 	var errs []error
 	var freed uint64
 	for _, r := range g.Images {

@@ -26,7 +26,7 @@ func TestCollectorConfig(t *testing.T) {
 	for field, c := range map[string]image.CollectorConfig{
 		"CollectorConfig.Runtime is missing": {Leases: &image.Leases{}},
 		"CollectorConfig.Leases is missing":  {Runtime: client},
-		"GarbagePolicy.HighPercent":          {Runtime: client, Leases: &image.Leases{}, Policy: image.GarbagePolicy{HighPercent: 200}},
+		"GCPolicy.HighPercent":               {Runtime: client, Leases: &image.Leases{}, Policy: image.GCPolicy{HighPercent: 200}},
 		"CollectorConfig.Keep[1] is empty":   {Runtime: client, Leases: &image.Leases{}, Keep: []string{"a", ""}},
 	} {
 		if _, err := image.NewCollector(c); err == nil || !strings.Contains(err.Error(), field) {
@@ -39,13 +39,13 @@ func TestCollectorConfig(t *testing.T) {
 func TestQuietCollect(t *testing.T) {
 	for _, tt := range []struct {
 		used   uint64
-		policy image.GarbagePolicy
+		policy image.GCPolicy
 		want   string
 	}{
-		{79, image.GarbagePolicy{}, "map[ImageFsInfo:1]"},
-		{80, image.GarbagePolicy{}, "map[ImageFsInfo:1 ListContainers:1 ListImages:1 Status:1]"},
-		{10, image.GarbagePolicy{MaxAge: time.Hour}, "map[ImageFsInfo:1 ListContainers:1 ListImages:1 Status:1]"},
-		{99, image.GarbagePolicy{HighPercent: 100}, "map[]"},
+		{79, image.GCPolicy{}, "map[ImageFsInfo:1]"},
+		{80, image.GCPolicy{}, "map[ImageFsInfo:1 ListContainers:1 ListImages:1 Status:1]"},
+		{10, image.GCPolicy{MaxAge: time.Hour}, "map[ImageFsInfo:1 ListContainers:1 ListImages:1 Status:1]"},
+		{99, image.GCPolicy{HighPercent: 100}, "map[]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a"), func(c *image.CollectorConfig) { c.Policy = tt.policy })

@@ -81,7 +81,7 @@ func TestW2_ThePullIsCancelled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode(t)
 			if deaf {
-				if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Deaf: true}); err != nil {
+				if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, IgnoreCancel: true}); err != nil {
 					t.Fatal(err)
 				}
 			}

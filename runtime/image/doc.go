@@ -18,7 +18,7 @@
 //
 // # Garbage
 //
-// [DecideGarbage] says which images may go, because the disk gets full or they were not
+// [DecideGC] says which images may go, because the disk gets full or they were not
 // used for long, by the thresholds and ages of a kubelet's configuration. A [Collector]
 // removes them, in a pass that its owner calls every so often. An image is in use if
 // any container has it, whosever it is, running or not, or if it is about to be used,
@@ -26,7 +26,7 @@
 // sandboxes are made of stays, and so does what is pinned.
 //
 // While there is room a pass is one call, and lists nothing; when images were used last
-// is known from leases, and from what a runtime.Cache knows. From GarbagePolicy's
+// is known from leases, and from what a runtime.Cache knows. From GCPolicy's
 // LowPercent on they are listed, to be known for long enough when the time comes.
 //
 // # Where each rule lives

@@ -414,8 +414,8 @@ func TestNewValidates(t *testing.T) {
 	r := &registry{}
 	for want, c := range map[string]Config{
 		"Config.Runtime":          {},
-		"Config.FirstBackOff":     {Runtime: r, FirstBackOff: -1},
-		"MaxBackOff":              {Runtime: r, FirstBackOff: time.Hour},
+		"Config.InitialBackOff":   {Runtime: r, InitialBackOff: -1},
+		"MaxBackOff":              {Runtime: r, InitialBackOff: time.Hour},
 		"Config.ProgressInterval": {Runtime: r, ProgressInterval: -1},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {

@@ -69,7 +69,7 @@ func ExampleCollector() {
 	collector, err := image.NewCollector(image.CollectorConfig{
 		Runtime: client,
 		Leases:  images.Leases(), // of what is about to be used
-		Policy:  image.GarbagePolicy{MinAge: time.Nanosecond},
+		Policy:  image.GCPolicy{MinAge: time.Nanosecond},
 		Statfs: func(string) (image.Disk, error) { // by default the node is asked
 			return image.Disk{Capacity: 20 << 20, Available: 3 << 20}, nil
 		},

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// GarbagePolicy says when images that nobody uses are removed. A zero field has the
+// GCPolicy says when images that nobody uses are removed. A zero field has the
 // default of a kubelet's configuration.
-type GarbagePolicy struct {
+type GCPolicy struct {
 	// HighPercent is how full the images' file system may get before images are
 	// removed (imageGCHighThresholdPercent). Default 85; with 100 none are removed for
 	// lack of room.
@@ -27,7 +27,7 @@ type GarbagePolicy struct {
 	MaxAge time.Duration
 }
 
-func (p GarbagePolicy) withDefaults() GarbagePolicy {
+func (p GCPolicy) withDefaults() GCPolicy {
 	p.HighPercent = cmp.Or(p.HighPercent, 85)
 	p.LowPercent = cmp.Or(p.LowPercent, 80)
 	p.MinAge = cmp.Or(p.MinAge, 2*time.Minute)
@@ -35,24 +35,24 @@ func (p GarbagePolicy) withDefaults() GarbagePolicy {
 }
 
 // Validate names the field that is out of range.
-func (p GarbagePolicy) Validate() error {
+func (p GCPolicy) Validate() error {
 	given := p
 	p = p.withDefaults()
 	switch {
 	case p.HighPercent < 1 || p.HighPercent > 100:
-		return fmt.Errorf("image: GarbagePolicy.HighPercent is %d, want 1 to 100", given.HighPercent)
+		return fmt.Errorf("image: GCPolicy.HighPercent is %d, want 1 to 100", given.HighPercent)
 	case p.LowPercent < 1 || p.LowPercent >= p.HighPercent:
-		return fmt.Errorf("image: GarbagePolicy.LowPercent is %d, want 1 or more, and less than HighPercent, %d", p.LowPercent, p.HighPercent)
+		return fmt.Errorf("image: GCPolicy.LowPercent is %d, want 1 or more, and less than HighPercent, %d", p.LowPercent, p.HighPercent)
 	case p.MinAge < 0:
-		return fmt.Errorf("image: GarbagePolicy.MinAge is negative: %v", p.MinAge)
+		return fmt.Errorf("image: GCPolicy.MinAge is negative: %v", p.MinAge)
 	case p.MaxAge < 0:
-		return fmt.Errorf("image: GarbagePolicy.MaxAge is negative: %v", p.MaxAge)
+		return fmt.Errorf("image: GCPolicy.MaxAge is negative: %v", p.MaxAge)
 	}
 	return nil
 }
 
 // off reports whether no image is ever removed.
-func (p GarbagePolicy) off() bool { return p.HighPercent == 100 && p.MaxAge == 0 }
+func (p GCPolicy) off() bool { return p.HighPercent == 100 && p.MaxAge == 0 }
 
 // Disk is how full a file system is. The zero Disk is one of which nothing is known:
 // it is never full.
@@ -129,8 +129,8 @@ type Removal struct {
 // String says what goes, and why.
 func (r Removal) String() string { return fmt.Sprintf("remove %s: %v", r.Name, r.Reason) }
 
-// Garbage is what may be removed of a node's images.
-type Garbage struct {
+// GCPlan is what may be removed of a node's images.
+type GCPlan struct {
 	// Images are to be removed in this order.
 	Images []Removal
 	// Free is how many bytes are to become free.
@@ -140,13 +140,13 @@ type Garbage struct {
 	Short uint64
 }
 
-// DecideGarbage says which images may go: those that were not used for longer than
+// DecideGC says which images may go: those that were not used for longer than
 // MaxAge, and if the disk is too full as many more as it takes, by what the runtime says
 // of their sizes, beginning with what was used the longest time ago. It is a pure
 // function, and does not depend on the order of the images.
-func DecideGarbage(images []Stored, disk Disk, p GarbagePolicy, now time.Time) Garbage {
+func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 	p = p.withDefaults()
-	g := Garbage{Free: p.excess(disk)}
+	g := GCPlan{Free: p.excess(disk)}
 	var left []Stored
 	var freed, young uint64
 	for _, s := range oldestFirst(images) {
@@ -173,7 +173,7 @@ func DecideGarbage(images []Stored, disk Disk, p GarbagePolicy, now time.Time) G
 }
 
 // excess is how many bytes have to become free.
-func (p GarbagePolicy) excess(disk Disk) uint64 {
+func (p GCPolicy) excess(disk Disk) uint64 {
 	if _, full := disk.beyond(p.HighPercent); !full || p.HighPercent == 100 {
 		return 0
 	}
@@ -183,7 +183,7 @@ func (p GarbagePolicy) excess(disk Disk) uint64 {
 
 // mustLook reports whether images have to be looked at: something may have to go, or
 // may soon, and then it is good to know what was used since.
-func (p GarbagePolicy) mustLook(disk Disk) bool {
+func (p GCPolicy) mustLook(disk Disk) bool {
 	_, near := disk.beyond(p.LowPercent)
 	return p.MaxAge > 0 || near
 }

@@ -34,7 +34,7 @@ func full(used uint64) image.Disk {
 	return image.Disk{Capacity: 100 * gib, Available: (100 - used) * gib}
 }
 
-func ids(g image.Garbage) string {
+func ids(g image.GCPlan) string {
 	var all []string
 	for _, r := range g.Images {
 		all = append(all, r.ID)
@@ -48,42 +48,42 @@ func TestDecideGarbage(t *testing.T) {
 		name   string
 		images []image.Stored
 		disk   image.Disk
-		policy image.GarbagePolicy
+		policy image.GCPolicy
 		want   string
 		free   uint64 // GiB
 		short  uint64
 	}{
-		{"there is room", three, full(84), image.GarbagePolicy{}, "", 0, 0},
-		{"the threshold is reached", three, full(85), image.GarbagePolicy{}, "c", 5, 0},
-		{"oldest use first", three, full(100), image.GarbagePolicy{}, "c b", 20, 0},
-		{"down to the low one", three, full(90), image.GarbagePolicy{LowPercent: 70}, "c b", 20, 0},
-		{"another high one", three, full(60), image.GarbagePolicy{HighPercent: 60, LowPercent: 59}, "c", 1, 0},
-		{"never for the disk", three, full(100), image.GarbagePolicy{HighPercent: 100}, "", 0, 0},
-		{"a disk of which nothing is known", three, image.Disk{}, image.GarbagePolicy{}, "", 0, 0},
-		{"more available than there is", three, image.Disk{Capacity: 1, Available: 2}, image.GarbagePolicy{}, "", 0, 0},
-		{"not enough", three[:1], full(100), image.GarbagePolicy{}, "b", 20, 10},
-		{"one that was never used", []image.Stored{unused("a", 10), with(unused("z", 0), func(s *image.Stored) { s.LastUsed = time.Time{} })}, full(85), image.GarbagePolicy{}, "z", 5, 0},
+		{"there is room", three, full(84), image.GCPolicy{}, "", 0, 0},
+		{"the threshold is reached", three, full(85), image.GCPolicy{}, "c", 5, 0},
+		{"oldest use first", three, full(100), image.GCPolicy{}, "c b", 20, 0},
+		{"down to the low one", three, full(90), image.GCPolicy{LowPercent: 70}, "c b", 20, 0},
+		{"another high one", three, full(60), image.GCPolicy{HighPercent: 60, LowPercent: 59}, "c", 1, 0},
+		{"never for the disk", three, full(100), image.GCPolicy{HighPercent: 100}, "", 0, 0},
+		{"a disk of which nothing is known", three, image.Disk{}, image.GCPolicy{}, "", 0, 0},
+		{"more available than there is", three, image.Disk{Capacity: 1, Available: 2}, image.GCPolicy{}, "", 0, 0},
+		{"not enough", three[:1], full(100), image.GCPolicy{}, "b", 20, 10},
+		{"one that was never used", []image.Stored{unused("a", 10), with(unused("z", 0), func(s *image.Stored) { s.LastUsed = time.Time{} })}, full(85), image.GCPolicy{}, "z", 5, 0},
 		{"of those that were never used the one that came first", []image.Stored{
 			{ID: "y", Size: gib * 9, FirstSeen: now.Add(-time.Hour)}, {ID: "z", Size: gib * 9, FirstSeen: now.Add(-2 * time.Hour)},
-		}, full(85), image.GarbagePolicy{}, "z", 5, 0},
-		{"pinned", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.Pinned = true })}, full(99), image.GarbagePolicy{MaxAge: 1}, "", 19, 19},
-		{"in use", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.InUse = true })}, full(99), image.GarbagePolicy{MaxAge: 1}, "", 19, 19},
-		{"it is not its turn again", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.NotBefore = now.Add(1) })}, full(99), image.GarbagePolicy{MaxAge: 1}, "", 19, 19},
-		{"its turn again", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.NotBefore = now })}, full(85), image.GarbagePolicy{}, "a", 5, 0},
-		{"just come", []image.Stored{{ID: "a", Size: 10 * gib, FirstSeen: now.Add(1 - 2*time.Minute)}}, full(99), image.GarbagePolicy{}, "", 19, 9},
-		{"come long enough ago", []image.Stored{{ID: "a", Size: 10 * gib, FirstSeen: now.Add(-2 * time.Minute)}}, full(85), image.GarbagePolicy{}, "a", 5, 0},
-		{"just used", []image.Stored{with(unused("a", 0), func(s *image.Stored) { s.LastUsed = now.Add(-time.Minute) })}, full(85), image.GarbagePolicy{}, "", 5, 0},
-		{"another least age", []image.Stored{unused("a", 10)}, full(85), image.GarbagePolicy{MinAge: 11 * time.Hour}, "", 5, 0},
-		{"seen in the future", []image.Stored{{ID: "a", Size: 10 * gib, FirstSeen: now.Add(time.Hour)}}, full(85), image.GarbagePolicy{MaxAge: 1}, "", 5, 0},
-		{"too old", three, full(1), image.GarbagePolicy{MaxAge: 15 * time.Hour}, "c b", 0, 0},
-		{"not too old yet", three, full(1), image.GarbagePolicy{MaxAge: 30 * time.Hour}, "", 0, 0},
-		{"never used, too old since it was seen", []image.Stored{{ID: "a", FirstSeen: now.Add(-2 * time.Hour)}}, full(1), image.GarbagePolicy{MaxAge: time.Hour}, "a", 0, 0},
-		{"an age though nothing is known of the disk", three, image.Disk{}, image.GarbagePolicy{MaxAge: 25 * time.Hour}, "c", 0, 0},
-		{"what is too old makes room, too", three, full(85), image.GarbagePolicy{MaxAge: 25 * time.Hour}, "c", 5, 0},
-		{"what is too old does not make enough", three, full(95), image.GarbagePolicy{MaxAge: 25 * time.Hour}, "c b", 15, 0},
+		}, full(85), image.GCPolicy{}, "z", 5, 0},
+		{"pinned", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.Pinned = true })}, full(99), image.GCPolicy{MaxAge: 1}, "", 19, 19},
+		{"in use", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.InUse = true })}, full(99), image.GCPolicy{MaxAge: 1}, "", 19, 19},
+		{"it is not its turn again", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.NotBefore = now.Add(1) })}, full(99), image.GCPolicy{MaxAge: 1}, "", 19, 19},
+		{"its turn again", []image.Stored{with(unused("a", 10), func(s *image.Stored) { s.NotBefore = now })}, full(85), image.GCPolicy{}, "a", 5, 0},
+		{"just come", []image.Stored{{ID: "a", Size: 10 * gib, FirstSeen: now.Add(1 - 2*time.Minute)}}, full(99), image.GCPolicy{}, "", 19, 9},
+		{"come long enough ago", []image.Stored{{ID: "a", Size: 10 * gib, FirstSeen: now.Add(-2 * time.Minute)}}, full(85), image.GCPolicy{}, "a", 5, 0},
+		{"just used", []image.Stored{with(unused("a", 0), func(s *image.Stored) { s.LastUsed = now.Add(-time.Minute) })}, full(85), image.GCPolicy{}, "", 5, 0},
+		{"another least age", []image.Stored{unused("a", 10)}, full(85), image.GCPolicy{MinAge: 11 * time.Hour}, "", 5, 0},
+		{"seen in the future", []image.Stored{{ID: "a", Size: 10 * gib, FirstSeen: now.Add(time.Hour)}}, full(85), image.GCPolicy{MaxAge: 1}, "", 5, 0},
+		{"too old", three, full(1), image.GCPolicy{MaxAge: 15 * time.Hour}, "c b", 0, 0},
+		{"not too old yet", three, full(1), image.GCPolicy{MaxAge: 30 * time.Hour}, "", 0, 0},
+		{"never used, too old since it was seen", []image.Stored{{ID: "a", FirstSeen: now.Add(-2 * time.Hour)}}, full(1), image.GCPolicy{MaxAge: time.Hour}, "a", 0, 0},
+		{"an age though nothing is known of the disk", three, image.Disk{}, image.GCPolicy{MaxAge: 25 * time.Hour}, "c", 0, 0},
+		{"what is too old makes room, too", three, full(85), image.GCPolicy{MaxAge: 25 * time.Hour}, "c", 5, 0},
+		{"what is too old does not make enough", three, full(95), image.GCPolicy{MaxAge: 25 * time.Hour}, "c b", 15, 0},
 	} {
 		before := slices.Clone(tt.images)
-		g := image.DecideGarbage(tt.images, tt.disk, tt.policy, now)
+		g := image.DecideGC(tt.images, tt.disk, tt.policy, now)
 		if ids(g) != tt.want || g.Free != tt.free*gib || g.Short != tt.short*gib {
 			t.Errorf("%s: %q may go for %d GiB, %d short, want %q for %d, %d short", tt.name, ids(g), g.Free/gib, g.Short/gib, tt.want, tt.free, tt.short)
 		}
@@ -94,7 +94,7 @@ func TestDecideGarbage(t *testing.T) {
 }
 
 func TestGarbagePolicy(t *testing.T) {
-	for field, p := range map[string]image.GarbagePolicy{
+	for field, p := range map[string]image.GCPolicy{
 		"HighPercent is 101":         {HighPercent: 101},
 		"HighPercent is -1":          {HighPercent: -1},
 		"LowPercent is -1":           {LowPercent: -1},
@@ -108,7 +108,7 @@ func TestGarbagePolicy(t *testing.T) {
 			t.Errorf("%v, want %q", err, field)
 		}
 	}
-	for _, p := range []image.GarbagePolicy{{}, {HighPercent: 100}, {HighPercent: 2, LowPercent: 1}} {
+	for _, p := range []image.GCPolicy{{}, {HighPercent: 100}, {HighPercent: 2, LowPercent: 1}} {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
@@ -138,15 +138,15 @@ func TestDecideGarbageAtRandom(t *testing.T) {
 	removed, short := 0, 0
 	for range 20_000 {
 		images, disk := randomImages(r), full(uint64(r.IntN(101)))
-		p := image.GarbagePolicy{HighPercent: 2 + r.IntN(99), MinAge: time.Duration(r.IntN(20)) * time.Minute}
+		p := image.GCPolicy{HighPercent: 2 + r.IntN(99), MinAge: time.Duration(r.IntN(20)) * time.Minute}
 		p.LowPercent = 1 + r.IntN(p.HighPercent-1)
 		if r.IntN(2) == 0 {
 			p.MaxAge = time.Duration(1+r.IntN(100)) * time.Minute
 		}
-		g := image.DecideGarbage(images, disk, p, now)
+		g := image.DecideGC(images, disk, p, now)
 		checkGarbage(t, images, disk, p, g)
 		r.Shuffle(len(images), func(i, j int) { images[i], images[j] = images[j], images[i] })
-		if again := image.DecideGarbage(images, disk, p, now); !reflect.DeepEqual(again, g) {
+		if again := image.DecideGC(images, disk, p, now); !reflect.DeepEqual(again, g) {
 			t.Fatalf("in another order %v\nwant %v", again, g)
 		}
 		removed += len(g.Images)
@@ -162,7 +162,7 @@ func TestDecideGarbageAtRandom(t *testing.T) {
 	}
 }
 
-func checkGarbage(t *testing.T, images []image.Stored, disk image.Disk, p image.GarbagePolicy, g image.Garbage) {
+func checkGarbage(t *testing.T, images []image.Stored, disk image.Disk, p image.GCPolicy, g image.GCPlan) {
 	t.Helper()
 	idle := func(s image.Stored) time.Duration { return min(now.Sub(s.FirstSeen), now.Sub(s.LastUsed)) }
 	minAge := p.MinAge
@@ -220,11 +220,11 @@ func BenchmarkDecideGarbage(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		image.DecideGarbage(images, full(90), image.GarbagePolicy{}, now)
+		image.DecideGC(images, full(90), image.GCPolicy{}, now)
 	}
 }
 
-func ExampleDecideGarbage() {
+func ExampleDecideGC() {
 	images := []image.Stored{
 		{ID: "sha256:1", Name: "registry.k8s.io/pause:3.10", Size: 1 << 20, Pinned: true},
 		{ID: "sha256:2", Name: "app:v3", Size: 3 << 30, InUse: true},
@@ -232,7 +232,7 @@ func ExampleDecideGarbage() {
 		{ID: "sha256:4", Name: "app:v1", Size: 3 << 30, LastUsed: now.Add(-48 * time.Hour)},
 	}
 	disk := image.Disk{Capacity: 40 << 30, Available: 4 << 30}
-	garbage := image.DecideGarbage(images, disk, image.GarbagePolicy{LowPercent: 84}, now)
+	garbage := image.DecideGC(images, disk, image.GCPolicy{LowPercent: 84}, now)
 	fmt.Printf("to be freed: %d MiB\n", garbage.Free>>20)
 	for _, removal := range garbage.Images {
 		fmt.Println(removal)

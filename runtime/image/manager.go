@@ -19,10 +19,10 @@ type Config struct {
 	// come first served. Images that are there already never wait. Default 5;
 	// negative for no bound.
 	MaxParallelPulls int
-	// FirstBackOff is the pause after a first failed pull, which doubles with each
+	// InitialBackOff is the pause after a first failed pull, which doubles with each
 	// further one up to MaxBackOff. Default 10 s and 5 min, as in a kubelet: those
 	// of package backoff.
-	FirstBackOff, MaxBackOff time.Duration
+	InitialBackOff, MaxBackOff time.Duration
 	// Leases are shared with whoever removes images, and live as long as the
 	// Manager: it is told there of images that are gone. Default: the Manager's
 	// own, which nobody else sees.
@@ -65,9 +65,9 @@ func New(c Config) (*Manager, error) {
 	if c.ProgressInterval < 0 {
 		return nil, errors.New("image: Config.ProgressInterval is negative")
 	}
-	retries, err := newRetries(c.FirstBackOff, c.MaxBackOff)
+	retries, err := newRetries(c.InitialBackOff, c.MaxBackOff)
 	if err != nil {
-		return nil, fmt.Errorf("image: Config.FirstBackOff and MaxBackOff: %w", err)
+		return nil, fmt.Errorf("image: Config.InitialBackOff and MaxBackOff: %w", err)
 	}
 	if c.Leases == nil {
 		c.Leases = &Leases{}

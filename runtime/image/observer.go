@@ -7,7 +7,7 @@ import "time"
 // different ones, and hold them up. Embed NopObserver to be told of a part only.
 //
 // Of the work on pods podworkers.Observer and syncpod.Observer are told, and of how the
-// runtime is watched pleg.Observer. A loop.Config takes this one with Sync.Images, which
+// runtime is watched pleg.Observer. A loop.Config takes this one with Sync.Deps.Images, which
 // New makes of a Config with an Observer; see syncpod.Observer for the others.
 type Observer interface {
 	// PullStarted is called before the runtime is asked.

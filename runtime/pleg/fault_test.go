@@ -130,8 +130,8 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
 		n.exit(id, 3)
 		time.Sleep(1200 * time.Millisecond)
-		if _, err := w.cache.Get("u"); err == nil || fault.Struck() == 0 {
-			t.Errorf("no error of the look in the cache after %d failures", fault.Struck())
+		if _, err := w.cache.Get("u"); err == nil || fault.Hits() == 0 {
+			t.Errorf("no error of the look in the cache after %d failures", fault.Hits())
 		}
 		failed := n.Journal().Of(critest.ContainerStatus).Where(func(c critest.Call) bool { return c.Err != nil })
 		if h := w.Health(); len(h.Pods) != 1 || h.Pods[0].UID != "u" || h.Pods[0].Err == nil || !h.Pods[0].Since.Equal(failed[0].Start) || h.OK() {
@@ -501,7 +501,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 				n.pods("u", 30)
 				w := n.settled(changes...)
 				calls := n.calls(func() {
-					n.check(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.Lost}))
+					n.check(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.EffectStopped}))
 					time.Sleep(away - time.Second)
 				})
 				if most := int(away/w.config.MaxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
@@ -534,9 +534,9 @@ func turnedAway(t *testing.T, w *watch) {
 	t.Helper()
 	began := time.Now()
 	_, err := w.Fresh(t.Context(), "u00", began)
-	var away *AwayError
+	var away *UnavailableError
 	if !errors.As(err, &away) || !away.Temporary() || !errors.Is(err, cri.ErrUnavailable) || time.Since(began) != 0 {
-		t.Errorf("Fresh: %v after %v, want an AwayError at once", err, time.Since(began))
+		t.Errorf("Fresh: %v after %v, want an UnavailableError at once", err, time.Since(began))
 	}
 	if since, err := w.Available(); !errors.As(err, &away) || time.Since(since) < 19*time.Minute {
 		t.Errorf("available: %v, %v", since, err)

@@ -11,23 +11,23 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// AwayError is returned by Fresh while the runtime is away. It is temporary, and
+// UnavailableError is returned by Fresh while the runtime is away. It is temporary, and
 // wraps the error of the list that found the runtime away.
-type AwayError struct {
+type UnavailableError struct {
 	Since time.Time
 	Err   error
 }
 
 // Error says since when the runtime is away, and why.
-func (e *AwayError) Error() string {
+func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the runtime is away since %s: %v", e.Since.Format(time.RFC3339), e.Err)
 }
 
 // Unwrap returns the error of the list, which has a class of package cri.
-func (e *AwayError) Unwrap() error { return e.Err }
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Temporary returns true: the Watcher looks whether the runtime is back.
-func (e *AwayError) Temporary() bool { return true }
+func (e *UnavailableError) Temporary() bool { return true }
 
 // Fresh returns the status of a pod from a read that began after since: the one in
 // the cache, the one in flight, or one that is made right now, which several
@@ -38,7 +38,7 @@ func (e *AwayError) Temporary() bool { return true }
 // acts on the status, or looks again later. For a mere look at what is known there
 // is the Cache.
 //
-// Fresh returns the error of the read if that fails, an *AwayError at once while
+// Fresh returns the error of the read if that fails, an *UnavailableError at once while
 // the runtime is away, and the error of ctx when that ends. Before Run has listed
 // the pods it waits.
 func (w *Watcher) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {

@@ -49,7 +49,7 @@ func (w *Watcher) listFailed(began time.Time, err error) {
 		w.mu.Unlock()
 		return
 	}
-	away := &AwayError{Since: began, Err: err}
+	away := &UnavailableError{Since: began, Err: err}
 	w.away, w.since, w.announced = away, began, false
 	w.mu.Unlock()
 	w.config.Log.Error(err, "runtime is away")

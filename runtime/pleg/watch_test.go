@@ -319,7 +319,7 @@ func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 		if h := w.Health(); h.Streaming || !errors.Is(h.StreamErr, cri.ErrUnimplemented) || !h.OK() || !strings.Contains(h.String(), "events") {
 			t.Errorf("health: %+v", h)
 		}
-		if got := fault.Struck(); got != 1 {
+		if got := fault.Hits(); got != 1 {
 			t.Errorf("the stream was tried %d times, want once", got)
 		}
 		fault.Remove()

@@ -30,8 +30,8 @@ type Watcher struct {
 	tasks   sync.WaitGroup
 	ctx     context.Context // that of Run, for the goroutines of pods
 	gate    gate
-	away    *AwayError // while the gate is away
-	since   time.Time  // when the gate was opened or went away
+	away    *UnavailableError // while the gate is away
+	since   time.Time         // when the gate was opened or went away
 	// announced: AvailableChanged was told that the runtime is there.
 	announced bool
 	pods      map[types.UID]*pod

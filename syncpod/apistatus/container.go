@@ -14,7 +14,9 @@ import (
 // spec.
 func (v *view) addContainers(s *v1.PodStatus) {
 	spec := &v.Pod.Spec
-	all := make([]v1.ContainerStatus, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
+	n := len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers)
+	all := make([]v1.ContainerStatus, n)
+	v.room = make([]v1.ResourceRequirements, n)
 	s.InitContainerStatuses = take(&all, len(spec.InitContainers))
 	for i := range s.InitContainerStatuses {
 		k := v.subject(&spec.InitContainers[i], actions.InitContainer, v.before.InitContainerStatuses)
@@ -141,8 +143,13 @@ func (k *subject) reportInstance(s *v1.ContainerStatus) {
 		s.ImageID = c.ImageID
 	}
 	s.RestartCount = k.restarts()
+	if k.before != nil {
+		s.VolumeMounts = copyMounts(k.before.VolumeMounts)
+	}
 	k.addState(s)
 	k.addLastState(s)
+	k.addIdentity(s)
+	k.addResources(s, k.nextRoom())
 }
 
 // restarts counts the runs before the current one. It never falls: a runtime
@@ -204,7 +211,7 @@ func (k *subject) reportAbsent(s *v1.ContainerStatus) {
 		k.before.DeepCopyInto(s)
 		return
 	}
-	s.Name, s.Image = k.spec.Name, k.spec.Image
+	s.Name, s.Image, s.VolumeMounts = k.spec.Name, k.spec.Image, k.mounts()
 	if k.isForgotten() {
 		s.State.Terminated = forgotten()
 	} else {

@@ -4,7 +4,7 @@
 // [Compute] takes the pod, the status that was reported last, what the runtime
 // and the probes say, and what went wrong when containers were to be started. It
 // is pure: the time is an argument, nothing given is written to, and the result
-// shares no memory with it. [Hold] makes of it the status to publish, whose phase
+// shares no memory with it. [Merge] makes of it the status to publish, whose phase
 // never goes back. Whoever reports passes each of those as [Input.Previous] of the
 // next one, delivered or not.
 //
@@ -22,10 +22,11 @@
 //  3. Why it waits, if it is to be started and could not be; in a pod that has
 //     ended, that it does not wait.
 //  4. Whether it has started and is ready (probes.go).
-//  5. The phase, from all containers (phase.go). Eviction and Blocked override it,
+//  5. What it was allotted and has, who it runs as, and what it mounts (resources.go).
+//  6. The phase, from all containers (phase.go). Eviction and Blocked override it,
 //     and an end that was reported before overrides all.
-//  6. The conditions, from containers and phase (conditions.go).
-//  7. The addresses (addresses.go).
+//  7. The conditions, from containers and phase (conditions.go).
+//  8. The addresses (addresses.go).
 //
 // # What is read from the last status, and why
 //
@@ -39,6 +40,9 @@
 //   - Whether a container had started and was ready: an agent that starts anew
 //     has no probe results yet. It holds for the same container ID only. For the
 //     phase it counts that a sidecar has ever started.
+//   - Volume mounts: they are reported before a container is made, and hold from
+//     then on.
+//   - The resources of a container that ran, where the runtime says nothing of them.
 //   - Addresses: they stay until a sandbox has others.
 //   - Conditions: their transition time changes only with their status.
 //   - The start time.
@@ -48,8 +52,7 @@
 //
 // # Limits
 //
-// Resources, allocated resources, volume mounts and users of containers are not
-// reported. An end that was never observed cannot be reported: look at the runtime
+// The health of devices is not reported. An end that was never observed cannot be reported: look at the runtime
 // before a container's record is removed.
 //
 // # Parity

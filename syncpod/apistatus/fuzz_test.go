@@ -146,7 +146,7 @@ func FuzzCompute(f *testing.F) {
 			if !reflect.DeepEqual(got, apistatus.Compute(same)) {
 				t.Fatalf("two answers for one input")
 			}
-			published := apistatus.Hold(h.last, got)
+			published := apistatus.Merge(h.last, got)
 			if !reflect.DeepEqual(in, same) {
 				t.Fatalf("Hold wrote to the last status")
 			}

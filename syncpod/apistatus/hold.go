@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Hold returns the status to publish of a pod: next, with a phase that may follow
+// Merge returns the status to publish of a pod: next, with a phase that may follow
 // that of last, the status that was published before: nil, or one without a phase,
 // if none was. All that is published of a pod is then a walk from Pending over
 // Running to Succeeded or Failed, which may leave out phases and never goes back
@@ -20,12 +20,12 @@ import (
 //
 // [Compute] tells the phase from what is observed, as a kubelet does: a pod is
 // Pending in which a container waits for its first run in a new sandbox, whatever
-// was said of the pod before. Publish what Hold returns, and pass that as
+// was said of the pod before. Publish what Merge returns, and pass that as
 // [Input.Previous] of the next status. Whatever else must not be taken back is
 // kept by Compute, because other parts of a status follow from it.
 //
-// Hold is pure, and shares the memory of next.
-func Hold(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {
+// Merge is pure, and shares the memory of next.
+func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {
 	if last == nil {
 		last = &v1.PodStatus{}
 	}

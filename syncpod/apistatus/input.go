@@ -42,6 +42,9 @@ type Input struct {
 	// HostIPs are the node's addresses, the primary first. Empty leaves out what
 	// follows from them.
 	HostIPs []string
+	// RecursiveReadOnly says that the runtime can make read-only what is mounted below
+	// a volume, for mounts that ask for it if possible.
+	RecursiveReadOnly bool
 	// Conditions are conditions of the pod that its agent decides on elsewhere:
 	// PodResizePending, PodResizeInProgress, AllContainersRestarting. These types
 	// are reported if and only if they are here; one of another type replaces the

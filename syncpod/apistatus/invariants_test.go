@@ -15,7 +15,7 @@ import (
 
 // next is the status that is published next: it becomes the one before.
 func next(in *apistatus.Input) v1.PodStatus {
-	s := apistatus.Hold(in.Previous, apistatus.Compute(*in))
+	s := apistatus.Merge(in.Previous, apistatus.Compute(*in))
 	in.Previous = &s
 	return s
 }
@@ -107,14 +107,14 @@ func TestT1_HoldIsAStepOfTheWalk(t *testing.T) {
 			case from == v1.PodRunning && to == v1.PodPending:
 				want.Phase = v1.PodRunning
 			}
-			if got := apistatus.Hold(&last, status); !reflect.DeepEqual(got, want) {
+			if got := apistatus.Merge(&last, status); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s after %s: %+v, want %+v", to, from, got, want)
 			}
 		}
 	}
 	running := v1.PodStatus{Phase: v1.PodFailed, ContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
 	for _, last := range []*v1.PodStatus{nil, {}} {
-		if got := apistatus.Hold(last, running); got.Phase != v1.PodPending {
+		if got := apistatus.Merge(last, running); got.Phase != v1.PodPending {
 			t.Errorf("the first status: %q, want Pending", got.Phase)
 		}
 	}
@@ -435,5 +435,22 @@ func TestT2_AnEndIsToldOnce(t *testing.T) {
 	in.StartErrors = nil
 	if s := next(&in).ContainerStatuses[0]; s.State.Terminated == nil || s.LastTerminationState.Terminated != nil {
 		t.Errorf("%+v, want one end", s)
+	}
+}
+
+// The end that a pod ended with is that of an instance whose record was away and is there
+// again: it is told once.
+func TestT2_AnEndIsToldOnceWhenItsRecordComesBack(t *testing.T) {
+	status := node(exited("app", "a0", 0, 42))
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: status}
+	in.StartErrors = map[string]apistatus.Problem{"app": {Reason: "CreateContainerError"}}
+	next(&in)
+	in.StartErrors, in.Status, in.Ended = nil, node(), true
+	if s := next(&in).ContainerStatuses[0]; s.State.Terminated == nil || s.State.Terminated.ExitCode != 42 {
+		t.Fatalf("%+v has not ended with 42", s)
+	}
+	in.Status = status
+	if s := next(&in).ContainerStatuses[0]; s.State.Terminated == nil || s.State.Terminated.ExitCode != 42 || s.LastTerminationState.Terminated != nil {
+		t.Errorf("%+v, want one end, with 42", s)
 	}
 }

@@ -30,6 +30,7 @@ func Compute(in Input) v1.PodStatus {
 	v.block(&s)
 	v.addConditions(&s)
 	v.addAddresses(&s)
+	v.addPodResources(&s)
 	sortByName(s.ContainerStatuses)
 	sortByName(s.EphemeralContainerStatuses)
 	return s
@@ -46,6 +47,14 @@ type view struct {
 	// record in that sandbox, and initialized that they have succeeded, as that one
 	// was surely made.
 	begun, initialized bool
+	// room is for the resources of the containers, made in one piece.
+	room []v1.ResourceRequirements
+}
+
+func (v *view) nextRoom() *v1.ResourceRequirements {
+	next := &v.room[0]
+	v.room = v.room[1:]
+	return next
 }
 
 func newView(in Input) view {

@@ -81,7 +81,7 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.ended != nil:
 		s.LastTerminationState.Terminated = k.termination(k.ended, k.idText(k.ended.ID))
 	case k.before == nil:
-	case k.before.State.Terminated != nil && !k.reported(k.current.ID):
+	case k.endedBefore() && !k.reported(k.current.ID) && !names(k.before.State.Terminated.ContainerID, k.current.ID):
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
 	case k.waitedAfterThis():
 		// It is the state of the current instance.

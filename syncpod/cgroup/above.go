@@ -30,7 +30,10 @@ func OfNode(a Above) (Resources, error) {
 			return Resources{}, fmt.Errorf("cgroup: allocatable %s is %s, want 0 or more", name, q.String())
 		}
 	}
-	r := Resources{CPUShares: shares(a.Allocatable[v1.ResourceCPU])}
+	r := Resources{}
+	if cpu, ok := a.Allocatable[v1.ResourceCPU]; ok {
+		r.CPUShares = shares(cpu)
+	}
 	if memory, ok := a.Allocatable[v1.ResourceMemory]; ok {
 		r.Memory = new(memory.Value())
 	}

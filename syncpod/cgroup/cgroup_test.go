@@ -140,6 +140,9 @@ func TestAbove(t *testing.T) {
 	if got := cgroup.OfClass(above, v1.PodQOSBestEffort); !reflect.DeepEqual(got, want) {
 		t.Errorf("besteffort %+v, want %+v", got, want)
 	}
+	if got, err := cgroup.OfNode(cgroup.Above{}); err != nil || !reflect.DeepEqual(got, cgroup.Resources{}) {
+		t.Errorf("of a node that says nothing of itself: %+v, error %v", got, err)
+	}
 	above.Allocatable[v1.ResourceMemory] = resource.MustParse("-1")
 	if _, err := cgroup.OfNode(above); err == nil || !strings.Contains(err.Error(), "memory is -1") {
 		t.Errorf("a negative amount: error %v", err)
@@ -175,6 +178,9 @@ func TestSettings(t *testing.T) {
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%s:\n%s, want\n%s", tt.name, strings.Join(got, " "), tt.want)
 		}
+	}
+	if got := (cgroup.Resources{}).Settings(cgroup.V2, nil, false); len(got) != 3 || got[0].File != "cpu.max" || !got[0].Unlimited() || !got[1].Unlimited() {
+		t.Errorf("of nothing at all: %v", got)
 	}
 	if got := cgroup.PageFile(cgroup.V1, 64<<10); got != "hugetlb.64KB.limit_in_bytes" {
 		t.Errorf("64 KiB: %s", got)

@@ -31,5 +31,6 @@
 //	name.go       names of the tree
 //	pod.go        OfPod: what one pod may use
 //	above.go      OfNode and OfClass: the cgroups above those of pods
+//	larger.go     Larger: what fits before and after a resize
 //	settings.go   what is written to which file, for version 1 and 2
 package cgroup

@@ -18,7 +18,8 @@ import (
 // limited.
 type Resources struct {
 	// CPUShares is the weight among the cgroups of one level, 2 to 262144, as version
-	// 1 of the interface counts it: 1024 for each CPU.
+	// 1 of the interface counts it: 1024 for each CPU. 0 is
+	// left as it is.
 	CPUShares int64
 	// CPUQuota is the CPU time of each period, in microseconds, -1 if limits of CPU
 	// time are not enforced, 0 for a limit of zero, which limits nothing. CPUPeriod is

@@ -29,6 +29,9 @@ type Setting struct {
 	Value string
 }
 
+// Unlimited reports whether the setting says that there is no limit.
+func (s Setting) Unlimited() bool { return s.Value == "-1" || strings.HasPrefix(s.Value, unlimited) }
+
 const (
 	// minShares is the least weight that the kernel takes, and maxShares the most.
 	minShares, maxShares = 2, 262144
@@ -60,13 +63,12 @@ func (r Resources) Settings(v Version, pages []int64, limitPages bool) []Setting
 
 func (r Resources) version1() []Setting {
 	quota, period := r.bandwidth()
-	return []Setting{
-		{"cpu", "cpu.shares", number(r.CPUShares)},
+	return append(r.share("cpu.shares", r.CPUShares), []Setting{
 		{"cpu", "cpu.cfs_period_us", number(period)},
 		{"cpu", "cpu.cfs_quota_us", number(quota)},
 		{"memory", "memory.limit_in_bytes", amount(V1, deref(r.Memory), deref(r.Memory) > 0)},
 		{"pids", "pids.max", pidsMax(r.PIDs)},
-	}
+	}...)
 }
 
 func (r Resources) version2() []Setting {
@@ -75,17 +77,24 @@ func (r Resources) version2() []Setting {
 	if quota > 0 {
 		share = number(quota)
 	}
-	list := []Setting{
-		{"cpu", "cpu.weight", number(Weight(r.CPUShares))},
+	list := append(r.share("cpu.weight", Weight(r.CPUShares)), []Setting{
 		{"cpu", "cpu.max", share + " " + number(period)},
 		{"memory", "memory.max", amount(V2, deref(r.Memory), deref(r.Memory) > 0)},
 		{"pids", "pids.max", pidsMax(r.PIDs)},
-	}
+	}...)
 	for _, file := range slices.Sorted(maps.Keys(r.Unified)) {
 		controller, _, _ := strings.Cut(file, ".")
 		list = append(list, Setting{controller, file, r.Unified[file]})
 	}
 	return list
+}
+
+// share is the weight among others, if there is to be one.
+func (r Resources) share(file string, weight int64) []Setting {
+	if r.CPUShares == 0 {
+		return nil
+	}
+	return []Setting{{"cpu", file, number(weight)}}
 }
 
 // Weight is what version 2 of the interface has for shares of version 1: from 1 to

@@ -14,6 +14,8 @@ import (
 
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/expand"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 // Input is what [Config] makes a container's configuration of.
@@ -117,7 +119,7 @@ func (in *Input) config() (*runtimeapi.ContainerConfig, error) {
 	if in.Node.MemoryBytes <= 0 {
 		return nil, errors.New("Input.Node.MemoryBytes is required")
 	}
-	c, err := env.Container(in.Pod, in.Name)
+	c, err := podcontainer.Find(in.Pod, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +139,12 @@ func (in *Input) config() (*runtimeapi.ContainerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	expand := env.Lookup(in.Env)
+	lookup := expand.Lookup(in.Env)
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: in.Name, Attempt: in.Attempt},
 		Image:       in.Image.spec(c),
-		Command:     expandAll(c.Command, expand),
-		Args:        expandAll(c.Args, expand),
+		Command:     expandAll(c.Command, lookup),
+		Args:        expandAll(c.Args, lookup),
 		WorkingDir:  c.WorkingDir,
 		Envs:        keyValues(in.Env),
 		Mounts:      mapped(in.Mounts, linux.GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()),
@@ -175,7 +177,7 @@ func expandAll(list []string, lookup func(string) (string, bool)) []string {
 	}
 	expanded := make([]string, len(list))
 	for i, s := range list {
-		expanded[i] = env.Expand(s, lookup)
+		expanded[i] = expand.Expand(s, lookup)
 	}
 	return expanded
 }

@@ -113,7 +113,7 @@ func TestW11_HungExecEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, client, id := running(t)
 		gate := &critest.Gate{}
-		if _, err := rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Hang: gate, Deaf: true}); err != nil {
+		if _, err := rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Hang: gate, IgnoreCancel: true}); err != nil {
 			t.Fatal(err)
 		}
 		r := newRunner(t, hook.Config{Exec: client})

@@ -20,7 +20,7 @@ type statuses struct{ *Loop }
 func (l statuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	for {
 		status, err := l.watcher.Fresh(ctx, uid, since)
-		if _, away := errors.AsType[*pleg.AwayError](err); !away {
+		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {
 			return status, err
 		}
 		select {

@@ -14,7 +14,7 @@ import (
 // collect calls a collector until ctx ends.
 func (l *Loop) collect(ctx context.Context, c Collector) {
 	l.every(ctx, l.config.CollectInterval, func() {
-		if err := c.Collect(ctx, lives{l}); err != nil && ctx.Err() == nil {
+		if err := c.Collect(ctx, gcStates{l}); err != nil && ctx.Err() == nil {
 			l.config.Log.Error(err, "not collected")
 		}
 	})
@@ -61,15 +61,15 @@ func (l *Loop) every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// lives are the [Lives] of all pods.
-type lives struct{ *Loop }
+// gcStates are the [PodStates] of all pods.
+type gcStates struct{ *Loop }
 
-func (l lives) RuntimeShouldBeRemoved(pod types.UID) bool {
-	return l.isCertain(pod) && l.workers.RuntimeShouldBeRemoved(pod)
+func (l gcStates) RuntimeShouldBeRemoved(pod types.UID) bool {
+	return l.isCertain(pod) && l.workers.State(pod).RuntimeShouldBeRemoved
 }
 
-func (l lives) ContentShouldBeRemoved(pod types.UID) bool {
-	return l.isCertain(pod) && l.workers.ContentShouldBeRemoved(pod)
+func (l gcStates) ContentShouldBeRemoved(pod types.UID) bool {
+	return l.isCertain(pod) && l.workers.State(pod).ContentShouldBeRemoved
 }
 
 // isCertain reports whether what the workers say of a pod can be relied on: they

@@ -46,17 +46,17 @@ func (e *nodeEvents) all() []string {
 
 // If it is asked to, an agent looks at the disk every five minutes, and at no image.
 func TestImagesAreCollectedOnDemand(t *testing.T) {
-	kubelets := &image.GarbagePolicy{}
+	almostFull := &image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
 		name   string
 		change func(*loop.Config)
 		want   int // calls of ImageFsInfo in an hour
 	}{
 		{"default", nil, 0},
-		{"a kubelet's policy", func(c *loop.Config) { c.ImagePolicy = kubelets }, 12},
-		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = kubelets, time.Minute }, 60},
-		{"never", func(c *loop.Config) { c.ImagePolicy = &image.GarbagePolicy{HighPercent: 100} }, 0},
-		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = kubelets, &failing{} }, 0},
+		{"a policy", func(c *loop.Config) { c.ImagePolicy = almostFull }, 12},
+		{"another interval", func(c *loop.Config) { c.ImagePolicy, c.ImageInterval = almostFull, time.Minute }, 60},
+		{"never", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{HighPercent: 100} }, 0},
+		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = almostFull, &failing{} }, 0},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)
@@ -87,7 +87,7 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 	inBubble(t, critest.Config{Images: images}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.ImagePolicy, c.ImageInterval = &image.GarbagePolicy{MinAge: 1, MaxAge: time.Second}, time.Second
+			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{MinAge: 1, MaxAge: time.Second}, time.Second
 		})
 		var pods []*v1.Pod
 		for i := range 3 {
@@ -116,7 +116,7 @@ func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.ImagePolicy, c.ImageInterval = &image.GarbagePolicy{MaxAge: 90 * time.Minute}, time.Hour
+			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{MaxAge: 90 * time.Minute}, time.Hour
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(90 * time.Minute)
@@ -159,7 +159,7 @@ func TestImageEvents(t *testing.T) {
 			}
 			events := &nodeEvents{}
 			n.start([]source.Source{source.NewStaticPush("file")}, func(c *loop.Config) {
-				c.ImagePolicy, c.ImageCollector = &image.GarbagePolicy{}, tt.collector
+				c.ImagePolicy, c.ImageCollector = &image.GCPolicy{}, tt.collector
 				c.NodeName, c.Sync.Events = tt.node, events
 			})
 			time.Sleep(7 * time.Minute)
@@ -201,8 +201,8 @@ func TestImageConfig(t *testing.T) {
 		change func(*loop.Config)
 	}{
 		{"ImageInterval", func(c *loop.Config) { c.ImageInterval = -1 }},
-		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy = &image.GarbagePolicy{LowPercent: 90} }},
-		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy, c.Sync.Images = &image.GarbagePolicy{}, unleased{client} }},
+		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{LowPercent: 90} }},
+		{"ImagePolicy", func(c *loop.Config) { c.ImagePolicy, c.Sync.Deps.Images = &image.GCPolicy{}, unleased{client} }},
 	} {
 		c := loop.Config{Client: client, Sources: []source.Source{source.NewStaticPush("s")}, Sync: syncpod.Config{RuntimeName: "critest"}}
 		tc.change(&c)

@@ -50,13 +50,13 @@ type Config struct {
 	Probes Probes
 	// Collectors remove from the node what pods have left. Default: with a Client, that
 	// of package gc, which removes dead containers and their logs, but the newest ones;
-	// logs only where Sync.Logs is missing, too. It makes no call on a node where
+	// logs only where Sync.Deps.Logs is missing, too. It makes no call on a node where
 	// nothing ends. An empty slice is none.
 	Collectors []Collector
 
 	// ImagePolicy says when images that no container uses are removed, whosever they
 	// are: that of a kubelet is the zero policy. Default: none are removed.
-	ImagePolicy *image.GarbagePolicy
+	ImagePolicy *image.GCPolicy
 	// ImageCollector removes images. Default: that of package image, if there is an
 	// ImagePolicy, which needs a Client.
 	ImageCollector ImageCollector
@@ -101,7 +101,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"CollectInterval", &c.CollectInterval, time.Minute},
 		{"ImageInterval", &c.ImageInterval, 5 * time.Minute},
-		{"Sync.CleanupTimeout", &c.Sync.CleanupTimeout, 10 * time.Second},
+		{"Sync.Limits.CleanupTimeout", &c.Sync.Limits.CleanupTimeout, 10 * time.Second},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {
 		if *d.field < 0 {
@@ -142,7 +142,7 @@ func (c *Config) checkParts() error {
 		name string
 		set  bool
 	}{
-		{"Sync.Probes", c.Sync.Probes != nil},
+		{"Sync.Deps.Probes", c.Sync.Deps.Probes != nil},
 		{"Watch.Changed", c.Watch.Changed != nil},
 		{"Watch.AvailableChanged", c.Watch.AvailableChanged != nil},
 		{"Watch.Busy", c.Watch.Busy != nil},

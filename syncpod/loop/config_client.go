@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
@@ -23,8 +23,8 @@ func (c *Config) makeProbes() error {
 		return nil
 	case c.Probes == nil:
 		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy()}
-		if len(c.Sync.HostIPs) > 0 {
-			config.HostIP = c.Sync.HostIPs[0]
+		if len(c.Sync.Node.HostIPs) > 0 {
+			config.HostIP = c.Sync.Node.HostIPs[0]
 		}
 		prober, err := probe.New(config)
 		if err != nil {
@@ -32,7 +32,7 @@ func (c *Config) makeProbes() error {
 		}
 		c.Probes = prober
 	}
-	c.Sync.Probes = c.Probes
+	c.Sync.Deps.Probes = c.Probes
 	return nil
 }
 
@@ -58,17 +58,13 @@ func (c *Config) makeReader() error {
 	if c.Watch.Reader != nil {
 		return nil
 	}
-	name := c.Sync.RuntimeName
-	if name == "" {
-		name = c.Client.RuntimeName()
+	of := c.runtime()
+	if _, err := of.RuntimeName(); err != nil {
+		return fmt.Errorf("loop: Config.Sync.%w", err)
 	}
-	if name == "" {
-		return errors.New("loop: Config.Sync.RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
-			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
-	}
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: c.Client, RuntimeName: name, Owner: c.Sync.Owner})
+	reader, err := of.Reader()
 	if err != nil {
-		return fmt.Errorf("loop: Config.Client: %w", err)
+		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
 	c.Watch.Reader = reader
 	if c.Watch.Events == nil {
@@ -80,15 +76,20 @@ func (c *Config) makeReader() error {
 // makeSandboxes makes the way to stop sandboxes of the Client: the one that the Syncer
 // has, because only one stop of a sandbox may be in flight.
 func (c *Config) makeSandboxes() error {
-	if c.Sync.Sandboxes != nil || c.Client == nil {
+	if c.Sync.Deps.Sandboxes != nil || c.Client == nil {
 		return nil
 	}
-	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: c.Client, Owner: c.Sync.Owner, Log: c.Sync.Log})
+	runner, err := c.runtime().Sandboxes()
 	if err != nil {
-		return fmt.Errorf("loop: Config.Client: %w", err)
+		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
-	c.Sync.Sandboxes = runner
+	c.Sync.Deps.Sandboxes = runner
 	return nil
+}
+
+// runtime is what parts are made of.
+func (c *Config) runtime() assemble.Runtime {
+	return assemble.Runtime{Client: c.Client, Name: c.Sync.RuntimeName, Owner: c.Sync.Owner, Log: c.Sync.Log}
 }
 
 // makeCollectors makes the default Collector, which goes by what the Watcher knows.
@@ -97,8 +98,8 @@ func (c *Config) makeCollectors() error {
 		return nil
 	}
 	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
-	if c.Sync.Logs == nil { // they are files
-		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.LogLinks
+	if c.Sync.Deps.Logs == nil { // they are files
+		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.Node.LogLinks
 	}
 	collector, err := gc.New(config)
 	if err != nil {
@@ -120,16 +121,16 @@ func (c *Config) makeImageCollector() error {
 	if c.Client == nil {
 		return errors.New("loop: Config.ImagePolicy needs a Client or an ImageCollector")
 	}
-	if c.Sync.Images == nil {
-		manager, err := image.New(image.Config{Runtime: c.Client})
+	if c.Sync.Deps.Images == nil {
+		manager, err := c.runtime().Images()
 		if err != nil {
-			return fmt.Errorf("loop: Config.Client: %w", err)
+			return fmt.Errorf("loop: Config.Sync: %w", err)
 		}
-		c.Sync.Images = manager
+		c.Sync.Deps.Images = manager
 	}
-	leased, ok := c.Sync.Images.(interface{ Leases() *image.Leases })
+	leased, ok := c.Sync.Deps.Images.(interface{ Leases() *image.Leases })
 	if !ok {
-		return errors.New("loop: Config.ImagePolicy: Sync.Images has no method Leases, so which images are about to be used is not known")
+		return errors.New("loop: Config.ImagePolicy: Sync.Deps.Images has no method Leases, so which images are about to be used is not known")
 	}
 	collector, err := image.NewCollector(image.CollectorConfig{
 		Runtime: c.Client, Leases: leased.Leases(), Policy: *c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,

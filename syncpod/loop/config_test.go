@@ -34,7 +34,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Watch.Owner", func(c *loop.Config) { c.Watch.Owner = cri.Owner{Name: "other"} }},
 		{"Config.Watch: ", func(c *loop.Config) { c.Watch.MinRetry = -time.Second }},
 		{"Config.Workers: ", func(c *loop.Config) { c.Workers.RetryMax = -time.Second }},
-		{"Config.Sync: ", func(c *loop.Config) { c.Sync.StopPatience = -time.Second }},
+		{"Config.Sync: ", func(c *loop.Config) { c.Sync.Limits.StopTimeout = -time.Second }},
 		{"RuntimeName", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
 	} {
 		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewStaticPush("a")}}

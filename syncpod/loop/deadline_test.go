@@ -159,7 +159,7 @@ func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				keep := func(c *loop.Config) { c.Sync.Records = records }
+				keep := func(c *loop.Config) { c.Sync.Deps.Records = records }
 				web := api(pod("", "web", "u", deaf))
 				n.leave(keep, web)
 				if err := trouble(n); err != nil {

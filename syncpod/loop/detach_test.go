@@ -11,7 +11,7 @@ import (
 )
 
 // E3: when Run has returned the runtime is asked for nothing any more, whatever hangs in
-// it: the stop of a sandbox goes on for at most Sync.CleanupTimeout.
+// it: the stop of a sandbox goes on for at most Sync.Limits.CleanupTimeout.
 func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 	for name, c := range map[string]struct{ stop, cleanup, want time.Duration }{
 		"it ends in time": {stop: 13 * time.Second, want: 8 * time.Second},
@@ -21,7 +21,7 @@ func TestE3_RunWaitsForStopsOfSandboxes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
-				agent := n.start([]source.Source{src}, func(l *loop.Config) { l.Sync.CleanupTimeout = c.cleanup })
+				agent := n.start([]source.Source{src}, func(l *loop.Config) { l.Sync.Limits.CleanupTimeout = c.cleanup })
 				set(t, src, pod("file", "web", "u", forever))
 				time.Sleep(time.Minute)
 				n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: c.stop})

@@ -77,7 +77,7 @@
 // however many pods there are. Then it is listed, and all goes on at once. A pod that is
 // deleted meanwhile has its time all the same: it runs from when the source has said so,
 // also if the runtime has yet to answer for the first time, and with a Root, or
-// Sync.Records, over restarts of the agent.
+// Sync.Deps.Records, over restarts of the agent.
 //
 // # Nothing waits for a poll
 //

@@ -121,7 +121,7 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 // collector hangs like the runtime does.
 type collector struct{ gate *critest.Gate }
 
-func (c collector) Collect(ctx context.Context, lives loop.Lives) error {
+func (c collector) Collect(ctx context.Context, lives loop.PodStates) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -234,7 +234,7 @@ func TestE4_NeitherForgetsNorInvents(t *testing.T) {
 // from the local copy of the pods all of them run again. When the server is back
 // and wants the same pods, nothing is stopped.
 func TestE5_OfflineRestart(t *testing.T) {
-	for _, fate := range []critest.Fate{critest.Kept, critest.Lost, critest.Gone} {
+	for _, fate := range []critest.RestartEffect{critest.EffectNone, critest.EffectStopped, critest.EffectRemoved} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			want := func() []*v1.Pod {
 				return []*v1.Pod{api(pod("", "web", "u1", forever)), api(pod("", "db", "u2", forever))}

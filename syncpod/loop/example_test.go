@@ -47,7 +47,7 @@ func Example() {
 		Root:    filepath.Join(dir, "agent"),
 		Sources: []source.Source{folder},
 		Sync: syncpod.Config{
-			LogsRoot: filepath.Join(dir, "logs"),
+			Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")},
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 				if status.Phase == v1.PodRunning {
 					fmt.Println(pod.Name, "is", status.Phase)

@@ -59,7 +59,7 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 		if err := os.Mkdir(links, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		onDisk := func(c *loop.Config) { c.Sync.LogsRoot, c.Sync.Logs, c.Sync.LogLinks = logs, nil, links }
+		onDisk := func(c *loop.Config) { c.Sync.Node.LogsRoot, c.Sync.Deps.Logs, c.Sync.Node.LogLinks = logs, nil, links }
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, onDisk)
 		p := pod("file", "web", "u", "echo I; exit 3")
@@ -127,10 +127,10 @@ func wantBounded(t *testing.T, n *node, a *agent, logs, links string, before int
 // asker is a Collector that collects nothing.
 type asker struct {
 	mu    sync.Mutex
-	lives loop.Lives
+	lives loop.PodStates
 }
 
-func (a *asker) Collect(_ context.Context, lives loop.Lives) error {
+func (a *asker) Collect(_ context.Context, lives loop.PodStates) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lives = lives
@@ -155,7 +155,7 @@ func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 		src, other, a, asked := source.NewStaticPush("file"), source.NewStaticPush("other"), &asker{}, map[types.UID]int{}
 		n.start([]source.Source{src, other}, func(c *loop.Config) {
 			c.Collectors, c.CollectInterval = []loop.Collector{a}, time.Second
-			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				asked[p.UID]++
 				return nil
 			})

@@ -61,7 +61,7 @@ func (n *node) start(sources []source.Source, change func(*loop.Config)) *agent 
 	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
 	c := loop.Config{
 		Client: cri.NewClient(conn), Sources: sources, Store: n.store,
-		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, LogsRoot: "/var/log/pods", Logs: noLogs{}},
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: seen, Node: syncpod.Node{LogsRoot: "/var/log/pods"}, Deps: syncpod.Dependencies{Logs: noLogs{}}},
 	}
 	if change != nil {
 		change(&c)

@@ -58,7 +58,7 @@ func TestW11_RecordThatCouldNotBeDeleted(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		records := &stickyRecords{from: time.Now().Add(2 * time.Minute), all: map[types.UID]syncpod.Record{}}
 		push := source.NewPush()
-		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Records = records })
+		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Deps.Records = records })
 		set(t, push, pod("api", "web", "u", forever))
 		time.Sleep(time.Minute)
 		set(t, push)

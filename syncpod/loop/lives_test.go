@@ -77,7 +77,7 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 		count, beside := newCounter(), -1
 		second := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Workers.Observer = count
-			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, others []*v1.Pod) *syncpod.Refusal {
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, others []*v1.Pod) *syncpod.Rejection {
 				if p.UID == "u" {
 					t.Error("a pod that has finished is asked for")
 				}
@@ -126,8 +126,8 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 		before := len(n.rt.Journal())
 		src = source.NewStaticPush("file")
 		second := n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Refusal {
-				return &syncpod.Refusal{Reason: "OutOfCpu", Message: "no"}
+			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Rejection {
+				return &syncpod.Rejection{Reason: "OutOfCpu", Message: "no"}
 			})
 		})
 		set(t, src, pod("file", "web", "u", forever))
@@ -156,7 +156,7 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 		src := source.NewPush()
 		set(t, src, over, deleted)
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Refusal {
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				t.Errorf("asked for pod %s", p.Name)
 				return nil
 			})
@@ -169,8 +169,8 @@ func TestOldPodsAreNotAskedFor(t *testing.T) {
 // lets it go; also with a deletion mark that only the next agent sees.
 func TestW8_RefusedPodEnds(t *testing.T) {
 	refuse := func(c *loop.Config) {
-		c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Refusal {
-			return &syncpod.Refusal{Reason: "OutOfCpu", Message: "2 asked for, 1 left"}
+		c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Rejection {
+			return &syncpod.Rejection{Reason: "OutOfCpu", Message: "2 asked for, 1 left"}
 		})
 	}
 	for _, restart := range []bool{false, true} {

@@ -101,14 +101,20 @@ func (l *Loop) assemble() error {
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
+	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
+		n.Notify(l.lookAgain)
+	}
 	return nil
 }
+
+// notifier tells of pods that there is work on for a reason of its own.
+type notifier interface{ Notify(changed func(types.UID)) }
 
 // Run keeps the pods running until ctx ends. Then it detaches: it stops working and
 // leaves the pods as they are, for the next agent to adopt. To stop them first, call
 // Drain. It returns when all that it has started has returned; what the runtime is
-// asked for ends with ctx, but for at most Sync.CleanupTimeout in which stops of
-// sandboxes come to their end, if Sync.Sandboxes is a *sandbox.Runner as it is by default,
+// asked for ends with ctx, but for at most Sync.Limits.CleanupTimeout in which stops of
+// sandboxes come to their end, if Sync.Deps.Sandboxes is a *sandbox.Runner as it is by default,
 // and what was left half done is undone. Records have their second beyond that. Then events that still wait for Sync.Events are recorded, as many
 // as that takes in 2 s; a call of it that does not return is left behind.
 //
@@ -164,7 +170,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // windUp returns when all that Run has started has returned, after its context has ended.
 // What goes on in the runtime all the same is cut when its time is over.
 func (l *Loop) windUp() {
-	sandboxes, _ := l.config.Sync.Sandboxes.(interface {
+	sandboxes, _ := l.config.Sync.Deps.Sandboxes.(interface {
 		Wait()
 		Cut()
 	})
@@ -172,7 +178,7 @@ func (l *Loop) windUp() {
 		l.children.Wait()
 		return
 	}
-	overdue := time.AfterFunc(l.config.Sync.CleanupTimeout, sandboxes.Cut)
+	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, sandboxes.Cut)
 	defer overdue.Stop()
 	l.children.Wait()
 	sandboxes.Wait()
@@ -203,7 +209,7 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 	l.mu.Unlock()
 	var errs []error
 	for _, uid := range uids {
-		if state := l.states.get(uid); state.over() || l.workers.TerminationRequested(uid) {
+		if state := l.states.get(uid); state.over() || l.workers.State(uid).TerminationRequested {
 			continue
 		}
 		l.states.update(uid, func(s *podState) { s.drained = true })

@@ -36,7 +36,7 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 func (o observer) SyncStarted(w podworkers.Work) {
 	o.states.update(w.UID, func(s *podState) { s.calls, s.worked = s.calls+1, true })
 	if w.Type == podworkers.SyncTerminatingPod {
-		record := o.syncer.EndBy(w.UID, w.Deadline)
+		record := o.syncer.SetDeadline(w.UID, w.Deadline)
 		o.children.Go(func() { record(context.Background()) })
 	}
 	o.watcher.Hold(w.UID)

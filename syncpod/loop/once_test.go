@@ -44,7 +44,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 			records := syncpod.FileRecords{Dir: t.TempDir()}
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				src := source.NewStaticPush("file")
-				keep := func(c *loop.Config) { c.Sync.Records = records }
+				keep := func(c *loop.Config) { c.Sync.Deps.Records = records }
 				a := n.start([]source.Source{src}, keep)
 				job := once(pod("file", "job", "u", "exit 0"))
 				forget := n.rt.OnCall(func(_ int, c critest.Call) {

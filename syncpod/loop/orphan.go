@@ -36,11 +36,11 @@ func (l *Loop) stopStrays(pods []pleg.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		if !p.Running || l.workerPods[p.UID] == nil || !l.workers.Terminated(p.UID) || !l.survives(p) {
+		if !p.Running || l.workerPods[p.UID] == nil || !l.workers.State(p.UID).Terminated || !l.survives(p) {
 			continue
 		}
 		l.config.Log.Info("something of an ended pod stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
-		if err := l.workers.Stray(runtimePod(p)); err == nil {
+		if err := l.workers.KillRuntimePod(runtimePod(p)); err == nil {
 			l.states.update(p.UID, func(s *podState) { s.stopping = true })
 		}
 	}

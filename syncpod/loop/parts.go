@@ -18,20 +18,20 @@ import (
 //
 // It is asked once for each pod. A pod that ran before the agent was started is
 // not asked for, nor is one that is over or about to be deleted. A check that has
-// to hold for as long as a pod runs is one of syncpod.Config.Admit.
+// to hold for as long as a pod runs is one of syncpod.Extensions.Admit.
 type Admission interface {
 	// Admit returns nil for a pod that may run, beside those that were admitted and
 	// are not over. A pod that may not is reported as Failed with the reason and the
 	// message, and never started. Pods must not be written to. New pods wait for
 	// Admit, so that it should not wait for anything.
-	Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal
+	Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection
 }
 
 // AdmissionFunc is a function that is an [Admission].
-type AdmissionFunc func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal
+type AdmissionFunc func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection
 
 // Admit calls f.
-func (f AdmissionFunc) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Refusal { return f(pod, beside) }
+func (f AdmissionFunc) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection { return f(pod, beside) }
 
 // Probes runs the probes of pods. Its methods are called concurrently, and must
 // return soon.
@@ -61,7 +61,7 @@ func (noProbes) Forget(types.UID)                                               
 // A Collector removes what pods have left in the runtime or on the node. It is
 // called every so often, in a goroutine of its own, and once more after an error.
 type Collector interface {
-	Collect(ctx context.Context, lives Lives) error
+	Collect(ctx context.Context, lives PodStates) error
 }
 
 // An ImageCollector removes images that nobody needs from the node. It is called
@@ -70,6 +70,6 @@ type ImageCollector interface {
 	Collect(ctx context.Context) error
 }
 
-// Lives tells a [Collector] what it may remove. A pod that is not known is taken to
+// PodStates tells a [Collector] what it may remove. A pod that is not known is taken to
 // be gone only once all sources have said which pods should run.
-type Lives = gc.Lives
+type PodStates = gc.PodStates

@@ -189,8 +189,8 @@ func (l *randomLife) heal() {
 func (l *randomLife) startAgent() {
 	l.src = source.NewStaticPush("file")
 	l.a = l.start([]source.Source{l.src}, func(c *loop.Config) {
-		c.Store, c.Root, c.Sync.LogsRoot = nil, l.root, l.root+"/logs"
-		c.Sync.Logs = nil
+		c.Store, c.Root, c.Sync.Node.LogsRoot = nil, l.root, l.root+"/logs"
+		c.Sync.Deps.Logs = nil
 	})
 	l.set(l.pods)
 }

@@ -172,7 +172,7 @@ func (l *Loop) admitted() []*v1.Pod {
 }
 
 // refused returns the pod as one that has failed, and sees to it that this is told.
-func (l *Loop) refused(pod *v1.Pod, r *syncpod.Refusal) *v1.Pod {
+func (l *Loop) refused(pod *v1.Pod, r *syncpod.Rejection) *v1.Pod {
 	l.log(pod).Info("pod refused", "reason", r.Reason)
 	failed := *pod
 	failed.Status = *pod.Status.DeepCopy()

@@ -126,7 +126,7 @@ func (l *Loop) tryToRemove(ctx context.Context, uid types.UID) error {
 // their network may still be there (containerd #5768).
 func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
 	for _, sb := range status.Sandboxes {
-		if err := l.config.Sync.Sandboxes.Stop(ctx, sb.ID); err != nil {
+		if err := l.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
 			return fmt.Errorf("pod %s: %w", status.UID, err)
 		}
 		_, err := l.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})

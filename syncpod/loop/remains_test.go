@@ -26,7 +26,7 @@ import (
 func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
+		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
 		refusal := critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: status.Error(codes.Unknown, "CNI DEL failed")}
@@ -50,7 +50,7 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Lost}); err != nil {
+		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
 		before := len(n.rt.Journal())
@@ -109,7 +109,7 @@ func TestW11_NothingIsKeptOfPodsThatWentMeanwhile(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				below := func(c *loop.Config) {
 					c.Store = nil
-					c.Root, c.Sync.LogsRoot = root, t.TempDir()
+					c.Root, c.Sync.Node.LogsRoot = root, t.TempDir()
 				}
 				n.leave(below, pod("file", "web", "u", forever), pod("file", "web2", "v", forever))
 				if lost {
@@ -147,7 +147,7 @@ func TestG5_WhatIsKeptIsDeletedInTheEnd(t *testing.T) {
 
 		busy := &busyRemains{busy: "u", until: time.Now().Add(5 * time.Minute)}
 		src := source.NewStaticPush("file")
-		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Clean = []syncpod.Cleaner{busy} })
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Clean = []syncpod.Cleaner{busy} })
 		set(t, src)
 		time.Sleep(time.Second)
 		if busy.count("v") != 1 {

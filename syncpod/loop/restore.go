@@ -49,7 +49,7 @@ func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 	if errors.Is(err, syncpod.ErrRecordLost) {
 		lost, err = err, nil
 	}
-	recorded, recordsErr := l.syncer.Recorded(ctx)
+	recorded, recordsErr := l.syncer.RecordedPods(ctx)
 	for _, r := range statuses {
 		l.states.update(r.UID, func(s *podState) {
 			if r.Status.Phase != "" {

@@ -289,7 +289,7 @@ func TestOrderOfAdditions(t *testing.T) {
 		src := source.NewPush()
 		var order []string
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, beside []*v1.Pod) *syncpod.Refusal {
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 				order = append(order, fmt.Sprint(p.Name, len(beside)))
 				return nil
 			})

@@ -48,7 +48,7 @@ func TestThousandPods(t *testing.T) {
 				t.Fatalf("pod %s was not updated: %+v", p.Pod.Name, got)
 			}
 		}
-		n.rt.Restart(critest.Restart{Down: 10 * time.Second, Sandboxes: critest.Lost, Containers: critest.Lost})
+		n.rt.Restart(critest.Restart{Down: 10 * time.Second, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
 		time.Sleep(5 * time.Minute)
 		settle(t, a, count, v1.PodRunning)
 		set(t, src)

@@ -76,7 +76,7 @@ func (l *Loop) forgetFinished(ctx context.Context) {
 func (l *Loop) dropForgotten() []types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known, _ := l.workers.Known(l.desiredUIDs())
+	known, _ := l.workers.SyncKnownPods(l.desiredUIDs())
 	there := make(map[types.UID]bool, len(known))
 	for _, k := range known {
 		there[k.UID] = true

@@ -81,7 +81,7 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
+			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)), pod("file", "plain", "p", forever))
 		time.Sleep(time.Hour)
@@ -112,7 +112,7 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings, events := source.NewStaticPush("file"), &configs{text: "one"}, &recorder{}
 		a := n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Root, c.Sync.Env, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
+			c.Root, c.Sync.Objects.Sources, c.Sync.Events = root, env.Sources{ConfigMaps: settings}, events
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)))
 		time.Sleep(time.Minute)
@@ -142,7 +142,7 @@ func TestVolumesWhoseSourceHangs(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src, settings := source.NewStaticPush("file"), &configs{text: "one"}
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.Root, c.Sync.Env = root, env.Sources{ConfigMaps: settings}
+			c.Root, c.Sync.Objects.Sources = root, env.Sources{ConfigMaps: settings}
 		})
 		p := withConfig(pod("file", "web", "u", forever))
 		set(t, src, p)

@@ -17,12 +17,12 @@ import (
 // syncer is what a Loop needs of a *syncpod.Syncer.
 type syncer interface {
 	SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (syncpod.Result, error)
-	EndBy(pod types.UID, deadline time.Time) (record func(context.Context))
+	SetDeadline(pod types.UID, deadline time.Time) (record func(context.Context))
 	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
 	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
 	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
 	Observe(ctx context.Context, status *runtime.PodStatus)
-	Recorded(ctx context.Context) ([]types.UID, error)
+	RecordedPods(ctx context.Context) ([]types.UID, error)
 	Forget(ctx context.Context, pod types.UID) error
 }
 
@@ -36,7 +36,7 @@ var _ podworkers.Syncer = work{}
 func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
 	l.config.Probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
-	if !result.Plan.Quiet() && ctx.Err() == nil {
+	if !result.Plan.NoOp() && ctx.Err() == nil {
 		l.states.update(w.UID, func(s *podState) { s.acted = true })
 	}
 	if err := l.sink.repeat(ctx, w.Pod); err != nil {

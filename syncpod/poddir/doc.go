@@ -7,11 +7,11 @@
 //	<Root>/pods/<uid>/volumes/<plugin>/<name>           its volumes
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
 //
-// A [Dirs] fits package syncpod as it is: it prepares a pod (Config.Prepare),
-// mounts the files into its containers (Config.Mounts), keeps the volumes up to date
-// while it runs (Config.Refresh), and removes the directory once the pod has stopped
-// for good (Config.Clean). [Dirs.Message] reads termination messages
-// (Config.Messages), [Dirs.Pods] lists the pods that have a directory, so that what an
+// A [Dirs] fits package syncpod as it is: it prepares a pod (syncpod.Dependencies.Prepare),
+// mounts the files into its containers (Mounts there), keeps the volumes up to date
+// while it runs (Refresh), and removes the directory once the pod has stopped
+// for good (syncpod.Extensions.Clean). [Dirs.TerminationMessage] reads termination messages
+// (Messages), [Dirs.Pods] lists the pods that have a directory, so that what an
 // earlier agent left can be removed with [Dirs.RemovePod].
 //
 // # /etc/hosts

@@ -44,7 +44,7 @@ func Example() {
 
 	// The container runs, and says why it ends.
 	_ = os.WriteFile(mounts.Mounts[1].HostPath, []byte("no configuration"), 0o600)
-	message, err := dirs.Message(pod, &runtime.ContainerStatus{Name: "app", State: runtime.ContainerExited, ExitCode: 1})
+	message, err := dirs.TerminationMessage(pod, &runtime.ContainerStatus{Name: "app", State: runtime.ContainerExited, ExitCode: 1})
 	fmt.Println(message, err)
 
 	fmt.Println(dirs.CleanPod(ctx, pod))

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 const (
@@ -76,8 +76,8 @@ func emptyFile(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(messageMode), f.Close()) // whatever the process's umask
 }
 
-// Message returns the termination message of a container that has exited: what the
-// runtime says (c.Message), and after it what the container wrote to
+// TerminationMessage returns the termination message of a container that has exited: what the
+// runtime says (c.TerminationMessage), and after it what the container wrote to
 // its file at terminationMessagePath or, if it failed, wrote none and asks for
 // that (terminationMessagePolicy FallbackToLogsOnError), in its log. Of a file
 // that is its last 4096 bytes, of a log the end of its last 80 lines, at most
@@ -85,11 +85,11 @@ func emptyFile(root *os.Root, name string) error {
 //
 // If the file or log cannot be read the error says so, and the message is the
 // runtime's. That there is none is no error.
-func (d *Dirs) Message(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
+func (d *Dirs) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error) {
 	if c == nil {
 		return "", nil
 	}
-	spec, err := env.Container(pod, c.Name)
+	spec, err := podcontainer.Find(pod, c.Name)
 	if err != nil || c.State != runtime.ContainerExited {
 		return c.Message, nil // what the spec does not have says nothing
 	}

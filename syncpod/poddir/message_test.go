@@ -21,7 +21,7 @@ func ended(attempt uint32, exitCode int32) *runtime.ContainerStatus {
 
 func messageOf(t *testing.T, d *poddir.Dirs, pod *v1.Pod, c *runtime.ContainerStatus) string {
 	t.Helper()
-	message, err := d.Message(pod, c)
+	message, err := d.TerminationMessage(pod, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestMessageFollowsNoLink(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Symlink(secret, path)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Message(pod, ended(0, 1)); got != "" || err == nil {
+	if got, err := d.TerminationMessage(pod, ended(0, 1)); got != "" || err == nil {
 		t.Errorf("%q, %v, want an error", got, err)
 	}
 	if _, err := d.Mounts(t.Context(), request(pod, 0)); err == nil {
@@ -149,7 +149,7 @@ func TestMessageFollowsNoLink(t *testing.T) {
 	if err := errors.Join(os.Remove(path), os.Symlink("00000001", path), os.WriteFile(filepath.Join(filepath.Dir(path), "00000001"), []byte("of another"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Message(pod, ended(0, 1)); got != "" || err == nil {
+	if got, err := d.TerminationMessage(pod, ended(0, 1)); got != "" || err == nil {
 		t.Errorf("%q, %v, want an error for a link within the directory, too", got, err)
 	}
 	if content, _ := os.ReadFile(secret); string(content) != "of the node" {
@@ -218,7 +218,7 @@ func TestMessageOfABadName(t *testing.T) {
 	pod.Spec.Containers[0].Name = "../app"
 	c := ended(0, 1)
 	c.Name = "../app"
-	if got, err := d.Message(pod, c); got != "" || err == nil || !strings.Contains(err.Error(), "container name") {
+	if got, err := d.TerminationMessage(pod, c); got != "" || err == nil || !strings.Contains(err.Error(), "container name") {
 		t.Errorf("%q, %v, want an error that names the field", got, err)
 	}
 }
@@ -232,7 +232,7 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	}
 	c := ended(0, 1)
 	c.Message = "of the runtime"
-	got, err := d.Message(pod, c)
+	got, err := d.TerminationMessage(pod, c)
 	if got != "of the runtime" || err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `container "app" of pod shop/web-0`) {
 		t.Errorf("%q, %v", got, err)
 	}

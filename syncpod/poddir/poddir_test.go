@@ -202,7 +202,7 @@ func TestMountsOfNothing(t *testing.T) {
 	if prepareErr == nil || d.CleanPod(t.Context(), nil) == nil {
 		t.Error("a nil pod is no error")
 	}
-	if message, err := d.Message(nil, nil); message != "" || err != nil {
+	if message, err := d.TerminationMessage(nil, nil); message != "" || err != nil {
 		t.Errorf("message of nothing: %q, %v", message, err)
 	}
 }

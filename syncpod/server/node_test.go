@@ -91,7 +91,7 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 	var err error
 	n.agent, err = loop.New(loop.Config{
 		Client: client, Sources: []source.Source{n.pods},
-		Sync: syncpod.Config{LogsRoot: n.logsRoot(), RuntimeName: "critest"},
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: n.logsRoot()}, RuntimeName: "critest"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -40,7 +40,7 @@ func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
 		return nil, "", err
 	}
 	name := r.PathValue("container")
-	if _, err := env.Container(pod.Pod, name); err != nil {
+	if _, err := podcontainer.Find(pod.Pod, name); err != nil {
 		return nil, "", notFound("container %q not found in pod %q", name, pod.Pod.Name)
 	}
 	return pod, name, nil

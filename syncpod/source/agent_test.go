@@ -80,7 +80,7 @@ func runAgent(t *testing.T, root string, folder *source.Folder) *critest.Runtime
 	rt, conn := critest.Start(t, critest.Config{})
 	agent, err := loop.New(loop.Config{
 		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{folder},
-		Sync: syncpod.Config{RuntimeName: "critest", LogsRoot: filepath.Join(root, "logs"), Env: env.Sources{ConfigMaps: folder}},
+		Sync: syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: folder}}},
 	})
 	if err != nil {
 		t.Fatal(err)

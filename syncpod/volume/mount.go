@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/expand"
 )
 
 // Mounts returns the mounts of a container, in the order of its spec, of the
@@ -120,17 +121,17 @@ func withoutPath(err error) error {
 func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	switch {
 	case ask.SubPathExpr != "":
-		return expand(ask, vars)
+		return expandSubPath(ask, vars)
 	case ask.SubPath != "":
 		return ask.SubPath, safepath.Relative("subPath", ask.SubPath)
 	}
 	return "", nil
 }
 
-func expand(ask *v1.VolumeMount, vars []env.Var) (string, error) {
-	lookup := env.Lookup(vars)
+func expandSubPath(ask *v1.VolumeMount, vars []env.Var) (string, error) {
+	lookup := expand.Lookup(vars)
 	var missing []string
-	expanded := env.Expand(ask.SubPathExpr, func(name string) (string, bool) {
+	expanded := expand.Expand(ask.SubPathExpr, func(name string) (string, bool) {
 		value, ok := lookup(name)
 		if !ok {
 			missing = append(missing, name)

@@ -81,6 +81,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns a Volumes. It touches no file.
 func New(c Config) (*Volumes, error) { return &Volumes{config: c}, nil }
 
+// RecursiveReadOnly is that of Config.
+func (v *Volumes) RecursiveReadOnly() bool { return v.config.RecursiveReadOnly }
+
 // SetUp makes the volumes of the pod that its containers mount, below the pod's
 // directory dir, or brings them up to date. All are tried; the error joins an *[Error]
 // for each that failed.

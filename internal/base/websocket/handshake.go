@@ -45,9 +45,10 @@ func hasToken(values []string, token string) bool {
 	return false
 }
 
-// Accept makes a WebSocket of a request. It speaks the first of the protocols that the
-// client offers. If it cannot, the request is answered with why.
-func Accept(w http.ResponseWriter, r *http.Request, protocols ...string) (conn *Conn, protocol string, err error) {
+// Accept makes a WebSocket of a connection on which a request was read, with the reader
+// that has read it. It speaks the first of the protocols that the client offers. If it
+// cannot, the request is answered with why, and the connection is the caller's.
+func Accept(conn net.Conn, read *bufio.Reader, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
 	key := r.Header.Get("Sec-WebSocket-Key")
 	protocol = choose(r.Header["Sec-Websocket-Protocol"], protocols)
 	switch {
@@ -57,21 +58,21 @@ func Accept(w http.ResponseWriter, r *http.Request, protocols ...string) (conn *
 		err = fmt.Errorf("websocket: none of the protocols %q is offered", protocols)
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return nil, "", err
+		return nil, "", errors.Join(err, Refuse(conn, http.StatusBadRequest, err.Error()))
 	}
-	hijacked, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return nil, "", err
-	}
-	_, err = fmt.Fprintf(hijacked, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n", accept(key), protocol)
 	if err != nil {
-		hijacked.Close()
 		return nil, "", err
 	}
-	return newConn(hijacked, buffered.Reader, false), protocol, nil
+	return newConn(conn, read, false), protocol, nil
+}
+
+// Refuse answers a request that was read on a connection with a status and a text.
+func Refuse(conn net.Conn, code int, text string) error {
+	_, err := fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		code, http.StatusText(code), len(text), text)
+	return err
 }
 
 // choose returns the first of the protocols that is offered.

@@ -18,11 +18,12 @@ func pair(t *testing.T, protocols ...string) (client, server *Conn) {
 	t.Helper()
 	accepted := make(chan *Conn, 1)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, _, err := Accept(w, r, "b", "a")
+		conn, read := hijack(t, w)
+		ws, _, err := Accept(conn, read, r, "b", "a")
 		if err != nil {
 			t.Error(err)
 		}
-		accepted <- conn
+		accepted <- ws
 	}))
 	t.Cleanup(web.Close)
 	client, protocol := dial(t, web.URL, protocols...)
@@ -32,6 +33,14 @@ func pair(t *testing.T, protocols ...string) (client, server *Conn) {
 	server = <-accepted
 	t.Cleanup(func() { client.Close(); server.Close() })
 	return client, server
+}
+
+func hijack(t *testing.T, w http.ResponseWriter) (net.Conn, *bufio.Reader) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+	}
+	return conn, buffered.Reader
 }
 
 func dial(t *testing.T, url string, protocols ...string) (*Conn, string) {
@@ -121,7 +130,9 @@ func TestRefusal(t *testing.T) {
 			http.Error(w, "not you", http.StatusForbidden)
 			return
 		}
-		if _, _, err := Accept(w, r, "a"); err == nil {
+		conn, read := hijack(t, w)
+		defer conn.Close()
+		if _, _, err := Accept(conn, read, r, "a"); err == nil {
 			t.Error("it was accepted")
 		}
 	}))

@@ -161,6 +161,9 @@ func (s Sandbox) status() (runtime.SandboxStatus, error) {
 }
 
 // status leaves open which sandbox the container is of: the record does not say.
+// Status is the container as a runtime reports it.
+func (k Container) Status() (runtime.ContainerStatus, error) { return k.status(0) }
+
 func (k Container) status(specHash uint64) (runtime.ContainerStatus, error) {
 	status := runtime.ContainerStatus{
 		ID: containerID(k.ID), Name: k.Name, Attempt: k.RestartCount, ExitCode: k.ExitCode, Reason: k.Reason, SpecHash: specHash,

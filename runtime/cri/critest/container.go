@@ -3,6 +3,7 @@ package critest
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -42,7 +43,7 @@ type container struct {
 	signalled  bool  // a stop with a timeout has sent its signal
 	ended      *Exit // what the exit is to be recorded as, if not as it was
 	unseen     bool  // the runtime was away when the process ended: no event
-	stubborn   Stubborn
+	stubborn   IgnoreSignals
 	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
 }
 
@@ -65,6 +66,22 @@ func (c *container) stopSignal() runtimeapi.Signal {
 	return runtimeapi.Signal_SIGNAL_SIGTERM
 }
 
+// user is who the container runs as, nil where that is a name: there is no file here to
+// look it up in.
+func (c *container) user() *runtimeapi.ContainerUser {
+	security := c.config.GetLinux().GetSecurityContext()
+	uid, gid := security.GetRunAsUser(), security.GetRunAsGroup().GetValue()
+	if uid == nil {
+		uid = c.image.cri().GetUid()
+	}
+	if uid == nil && (c.image.User != "" || security.GetRunAsUsername() != "") {
+		return nil
+	}
+	return &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{
+		Uid: uid.GetValue(), Gid: gid, SupplementalGroups: slices.Clone(security.GetSupplementalGroups()),
+	}}
+}
+
 // status must be called with mu held.
 func (c *container) status() *runtimeapi.ContainerStatus {
 	st := &runtimeapi.ContainerStatus{
@@ -85,6 +102,7 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 		LogPath:     c.logPath(),
 		Resources:   &runtimeapi.ContainerResources{Linux: proto.CloneOf(c.resources)},
 		StopSignal:  c.stopSignal(),
+		User:        c.user(),
 	}
 	for _, m := range c.config.GetMounts() {
 		st.Mounts = append(st.Mounts, proto.CloneOf(m))

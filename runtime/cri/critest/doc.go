@@ -101,7 +101,7 @@
 // [Runtime.Inject] strikes calls, chosen by method, pod, container or anything
 // else, some times or always; [Runtime.InjectEvent] strikes events.
 //
-//	F1  hang until released                 Fault{Hang: new(Gate)}; with Deaf it succeeds late
+//	F1  hang until released                 Fault{Hang: new(Gate)}; with IgnoreCancel it succeeds late
 //	F2  done, but answered with an error    Fault{When: After, Err: err}
 //	F3  refused before any effect           Fault{Err: err}
 //	F4  name reserved while half done       Fault{When: Midway, Hang: gate}, Runtime.HoldName
@@ -112,7 +112,7 @@
 //	F9  event stream                        EventDrop, EventDuplicate, EventReorder, EventDelay,
 //	                                        EventTimeless, EventBare; Runtime.DisconnectEvents
 //	F10 exec hangs or fails                 F1 and F3 on ExecSync, by its Command
-//	F11 process that does not stop          trap '' TERM; Stubborn
+//	F11 process that does not stop          trap '' TERM; IgnoreSignals
 //	F12 address late, missing, vanishing    Fault{IPAfter: d}, Never, Runtime.EditSandbox
 //	F13 pull hangs, fails, wants a secret   F1 to F3 on PullImage; RemoteImage, Runtime.SetCredentials
 //	F14 agent stopped between two calls     Runtime.CrashAfter, Runtime.OnCall

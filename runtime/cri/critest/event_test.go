@@ -59,7 +59,7 @@ func TestF9_EventFaults(t *testing.T) {
 				if told(got, id) != tc.later {
 					n.Errorf("later %q, want %q", told(got, id), tc.later)
 				}
-				if tc.fault.PodUID == "" && i.Struck() == 0 {
+				if tc.fault.PodUID == "" && i.Hits() == 0 {
 					n.Error("nothing was struck")
 				}
 				i.Remove()

@@ -140,7 +140,7 @@ func ExampleRuntime_Restart() {
 	ctx := context.Background()
 	sandbox, _ := a.sandbox(ctx)
 	id, _ := a.run(ctx, sandbox, "sleep infinity")
-	if err := rt.Restart(critest.Restart{Sandboxes: critest.Lost, Containers: critest.Doubted}); err != nil {
+	if err := rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectUnknown}); err != nil {
 		fmt.Println(err)
 		return
 	}

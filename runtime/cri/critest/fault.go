@@ -68,17 +68,17 @@ type Fault struct {
 	// Delay takes time, Hang waits for the gate to open.
 	Delay time.Duration
 	Hang  *Gate
-	// Deaf makes the whole call not notice that its caller has gone: when
+	// IgnoreCancel makes the whole call not notice that its caller has gone: when
 	// Delay and Hang are over it succeeds late, with nobody to tell. A call that
 	// is not deaf fails when its context ends, and what was midway is undone.
-	Deaf bool
+	IgnoreCancel bool
 	// Err is the answer, a status error. After an Err the call is over.
 	Err error
 	// IPAfter makes the address of a RunPodSandbox's sandbox appear so much
 	// later than its READY state; Never waits for EditSandbox.
 	IPAfter time.Duration
-	// Stubborn is how the container of a CreateContainer will take a stop.
-	Stubborn Stubborn
+	// IgnoreSignals is how the container of a CreateContainer will take a stop.
+	IgnoreSignals IgnoreSignals
 }
 
 // A Gate holds calls until it opens. The zero value is closed. In a
@@ -156,7 +156,7 @@ func (f *Fault) String() string {
 	if f.Hang != nil {
 		parts = append(parts, "hang")
 	}
-	if f.Deaf {
+	if f.IgnoreCancel {
 		parts = append(parts, "deaf")
 	}
 	if f.Err != nil {
@@ -165,7 +165,7 @@ func (f *Fault) String() string {
 	if f.IPAfter > 0 {
 		parts = append(parts, "late address")
 	}
-	if f.Stubborn != (Stubborn{}) {
+	if f.IgnoreSignals != (IgnoreSignals{}) {
 		parts = append(parts, "stubborn")
 	}
 	return [...]string{"before", "midway", "after"}[f.When] + ": " + strings.Join(parts, ", ")
@@ -179,7 +179,7 @@ func (f *Fault) validate() error {
 		return fmt.Errorf("critest: Fault.When: unknown moment %d", f.When)
 	case f.Delay < 0 || f.IPAfter < 0:
 		return errors.New("critest: Fault.Delay and Fault.IPAfter must not be negative")
-	case f.Delay == 0 && f.Hang == nil && f.Err == nil && f.IPAfter == 0 && !f.Deaf && f.Stubborn == (Stubborn{}):
+	case f.Delay == 0 && f.Hang == nil && f.Err == nil && f.IPAfter == 0 && !f.IgnoreCancel && f.IgnoreSignals == (IgnoreSignals{}):
 		return errors.New("critest: a Fault that does nothing")
 	}
 	return nil

@@ -31,8 +31,8 @@ func newInjected(kind string, skip, times int) (*Injected, error) {
 	return &Injected{skip: skip, left: times}, nil
 }
 
-// Struck is how many calls or events the fault has met.
-func (i *Injected) Struck() int {
+// Hits is how many calls or events the fault has met.
+func (i *Injected) Hits() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.strikes

@@ -163,7 +163,7 @@ func (c *chance) choose(rng *rand.Rand) *Fault {
 	case 2:
 		return &Fault{Delay: delay}
 	case 3:
-		return &Fault{When: Midway, Delay: delay, Deaf: true}
+		return &Fault{When: Midway, Delay: delay, IgnoreCancel: true}
 	}
 	return &Fault{When: Midway, Delay: delay, Err: refusal}
 }

@@ -102,9 +102,9 @@ func (r *Runtime) Remove(id string) error {
 	return nil
 }
 
-// Stubborn is how a container takes a stop. A process that merely ignores
+// IgnoreSignals is how a container takes a stop. A process that merely ignores
 // SIGTERM needs none of it: that is a matter of its command.
-type Stubborn struct {
+type IgnoreSignals struct {
 	// Term means that the stop signal does not reach it.
 	Term bool
 	// Kill means that SIGKILL does not either, as of a process in
@@ -116,9 +116,9 @@ type Stubborn struct {
 	FirstStopOnly bool
 }
 
-// SetStubborn changes how a container takes a stop; to set it from the
+// SetIgnoreSignals changes how a container takes a stop; to set it from the
 // beginning, inject a Fault on its CreateContainer.
-func (r *Runtime) SetStubborn(id string, s Stubborn) error {
+func (r *Runtime) SetIgnoreSignals(id string, s IgnoreSignals) error {
 	r.mu.Lock()
 	c := r.containers[id]
 	if c == nil {

@@ -127,21 +127,21 @@ func TestF11_DeafProcess(t *testing.T) {
 
 func TestF11_Stubborn(t *testing.T) {
 	for name, tc := range map[string]struct {
-		stubborn      Stubborn
+		stubborn      IgnoreSignals
 		first, second int64         // timeouts; the second comes a second later
 		takes         time.Duration // until both have returned
 	}{
-		"no":                       {Stubborn{}, 30, 10, time.Second},
-		"to the signal":            {Stubborn{Term: true}, 30, 10, 11 * time.Second},
-		"a later stop is ignored":  {Stubborn{Term: true, FirstStopOnly: true}, 30, 10, 30 * time.Second},
-		"a later stop with 0, too": {Stubborn{Term: true, FirstStopOnly: true}, 30, 0, 30 * time.Second},
-		"a later stop with 0":      {Stubborn{Term: true}, 30, 0, time.Second},
+		"no":                       {IgnoreSignals{}, 30, 10, time.Second},
+		"to the signal":            {IgnoreSignals{Term: true}, 30, 10, 11 * time.Second},
+		"a later stop is ignored":  {IgnoreSignals{Term: true, FirstStopOnly: true}, 30, 10, 30 * time.Second},
+		"a later stop with 0, too": {IgnoreSignals{Term: true, FirstStopOnly: true}, 30, 0, 30 * time.Second},
+		"a later stop with 0":      {IgnoreSignals{Term: true}, 30, 0, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				sandbox := n.newSandbox("uid")
-				if tc.stubborn != (Stubborn{}) {
-					n.inject(Fault{Match: Match{Method: CreateContainer}, Stubborn: tc.stubborn})
+				if tc.stubborn != (IgnoreSignals{}) {
+					n.inject(Fault{Match: Match{Method: CreateContainer}, IgnoreSignals: tc.stubborn})
 				}
 				id := n.newContainer(sandbox, "uid", "serve")
 				n.ok(n.startIt(id))
@@ -163,7 +163,7 @@ func TestF11_Stubborn(t *testing.T) {
 func TestF11_Unkillable(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		sandbox, id := n.runs("uid", "serve")
-		n.ok(n.SetStubborn(id, Stubborn{Term: true, Kill: true}))
+		n.ok(n.SetIgnoreSignals(id, IgnoreSignals{Term: true, Kill: true}))
 		for range 2 {
 			ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 			n.code(n.stopIt(ctx, id, 2), codes.DeadlineExceeded)
@@ -172,10 +172,10 @@ func TestF11_Unkillable(t *testing.T) {
 			cancel()
 		}
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
-		n.ok(n.SetStubborn(id, Stubborn{}))
+		n.ok(n.SetIgnoreSignals(id, IgnoreSignals{}))
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 137)
-		if n.SetStubborn("none", Stubborn{}) == nil {
+		if n.SetIgnoreSignals("none", IgnoreSignals{}) == nil {
 			n.Error("what is not there is stubborn")
 		}
 	})

@@ -54,7 +54,7 @@ func TestS1_LateSuccessReservesTheName(t *testing.T) {
 				onBubble(t, Config{Like: style}, func(n *node) {
 					act := n.creation(method)
 					gate := new(Gate)
-					n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: gate, Deaf: true})
+					n.inject(Fault{Match: Match{Method: method}, When: Midway, Hang: gate, IgnoreCancel: true})
 					ctx, cancel := context.WithTimeout(n.Context(), time.Minute)
 					defer cancel()
 					_, err := act(ctx)
@@ -165,7 +165,7 @@ func TestF1_LateStart(t *testing.T) {
 		sandbox := n.newSandbox("uid")
 		id := n.newContainer(sandbox, "uid", "sleep", "1000")
 		gate := new(Gate)
-		n.inject(Fault{Match: Match{Method: StartContainer}, Hang: gate, Deaf: true})
+		n.inject(Fault{Match: Match{Method: StartContainer}, Hang: gate, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(n.Context(), time.Second)
 		defer cancel()
 		_, err := n.rt.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
@@ -213,8 +213,8 @@ func TestF3_ErrorBeforeAnyEffect(t *testing.T) {
 				n.Fatalf("got %v, want %v", got, want)
 			}
 		}
-		if i.Struck() != 2 || len(n.sandboxes()) != 0 {
-			n.Errorf("struck %d, %d sandboxes", i.Struck(), len(n.sandboxes()))
+		if i.Hits() != 2 || len(n.sandboxes()) != 0 {
+			n.Errorf("struck %d, %d sandboxes", i.Hits(), len(n.sandboxes()))
 		}
 	})
 }
@@ -289,7 +289,7 @@ func TestW2_F13_PullHangs(t *testing.T) {
 		}
 		for _, deaf := range []bool{false, true} {
 			gate := new(Gate)
-			n.inject(Fault{Match: Match{Method: PullImage, Image: "big"}, When: Midway, Hang: gate, Deaf: deaf})
+			n.inject(Fault{Match: Match{Method: PullImage, Image: "big"}, When: Midway, Hang: gate, IgnoreCancel: deaf})
 			ctx, cancel := context.WithCancel(n.Context())
 			time.AfterFunc(time.Minute, cancel)
 			if took := after(func() { n.code(pull(ctx), codes.Canceled) }); took != time.Minute {

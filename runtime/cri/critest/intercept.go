@@ -35,7 +35,7 @@ func (r *Runtime) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 }
 
 func (r *Runtime) perform(ctx context.Context, latency time.Duration, f *Fault, midways bool, handle func(context.Context) (any, error)) (any, error) {
-	ctx, done := r.bounded(ctx, f != nil && f.Deaf)
+	ctx, done := r.bounded(ctx, f != nil && f.IgnoreCancel)
 	defer done()
 	if r.isAway() {
 		return nil, errAway

@@ -81,7 +81,7 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 	}
 	io := console{
 		in: c.stdin, tty: c.config.GetTty(),
-		out: heard{c.log.stream("stdout"), &c.audience, false}, errs: heard{c.log.stream("stderr"), &c.audience, true},
+		out: heard{c.log.stream("stdout"), &c.audience, channelStdout}, errs: heard{c.log.stream("stderr"), &c.audience, channelStderr},
 	}
 	p := sh.New(sh.Config{
 		Args: args, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs,

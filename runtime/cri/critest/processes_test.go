@@ -16,7 +16,7 @@ func TestProcesses(t *testing.T) {
 		time.Sleep(time.Second)
 		_, lost := n.runs("v", "serve")
 		time.Sleep(4 * time.Second)
-		n.ok(n.Restart(Restart{Sandboxes: Gone}))
+		n.ok(n.Restart(Restart{Sandboxes: EffectRemoved}))
 		time.Sleep(time.Second)
 		all := n.Processes()
 		if len(all) != 2 || all[0].ContainerID != short || all[1].ContainerID != lost {

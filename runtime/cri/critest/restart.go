@@ -12,21 +12,21 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Fate is what a restart of the runtime does to what runs.
-type Fate uint8
+// RestartEffect is what a restart of the runtime does to what runs.
+type RestartEffect uint8
 
 const (
-	// Kept is as before.
-	Kept Fate = iota
-	// Lost is no longer ready, for a sandbox; exited with code 255 and reason
+	// EffectNone is as before.
+	EffectNone RestartEffect = iota
+	// EffectStopped is no longer ready, for a sandbox; exited with code 255 and reason
 	// Unknown, for a running container, whose process is dead.
-	Lost
-	// Gone is no longer known at all; a container's process is dead. A sandbox
+	EffectStopped
+	// EffectRemoved is no longer known at all; a container's process is dead. A sandbox
 	// takes its containers along.
-	Gone
-	// Doubted is a container of UNKNOWN state whose process lives. For a
+	EffectRemoved
+	// EffectUnknown is a container of UNKNOWN state whose process lives. For a
 	// sandbox it is Lost.
-	Doubted
+	EffectUnknown
 )
 
 // Restart describes a restart of the runtime, or of the whole machine.
@@ -36,14 +36,14 @@ type Restart struct {
 	// Disconnect also breaks the connections and lets no new ones in while the
 	// runtime is down, so that clients go through their reconnection.
 	Disconnect            bool
-	Sandboxes, Containers Fate
+	Sandboxes, Containers RestartEffect
 }
 
 // Restart ends all calls in flight and all event streams with Unavailable,
 // also those that a fault has made deaf, and forgets names held for nothing. It
 // returns at once, when the runtime has just gone down.
 func (r *Runtime) Restart(rs Restart) error {
-	if rs.Down < 0 || rs.Sandboxes > Doubted || rs.Containers > Doubted {
+	if rs.Down < 0 || rs.Sandboxes > EffectUnknown || rs.Containers > EffectUnknown {
 		return errors.New("critest: Restart.Down is negative, or a Fate unknown")
 	}
 	r.mu.Lock()
@@ -52,8 +52,8 @@ func (r *Runtime) Restart(rs Restart) error {
 	r.epoch, r.endEpoch = context.WithCancel(r.life)
 	var dead []*container
 	fate := rs.Containers
-	if rs.Sandboxes == Gone {
-		fate = Gone // no container outlives its sandbox
+	if rs.Sandboxes == EffectRemoved {
+		fate = EffectRemoved // no container outlives its sandbox
 	}
 	for _, c := range r.containersOf("") {
 		if r.meet(c, fate) {
@@ -77,16 +77,16 @@ func (r *Runtime) Restart(rs Restart) error {
 
 // meet lets a container meet its fate and reports whether its process dies of
 // it. It must be called with mu held.
-func (r *Runtime) meet(c *container, f Fate) (dies bool) {
+func (r *Runtime) meet(c *container, f RestartEffect) (dies bool) {
 	live := c.running
 	switch {
-	case f == Gone:
+	case f == EffectRemoved:
 		r.forgetContainer(c)
 		r.gone(c.id)
-	case f == Lost && live:
+	case f == EffectStopped && live:
 		c.lose()
 		c.ended, c.unseen = &Exit{Code: unknownExitCode, Reason: unknownExitReason}, true
-	case f == Doubted && live:
+	case f == EffectUnknown && live:
 		c.state = runtimeapi.ContainerState_CONTAINER_UNKNOWN
 		return false
 	default:
@@ -96,12 +96,12 @@ func (r *Runtime) meet(c *container, f Fate) (dies bool) {
 }
 
 // meetSandbox must be called with mu held.
-func (r *Runtime) meetSandbox(sb *sandbox, f Fate) {
+func (r *Runtime) meetSandbox(sb *sandbox, f RestartEffect) {
 	switch f {
-	case Lost, Doubted:
+	case EffectStopped, EffectUnknown:
 		sb.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 		r.setIPs(sb, nil)
-	case Gone:
+	case EffectRemoved:
 		r.forgetSandbox(sb)
 		r.gone(sb.id)
 	}

@@ -13,19 +13,19 @@ import (
 func TestF8_FatesOfARestart(t *testing.T) {
 	const gone = runtimeapi.ContainerState(-1)
 	for name, tc := range map[string]struct {
-		fate  Fate
+		fate  RestartEffect
 		state runtimeapi.ContainerState
 		code  int32
 	}{
-		"kept":    {Kept, runtimeapi.ContainerState_CONTAINER_RUNNING, 0},
-		"lost":    {Lost, runtimeapi.ContainerState_CONTAINER_EXITED, 255},
-		"gone":    {Gone, gone, 0},
-		"doubted": {Doubted, runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0},
+		"kept":    {EffectNone, runtimeapi.ContainerState_CONTAINER_RUNNING, 0},
+		"lost":    {EffectStopped, runtimeapi.ContainerState_CONTAINER_EXITED, 255},
+		"gone":    {EffectRemoved, gone, 0},
+		"doubted": {EffectUnknown, runtimeapi.ContainerState_CONTAINER_UNKNOWN, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBubble(t, Config{}, func(n *node) {
 				sandbox, id := n.runs("uid", "serve")
-				n.ok(n.Restart(Restart{Down: time.Minute, Sandboxes: Lost, Containers: tc.fate}))
+				n.ok(n.Restart(Restart{Down: time.Minute, Sandboxes: EffectStopped, Containers: tc.fate}))
 				_, err := n.inspect(id)
 				n.code(err, codes.Unavailable)
 				time.Sleep(time.Minute)
@@ -45,10 +45,10 @@ func TestF8_FatesOfARestart(t *testing.T) {
 }
 
 func TestF8_SandboxGone(t *testing.T) {
-	for _, containers := range []Fate{Kept, Gone} {
+	for _, containers := range []RestartEffect{EffectNone, EffectRemoved} {
 		onBubble(t, Config{}, func(n *node) {
 			n.runs("uid", "serve")
-			n.ok(n.Restart(Restart{Sandboxes: Gone, Containers: containers}))
+			n.ok(n.Restart(Restart{Sandboxes: EffectRemoved, Containers: containers}))
 			if len(n.sandboxes())+len(n.containers()) != 0 {
 				n.Error("something is left")
 			}
@@ -61,7 +61,7 @@ func TestF8_CallsInFlight(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("uid", script(deaf)...)
 		events := n.events()
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: new(Gate), Deaf: true})
+		n.inject(Fault{Match: Match{Method: RunPodSandbox}, When: Midway, Hang: new(Gate), IgnoreCancel: true})
 		results := make(chan error, 2)
 		go func() { results <- n.stopIt(n.Context(), id, 1000) }()
 		go func() {

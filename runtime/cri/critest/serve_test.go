@@ -93,8 +93,8 @@ func TestCloseEndsEverything(t *testing.T) {
 		n := &node{T: t, Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn)}
 		_, id := n.runs("uid", script(deaf)...)
 		synctest.Wait() // until its trap is set
-		n.ok(n.SetStubborn(id, Stubborn{Kill: true}))
-		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Hang: new(Gate), Deaf: true})
+		n.ok(n.SetIgnoreSignals(id, IgnoreSignals{Kill: true}))
+		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Hang: new(Gate), IgnoreCancel: true})
 		results := make(chan error, 3)
 		go func() { results <- n.stopIt(context.Background(), id, 1000) }()
 		go func() {

@@ -1,6 +1,7 @@
 package critest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
@@ -11,13 +12,29 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/internal/base/websocket"
 )
 
 // streamHost is where the URLs of streams lead: to DialStream.
 const streamHost = "critest"
 
 // A stream is what one URL was given for. It returns when it has ended.
-type stream func(w http.ResponseWriter, r *http.Request)
+type stream func(*visit)
+
+// A visit is a request for a stream, and the connection that it came on.
+type visit struct {
+	net.Conn
+	read *bufio.Reader
+	*http.Request
+	ctx context.Context // ends with the runtime
+}
+
+// accept makes a WebSocket of the connection.
+func (v *visit) accept(protocols ...string) (*websocket.Conn, error) {
+	ws, _, err := websocket.Accept(v.Conn, v.read, v.Request, protocols...)
+	return ws, err
+}
 
 // streams are those that nobody has connected to yet, and the server for them.
 type streams struct {
@@ -39,7 +56,7 @@ func (s service) Exec(_ context.Context, req *runtimeapi.ExecRequest) (*runtimea
 	if err := s.checkStream(c, req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()); err != nil {
 		return nil, err
 	}
-	url, err := s.offer(func(w http.ResponseWriter, r *http.Request) { s.serveExec(w, r, c, req) })
+	url, err := s.offer(func(v *visit) { s.serveExec(v, c, req) })
 	return &runtimeapi.ExecResponse{Url: url}, err
 }
 
@@ -53,7 +70,7 @@ func (s service) Attach(_ context.Context, req *runtimeapi.AttachRequest) (*runt
 	if err := s.checkStream(c, req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()); err != nil {
 		return nil, err
 	}
-	url, err := s.offer(func(w http.ResponseWriter, r *http.Request) { s.serveAttach(w, r, c, req) })
+	url, err := s.offer(func(v *visit) { s.serveAttach(v, c, req) })
 	return &runtimeapi.AttachResponse{Url: url}, err
 }
 
@@ -70,7 +87,7 @@ func (s service) PortForward(_ context.Context, req *runtimeapi.PortForwardReque
 	if !ready {
 		return nil, status.Errorf(codes.Unavailable, "sandbox container %q is not running", sb.id)
 	}
-	url, err := s.offer(func(w http.ResponseWriter, r *http.Request) { s.servePorts(w, r, sb, req.GetPort()) })
+	url, err := s.offer(func(v *visit) { s.servePorts(v, sb, req.GetPort()) })
 	return &runtimeapi.PortForwardResponse{Url: url}, err
 }
 
@@ -136,35 +153,38 @@ func (r *Runtime) streamPipe() (*pipe, error) {
 	return p, nil
 }
 
-// serveStreams serves streams until Close.
+// serveStreams serves streams until Close, one for a connection. It is no http.Server, so
+// that programs with a runtime in memory are not larger by one.
 func (r *Runtime) serveStreams(lis net.Listener) {
 	var running sync.WaitGroup
-	server := &http.Server{
-		BaseContext: func(net.Listener) context.Context { return r.life },
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			running.Add(1)
-			defer running.Done()
-			r.serveStream(w, req)
-		}),
+	defer running.Wait()
+	defer context.AfterFunc(r.life, func() { lis.Close() })()
+	for {
+		conn, err := lis.Accept()
+		if err != nil {
+			return // it was closed
+		}
+		running.Go(func() {
+			defer conn.Close()
+			defer context.AfterFunc(r.life, func() { conn.Close() })()
+			r.serveStream(conn)
+		})
 	}
-	closed := make(chan struct{})
-	context.AfterFunc(r.life, func() {
-		defer close(closed)
-		_ = server.Close() // of pipes
-	})
-	_ = server.Serve(lis) // until then
-	<-closed
-	running.Wait()
 }
 
-func (r *Runtime) serveStream(w http.ResponseWriter, req *http.Request) {
+func (r *Runtime) serveStream(conn net.Conn) {
+	read := bufio.NewReader(conn)
+	req, err := http.ReadRequest(read)
+	if err != nil {
+		return // whoever connected wants no stream
+	}
 	r.streams.mu.Lock()
 	st := r.streams.waiting[req.URL.Path]
 	delete(r.streams.waiting, req.URL.Path)
 	r.streams.mu.Unlock()
 	if st == nil {
-		http.NotFound(w, req)
+		_ = websocket.Refuse(conn, http.StatusNotFound, "there is no such stream, or not any more") // whoever has gone
 		return
 	}
-	st(w, req)
+	st(&visit{conn, read, req, r.life})
 }

@@ -36,12 +36,12 @@ type channels struct {
 
 // openChannels makes a WebSocket of a request, and reads what comes to stdin, which is
 // closed if closes is set when nothing more does.
-func openChannels(w http.ResponseWriter, r *http.Request, stdin *input, closes bool) (*channels, error) {
-	conn, _, err := websocket.Accept(w, r, "v5.channel.k8s.io", "v4.channel.k8s.io")
+func openChannels(v *visit, stdin *input, closes bool) (*channels, error) {
+	conn, err := v.accept("v5.channel.k8s.io", "v4.channel.k8s.io")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(v.ctx)
 	ch := &channels{conn: conn, stdin: stdin, sizes: make(chan TerminalSize, 1), ctx: ctx, done: make(chan struct{})}
 	context.AfterFunc(ctx, func() { conn.Close() }) // whoever writes to it waits no longer
 	go func() {

@@ -30,7 +30,7 @@ func (in *input) add(b []byte) {
 	if !in.closed {
 		in.text.Write(b[:min(len(b), maxInput-in.text.Len())])
 	}
-	in.tell()
+	notify(in.more)
 }
 
 // close says that nothing more comes.
@@ -41,7 +41,7 @@ func (in *input) close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.closed = true
-	in.tell()
+	notify(in.more)
 }
 
 // Close is close, for a process that is killed while it reads.
@@ -50,9 +50,10 @@ func (in *input) Close() error {
 	return nil
 }
 
-func (in *input) tell() {
+// notify leaves one message in a channel.
+func notify(c chan struct{}) {
 	select {
-	case in.more <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

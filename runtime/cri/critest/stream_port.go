@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"sync"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -50,12 +49,12 @@ func (l *portListener) Close() error {
 
 // servePorts connects whoever has connected to ports of a sandbox. Of each there are two
 // channels, for data and for what is wrong, and each begins with the port's number.
-func (s service) servePorts(w http.ResponseWriter, r *http.Request, sb *sandbox, ports []int32) {
-	conn, _, err := websocket.Accept(w, r, "v4.channel.k8s.io")
+func (s service) servePorts(v *visit, sb *sandbox, ports []int32) {
+	conn, err := v.accept("v4.channel.k8s.io")
 	if err != nil {
 		return // which was answered
 	}
-	fwd := &forwarding{conn: conn, ctx: r.Context()}
+	fwd := &forwarding{conn: conn, ctx: v.ctx}
 	for range ports {
 		fwd.inputs = append(fwd.inputs, newInput())
 	}

@@ -13,14 +13,14 @@
 // A variable stands where its name first came up, with the value it got last. A
 // kubelet hands the same variables to the runtime, in no particular order.
 //
-// A value that is written in the spec may refer to variables as $(NAME); see
-// [Expand] for the syntax. It sees the variables that were set before it,
-// those of services included. Values from other sources are taken as they are.
+// A value that is written in the spec may refer to variables as $(NAME), which stays as
+// it is if there is no such variable; $$ stands for $. It sees the variables that were
+// set before it, those of services included. Values from other sources are taken as they
+// are.
 //
 // # Where each rule lives
 //
 //	env.go         Resolve: the order of the sources, and what stands in env
-//	expand.go      Expand: references to other variables
 //	fields.go      fields of the pod
 //	resources.go   requests and limits
 //	services.go    variables that tell of services

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 // Field returns the field of in.Pod that ref names, for others than variables:
@@ -24,7 +26,7 @@ func Resource(in Input, ref *v1.ResourceFieldSelector) (string, error) {
 	r := &resolver{in: &in}
 	if ref.ContainerName == "" {
 		var err error
-		if r.container, err = Container(in.Pod, in.Container); err != nil {
+		if r.container, err = podcontainer.Find(in.Pod, in.Container); err != nil {
 			return "", err
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/internal/expand"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 // Var is one environment variable. The value may come from a Secret: do not log it.
@@ -51,7 +54,7 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 	if in.Pod == nil {
 		return nil, errors.New("env: Input.Pod is required")
 	}
-	c, err := Container(in.Pod, in.Container)
+	c, err := podcontainer.Find(in.Pod, in.Container)
 	if err != nil {
 		return nil, fmt.Errorf("env of pod %s/%s: %w", in.Pod.Namespace, in.Pod.Name, err)
 	}
@@ -70,27 +73,6 @@ func Resolve(ctx context.Context, in Input, from Sources) ([]Var, error) {
 		}
 	}
 	return r.vars.list, nil
-}
-
-// Container returns the init, regular or ephemeral container of that name. What
-// it returns belongs to the pod.
-func Container(pod *v1.Pod, name string) (*v1.Container, error) {
-	if pod == nil {
-		return nil, errors.New("the pod is nil")
-	}
-	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i], nil
-			}
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if c := &pod.Spec.EphemeralContainers[i].EphemeralContainerCommon; c.Name == name {
-			return (*v1.Container)(c), nil
-		}
-	}
-	return nil, fmt.Errorf("the pod has no container %q", name)
 }
 
 // ErrNotFound is what an [*Error] wraps if a required ConfigMap, Secret, file or
@@ -132,7 +114,7 @@ func (r *resolver) wrap(item string, err error) error {
 // is not set, and keeps what it was set to before.
 func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
 	if e.ValueFrom == nil || e.Value != "" {
-		r.vars.set(e.Name, Expand(e.Value, r.vars.lookup))
+		r.vars.set(e.Name, expand.Expand(e.Value, r.vars.lookup))
 		return nil
 	}
 	value, ok, err := r.valueFrom(ctx, e.ValueFrom)

@@ -324,9 +324,6 @@ func TestSecretValuesReachNoErrorAndNoPrint(t *testing.T) {
 }
 
 func TestInputErrors(t *testing.T) {
-	if _, err := env.Container(nil, "c"); err == nil {
-		t.Error("no error for a nil pod")
-	}
 	if _, err := env.Resolve(t.Context(), env.Input{}, env.Sources{}); err == nil || !strings.Contains(err.Error(), "Input.Pod") {
 		t.Errorf("error %v, want Input.Pod named", err)
 	}

@@ -39,9 +39,3 @@ func ExampleResolve() {
 	// POD = web-0
 	// GREETING = hi, web-0, and $(HELLO)
 }
-
-func ExampleExpand() {
-	lookup := env.Lookup([]env.Var{{Name: "DIR", Value: "/data"}})
-	fmt.Println(env.Expand("--dir=$(DIR)/$(SUB)", lookup))
-	// Output: --dir=/data/$(SUB)
-}

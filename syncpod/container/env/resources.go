@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 // resource returns a request or limit of a container of the pod, as a whole
@@ -17,7 +19,7 @@ func (r *resolver) resource(ref *v1.ResourceFieldSelector) (string, error) {
 	c := r.container
 	if ref.ContainerName != "" {
 		var err error
-		if c, err = Container(r.in.Pod, ref.ContainerName); err != nil {
+		if c, err = podcontainer.Find(r.in.Pod, ref.ContainerName); err != nil {
 			return "", fmt.Errorf("resourceFieldRef.containerName: %w", err)
 		}
 	}

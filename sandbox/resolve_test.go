@@ -30,7 +30,7 @@ func (n *node) hang(attempt uint32) *critest.Gate {
 	n.t.Helper()
 	late := &critest.Gate{}
 	ofAttempt := func(c critest.Call) bool { return c.Attempt == attempt }
-	n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, Deaf: true})
+	n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 	return late
 }
 
@@ -56,7 +56,7 @@ func (n *node) comesUpUnnoticed() (id string) {
 func (n *node) givesUpEarly() {
 	n.t.Helper()
 	var err error
-	if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, ReservedTries: 1}); err != nil {
+	if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, NameReservedRetries: 1}); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -73,10 +73,10 @@ func (n *node) createFrom(attempt uint32) (sandbox.Created, error) {
 	return n.runner.Create(n.t.Context(), config, "")
 }
 
-func (n *node) doubtful(want bool) {
+func (n *node) wantUnresolved(want bool) {
 	n.t.Helper()
-	if got := n.runner.Doubtful("u"); got != want {
-		n.t.Errorf("in doubt: %v, want %v\n%v", got, want, n.Journal())
+	if got := n.runner.Unresolved("u"); got != want {
+		n.t.Errorf("unresolved: %v, want %v\n%v", got, want, n.Journal())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 	}
 }
 
-// A sandbox of an attempt in doubt that was used and has died is history when a
+// A sandbox of an unresolved attempt that was used and has died is history when a
 // later attempt is asked for.
 func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
@@ -114,7 +114,7 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 		if all := n.sandboxes(); len(all) != 2 {
 			t.Errorf("%d sandboxes, want the stopped one too\n%v", len(all), n.Journal())
 		}
-		n.doubtful(false)
+		n.wantUnresolved(false)
 	})
 }
 
@@ -138,20 +138,20 @@ func TestS1_GivenUpComesUpLater(t *testing.T) {
 		if c.Attempt != 1 {
 			t.Fatalf("%+v, want attempt 0 given up", c)
 		}
-		n.settle(c.ID)
-		n.doubtful(true)
+		n.resolve(c.ID)
+		n.wantUnresolved(true)
 		late.Open()
 		n.onlyReady(c)
-		n.doubtful(false)
+		n.wantUnresolved(false)
 		calls := n.Journal().Count()
-		n.settle(c.ID)
+		n.resolve(c.ID)
 		if more := n.Journal().Count() - calls; more != 0 {
-			t.Errorf("%d calls with nothing in doubt", more)
+			t.Errorf("%d calls with nothing unresolved", more)
 		}
 	})
 }
 
-// S1 (a): of two attempts in doubt the lower comes up first, and is adopted.
+// S1 (a): of two unresolved attempts the lower comes up first, and is adopted.
 func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 	for name, dead := range map[string]bool{"ready": false, "dead": true} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 				if all := n.sandboxes(); len(all) != 1 {
 					t.Errorf("there are %v", all)
 				}
-				n.doubtful(false)
+				n.wantUnresolved(false)
 			})
 		})
 	}
@@ -191,7 +191,7 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whereTheLateAreListed(t, func(t *testing.T, n *node) {
 				var err error
-				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.client, turn}, ReservedTries: 1})
+				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.client, turn}, NameReservedRetries: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -254,39 +254,39 @@ func TestGivenUpAttemptIsNotAskedForAgain(t *testing.T) {
 }
 
 // What an embedder has found and uses is not a leftover, nor is it after its death.
-func TestSettleKeepsWhatIsUsed(t *testing.T) {
+func TestResolveKeepsWhatIsUsed(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		id := n.comesUpUnnoticed()
-		n.doubtful(true)
+		n.wantUnresolved(true)
 		n.onlyReady(sandbox.Created{ID: id})
-		n.doubtful(false)
+		n.wantUnresolved(false)
 		if c := n.create(1); c.Attempt != 1 {
 			t.Errorf("%+v: attempt 0 is taken", c)
 		}
 	})
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.dies(n.comesUpUnnoticed())
-		n.settle("")
+		n.resolve("")
 		if all := n.sandboxes(); len(all) != 1 {
 			t.Errorf("history removed\n%v", n.Journal())
 		}
-		n.doubtful(false)
+		n.wantUnresolved(false)
 	})
 }
 
 // A pod that uses no sandbox needs no ready one.
-func TestSettleWithoutASandboxInUse(t *testing.T) {
+func TestResolveWithoutASandboxInUse(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.comesUpUnnoticed()
-		n.settle("")
+		n.resolve("")
 		if all := n.sandboxes(); len(all) != 0 {
 			t.Errorf("there are %v", all)
 		}
 	})
 }
 
-// A removal that fails is in doubt still, and made up for.
-func TestSettleTriesAgain(t *testing.T) {
+// A removal that fails is unresolved still, and made up for.
+func TestResolveTriesAgain(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		late := n.hang(0)
 		c := n.create(10)
@@ -294,19 +294,19 @@ func TestSettleTriesAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		began := time.Now()
-		err := n.runner.Settle(t.Context(), "u", c.ID)
+		err := n.runner.Resolve(t.Context(), "u", c.ID)
 		if took := time.Since(began); err == nil || took != time.Minute {
 			t.Errorf("after %v: %v; want an error after a minute", took, err)
 		}
-		n.doubtful(true)
+		n.wantUnresolved(true)
 		n.onlyReady(c)
-		n.doubtful(false)
+		n.wantUnresolved(false)
 	})
 }
 
 // A sandbox that cannot be removed keeps neither the others from being tried nor
 // the ready one from being adopted.
-func TestSettlingGoesOnPastAFailure(t *testing.T) {
+func TestResolveGoesOnPastAFailure(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
 		n.givesUpEarly()
 		gates := []*critest.Gate{n.hang(0), n.hang(1), n.hang(2)}

@@ -1,4 +1,6 @@
-package env
+// Package expand replaces references to variables, as in commands, arguments, paths and
+// the values of other variables.
+package expand
 
 import "strings"
 
@@ -46,10 +48,11 @@ func reference(s string, lookup func(string) (string, bool)) (text string, lengt
 
 // Lookup returns a function that finds the value of a variable of vars, for
 // [Expand]. Of a name that is there more than once it is the last.
-func Lookup(vars []Var) func(name string) (value string, ok bool) {
+func Lookup[V ~struct{ Name, Value string }](vars []V) func(name string) (value string, ok bool) {
 	values := make(map[string]string, len(vars))
 	for _, v := range vars {
-		values[v.Name] = v.Value
+		pair := struct{ Name, Value string }(v)
+		values[pair.Name] = pair.Value
 	}
 	return func(name string) (string, bool) {
 		value, ok := values[name]

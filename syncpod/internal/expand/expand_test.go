@@ -1,14 +1,16 @@
-package env_test
+package expand_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/internal/expand"
 )
 
+type variable struct{ Name, Value string }
+
 func TestExpand(t *testing.T) {
-	lookup := env.Lookup([]env.Var{{"A", "old"}, {"A", "a"}, {"B", "$(A)"}, {"EMPTY", ""}, {"x y", "spaced"}, {"A$(B", "odd"}})
+	lookup := expand.Lookup([]variable{{"A", "old"}, {"A", "a"}, {"B", "$(A)"}, {"EMPTY", ""}, {"x y", "spaced"}, {"A$(B", "odd"}})
 	for in, want := range map[string]string{
 		"":                "",
 		"plain":           "plain",
@@ -39,14 +41,14 @@ func TestExpand(t *testing.T) {
 		"$(NOPE)$(A)$(A":  "$(NOPE)a$(A",
 		"$$(NOPE)$$$(A)$": "$(NOPE)$a$",
 	} {
-		if got := env.Expand(in, lookup); got != want {
+		if got := expand.Expand(in, lookup); got != want {
 			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
 func TestExpandWithoutLookup(t *testing.T) {
-	if got := env.Expand("$(A)$$(B)", nil); got != "$(A)$(B)" {
+	if got := expand.Expand("$(A)$$(B)", nil); got != "$(A)$(B)" {
 		t.Errorf("%q, want the reference as it is", got)
 	}
 }
@@ -80,20 +82,20 @@ func FuzzExpand(f *testing.F) {
 		f.Add(s, "A", "value")
 	}
 	f.Fuzz(func(t *testing.T, s, name, value string) {
-		lookup := env.Lookup([]env.Var{{Name: name, Value: value}})
-		got := env.Expand(s, lookup)
+		lookup := expand.Lookup([]variable{{Name: name, Value: value}})
+		got := expand.Expand(s, lookup)
 		if want := slowExpand(s, lookup); got != want {
 			t.Errorf("Expand(%q) with %q=%q = %q, want %q", s, name, value, got, want)
 		}
-		if escaped := strings.ReplaceAll(s, "$", "$$"); env.Expand(escaped, lookup) != s {
-			t.Errorf("Expand(%q) = %q, want what was escaped", escaped, env.Expand(escaped, lookup))
+		if escaped := strings.ReplaceAll(s, "$", "$$"); expand.Expand(escaped, lookup) != s {
+			t.Errorf("Expand(%q) = %q, want what was escaped", escaped, expand.Expand(escaped, lookup))
 		}
 	})
 }
 
 func TestExpandWithoutDollarDoesNotAllocate(t *testing.T) {
-	lookup := env.Lookup(nil)
-	if n := testing.AllocsPerRun(100, func() { env.Expand("/bin/app", lookup) }); n != 0 {
+	lookup := expand.Lookup[variable](nil)
+	if n := testing.AllocsPerRun(100, func() { expand.Expand("/bin/app", lookup) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }

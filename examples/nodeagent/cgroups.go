@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/cgroup/tree"
+)
+
+// podCgroups keeps the cgroups of pods, nil if that is left to the runtime.
+func (o options) podCgroups(ctx context.Context, client *cri.Client) (syncpod.Cgroups, error) {
+	if o.cgroups == "" {
+		return nil, nil
+	}
+	driver, err := tree.DriverOf(ctx, client)
+	if errors.Is(err, cri.ErrUnimplemented) {
+		driver, err = cgroup.Cgroupfs, nil // the default of those that do not tell
+	}
+	if err != nil {
+		return nil, err
+	}
+	cgroups, err := tree.New(tree.Config{State: filepath.Join(o.root, "cgroups"), Root: o.cgroups, Driver: driver})
+	if err != nil {
+		return nil, &failure{exitUsage, "-cgroups needs root, a mounted tree, and a runtime with the driver cgroupfs.", fmt.Errorf("-cgroups %s: %w", o.cgroups, err)}
+	}
+	return cgroups, nil
+}

@@ -1,0 +1,44 @@
+package podworkers
+
+import "k8s.io/apimachinery/pkg/types"
+
+// PodState is where a pod stands, for the parts of an agent that act on it beside
+// its own work: clean-up, probes, admission.
+type PodState struct {
+	// Terminated: the pod is known to have no running container, and to get none.
+	Terminated bool
+	// MayHaveRunningContainers: a container of the pod may run, or may yet be
+	// started.
+	MayHaveRunningContainers bool
+	// ShouldBeFinished: nothing is left to do for the pod.
+	ShouldBeFinished bool
+	// TerminationRequested: the pod is to stop or has stopped.
+	TerminationRequested bool
+	// ContainersShouldBeTerminating: the pod's containers are being stopped or have
+	// been. From then on nothing of the pod may be started, by anyone.
+	ContainersShouldBeTerminating bool
+	// RuntimeShouldBeRemoved: the runtime's records of the pod may be removed.
+	RuntimeShouldBeRemoved bool
+	// ContentShouldBeRemoved: what the pod wrote on the node, its volumes and logs,
+	// may be removed. It has stopped and was deleted, or it was evicted and is
+	// stopping.
+	ContentShouldBeRemoved bool
+}
+
+// State returns where a pod stands. A pod that the Set does not know may be on the
+// node until SyncKnownPods has been called once, and is gone from then on.
+func (s *Set) State(uid types.UID) PodState {
+	p, known := s.pods[uid]
+	if !known {
+		return PodState{
+			MayHaveRunningContainers: !s.synced,
+			ShouldBeFinished:         s.synced, ContainersShouldBeTerminating: s.synced,
+			RuntimeShouldBeRemoved: s.synced, ContentShouldBeRemoved: s.synced,
+		}
+	}
+	return PodState{
+		Terminated: p.quiet(), MayHaveRunningContainers: !p.quiet(), RuntimeShouldBeRemoved: p.quiet(),
+		ShouldBeFinished: p.over(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
+		ContentShouldBeRemoved: p.evicted || p.deleted && p.quiet(),
+	}
+}

@@ -1,0 +1,99 @@
+package critest
+
+import (
+	"io"
+	"slices"
+	"sync"
+)
+
+// An audience are those who are attached to a process.
+type audience struct {
+	mu        sync.Mutex
+	listeners []*listener
+}
+
+// join has a listener told what is printed from now on, until leave is called.
+func (a *audience) join(l *listener) (leave func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.listeners = append(a.listeners, l)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.listeners = slices.DeleteFunc(a.listeners, func(one *listener) bool { return one == l })
+		l.close()
+	}
+}
+
+// A heard stream is written to a log and told to the audience, for which the process
+// does not wait.
+type heard struct {
+	log      io.Writer
+	audience *audience
+	channel  byte
+}
+
+func (h heard) Write(b []byte) (int, error) {
+	h.audience.mu.Lock()
+	for _, l := range h.audience.listeners {
+		l.add(h.channel, b)
+	}
+	h.audience.mu.Unlock()
+	return h.log.Write(b)
+}
+
+// A listener is told what is printed, in its own time.
+type listener struct {
+	wants map[byte]bool // channels
+
+	mu     sync.Mutex
+	queue  [][]byte // with the channel first
+	size   int      // of the queue
+	closed bool
+	more   chan struct{} // something has changed
+}
+
+func newListener(out, errs bool) *listener {
+	return &listener{wants: map[byte]bool{channelStdout: out, channelStderr: errs}, more: make(chan struct{}, 1)}
+}
+
+// add adds to the queue. What is too much is lost.
+func (l *listener) add(channel byte, b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.wants[channel] || l.size+len(b) > maxInput {
+		return
+	}
+	l.queue = append(l.queue, slices.Concat([]byte{channel}, b))
+	l.size += len(b)
+	notify(l.more)
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	notify(l.more)
+}
+
+// tell sends what is in the queue until it is closed and empty, or the client has gone.
+func (l *listener) tell(ch *channels) {
+	for {
+		l.mu.Lock()
+		queue, closed := l.queue, l.closed
+		l.queue, l.size = nil, 0
+		l.mu.Unlock()
+		for _, message := range queue {
+			if ch.conn.Write(message) != nil {
+				return
+			}
+		}
+		switch {
+		case len(queue) > 0:
+		case closed:
+			return
+		default:
+			<-l.more
+		}
+	}
+}

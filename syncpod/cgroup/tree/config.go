@@ -1,0 +1,153 @@
+package tree
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/cgroup"
+)
+
+// Config is what a Tree is made of. State is required.
+type Config struct {
+	// State is a directory, an absolute path, in which a file for each pod says that its
+	// cgroup was made here. It has to outlive the agent.
+	State string
+	// Mount is where the kernel's trees are mounted, an absolute path. Default
+	// /sys/fs/cgroup.
+	Mount string
+	// Root is the cgroup below which those of pods are, such as "/kubepods". Default
+	// cgroup.DefaultRoot. It may not be the root of the tree.
+	Root string
+	// Driver is that of the runtime. Default cgroup.Cgroupfs.
+	Driver cgroup.Driver
+	// Slices makes slices for the driver cgroup.Systemd, and is then required.
+	Slices Slices
+
+	// NoCPUQuota turns the enforcement of CPU limits off.
+	NoCPUQuota bool
+	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
+	CPUPeriod time.Duration
+	// MemoryReservation keeps the memory that pods request from being reclaimed, with
+	// version 2 of the kernel's interface; see cgroup.Input.
+	MemoryReservation bool
+	// PodPIDs is how many processes and threads a pod may have. 0 means no limit.
+	PodPIDs int64
+	// Allocatable is what all pods may have together. Of what is not there they have
+	// whatever the node has.
+	Allocatable v1.ResourceList
+	// KillTimeout is how long is waited for what was killed to be gone. Default 10 s.
+	KillTimeout time.Duration
+
+	// Log gets a line for each cgroup made or removed. Default silent.
+	Log logr.Logger
+}
+
+func (c *Config) setDefaults() error {
+	c.Mount = cmp.Or(c.Mount, "/sys/fs/cgroup")
+	c.Root = cmp.Or(c.Root, cgroup.DefaultRoot)
+	c.Driver = cmp.Or(c.Driver, cgroup.Cgroupfs)
+	c.KillTimeout = cmp.Or(c.KillTimeout, 10*time.Second)
+	for name, dir := range map[string]string{"State": c.State, "Mount": c.Mount} {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("Config.%s is %q, want an absolute path", name, dir)
+		}
+	}
+	switch {
+	case c.Driver != cgroup.Cgroupfs && c.Driver != cgroup.Systemd:
+		return fmt.Errorf("Config.Driver is %q, want cgroupfs or systemd", c.Driver)
+	case c.Driver == cgroup.Systemd && c.Slices == nil:
+		return errors.New("Config.Slices is missing: with the driver systemd slices are made over D-Bus")
+	case c.PodPIDs < 0:
+		return fmt.Errorf("Config.PodPIDs is %d, want 0 or more", c.PodPIDs)
+	case c.KillTimeout < 0:
+		return fmt.Errorf("Config.KillTimeout is %v, want 0 or more", c.KillTimeout)
+	}
+	_, err := cgroup.OfNode(cgroup.Above{Allocatable: c.Allocatable})
+	return err
+}
+
+// procs lists the processes of a cgroup in every version.
+const procs = "cgroup.procs"
+
+// kernel is what there is below the mount.
+type kernel struct {
+	version cgroup.Version
+	// trees are the directories of the trees, "." for version 2.
+	trees []string
+	// controllers are the trees that have settings, by controller.
+	controllers map[string]string
+	// pages are the sizes of huge pages, in bytes.
+	pages []int64
+}
+
+// look finds out which version the kernel has mounted, and which controllers.
+func look(mount *os.Root) (kernel, error) {
+	if text, err := mount.ReadFile("cgroup.controllers"); err == nil {
+		k := kernel{version: cgroup.V2, trees: []string{"."}, controllers: map[string]string{}}
+		for _, c := range strings.Fields(string(text)) {
+			k.controllers[c] = "."
+		}
+		return k.complete()
+	}
+	k := kernel{version: cgroup.V1, controllers: map[string]string{}}
+	top, err := mount.Open(".")
+	if err != nil {
+		return k, err
+	}
+	defer top.Close()
+	entries, err := top.ReadDir(-1)
+	if err != nil {
+		return k, err
+	}
+	for _, e := range entries {
+		if _, err := mount.Stat(path.Join(e.Name(), procs)); err != nil {
+			continue
+		}
+		k.controllers[e.Name()] = e.Name()
+		if e.IsDir() { // the others are links to these
+			k.trees = append(k.trees, e.Name())
+		}
+	}
+	slices.Sort(k.trees)
+	return k.complete()
+}
+
+// complete checks that there is what every pod needs.
+func (k kernel) complete() (kernel, error) {
+	for _, c := range []string{"cpu", "memory"} {
+		if k.controllers[c] == "" {
+			return k, fmt.Errorf("there is no controller %s", c)
+		}
+	}
+	var err error
+	if k.controllers["hugetlb"] != "" {
+		k.pages, err = pageSizes("/sys/kernel/mm/hugepages")
+	}
+	return k, err
+}
+
+// pageSizes reads the sizes of huge pages off the names of directories.
+func pageSizes(dir string) (sizes []int64, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		text := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB")
+		if kib, err := strconv.ParseInt(text, 10, 64); err == nil && kib > 0 {
+			sizes = append(sizes, kib<<10)
+		}
+	}
+	return sizes, err
+}

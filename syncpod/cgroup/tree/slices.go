@@ -1,0 +1,51 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/cgroup"
+)
+
+// Slices has systemd make and remove slices. Its methods are called one at a time.
+type Slices interface {
+	// SetSlice makes a slice, or changes one that is there. path is that of its cgroup,
+	// the last element of which is the name of the unit; the slices above are there
+	// already. The settings are those of r as properties: CPUWeight or CPUShares,
+	// CPUQuotaPerSecUSec, MemoryMax, TasksMax. Delegate is not to be set.
+	SetSlice(ctx context.Context, path string, r cgroup.Resources) error
+	// RemoveSlice stops a slice, in which nothing runs any more. One that is not there
+	// has been stopped.
+	RemoveSlice(ctx context.Context, path string) error
+}
+
+// RuntimeConfig is the part of a runtime that says which driver it uses. A *cri.Client
+// is one.
+type RuntimeConfig interface {
+	RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption) (*runtimeapi.RuntimeConfigResponse, error)
+}
+
+// DriverOf asks a runtime for its driver. One that cannot say, such as containerd 1.6,
+// gives an error of class cri.ErrUnimplemented: then the driver has to be configured.
+func DriverOf(ctx context.Context, r RuntimeConfig) (cgroup.Driver, error) {
+	resp, err := r.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	if err != nil {
+		return "", fmt.Errorf("cgroup driver of the runtime: %w", cri.Classify(err))
+	}
+	if resp.GetLinux() == nil {
+		return "", errors.New("cgroup driver of the runtime: it is not one of Linux")
+	}
+	switch d := resp.GetLinux().GetCgroupDriver(); d {
+	case runtimeapi.CgroupDriver_SYSTEMD:
+		return cgroup.Systemd, nil
+	case runtimeapi.CgroupDriver_CGROUPFS:
+		return cgroup.Cgroupfs, nil
+	default:
+		return "", fmt.Errorf("cgroup driver of the runtime: %v is not known", d)
+	}
+}

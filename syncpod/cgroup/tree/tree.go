@@ -1,0 +1,230 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"reflect"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
+)
+
+// Tree keeps the cgroups of pods. Its methods may be called concurrently.
+type Tree struct {
+	config Config
+	root   cgroup.Name
+	made   podfile.Dir
+	kernel kernel
+	// afterMkdir and beforeRemove are called for each directory: what a kernel does there
+	// by itself is done by tests on other files.
+	afterMkdir, beforeRemove func(mount *os.Root, dir string) error
+
+	// mu is held by whoever writes settings.
+	mu sync.Mutex
+	// pods are those that have a cgroup, as far as is known here.
+	pods map[types.UID]*v1.Pod
+	// applied are the settings written last, by path.
+	applied map[string]cgroup.Resources
+}
+
+// New returns a Tree. It looks at what the kernel has mounted, and changes nothing.
+func New(c Config) (*Tree, error) {
+	if err := c.setDefaults(); err != nil {
+		return nil, fmt.Errorf("tree: %w", err)
+	}
+	root, err := cgroup.Parse(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("tree: Config.Root: %w", err)
+	}
+	if len(root) == 0 {
+		return nil, errors.New("tree: Config.Root is the root of the tree, want a cgroup below it")
+	}
+	t := &Tree{config: c, root: root, made: podfile.Dir(c.State), pods: map[types.UID]*v1.Pod{}, applied: map[string]cgroup.Resources{}}
+	err = t.in(func(mount *os.Root) (err error) {
+		t.kernel, err = look(mount)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tree: Config.Mount: cgroups in %s: %w", c.Mount, err)
+	}
+	return t, nil
+}
+
+// in calls f with the mount, out of which no path leads.
+func (t *Tree) in(f func(mount *os.Root) error) error {
+	mount, err := os.OpenRoot(t.config.Mount)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(mount), mount.Close())
+}
+
+// EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns its path
+// as the driver has it, for CRI's cgroup_parent. Writing to it is all that is done for a
+// cgroup that is up to date. A memory limit below what is in use is not set: the
+// error is then [ErrMemoryInUse].
+func (t *Tree) EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
+	return t.set(ctx, pod, func(_, next cgroup.Resources) cgroup.Resources { return next })
+}
+
+// RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to what the
+// pod is to have and lowers none, so that its containers fit both before and after they
+// are changed. EnsureCgroup is the second half.
+func (t *Tree) RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
+	return t.set(ctx, pod, cgroup.Larger)
+}
+
+func (t *Tree) set(ctx context.Context, pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
+	if pod == nil {
+		return "", errors.New("tree: the pod is nil")
+	}
+	class := qos.Class(pod)
+	name, err := cgroup.PodName(t.root, class, pod.UID)
+	if err != nil {
+		return "", fmt.Errorf("tree: pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	r, err := cgroup.OfPod(cgroup.Input{
+		Pod: pod, NoCPUQuota: t.config.NoCPUQuota, CPUPeriod: t.config.CPUPeriod,
+		MemoryReservation: t.config.MemoryReservation, PIDs: t.config.PodPIDs,
+	})
+	if err != nil {
+		return "", fmt.Errorf("tree: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := name.Path(t.config.Driver)
+	if last, ok := t.applied[at]; ok {
+		r = choose(last, r)
+	}
+	err = t.in(func(mount *os.Root) error {
+		t.pods[pod.UID] = pod
+		if err := t.setAbove(ctx, mount, class); err != nil {
+			return err
+		}
+		if err := t.mark(mount, pod.UID, at); err != nil {
+			return err
+		}
+		return t.apply(ctx, mount, at, r, true)
+	})
+	if err != nil {
+		return "", fmt.Errorf("tree: cgroup %s of pod %s/%s: %w", at, pod.Namespace, pod.Name, err)
+	}
+	return at, nil
+}
+
+// setAbove brings the cgroups above those of a class up to date.
+func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClass) error {
+	above := cgroup.Above{Allocatable: t.config.Allocatable, MemoryReservation: t.config.MemoryReservation}
+	for _, pod := range t.pods {
+		above.Pods = append(above.Pods, pod)
+	}
+	for i := 1; i < len(t.root); i++ { // what is not only for pods is made and left as it is
+		if err := t.make(ctx, mount, t.root[:i].Path(t.config.Driver)); err != nil {
+			return err
+		}
+	}
+	r, err := cgroup.OfNode(above)
+	if err == nil {
+		err = t.apply(ctx, mount, t.root.Path(t.config.Driver), r, false)
+	}
+	if err != nil || class == v1.PodQOSGuaranteed {
+		return err
+	}
+	name, err := cgroup.ClassName(t.root, class)
+	if err != nil {
+		return err
+	}
+	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), false)
+}
+
+// mark notes that the cgroup of a pod is made here, unless it is there and was not.
+func (t *Tree) mark(mount *os.Root, uid types.UID, at string) error {
+	_, err := t.made.Read(uid)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) || t.exists(mount, at) {
+		return ignoreNotExist(err)
+	}
+	return t.made.Replace(uid, []byte("{}\n"), false)
+}
+
+// exists reports whether there is a cgroup in any of the trees.
+func (t *Tree) exists(mount *os.Root, at string) bool {
+	for _, tree := range t.kernel.trees {
+		if _, err := mount.Lstat(path.Join(tree, at)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// RemoveCgroup removes the cgroup of a pod that has stopped for good, if it was made
+// here. What still runs in it is killed.
+func (t *Tree) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
+	if pod == nil {
+		return errors.New("tree: the pod is nil")
+	}
+	return t.RemovePod(ctx, pod.UID)
+}
+
+// RemovePod is RemoveCgroup for a pod of which no more than its UID is known.
+func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
+	pod := t.forget(uid)
+	if _, err := t.made.Read(uid); err != nil {
+		return ignoreNotExist(err)
+	}
+	err := t.in(func(mount *os.Root) error {
+		for _, class := range []v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort} {
+			name, err := cgroup.PodName(t.root, class, uid)
+			if err == nil {
+				err = t.remove(ctx, mount, name.Path(t.config.Driver))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return t.settle(ctx, mount, pod)
+	})
+	if err != nil {
+		return fmt.Errorf("tree: cgroup of pod %s: %w", uid, err)
+	}
+	return t.made.Remove(uid)
+}
+
+// forget returns a pod that is gone, nil if it was not known.
+func (t *Tree) forget(uid types.UID) *v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pod := t.pods[uid]
+	delete(t.pods, uid)
+	return pod
+}
+
+// settle brings the cgroups above that of a pod that is gone up to date.
+func (t *Tree) settle(ctx context.Context, mount *os.Root, pod *v1.Pod) error {
+	if pod == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.setAbove(ctx, mount, qos.Class(pod))
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (t *Tree) upToDate(mount *os.Root, at string, r cgroup.Resources) bool {
+	last, ok := t.applied[at]
+	return ok && reflect.DeepEqual(last, r) && t.exists(mount, at)
+}

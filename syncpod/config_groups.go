@@ -1,0 +1,149 @@
+package syncpod
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/volume"
+)
+
+// Node is what a Syncer is told of the node that pods run on.
+type Node struct {
+	// HostIPs are the addresses of the node, the primary first.
+	HostIPs []string
+	// Allocatable is what the node can give to pods.
+	Allocatable v1.ResourceList
+	// DNS is what the node knows about name resolution, of which package sandbox makes
+	// the resolver configuration of each pod that Deps.Prepare gives none. Default: that
+	// is left to the runtime, which takes the node's own; a pod with a dnsConfig has
+	// what stands there alone.
+	DNS sandbox.NodeDNS
+	// Containers is what the configurations of all containers have in common. Its
+	// MemoryBytes are by default what the operating system reports, or
+	// DefaultMemoryBytes.
+	Containers container.Node
+	// LogsRoot is the directory of the logs of all pods. Default
+	// sandbox.DefaultLogsRoot.
+	LogsRoot string
+	// LogLinks is the directory that gets a symbolic link to each container's log,
+	// for log shippers that look in /var/log/containers. Default: no links.
+	LogLinks string
+}
+
+// Objects gets API objects that specs of pods name.
+type Objects struct {
+	// Sources get ConfigMaps, Secrets, Services and keys of files, for environment
+	// variables; the first two for volumes, too.
+	env.Sources
+	// Tokens gets tokens of service accounts for volumes. Default: a pod that wants
+	// one fails.
+	Tokens volume.Tokens
+	// PullSecrets gets the secrets to pull images with. Default: none.
+	PullSecrets PullSecrets
+	// RuntimeClasses knows runtime classes. Default: pods that name one fail.
+	RuntimeClasses sandbox.RuntimeClasses
+}
+
+// Extensions are called at certain points of a pod's life. Without one nothing
+// happens there.
+type Extensions struct {
+	// Admit are the checks that a pod has to pass to run, in order.
+	Admit []Admitter
+	// Network says whether pods can have a network. Default: they can.
+	Network Network
+	// Cgroups makes the cgroups of pods; package tree has one. Default: that is left to
+	// the runtime.
+	Cgroups Cgroups
+	// Allocations says which resources pods are allotted when what they ask for changes; a
+	// *resize.Allocator does. Default: what they ask for.
+	Allocations Allocations
+	// Lifecycle is called around the life of containers.
+	Lifecycle Lifecycle
+	// Mirrors shows static pods to an API server. Default: nobody does.
+	Mirrors MirrorClient
+	// Clean are called, all of them, once a pod has stopped for good. Default: with a
+	// Root, a *poddir.Dirs, which removes the pod's directories. Whoever sets Clean
+	// calls that himself.
+	Clean []Cleaner
+}
+
+// Limits say how long things may take, and how many may happen at a time.
+type Limits struct {
+	// InitialBackOff and MaxBackOff are the waits before a container that crashes, or
+	// cannot be made, is tried again; they double from the one to the other. Default
+	// those of package backoff, 10 s and 5 min.
+	InitialBackOff, MaxBackOff time.Duration
+	// PostStartTimeout is how long a postStart handler may take; the containers
+	// after it in the spec wait for it. Default 2 min.
+	PostStartTimeout time.Duration
+	// StopTimeout is how long the runtime may take, beyond the grace period given to
+	// the processes, until a stop is given up to be tried again. Default 30 s.
+	StopTimeout time.Duration
+	// CleanupTimeout bounds what is tidied up after the context of a call has
+	// ended. Default 10 s.
+	CleanupTimeout time.Duration
+	// MaxParallelStarts is how many sandboxes and containers are started at once while
+	// the node has no processor to spare; the others wait for their turn, those of pods
+	// that have a sandbox first. So most of many pods are up sooner, and the last no
+	// later. Starts that wait for something else than a processor hold up nobody for long.
+	// Default: one more than the node has processors. -1: all are started at once.
+	MaxParallelStarts int
+	// ParallelContainerStarts has the regular containers of a pod started all at once,
+	// and not in the order of the spec, each after the postStart handler of the one
+	// before.
+	ParallelContainerStarts bool
+	// NameReservedRetries is how often the creation of a container is refused because
+	// its name is reserved, by nothing that is listed, until the next attempt number is
+	// taken. Default 3.
+	NameReservedRetries int
+}
+
+// Dependencies are the parts that a Syncer works with. What is missing is made of
+// Config.Client, or keeps its files below Config.Root.
+type Dependencies struct {
+	// Runtime makes and ends containers. Default: the Client.
+	Runtime cri.ContainerRunner
+	// Updater changes the resources of running containers. Default: the Client;
+	// without one nothing is resized in place.
+	Updater cri.ContainerUpdater
+	// Statuses reads what the runtime has of a pod. Default: a *cri.Reader.
+	Statuses StatusReader
+	// Sandboxes makes and ends sandboxes. Default: a *sandbox.Runner.
+	Sandboxes SandboxManager
+	// Images makes sure that images are there. Default: an *image.Manager.
+	Images ImageManager
+	// Hooks runs postStart and preStop handlers. Default: a *hook.Runner with the
+	// Client. Without one a container with a postStart handler fails, and preStop
+	// handlers are skipped with an event.
+	Hooks HookRunner
+	// Probes knows the results of probes. Default: there are none.
+	Probes Probes
+
+	// Prepare gets the node ready for a pod. Default: with a Root, a *poddir.Dirs;
+	// without, nothing is to be done.
+	Prepare Preparer
+	// Refresh keeps the volumes of running pods up to date. Default: that of Prepare if
+	// Prepare is by default, too, or else nobody does.
+	Refresh Refresher
+	// Volumes makes the volumes of pods below Root. Default: a *volume.Volumes, with
+	// what Objects gets.
+	Volumes poddir.Volumes
+	// Mounts gives containers their mounts. Default: with a Root, a *poddir.Dirs;
+	// without, there are none.
+	Mounts Mounter
+	// Messages reads the termination messages of containers. Default: with a Root, a
+	// *poddir.Dirs; without, they are those that the runtime reports.
+	Messages TerminationMessages
+	// Logs knows which attempts have left logs. Default: the files below
+	// Node.LogsRoot.
+	Logs ContainerLogs
+	// Records keeps what should outlive the agent. Default: with a Root, FileRecords
+	// below it; without, nothing outlives the agent, see Records for what follows.
+	Records Records
+}

@@ -1,0 +1,71 @@
+// Package assemble makes the parts of an agent of a connection to its runtime: the one
+// place that does, for a Syncer by itself and for a Loop.
+package assemble
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/hook"
+)
+
+// Runtime is a connection, and what the parts made of it have in common.
+type Runtime struct {
+	Client *cri.Client
+	// Name is the type in container IDs, empty for what the Client knows.
+	Name  string
+	Owner cri.Owner
+	Log   logr.Logger
+}
+
+// RuntimeName returns the type in container IDs.
+func (r Runtime) RuntimeName() (string, error) {
+	if r.Name != "" {
+		return r.Name, nil
+	}
+	if name := r.Client.RuntimeName(); name != "" {
+		return name, nil
+	}
+	return "", errors.New("RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
+		`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+}
+
+// Reader reads what the runtime has of pods.
+func (r Runtime) Reader() (*cri.Reader, error) {
+	name, err := r.RuntimeName()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: r.Client, RuntimeName: name, Owner: r.Owner})
+	return reader, made("a reader of statuses", err)
+}
+
+// Sandboxes makes and ends sandboxes.
+func (r Runtime) Sandboxes() (*sandbox.Runner, error) {
+	runner, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: r.Client, Owner: r.Owner, Log: r.Log})
+	return runner, made("a runner of sandboxes", err)
+}
+
+// Images makes sure that images are there.
+func (r Runtime) Images() (*image.Manager, error) {
+	manager, err := image.New(image.Config{Runtime: r.Client})
+	return manager, made("a manager of images", err)
+}
+
+// Hooks runs postStart and preStop handlers.
+func (r Runtime) Hooks() (*hook.Runner, error) {
+	runner, err := hook.New(hook.Config{Exec: r.Client})
+	return runner, made("a runner of handlers", err)
+}
+
+func made(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s of the Client: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/resize"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// allotted is the CPU that the last status of a pod says it is allotted and has in force,
+// and why it is not allotted what it asks for.
+func (a *agent) allotted(uid string) (allotted, inForce, waits string) {
+	status := a.sink.of(types.UID(uid))
+	for _, c := range status.Conditions {
+		if c.Type == v1.PodResizePending {
+			waits = c.Reason
+		}
+	}
+	k := status.ContainerStatuses[0]
+	return k.AllocatedResources.Cpu().String(), k.Resources.Requests.Cpu().String(), waits
+}
+
+// C10: a resize that waits is carried out as soon as another pod is gone, also if the agent
+// was restarted meanwhile, and not before.
+func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
+	for name, restart := range map[string]bool{"one agent": false, "the next agent": true} {
+		t.Run(name, func(t *testing.T) {
+			dir, records := t.TempDir(), t.TempDir()
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				with := func(uid, cpu string) *v1.Pod {
+					p := api(pod("api", uid, uid, forever))
+					p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}
+					return p
+				}
+				start := func() (*source.Push, *agent) {
+					allocator, err := resize.New(resize.Config{State: dir, Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					push := source.NewPush()
+					return push, n.start([]source.Source{push}, func(c *loop.Config) {
+						c.Sync.Extensions.Allocations, c.Sync.Deps.Records = allocator, syncpod.FileRecords{Dir: records}
+					})
+				}
+				push, a := start()
+				want := func(when, allotted, inForce, waits string) {
+					t.Helper()
+					if x, y, z := a.allotted("a"); x != allotted || y != inForce || z != waits {
+						t.Errorf("%s: allotted %s, in force %s, waits %q; want %s, %s, %q", when, x, y, z, allotted, inForce, waits)
+					}
+				}
+				set(t, push, with("a", "1"), with("b", "2"))
+				time.Sleep(time.Minute)
+				set(t, push, with("a", "3"), with("b", "2"))
+				time.Sleep(time.Hour)
+				if restart {
+					a.kill()
+					push, a = start()
+					set(t, push, with("a", "3"), with("b", "2"))
+					time.Sleep(time.Minute)
+				}
+				want("while b is there", "1", "1", v1.PodReasonDeferred)
+				set(t, push, with("a", "3"))
+				time.Sleep(10 * time.Second)
+				want("when b is gone", "3", "3", "")
+				if updates := n.rt.Journal().Count(critest.UpdateContainerResources); updates != 1 {
+					t.Errorf("%d updates", updates)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package syncpod
+
+import (
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/runtime"
+)
+
+// backOffs hold up what has failed in one pod.
+type backOffs struct {
+	mu sync.Mutex
+	// crashes holds up containers that end, setups those that cannot be made.
+	crashes, setups *backoff.Backoff[backoffKey]
+	// counted is the last instance of each container whose end crashes was told of.
+	counted map[string]crash
+	// failures are the last failures to make something, by the key held up.
+	failures map[backoffKey]*StepError
+}
+
+// crash is the end of one instance.
+type crash struct {
+	id runtime.ContainerID
+	at time.Time
+}
+
+// backoffKey is what has to be the same for a failure to hold up the next try: a
+// container whose image or resources change may run at once.
+type backoffKey struct {
+	container, image, resources string
+}
+
+func keyOf(c *v1.Container) backoffKey {
+	return backoffKey{c.Name, c.Image, c.Resources.String()}
+}
+
+func newBackOffs(c *Config) backOffs {
+	crashes, _ := c.newBackoff(false) // New has made one, so it does not fail
+	setups, _ := c.newBackoff(true)
+	return backOffs{crashes: crashes, setups: setups, counted: map[string]crash{}, failures: map[backoffKey]*StepError{}}
+}
+
+// crashed tells of the end of a container's current instance, once, and returns
+// until when the next one has to wait.
+func (b *backOffs) crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := keyOf(c)
+	if before := b.counted[c.Name]; before.id != last.ID {
+		at := last.FinishedAt
+		if at.Equal(before.at) {
+			at = time.Time{} // two ends, by a clock too coarse to tell them apart
+		}
+		b.counted[c.Name] = crash{last.ID, last.FinishedAt}
+		b.crashes.Advance(key, now, at)
+	}
+	return b.crashes.Check(key, now)
+}
+
+// held returns the failure for which the next try of what key holds up has to wait.
+func (b *backOffs) held(key backoffKey, now time.Time) *StepError {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	until, wait := b.setups.Check(key, now)
+	if !wait || b.failures[key] == nil {
+		return nil
+	}
+	return b.failures[key].waiting(until)
+}
+
+// failed notes that something could not be made, and returns until when the next try
+// has to wait.
+func (b *backOffs) failed(key backoffKey, err *StepError, now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures[key] = err
+	return b.setups.Advance(key, now, time.Time{})
+}
+
+func (b *backOffs) succeeded(key backoffKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.setups.Forget(key)
+	delete(b.failures, key)
+}

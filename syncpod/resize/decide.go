@@ -1,0 +1,107 @@
+package resize
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
+)
+
+// Request is one change of resources, and what it has to fit beside.
+type Request struct {
+	// Pod is the pod as it is to be, Allotted as it is allotted by now.
+	Pod, Allotted *v1.Pod
+	// Beside are the other pods that run or are to run, as they are allotted.
+	Beside []*v1.Pod
+	// Allocatable is what the node can give to pods. Of what is not there it has enough.
+	Allocatable v1.ResourceList
+}
+
+// Verdict is what becomes of a change.
+type Verdict struct {
+	// Outcome is what becomes of it.
+	Outcome Outcome
+	// Message says why, for people. It is published.
+	Message string
+}
+
+// Outcome is one word. Those that are not Accepted are reasons of the condition
+// PodResizePending.
+type Outcome string
+
+// The outcomes that there are.
+const (
+	// Accepted: the pod is allotted what it asks for.
+	Accepted Outcome = "Accepted"
+	// Deferred: it would fit the node without other pods, and is tried again.
+	Deferred Outcome = v1.PodReasonDeferred
+	// Infeasible: it can never be on this node.
+	Infeasible Outcome = v1.PodReasonInfeasible
+)
+
+// Decide says what becomes of a change. What does not ask for more is accepted: nothing
+// has to fit for it. Resources of a pod as a whole cannot change while it runs, nor can
+// its quality of service.
+func Decide(r Request) Verdict {
+	if !sameQuality(r) {
+		return Verdict{Infeasible, "Resize would change the quality of service of the pod"}
+	}
+	if pod := r.Pod.Spec.Resources; pod != nil && (len(pod.Requests) > 0 || len(pod.Limits) > 0) {
+		return Verdict{Infeasible, "Resize of a pod with resources of the pod as a whole is not supported"}
+	}
+	verdict := Verdict{Outcome: Accepted}
+	for _, name := range names() {
+		switch v := r.fits(name); {
+		case v.Outcome == Infeasible:
+			return v
+		case v.Outcome == Deferred && verdict.Outcome == Accepted:
+			verdict = v
+		}
+	}
+	return verdict
+}
+
+func sameQuality(r Request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allotted.Spec) }
+
+// fits says whether there is enough of one resource.
+func (r Request) fits(name v1.ResourceName) Verdict {
+	capacity, bounded := r.Allocatable[name]
+	asked, has := requested(r.Pod, name), requested(r.Allotted, name)
+	if !bounded || asked.Cmp(has) <= 0 {
+		return Verdict{Outcome: Accepted}
+	}
+	if asked.Cmp(capacity) > 0 {
+		return Verdict{Infeasible, fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", name, count(name, asked), count(name, capacity))}
+	}
+	var used resource.Quantity
+	for _, pod := range r.Beside {
+		used.Add(requested(pod, name))
+	}
+	all := used.DeepCopy()
+	all.Add(asked)
+	if all.Cmp(capacity) > 0 {
+		return Verdict{Deferred, fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			name, count(name, asked), count(name, used), count(name, capacity))}
+	}
+	return Verdict{Outcome: Accepted}
+}
+
+// requested is what a pod asks for altogether, its overhead included.
+func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
+	total := pod.Spec.Overhead[name].DeepCopy()
+	if q := linux.Total(&pod.Spec, linux.Requests, name); q != nil {
+		total.Add(*q)
+	}
+	return total
+}
+
+// count is an amount as schedulers count it: CPU in thousandths, all else in ones.
+func count(name v1.ResourceName, q resource.Quantity) int64 {
+	if name == v1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}

@@ -1,0 +1,191 @@
+package resize_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/resize"
+)
+
+func amounts(cpu, memory string) v1.ResourceList {
+	list := v1.ResourceList{}
+	for name, value := range map[v1.ResourceName]string{v1.ResourceCPU: cpu, v1.ResourceMemory: memory} {
+		if value != "" {
+			list[name] = resource.MustParse(value)
+		}
+	}
+	return list
+}
+
+// pod requests and limits so much.
+func pod(uid, cpu, memory string, adjust ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid)},
+		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{
+			Requests: amounts(cpu, memory), Limits: amounts(cpu, memory),
+		}}}},
+	}
+	for _, a := range adjust {
+		a(p)
+	}
+	return p
+}
+
+func overhead(cpu string) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.Overhead = amounts(cpu, "") }
+}
+
+func TestDecide(t *testing.T) {
+	node := amounts("4", "8Gi")
+	for _, tt := range []struct {
+		name      string
+		pod, from *v1.Pod
+		beside    []*v1.Pod
+		want      resize.Outcome
+		message   string
+	}{
+		{"fits alone", pod("a", "4", "8Gi"), pod("a", "1", "1Gi"), nil, resize.Accepted, ""},
+		{"fits beside others", pod("a", "2", "1Gi"), pod("a", "1", "1Gi"), []*v1.Pod{pod("b", "2", "7Gi")}, resize.Accepted, ""},
+		{"too much for the node", pod("a", "5", "1Gi"), pod("a", "1", "1Gi"), nil, resize.Infeasible, "Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000"},
+		{"too much memory for the node", pod("a", "1", "9Gi"), pod("a", "1", "1Gi"), nil, resize.Infeasible, "memory, requested: 9663676416, capacity: 8589934592"},
+		{"too much now", pod("a", "3", "1Gi"), pod("a", "1", "1Gi"), []*v1.Pod{pod("b", "2", "1Gi")}, resize.Deferred, "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"},
+		{"too much now and too much memory ever", pod("a", "3", "9Gi"), pod("a", "1", "1Gi"), []*v1.Pod{pod("b", "2", "1Gi")}, resize.Infeasible, "memory"},
+		{"its overhead counts", pod("a", "3", "1Gi", overhead("2")), pod("a", "1", "1Gi", overhead("2")), nil, resize.Infeasible, "requested: 5000"},
+		{"that of others, too", pod("a", "3", "1Gi"), pod("a", "1", "1Gi"), []*v1.Pod{pod("b", "500m", "1Gi", overhead("1"))}, resize.Deferred, "used: 1500"},
+		{"less, on a node that is too full", pod("a", "1", "1Gi"), pod("a", "2", "1Gi"), []*v1.Pod{pod("b", "9", "1Gi")}, resize.Accepted, ""},
+		{"as much, on a node that is too small", pod("a", "9", "2Gi"), pod("a", "9", "1Gi"), nil, resize.Accepted, ""},
+		{"another quality of service", pod("a", "1", ""), pod("a", "1", "1Gi"), nil, resize.Infeasible, "quality of service"},
+	} {
+		got := resize.Decide(resize.Request{Pod: tt.pod, Allotted: tt.from, Beside: tt.beside, Allocatable: node})
+		if got.Outcome != tt.want || !strings.Contains(got.Message, tt.message) || (got.Message == "") != (tt.want == resize.Accepted) {
+			t.Errorf("%s: %+v, want %s, %q", tt.name, got, tt.want, tt.message)
+		}
+	}
+	got := resize.Decide(resize.Request{Pod: pod("a", "99", "99Gi"), Allotted: pod("a", "1", "1Gi")})
+	if got.Outcome != resize.Accepted {
+		t.Errorf("on a node of which nothing is known: %+v", got)
+	}
+	whole := func(cpu string) *v1.Pod {
+		return pod("a", "1", "1Gi", func(p *v1.Pod) {
+			p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts(cpu, "1Gi"), Limits: amounts(cpu, "1Gi")}
+		})
+	}
+	got = resize.Decide(resize.Request{Pod: whole("2"), Allotted: whole("1"), Allocatable: node})
+	if got.Outcome != resize.Infeasible || !strings.Contains(got.Message, "as a whole is not supported") {
+		t.Errorf("resources of the pod as a whole: %+v", got)
+	}
+}
+
+// What is accepted fits, what is deferred fits the node, what is infeasible does not, and
+// a pod that asks for less is never refused.
+func TestDecideRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	draw := func(uid string) *v1.Pod {
+		return pod(uid, fmt.Sprint(1+r.IntN(9)), fmt.Sprint(1+r.IntN(9)))
+	}
+	for range 5000 {
+		req := resize.Request{Pod: draw("a"), Allotted: draw("a"), Allocatable: amounts(fmt.Sprint(r.IntN(20)), fmt.Sprint(r.IntN(20)))}
+		for i := range r.IntN(4) {
+			req.Beside = append(req.Beside, draw(fmt.Sprint(i)))
+		}
+		before := fmt.Sprintf("%+v", req)
+		got := resize.Decide(req)
+		if fmt.Sprintf("%+v", req) != before {
+			t.Fatal("the request was written to")
+		}
+		fitsNow, fitsEver := true, true
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			asked, has, all := req.Pod.Spec.Containers[0].Resources.Requests[name], req.Allotted.Spec.Containers[0].Resources.Requests[name], req.Allocatable[name]
+			if asked.Cmp(has) <= 0 {
+				continue
+			}
+			fitsEver = fitsEver && asked.Cmp(all) <= 0
+			for _, p := range req.Beside {
+				asked.Add(p.Spec.Containers[0].Resources.Requests[name])
+			}
+			fitsNow = fitsNow && asked.Cmp(all) <= 0
+		}
+		want := resize.Accepted
+		if !fitsEver {
+			want = resize.Infeasible
+		} else if !fitsNow {
+			want = resize.Deferred
+		}
+		if got.Outcome != want {
+			t.Fatalf("%+v of %s, want %s", got, before, want)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	now := time.Unix(1000, 0)
+	prio := func(n int32) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Priority = &n } }
+	class := func(c v1.PodQOSClass) func(*v1.Pod) { return func(p *v1.Pod) { p.Status.QOSClass = c } }
+	from := func(p *v1.Pod) *v1.Pod {
+		p = p.DeepCopy()
+		p.Spec.Containers[0].Resources.Requests = amounts("1", "1Gi")
+		return p
+	}
+	var list []resize.Pending
+	for i, p := range []*v1.Pod{
+		pod("7", "2", "1Gi", class(v1.PodQOSBurstable)),
+		pod("6", "2", "1Gi", class(v1.PodQOSBurstable)),
+		pod("5", "2", "1Gi"),
+		pod("4", "2", "1Gi", prio(5), class(v1.PodQOSBestEffort)),
+		pod("3", "2", "1Gi", prio(5)),
+		pod("2", "2", "1Gi", prio(9), class(v1.PodQOSBurstable)),
+		pod("1", "500m", "1Gi"),
+	} {
+		list = append(list, resize.Pending{Pod: p, Allotted: from(p), Since: now.Add(-time.Duration(i) * time.Second)})
+	}
+	for range 20 {
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		resize.Order(list)
+		var order string
+		for _, p := range list {
+			order += string(p.Pod.UID)
+		}
+		if order != "1234567" {
+			t.Fatalf("order %s", order)
+		}
+	}
+}
+
+func TestAllotment(t *testing.T) {
+	asked := pod("a", "2", "2Gi", func(p *v1.Pod) {
+		p.Spec.Containers[0].Resources.Limits[v1.ResourceEphemeralStorage] = resource.MustParse("5Gi")
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "new"})
+		p.Spec.InitContainers = []v1.Container{{Name: "init", Resources: v1.ResourceRequirements{Requests: amounts("3", "")}}}
+		p.Spec.Resources = &v1.ResourceRequirements{Limits: amounts("9", "")}
+	})
+	before := asked.DeepCopy()
+	a := resize.AllotmentOf(pod("a", "1", ""))
+	a[""] = v1.ResourceRequirements{Limits: amounts("8", "")}
+	got := a.Apply(asked)
+	if !reflect.DeepEqual(asked, before) {
+		t.Fatal("the pod was written to")
+	}
+	limits := got.Spec.Containers[0].Resources.Limits
+	if limits.Cpu().String() != "1" || !limits.Memory().IsZero() || limits.StorageEphemeral().String() != "5Gi" {
+		t.Errorf("limits %v", limits)
+	}
+	if got.Spec.Resources.Limits.Cpu().String() != "8" || got.Spec.InitContainers[0].Resources.Requests.Cpu().String() != "3" || len(got.Spec.Containers) != 2 {
+		t.Errorf("%+v", got.Spec)
+	}
+	if resize.AllotmentOf(asked).Apply(asked) != asked {
+		t.Error("a pod that is allotted what it asks for is copied")
+	}
+	same := pod("a", "1000m", "1024Mi")
+	if !resize.AllotmentOf(same).Equal(resize.AllotmentOf(pod("a", "1", "1Gi"))) || resize.AllotmentOf(same).Equal(resize.AllotmentOf(pod("a", "1", ""))) {
+		t.Error("amounts count, not how they are written")
+	}
+}

@@ -1,0 +1,70 @@
+package resize
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/podspec/qos"
+)
+
+// Pending is a change that was not accepted yet.
+type Pending struct {
+	// Pod is the pod as it is to be, Allotted as it is allotted.
+	Pod, Allotted *v1.Pod
+	// Since is when the change was asked for.
+	Since time.Time
+}
+
+// Order sorts changes in the order in which they are tried: first those that ask for no
+// more, for they may make room; then by priority of the pod, the highest first; then
+// Guaranteed pods before others; then the one that waits for longest, and between equal
+// ones by UID. One that does not fit does not hold up those behind it.
+func Order(list []Pending) {
+	slices.SortFunc(list, func(a, b Pending) int {
+		return cmp.Or(
+			cmp.Compare(rank(a.grows()), rank(b.grows())),
+			cmp.Compare(priority(b.Pod), priority(a.Pod)),
+			cmp.Compare(quality(a.Pod), quality(b.Pod)),
+			a.Since.Compare(b.Since),
+			cmp.Compare(a.Pod.UID, b.Pod.UID),
+		)
+	})
+}
+
+// grows reports whether more is asked for of anything.
+func (p Pending) grows() bool {
+	for _, name := range names() {
+		asked, has := requested(p.Pod, name), requested(p.Allotted, name)
+		if asked.Cmp(has) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
+func priority(pod *v1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+func quality(pod *v1.Pod) int {
+	switch qos.Class(pod) {
+	case v1.PodQOSGuaranteed:
+		return 0
+	case v1.PodQOSBurstable:
+		return 1
+	}
+	return 2
+}

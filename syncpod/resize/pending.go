@@ -1,0 +1,103 @@
+package resize
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ask notes what the pod asks for, if that is not what it is allotted.
+func (e *entry) ask(now time.Time) {
+	asked := AllotmentOf(e.pod)
+	switch {
+	case asked.Equal(e.allotted.of(e.pod)):
+		e.since, e.asked, e.verdict = time.Time{}, nil, Verdict{}
+	case e.since.IsZero() || !asked.Equal(e.asked):
+		e.since, e.asked, e.verdict = now, asked, Verdict{}
+	}
+}
+
+// settle decides on all that waits, in order, and again as long as what is accepted may
+// make room for more. The error is that of the pod.
+func (a *Allocator) settle(pod types.UID) error {
+	var errs []error
+	for again := true; again; {
+		again = false
+		for _, p := range a.pending() {
+			accepted, err := a.try(p)
+			if err != nil && p.Pod.UID == pod {
+				errs = append(errs, err)
+			} else if err != nil {
+				a.config.Log.Error(err, "a resize is not accepted yet", "pod", p.Pod.Namespace+"/"+p.Pod.Name)
+			}
+			if accepted {
+				again = true
+				a.accepted = append(a.accepted, p.Pod.UID)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pending is what waits and is not infeasible, in order.
+func (a *Allocator) pending() []Pending {
+	var list []Pending
+	for _, e := range a.pods {
+		if e.pod != nil && !e.since.IsZero() && e.verdict.Outcome != Infeasible {
+			list = append(list, Pending{Pod: e.pod, Allotted: e.allotted.Apply(e.pod), Since: e.since})
+		}
+	}
+	Order(list)
+	return list
+}
+
+// try decides on one change. It is accepted when its file says so.
+func (a *Allocator) try(p Pending) (accepted bool, err error) {
+	e := a.pods[p.Pod.UID]
+	verdict := a.config.Accept.Accept(Request{Pod: p.Pod, Allotted: p.Allotted, Beside: a.beside(p.Pod.UID), Allocatable: a.config.Allocatable})
+	switch verdict.Outcome {
+	case Accepted:
+	case Infeasible:
+		e.verdict = verdict
+		return false, nil
+	default:
+		e.verdict = Verdict{Deferred, verdict.Message}
+		return false, nil
+	}
+	next := &entry{pod: e.pod, allotted: e.asked}
+	if err := a.save(p.Pod.UID, next); err != nil {
+		e.verdict = Verdict{Deferred, "What is allotted cannot be written down"}
+		return false, err
+	}
+	a.pods[p.Pod.UID] = next
+	a.config.Log.Info("resize accepted", "pod", p.Pod.Namespace+"/"+p.Pod.Name)
+	return true, nil
+}
+
+// beside are the other pods as they are allotted. Of one that has not been seen yet its
+// file tells what it requests.
+func (a *Allocator) beside(uid types.UID) []*v1.Pod {
+	var pods []*v1.Pod
+	for other, e := range a.pods {
+		switch {
+		case other == uid:
+		case e.pod != nil:
+			pods = append(pods, e.allotted.Apply(e.pod))
+		default:
+			pods = append(pods, standIn(other, e.requests))
+		}
+	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return pods
+}
+
+// standIn is a pod that requests so much.
+func standIn(uid types.UID, requests v1.ResourceList) *v1.Pod {
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: requests}}}}}
+	pod.UID = uid
+	return pod
+}

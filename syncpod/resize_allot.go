@@ -1,0 +1,89 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/resize"
+)
+
+// allot has the work done for the pod as it is allotted. Of one that is deleted nothing is
+// decided any more.
+func (w *work) allot(ctx context.Context) error {
+	if w.config.Extensions.Allocations == nil {
+		return nil
+	}
+	if w.pod.DeletionTimestamp != nil {
+		w.pod = w.config.allotted(w.pod)
+		return nil
+	}
+	answer, err := w.config.Extensions.Allocations.Allot(ctx, w.pod)
+	if err == nil && answer.Pod == nil {
+		err = errors.New("Config.Allocations returned neither a pod nor an error")
+	}
+	if err != nil {
+		return fmt.Errorf("syncpod: resources of pod %s: %w", podName(w.pod), err)
+	}
+	w.pod, w.allotted = answer.Pod, answer
+	return nil
+}
+
+// allotted is a pod as it is allotted.
+func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
+	if c.Extensions.Allocations == nil {
+		return pod
+	}
+	return c.Extensions.Allocations.Allotted(pod)
+}
+
+func (w *work) markResized(id runtime.ContainerID) {
+	if w.resized == nil {
+		w.resized = map[runtime.ContainerID]bool{}
+	}
+	w.resized[id] = true
+}
+
+// resizeConditions say that the pod asks for resources that it is not allotted, and that
+// its containers do not have those that it is.
+func (w *work) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
+	if waits := w.allotted.Waits; waits != nil && waits.Outcome != resize.Accepted {
+		conditions = append(conditions, v1.PodCondition{
+			Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: string(waits.Outcome), Message: waits.Message,
+		})
+	}
+	if !w.resizing() {
+		return conditions
+	}
+	c := v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionTrue}
+	var why []string
+	for _, f := range failed {
+		if f.Step == StepResize && f.Err != nil {
+			why = append(why, fmt.Sprintf("container %s: %s", f.Container.Name, withoutIDs(f.Err, w.idNames()...)))
+		}
+	}
+	if len(why) > 0 {
+		c.Reason, c.Message = v1.PodReasonError, strings.Join(why, "; ")
+	}
+	return append(conditions, c)
+}
+
+// resizing reports whether a running container has other resources than it is allotted.
+func (w *work) resizing() bool {
+	for _, step := range w.plan.Resize {
+		if !w.resized[step.ID] && w.config.Deps.Updater != nil {
+			return true
+		}
+	}
+	for _, k := range w.plan.Kill {
+		if k.Reason == actions.ResizeRestart {
+			return true
+		}
+	}
+	return false
+}

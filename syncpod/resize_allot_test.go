@@ -1,0 +1,140 @@
+package syncpod_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/resize"
+)
+
+// allotting makes agents that decide on resizes, on a node of four CPUs.
+func allotting(t *testing.T, dir string) func(*syncpod.Config) {
+	allocator, err := resize.New(resize.Config{State: dir, Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}})
+	must(t, err)
+	return func(c *syncpod.Config) { c.Extensions.Allocations = allocator }
+}
+
+// wantCondition checks a condition of the last status, none for an empty reason of "absent".
+func (n *node) wantCondition(kind v1.PodConditionType, reason, message string) {
+	n.t.Helper()
+	for _, c := range n.report.last().Conditions {
+		if c.Type != kind {
+			continue
+		}
+		if reason == "absent" || c.Status != v1.ConditionTrue || c.Reason != reason || !strings.Contains(c.Message, message) {
+			n.t.Errorf("condition %s %s %q %q, want %q %q", kind, c.Status, c.Reason, c.Message, reason, message)
+		}
+		return
+	}
+	if reason != "absent" {
+		n.t.Errorf("there is no condition %s", kind)
+	}
+}
+
+// C10: a resize that does not fit is told, and done nothing for; the pod goes on with what
+// it is allotted, also when a container of it starts anew or another agent comes.
+func TestC10_ResizeThatDoesNotFit(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n), allotting(t, dir))
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.wantCondition(v1.PodResizePending, "absent", "")
+		tooMuch := testPod(limited("5", "1Gi"))
+		n.settle(tooMuch, time.Minute)
+		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000")
+		n.wantCondition(v1.PodResizeInProgress, "absent", "")
+		if k := n.report.container("app"); k.AllocatedResources.Cpu().String() != "1" || k.Resources.Limits.Cpu().String() != "1" {
+			t.Errorf("allotted %v, in force %v", k.AllocatedResources, k.Resources)
+		}
+		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
+			t.Errorf("%d updates", updates)
+		}
+		n.exit("app", 1)
+		n.restart(resizing(n), allotting(t, dir))
+		n.settle(tooMuch, time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+		if r := n.inForce(); r.GetCpuQuota() != 100000 {
+			t.Errorf("quota %d", r.GetCpuQuota())
+		}
+		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "")
+		n.settle(testPod(limited("4", "1Gi")), time.Minute)
+		if r := n.inForce(); r.GetCpuQuota() != 400000 {
+			t.Errorf("quota %d", r.GetCpuQuota())
+		}
+		n.wantCondition(v1.PodResizePending, "absent", "")
+	})
+}
+
+// C10: a resize that was accepted is in progress until it is done, and says what it fails
+// with.
+func TestC10_ResizeInProgress(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.wantCondition(v1.PodResizeInProgress, "absent", "")
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		if _, err := n.SyncPod(t.Context(), testPod(limited("2", "1Gi")), nil); err == nil {
+			t.Fatal("no error")
+		}
+		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "container app: ")
+		n.settle(testPod(limited("2", "1Gi")), time.Minute)
+		n.wantCondition(v1.PodResizeInProgress, "absent", "")
+		if n.events.count("ResizeCompleted") != 1 {
+			t.Errorf("events %q", n.events.all)
+		}
+	})
+}
+
+// C10: memory is not taken from a container that uses it.
+func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		if _, err := n.SyncPod(t.Context(), testPod(limited("1", "1000Ki")), nil); !errors.Is(err, syncpod.ErrResizeContainer) {
+			t.Errorf("error %v", err)
+		}
+		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "below current usage of 1048576 bytes")
+		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1<<30 {
+			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
+		}
+		n.settle(testPod(limited("1", "2Mi")), time.Minute)
+		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<20 {
+			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
+		}
+		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStats}, Err: errBroken})
+		n.settle(testPod(limited("1", "1000Ki")), time.Minute)
+		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1000<<10 {
+			t.Errorf("memory %d, though the runtime does not say what is in use", r.GetMemoryLimitInBytes())
+		}
+	})
+}
+
+// Nothing is done for a pod of which is not known what it is allotted.
+func TestAllotmentThatFails(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		failing := allotting(t, dir+"/a\x00b")
+		n.restart(failing)
+		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || !strings.Contains(err.Error(), "resources of pod") {
+			t.Errorf("error %v", err)
+		}
+		if n.Journal().Count(critest.RunPodSandbox) != 0 {
+			t.Error("a sandbox was made")
+		}
+		n.restart(allotting(t, dir))
+		n.settle(testPod(limited("1", "")), time.Minute)
+		n.end(testPod(limited("1", "")), nil)
+		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("of a pod that has stopped %v is left, error %v", left, err)
+		}
+	})
+}
