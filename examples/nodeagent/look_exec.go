@@ -53,7 +53,11 @@ func (l *looking) stream(ctx context.Context, what string, q url.Values) error {
 	if l.stdin {
 		go l.sendInput(ws, protocol == protocols[0]) // until the process ends: a read cannot be interrupted
 	}
-	return l.receive(ws)
+	err = l.receive(ws)
+	if ctx.Err() != nil {
+		return nil // told to end
+	}
+	return err
 }
 
 // open asks the agent for a WebSocket.
