@@ -32,6 +32,10 @@ const (
 	AnnotationTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
 )
 
+// AnnotationImageVolumes names the images that a container mounts as volumes, as they were
+// given to the runtime, with spaces between them. It is of podsync alone.
+const AnnotationImageVolumes = "podsync.io/image-volumes"
+
 // Annotations of a pod that an agent writes. A kubelet writes the same ones.
 const (
 	// AnnotationConfigSource says which source the agent has the pod from. A pod of

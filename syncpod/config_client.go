@@ -24,14 +24,14 @@ func (c *Config) fromClient() (err error) {
 	if c.RuntimeName, err = of.RuntimeName(); err != nil {
 		return fmt.Errorf("syncpod: Config.%w", err)
 	}
-	if err := c.Deps.make(of); err != nil {
+	if err := c.Deps.fill(of); err != nil {
 		return fmt.Errorf("syncpod: Config.Deps: %w", err)
 	}
 	return nil
 }
 
-// make makes what is missing of a connection to the runtime.
-func (d *Dependencies) make(of assemble.Runtime) (err error) {
+// fill makes what is missing of a connection to the runtime.
+func (d *Dependencies) fill(of assemble.Runtime) (err error) {
 	if d.Statuses == nil {
 		if d.Statuses, err = of.Reader(); err != nil {
 			return err

@@ -75,7 +75,7 @@
 //	cgroup.go          10 the cgroup of the pod
 //	prepare.go         10 the node made ready for the pod
 //	sandbox.go         11 the sandbox, in its turn, and the wait for its address
-//	start_image.go     12 images
+//	start_image.go     12 images, those of containers and those that they mount
 //	start.go           13 who may start now, and in which turn; one container from its
 //	                      image to its postStart handler
 //	start_create.go    13 CreateContainer, and what its lost answer is worth

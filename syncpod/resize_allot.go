@@ -25,7 +25,7 @@ func (w *work) allot(ctx context.Context) error {
 	}
 	answer, err := w.config.Extensions.Allocations.Allot(ctx, w.pod)
 	if err == nil && answer.Pod == nil {
-		err = errors.New("Config.Allocations returned neither a pod nor an error")
+		err = errors.New("Extensions.Allocations returned neither a pod nor an error")
 	}
 	if err != nil {
 		return fmt.Errorf("syncpod: resources of pod %s: %w", podName(w.pod), err)

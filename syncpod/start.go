@@ -12,7 +12,6 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/image"
 )
 
 type startStep = actions.StartStep
@@ -59,7 +58,7 @@ func (w *work) startAll(ctx context.Context) {
 			continue
 		}
 		starts = append(starts, st)
-		pulls.Go(func() { st.ensureImage(ctx) })
+		pulls.Go(func() { st.ensureImages(ctx) })
 	}
 	w.runAll(ctx, starts)
 }
@@ -158,11 +157,11 @@ func (st *start) run(ctx context.Context) *StepError {
 
 // pipeline takes the container from its image to the end of its postStart handler.
 func (st *start) pipeline(ctx context.Context) *StepError {
-	img, failed := st.waitForImage(ctx)
+	images, failed := st.waitForImages(ctx)
 	if failed != nil {
 		return failed
 	}
-	if failed := st.inTurn(ctx, img); failed != nil {
+	if failed := st.inTurn(ctx, images); failed != nil {
 		return failed
 	}
 	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
@@ -179,17 +178,17 @@ const (
 	containerPriority
 )
 
-// inTurn creates and starts the container when its turn has come. The image is held
+// inTurn creates and starts the container when its turn has come. The images are held
 // until the container is there, or will not be.
-func (st *start) inTurn(ctx context.Context, img *image.Image) *StepError {
+func (st *start) inTurn(ctx context.Context, images imageResult) *StepError {
 	var failed *StepError
 	if endTurn, err := st.pace.Take(ctx, containerPriority); err != nil {
 		failed = &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
 	} else {
 		defer endTurn()
-		failed = st.create(ctx, img)
+		failed = st.create(ctx, images)
 	}
-	img.Release()
+	images.release()
 	if failed != nil {
 		return failed
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -12,19 +14,18 @@ import (
 	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // create makes the container.
-func (st *start) create(ctx context.Context, img *image.Image) *StepError {
+func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	attempt, err := st.attempt(st.startStep)
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
 	}
 	st.warnOfSecondRun()
-	config, err := st.configure(ctx, img, attempt)
+	config, err := st.configure(ctx, images, attempt)
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: err}
 	}
@@ -45,7 +46,8 @@ func (st *start) create(ctx context.Context, img *image.Image) *StepError {
 	return nil
 }
 
-func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32) (*runtimeapi.ContainerConfig, error) {
+func (st *start) configure(ctx context.Context, images imageResult, attempt uint32) (*runtimeapi.ContainerConfig, error) {
+	img := images.image
 	found := container.Image{Ref: img.ID, UID: img.UID, Username: img.Username}
 	if err := container.CheckNonRoot(st.pod, st.spec, found); err != nil {
 		return nil, err
@@ -59,7 +61,7 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 	}
 	var mounts container.Mounts
 	if st.config.Deps.Mounts != nil {
-		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips}
+		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids()}
 		if mounts, err = st.config.Deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
@@ -70,10 +72,36 @@ func (st *start) configure(ctx context.Context, img *image.Image, attempt uint32
 	return container.Config(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
-		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: mounts.Annotations,
+		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: images.annotate(mounts.Annotations),
 		TargetID: st.targetID(), UserNamespace: st.sandbox.input.UserNamespace, ExtraGroups: st.sandbox.input.ExtraGroups,
 		Labels: st.config.Owner.Mark(nil), Node: st.config.Node.Containers,
 	})
+}
+
+// ids are those of the images that are mounted, by the name of the volume.
+func (r imageResult) ids() map[string]string {
+	var ids map[string]string
+	for name, img := range r.volumes {
+		if ids == nil {
+			ids = map[string]string{}
+		}
+		ids[name] = img.ID
+	}
+	return ids
+}
+
+// annotate adds which images are mounted: in lists of containers nothing else tells it
+// to whoever removes images.
+func (r imageResult) annotate(annotations map[string]string) map[string]string {
+	if len(r.volumes) == 0 {
+		return annotations
+	}
+	with := maps.Clone(annotations)
+	if with == nil {
+		with = map[string]string{}
+	}
+	with[runtime.AnnotationImageVolumes] = strings.Join(slices.Sorted(maps.Values(r.ids())), " ")
+	return with
 }
 
 // targetID returns the container whose processes an ephemeral container sees.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,42 +12,95 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// imageResult is what has become of an image.
+// imageResult is what has become of the images of a container: its own, and those that
+// it mounts, by the name of the volume (KEP-4639).
 type imageResult struct {
-	image *image.Image
-	err   error
+	image   *image.Image
+	volumes map[string]*image.Image
+	err     error
 }
 
-func (st *start) ensureImage(ctx context.Context) {
-	img, err := st.askForImage(ctx)
-	st.image <- imageResult{img, err}
+// release gives the images back.
+func (r imageResult) release() {
+	if r.image != nil {
+		r.image.Release()
+	}
+	for _, img := range r.volumes {
+		img.Release()
+	}
 }
 
-func (st *start) askForImage(ctx context.Context) (*image.Image, error) {
+// ensureImages makes sure of the image of the container, and then of those that it mounts.
+func (st *start) ensureImages(ctx context.Context) {
+	var got imageResult
+	if got.image, got.err = st.askForImage(ctx, st.spec.Image, st.spec.ImagePullPolicy); got.err == nil {
+		got.volumes, got.err = st.askForVolumes(ctx)
+	}
+	if got.err != nil {
+		got.release()
+		got = imageResult{err: got.err}
+	}
+	st.image <- got
+}
+
+// askForVolumes asks for the images that the container mounts, each once.
+func (st *start) askForVolumes(ctx context.Context) (images map[string]*image.Image, err error) {
+	for i := range st.pod.Spec.Volumes {
+		vol := &st.pod.Spec.Volumes[i]
+		if vol.Image == nil || !st.mounts(vol.Name) {
+			continue
+		}
+		img, err := st.askForImage(ctx, vol.Image.Reference, vol.Image.PullPolicy)
+		if err != nil {
+			return images, err
+		}
+		if images == nil {
+			images = map[string]*image.Image{}
+		}
+		images[vol.Name] = img
+	}
+	return images, nil
+}
+
+func (st *start) mounts(volume string) bool {
+	return slices.ContainsFunc(st.spec.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == volume })
+}
+
+func (st *start) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*image.Image, error) {
 	return st.config.Deps.Images.EnsureImage(ctx, image.Request{
-		Image: st.spec.Image, Policy: st.spec.ImagePullPolicy,
+		Image: name, Policy: policy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,
-		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", st.spec.Image) },
+		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", name) },
 	})
 }
 
-func (st *start) waitForImage(ctx context.Context) (*image.Image, *StepError) {
+func (st *start) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	var got imageResult
 	select {
 	case got = <-st.image:
 	case <-ctx.Done():
-		return nil, &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: ctx.Err()}
+		return got, &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: ctx.Err()}
 	}
 	if got.err != nil {
-		return nil, st.imageError(ctx, got.err)
+		return got, st.imageError(ctx, got.err)
 	}
-	text := fmt.Sprintf("Container image %q already present on machine", st.spec.Image)
-	if got.image.Pulled {
-		text = fmt.Sprintf("Successfully pulled image %q in %v. Image size: %d bytes.", st.spec.Image, got.image.PullTook.Round(time.Millisecond), got.image.Size)
+	st.tellPulled(st.spec.Image, got.image)
+	for i := range st.pod.Spec.Volumes {
+		vol := &st.pod.Spec.Volumes[i]
+		if img := got.volumes[vol.Name]; img != nil {
+			st.tellPulled(vol.Image.Reference, img)
+		}
+	}
+	return got, nil
+}
+
+func (st *start) tellPulled(name string, img *image.Image) {
+	text := fmt.Sprintf("Container image %q already present on machine", name)
+	if img.Pulled {
+		text = fmt.Sprintf("Successfully pulled image %q in %v. Image size: %d bytes.", name, img.PullTook.Round(time.Millisecond), img.Size)
 	}
 	st.event(v1.EventTypeNormal, eventPulled, "%s", text)
-	return got.image, nil
 }
 
 func (st *start) imageError(ctx context.Context, err error) *StepError {
@@ -76,9 +130,7 @@ func releaseAll(starts []*start) {
 	for _, st := range starts {
 		select {
 		case got := <-st.image:
-			if got.image != nil {
-				got.image.Release()
-			}
+			got.release()
 		default:
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -99,8 +101,8 @@ func (c *Collector) list(ctx context.Context) (listed, error) {
 	return images, nil
 }
 
-// usedNames are all by which containers name their images, whosever they are, running
-// or not.
+// usedNames are all by which containers name their images, and those that they mount,
+// whosever they are, running or not.
 func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -111,6 +113,9 @@ func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, container := range resp.GetContainers() {
 		for _, name := range []string{container.GetImageId(), container.GetImageRef(), container.GetImage().GetImage()} {
+			used[completed(name)] = true
+		}
+		for _, name := range strings.Fields(container.GetAnnotations()[runtime.AnnotationImageVolumes]) {
 			used[completed(name)] = true
 		}
 	}

@@ -109,12 +109,13 @@ func (r telling) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.Call
 
 func TestCollectKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		images := localImages("running", "exited", "leased", "pause", "kept", "id", "free")
+		images := localImages("running", "exited", "mounted", "by-id", "leased", "pause", "kept", "id", "free")
 		images = append(images, critest.Image{Name: "r.io/pinned:v1", Pinned: true})
 		s := newStore(t, images, func(c *image.CollectorConfig) {
 			c.Runtime = telling{c.Runtime.(*cri.Client), `{"sandboxImage": "r.io/pause:v1", "other": 1}`}
 			c.Keep = []string{"r.io/kept:v1", strings.TrimPrefix(idOf("id"), "sha256:")}
 		})
+		s.annotations = map[string]string{runtime.AnnotationImageVolumes: "r.io/mounted:v1 " + idOf("by-id")}
 		for _, name := range []string{"running", "exited"} {
 			id := s.use(name)
 			if _, err := s.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
@@ -203,6 +204,17 @@ func (twoDisks) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...
 	}}, nil
 }
 
+// noDisk is a runtime whose images are on a filesystem that this machine has not.
+type noDisk struct{ image.CollectorRuntime }
+
+func (d noDisk) ImageFsInfo(ctx context.Context, req *runtimeapi.ImageFsInfoRequest, opts ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error) {
+	resp, err := d.CollectorRuntime.ImageFsInfo(ctx, req, opts...)
+	for _, fs := range resp.GetImageFilesystems() {
+		fs.FsId.Mountpoint = "/not/of/this/machine"
+	}
+	return resp, err
+}
+
 // Where the disk cannot be seen images go by their age alone.
 func TestCollectBlind(t *testing.T) {
 	for name, blind := range map[string]func(*image.CollectorConfig){
@@ -212,7 +224,7 @@ func TestCollectBlind(t *testing.T) {
 		"not on this system": func(c *image.CollectorConfig) {
 			c.Statfs = func(string) (image.Disk, error) { return image.Disk{}, errors.ErrUnsupported }
 		},
-		"the default, on a path of the runtime in memory": func(c *image.CollectorConfig) { c.Statfs = nil },
+		"the default, on a path that is not there": func(c *image.CollectorConfig) { c.Statfs, c.Runtime = nil, noDisk{c.Runtime} },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a"), blind)

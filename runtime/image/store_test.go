@@ -18,6 +18,7 @@ import (
 // store is a runtime in memory on a disk that a test fills, with an agent's Manager and
 // Collector.
 type store struct {
+	annotations map[string]string // of containers that are made
 	*critest.Runtime
 	t         *testing.T
 	client    *cri.Client
@@ -137,6 +138,7 @@ func (s *store) use(name string) string {
 func (s *store) create(box string, sandbox *runtimeapi.PodSandboxConfig, name string) (string, error) {
 	resp, err := s.client.CreateContainer(s.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: box, SandboxConfig: sandbox, Config: &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "r.io/" + name + ":v1"},
+		Annotations: s.annotations,
 	}})
 	return resp.GetContainerId(), err
 }

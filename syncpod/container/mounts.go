@@ -25,6 +25,9 @@ type MountRequest struct {
 	// PodIPs are the addresses of the pod, the primary first: those of its sandbox,
 	// or of the node for a pod on the node's network.
 	PodIPs []string
+	// Images are the images of the pod's image volumes that the container mounts, by the
+	// name of the volume, as the runtime has them. They are there.
+	Images map[string]string
 }
 
 // Mounts are what a container gets from the node.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +46,8 @@ func (e *nodeEvents) all() []string {
 	return slices.Clone(e.events)
 }
 
-// If it is asked to, an agent looks at the disk every five minutes, and at no image.
+// If it is asked to, an agent looks at the disk every five minutes, and at no image. The
+// disk is one that is not there, lest the test goes by how full that of this machine is.
 func TestImagesAreCollectedOnDemand(t *testing.T) {
 	almostFull := &image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
@@ -58,7 +61,14 @@ func TestImagesAreCollectedOnDemand(t *testing.T) {
 		{"never", func(c *loop.Config) { c.ImagePolicy = &image.GCPolicy{HighPercent: 100} }, 0},
 		{"another collector", func(c *loop.Config) { c.ImagePolicy, c.ImageCollector = almostFull, &failing{} }, 0},
 	} {
-		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		dir := filepath.Join(t.TempDir(), "runtime")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
 			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)
 			time.Sleep(10*time.Minute + time.Second)
 			before := len(n.rt.Journal())

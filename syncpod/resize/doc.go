@@ -10,7 +10,7 @@
 // done for the pod as it is allotted, and its status has the condition PodResizePending.
 //
 //	allocator, err := resize.New(resize.Config{State: "/var/lib/my-agent/allocations", Allocatable: node})
-//	sync := syncpod.Config{Allocations: allocator, Clean: ...}
+//	sync := syncpod.Config{Extensions: syncpod.Extensions{Allocations: allocator}}
 //
 // Without one each pod is allotted what it asks for.
 //

@@ -4,7 +4,8 @@
 //
 // Volumes lie where a kubelet has them, <pod>/volumes/kubernetes.io~<kind>/<name>.
 // Only those that a container of the pod mounts are made. A volume of another
-// kind is an error that names it.
+// kind is an error that names it. An image (KEP-4639) is mounted by the runtime: all that
+// is made here is the mount that says so, of an image that is there already.
 //
 // # Files
 //

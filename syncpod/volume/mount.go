@@ -44,6 +44,9 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string) (*run
 	if vol == nil {
 		return nil, errors.New("the pod has no such volume")
 	}
+	if vol.Image != nil {
+		return v.imageMount(req, ask)
+	}
 	host, err := v.hostPathOf(req, index, dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind(vol), err)
@@ -63,6 +66,34 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string) (*run
 		Readonly:          ask.ReadOnly || vol.HostPath == nil && vol.EmptyDir == nil,
 		RecursiveReadOnly: recursive,
 		SelinuxRelabel:    vol.HostPath == nil,
+		Propagation:       propagation,
+	}, nil
+}
+
+// imageMount has the runtime mount an image, or a directory of it, for reading (KEP-4639).
+func (v *Volumes) imageMount(req container.MountRequest, ask *v1.VolumeMount) (*runtimeapi.Mount, error) {
+	image := req.Images[ask.Name]
+	if image == "" {
+		return nil, errors.New("image: MountRequest.Images does not have it")
+	}
+	below, err := subPathOf(ask, req.Env)
+	if err != nil {
+		return nil, fmt.Errorf("image: %w", err)
+	}
+	recursive, err := v.recursiveReadOnly(ask)
+	if err != nil {
+		return nil, err
+	}
+	propagation, err := propagationOf(ask)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.Mount{
+		ContainerPath:     path.Join("/", ask.MountPath),
+		Image:             &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: find(req.Pod, ask.Name).Image.Reference},
+		ImageSubPath:      below,
+		Readonly:          true,
+		RecursiveReadOnly: recursive,
 		Propagation:       propagation,
 	}, nil
 }

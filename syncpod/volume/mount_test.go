@@ -183,3 +183,51 @@ func TestSubPathThroughALinkThatLeadsOut(t *testing.T) {
 		t.Errorf("made outside: %v", entries)
 	}
 }
+
+// An image is mounted by the runtime, with nothing of it on the node.
+func TestImageMount(t *testing.T) {
+	pod, dir := podWith(named("vol", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "r.io/data:v1"}})), t.TempDir()
+	v := newVolumes(t, volume.Config{})
+	if err := v.SetUp(t.Context(), pod, dir); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := v.Refresh(t.Context(), pod, dir); err != nil || !next.IsZero() {
+		t.Errorf("refreshed again at %v, error %v", next, err)
+	}
+	for _, tt := range []struct {
+		name   string
+		mount  v1.VolumeMount
+		images map[string]string
+		want   *runtimeapi.Mount
+		fault  string
+	}{
+		{"all of it", v1.VolumeMount{}, map[string]string{"vol": "sha256:1"}, &runtimeapi.Mount{}, ""},
+		{"a directory", v1.VolumeMount{SubPath: "a/b"}, map[string]string{"vol": "sha256:1"}, &runtimeapi.Mount{ImageSubPath: "a/b"}, ""},
+		{"a directory by a variable", v1.VolumeMount{SubPathExpr: "$(DIR)/b"}, map[string]string{"vol": "sha256:1"}, &runtimeapi.Mount{ImageSubPath: "v/b"}, ""},
+		{"a way out", v1.VolumeMount{SubPath: "../etc"}, map[string]string{"vol": "sha256:1"}, nil, "subPath"},
+		{"no such variable", v1.VolumeMount{SubPathExpr: "$(NONE)"}, map[string]string{"vol": "sha256:1"}, nil, "there is no variable NONE"},
+		{"not pulled", v1.VolumeMount{}, map[string]string{"other": "sha256:1"}, nil, "MountRequest.Images does not have it"},
+		{"unknown propagation", v1.VolumeMount{MountPropagation: ptr(v1.MountPropagationMode("X"))}, map[string]string{"vol": "sha256:1"}, nil, `mountPropagation "X"`},
+		{"recursively, by such a runtime", v1.VolumeMount{ReadOnly: true, RecursiveReadOnly: ptr(v1.RecursiveReadOnlyEnabled)}, map[string]string{"vol": "sha256:1"}, nil, "not supported"},
+	} {
+		tt.mount.Name, tt.mount.MountPath = "vol", "/data"
+		pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{tt.mount}
+		got, err := v.Mounts(t.Context(), container.MountRequest{
+			Pod: pod, Container: &pod.Spec.Containers[0], Images: tt.images, Env: []env.Var{{Name: "DIR", Value: "v"}},
+		}, dir)
+		if tt.fault != "" || err != nil {
+			if err == nil || tt.fault == "" || !strings.Contains(err.Error(), tt.fault) {
+				t.Errorf("%s: error %v, want %q", tt.name, err, tt.fault)
+			}
+			continue
+		}
+		tt.want.ContainerPath, tt.want.Readonly = "/data", true
+		tt.want.Image = &runtimeapi.ImageSpec{Image: "sha256:1", UserSpecifiedImage: "r.io/data:v1"}
+		if !proto.Equal(got.Mounts[0], tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got.Mounts[0], tt.want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("on the node there is %v, error %v", left, err)
+	}
+}

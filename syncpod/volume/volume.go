@@ -135,8 +135,11 @@ func mounted(pod *v1.Pod) map[string]bool {
 }
 
 func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error {
-	if vol.HostPath != nil {
+	switch {
+	case vol.HostPath != nil:
 		return checkHostPath(vol.HostPath)
+	case vol.Image != nil:
+		return nil // the runtime mounts it
 	}
 	path, err := pathOf(vol, dir)
 	if err != nil {

@@ -60,18 +60,18 @@ func (c *Config) setDefaults() error {
 	c.KillTimeout = cmp.Or(c.KillTimeout, 10*time.Second)
 	for name, dir := range map[string]string{"State": c.State, "Mount": c.Mount} {
 		if !filepath.IsAbs(dir) {
-			return fmt.Errorf("Config.%s is %q, want an absolute path", name, dir)
+			return fmt.Errorf("tree: Config.%s is %q, want an absolute path", name, dir)
 		}
 	}
 	switch {
 	case c.Driver != cgroup.Cgroupfs && c.Driver != cgroup.Systemd:
-		return fmt.Errorf("Config.Driver is %q, want cgroupfs or systemd", c.Driver)
+		return fmt.Errorf("tree: Config.Driver is %q, want cgroupfs or systemd", c.Driver)
 	case c.Driver == cgroup.Systemd && c.Slices == nil:
-		return errors.New("Config.Slices is missing: with the driver systemd slices are made over D-Bus")
+		return errors.New("tree: Config.Slices is missing: with the driver systemd slices are made over D-Bus")
 	case c.PodPIDs < 0:
-		return fmt.Errorf("Config.PodPIDs is %d, want 0 or more", c.PodPIDs)
+		return fmt.Errorf("tree: Config.PodPIDs is %d, want 0 or more", c.PodPIDs)
 	case c.KillTimeout < 0:
-		return fmt.Errorf("Config.KillTimeout is %v, want 0 or more", c.KillTimeout)
+		return fmt.Errorf("tree: Config.KillTimeout is %v, want 0 or more", c.KillTimeout)
 	}
 	_, err := cgroup.OfNode(cgroup.Above{Allocatable: c.Allocatable})
 	return err

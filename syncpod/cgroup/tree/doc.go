@@ -5,7 +5,9 @@
 // puts sandboxes wherever it does.
 //
 //	cgroups, err := tree.New(tree.Config{State: "/var/lib/my-agent/cgroups"})
-//	agent, err := loop.New(loop.Config{..., Sync: syncpod.Config{Cgroups: cgroups}})
+//	agent, err := loop.New(loop.Config{..., Sync: syncpod.Config{
+//		Extensions: syncpod.Extensions{Cgroups: cgroups},
+//	}})
 //
 // # Drivers
 //

@@ -39,7 +39,7 @@ type Tree struct {
 // New returns a Tree. It looks at what the kernel has mounted, and changes nothing.
 func New(c Config) (*Tree, error) {
 	if err := c.setDefaults(); err != nil {
-		return nil, fmt.Errorf("tree: %w", err)
+		return nil, err
 	}
 	root, err := cgroup.Parse(c.Root)
 	if err != nil {

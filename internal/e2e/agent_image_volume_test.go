@@ -1,0 +1,37 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestImageVolume: an image is mounted as a volume, a directory of it, too, for reading.
+// containerd 1.6 does not know such mounts.
+func TestImageVolume(t *testing.T) {
+	onNodes(t, func(n *node) {
+		version, err := n.runtime.Version(n.Context(), &runtimeapi.VersionRequest{})
+		n.must(err)
+		if strings.HasPrefix(strings.TrimPrefix(version.GetRuntimeVersion(), "v"), "1.") {
+			n.Skip("containerd ", version.GetRuntimeVersion(), " cannot mount images")
+		}
+		a := n.start("-drain")
+		p := a.pod(n, "image-volume", `
+restartPolicy: Never
+containers:
+- name: app
+  image: localhost/busybox:e2e
+  command: [sh, -c, "test -x /image/bin/busybox && test -x /below/busybox && ! touch /image/bin/new"]
+  volumeMounts:
+  - {name: image, mountPath: /image}
+  - {name: image, mountPath: /below, subPath: bin}
+volumes:
+- {name: image, image: {reference: "localhost/busybox:e2e", pullPolicy: Never}}
+`)
+		p.ended()
+		if app := p.exited("app", 0); app.GetExitCode() != 0 {
+			n.Errorf("app has ended with %d: %s", app.GetExitCode(), app.GetMessage())
+		}
+	})
+}
