@@ -5,6 +5,16 @@
 //	go run ./examples/nodeagent -manifests DIR      # pods of yours, in memory
 //	nodeagent -manifests DIR -runtime unix:///run/containerd/containerd.sock
 //
+// With -serve unix:///run/podsync.sock other processes look into it, as kubectl does
+// into a cluster:
+//
+//	nodeagent logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]
+//	nodeagent exec [-it] POD [-c CONTAINER] -- COMMAND
+//	nodeagent attach [-it] POD [-c CONTAINER]
+//	nodeagent port-forward POD [LOCAL:]PORT...
+//
+// POD is a name, or namespace/name; -serve says where the agent is.
+//
 // Change, add and remove manifests while it runs. Ctrl-C detaches: the pods keep
 // running, and the next start takes them over. With -drain it stops them first.
 //
@@ -13,7 +23,8 @@
 //
 // It exits with 0 when it was told to stop, 2 if it was started wrongly, 3 if it
 // may not use the runtime's socket or one of its folders, 4 if there is no runtime,
-// 5 if that does not speak CRI v1, and 1 for all else.
+// 5 if that does not speak CRI v1, and 1 for all else. nodeagent exec exits with what
+// its command does.
 package main
 
 import (
@@ -44,14 +55,23 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := parse(os.Args[1:], os.Stderr)
-	if err == nil {
-		err = run(ctx, o, os.Stdout)
-	}
+	err := start(ctx, os.Args[1:])
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "nodeagent:", err)
 		os.Exit(exitCode(err))
 	}
+}
+
+// start runs the agent, or looks into one that runs.
+func start(ctx context.Context, args []string) error {
+	if len(args) > 0 && looks[args[0]].do != nil {
+		return look(ctx, args, console{os.Stdin, os.Stdout, os.Stderr})
+	}
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return run(ctx, o, os.Stdout)
 }
 
 // run runs the agent until ctx ends, and then detaches or drains.
@@ -62,20 +82,20 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return &failure{exitUsage, seeHelp, err}
 	}
 	s := newScreen(stdout, o.output)
-	client, disconnect, err := connect(ctx, o, s.say)
+	conn, err := connect(ctx, o, s.say)
 	if err != nil && ctx.Err() != nil {
 		return nil // told to end before there was anything to do
 	}
 	if err != nil {
 		return err
 	}
-	defer disconnect()
-	cgroups, err := o.podCgroups(ctx, client)
+	defer conn.end()
+	cgroups, err := o.podCgroups(ctx, conn.Client)
 	if err != nil {
 		return err
 	}
 	agent, err := loop.New(loop.Config{
-		Client:   client,
+		Client:   conn.Client,
 		Root:     o.root,
 		NodeName: o.node,
 		Sources:  []source.Source{manifests},
@@ -91,18 +111,18 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
-	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, client.RuntimeName(), client.RuntimeVersion(), o.atEnd())
+	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, conn.RuntimeName(), conn.RuntimeVersion(), o.atEnd())
 	s.say("The name of the node ends their names, as those of all static pods: web is web-%s here.", o.node)
 	if o.runtime == memory {
 		s.say("No process runs: containers are acted out in memory. Volumes are real, and a hostPath is one of this machine.")
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s)
+	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return lookedInto(ctx, o, agent, conn) })
 }
 
-// serve runs the loop until ctx has ended, and until the pods are drained if they
-// are to be.
-func serve(ctx context.Context, agent *loop.Loop, drained bool, s *screen) error {
+// serve runs the loop and the server until ctx has ended, and until the pods are drained
+// if they are to be.
+func serve(ctx context.Context, agent *loop.Loop, drained bool, s *screen, server func(context.Context) error) error {
 	running, detach := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -110,8 +130,12 @@ func serve(ctx context.Context, agent *loop.Loop, drained bool, s *screen) error
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- agent.Run(running) })
 	wg.Go(func() { follow(running, agent, s) })
+	served := make(chan error, 1)
+	wg.Go(func() { served <- server(running) })
 	select {
 	case err := <-ended:
+		return err
+	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}

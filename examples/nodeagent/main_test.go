@@ -26,7 +26,7 @@ type started struct {
 }
 
 // start starts an agent with a folder of manifests of its own, on a runtime in memory.
-func start(t *testing.T, args ...string) *started {
+func startAgent(t *testing.T, args ...string) *started {
 	t.Helper()
 	root, err := os.MkdirTemp("", "nodeagent-") // shorter than t.TempDir, for the socket
 	if err != nil {
@@ -114,7 +114,7 @@ spec:
 // An agent's life: pods come, are refused, and go while it runs, and stay when it ends.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	a := start(t)
+	a := startAgent(t)
 	a.says("Pods of "+a.manifests, "critest", "Ctrl-C ends the agent, and with it the runtime in memory and its pods.")
 	a.says("The name of the node ends their names", "web is web-n1 here.")
 	a.says("No process runs", "a hostPath is one of this machine.")
@@ -152,7 +152,7 @@ func TestRun(t *testing.T) {
 // What keeps a pod from starting is said.
 func TestRunSaysWhyAPodDoesNotStart(t *testing.T) {
 	t.Parallel()
-	a := start(t)
+	a := startAgent(t)
 	volume := "  volumes: [{name: data, configMap: {name: nosuch}}]\n  containers:\n"
 	a.write("web.yaml", strings.NewReplacer("  containers:\n", volume, "    image:", "    volumeMounts: [{name: data, mountPath: /data}]\n    image:").Replace(web))
 	a.says("Warning", "FailedMount", "web-n1", `MountVolume.SetUp failed for volume "data" : configMap "nosuch": `)
@@ -162,7 +162,7 @@ func TestRunSaysWhyAPodDoesNotStart(t *testing.T) {
 // With -drain the pods are stopped before the agent ends.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()
-	a := start(t, "-drain", "-o", "json")
+	a := startAgent(t, "-drain", "-o", "json")
 	a.write("web.yaml", web)
 	a.says(`"kind":"Pod"`, `"reason":"Running"`, `"ready":"1/1"`, `"restarts":0`, `"phase":"Running"`)
 	a.end()
@@ -173,7 +173,7 @@ func TestRunDrains(t *testing.T) {
 // The samples show what they say they do.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	a := start(t)
+	a := startAgent(t)
 	if err := writeSamples(a.manifests); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestRunInterruptedBeforeTheRuntime(t *testing.T) {
 func TestLogsInMemoryAreFiles(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()
-	a := start(t, "-pod-logs", logs)
+	a := startAgent(t, "-pod-logs", logs)
 	a.write("web.yaml", strings.Replace(web, "trap", "echo hello; trap", 1))
 	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
 	files, err := filepath.Glob(filepath.Join(logs, "default_web-n1_*", "app", "0.log"))
@@ -236,25 +236,25 @@ func TestConnectInMemory(t *testing.T) {
 	}
 	lis.SetUnlinkOnClose(false) // as with SIGKILL
 	lis.Close()
-	_, disconnect, err := connect(t.Context(), o, t.Logf)
+	conn, err := connect(t.Context(), o, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = connect(t.Context(), o, t.Logf)
+	_, err = connect(t.Context(), o, t.Logf)
 	if err == nil || exitCode(err) != exitUsage || !hasAll(err.Error(), []string{"-root " + root + ": another agent runs there", "another -root"}) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
-	disconnect()
-	_, disconnect, err = connect(t.Context(), o, t.Logf)
+	conn.end()
+	conn, err = connect(t.Context(), o, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	disconnect()
+	conn.end()
 	notes := filepath.Join(root, "memory.sock")
 	if err := os.WriteFile(notes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := connect(t.Context(), o, t.Logf); err == nil {
+	if _, err := connect(t.Context(), o, t.Logf); err == nil {
 		t.Error("a file that is no socket is taken for one")
 	}
 	if _, err := os.Stat(notes); err != nil {

@@ -18,12 +18,15 @@ const seeHelp = "See nodeagent -h."
 const (
 	defaultRoot    = "/var/lib/podsync"
 	defaultPodLogs = "/var/log/pods"
+	defaultServe   = "/run/podsync.sock"
 )
 
 // options are what the agent is started with.
 type options struct {
 	manifests, runtime, root, podLogs, node, owner, cgroups, output string
 	drain                                                           bool
+	// serve is the path of a socket, empty if nobody may look into the agent.
+	serve string
 	// scratch is a folder that goes when the agent ends, empty if there is none.
 	scratch string
 }
@@ -42,6 +45,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
+	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach and port-forward look into the agent, such as unix://"+defaultServe+"; root and the agent's own user may")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(stderr, "Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\nUsage of nodeagent:")
@@ -76,6 +80,8 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("-o %s: only json is known", o.output)
 	case o.runtime != memory && !strings.HasPrefix(o.runtime, "/") && !strings.Contains(o.runtime, "://"):
 		return fmt.Errorf("-runtime %s: want %s, or an endpoint such as unix:///run/containerd/containerd.sock", o.runtime, memory)
+	case o.serve != "" && !strings.HasPrefix(o.serve, "unix:///"):
+		return fmt.Errorf("-serve %s: want an endpoint such as unix://%s", o.serve, defaultServe)
 	case o.runtime != memory && o.manifests == "":
 		return errors.New("-manifests is missing: which pods are to run?")
 	}

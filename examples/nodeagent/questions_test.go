@@ -27,7 +27,7 @@ func TestQuestions(t *testing.T) {
 	if n := len(question.FindAll(page, -1)); n != 10 {
 		t.Errorf("the page has %d questions, and says ten", n)
 	}
-	a := start(t, "-node", "edge")
+	a := startAgent(t, "-node", "edge")
 	var seen []string
 	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
 		if m[1] == "yaml" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +40,7 @@ type failure struct {
 	err    error
 }
 
-func (f *failure) Error() string { return fmt.Sprintf("%v\n%s", f.err, f.advice) }
+func (f *failure) Error() string { return strings.TrimSpace(fmt.Sprintf("%v\n%s", f.err, f.advice)) }
 
 func (f *failure) Unwrap() error { return f.err }
 
@@ -50,32 +51,40 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// connect returns a connection to the runtime, and what ends it. It says when it waits.
-func connect(ctx context.Context, o options, say func(string, ...any)) (*cri.Client, func(), error) {
+// A connection is one to a runtime.
+type connection struct {
+	*cri.Client
+	streams http.RoundTripper // to its streaming server, nil for the usual way
+	end     func()
+}
+
+// connect returns a connection to the runtime. It says when it waits.
+func connect(ctx context.Context, o options, say func(string, ...any)) (*connection, error) {
 	if o.runtime != memory {
 		client, err := dial(ctx, o.runtime, say)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return client, func() { _ = client.Close() }, nil
+		return &connection{Client: client, end: func() { _ = client.Close() }}, nil
 	}
 	socket := filepath.Join(o.root, "memory.sock")
 	if err := clearAway(ctx, socket, o.root); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rt, err := critest.New(critest.Config{Dir: o.root, LogsRoot: o.podLogs, JournalLimit: 1000})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	endpoint, err := rt.Listen(socket)
 	if err != nil {
-		return nil, nil, errors.Join(err, rt.Close())
+		return nil, errors.Join(err, rt.Close())
 	}
 	client, err := dial(ctx, endpoint, say)
 	if err != nil {
-		return nil, nil, errors.Join(err, rt.Close())
+		return nil, errors.Join(err, rt.Close())
 	}
-	return client, func() { _, _ = client.Close(), rt.Close() }, nil
+	streams := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
+	return &connection{client, streams, func() { _, _ = client.Close(), rt.Close() }}, nil
 }
 
 // clearAway removes the socket of a runtime in memory that was killed: one at which

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/signal"
+	"syscall"
+	"unsafe"
+
+	"github.com/podsync/podsync/internal/base/websocket"
+)
+
+// terminal has the console pass on each key as it is pressed, and tells the process how
+// large the terminal is whenever that changes. The function undoes it.
+func (l *looking) terminal(ctx context.Context, ws *websocket.Conn) (undo func()) {
+	restore := raw(l.in)
+	ctx, cancel := context.WithCancel(ctx)
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	resized <- syscall.SIGWINCH // the first size
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-resized:
+				l.tellSize(ws)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(resized)
+		cancel()
+		<-done
+		restore()
+	}
+}
+
+func (l *looking) tellSize(ws *websocket.Conn) {
+	width, height, ok := terminalSize(l.in)
+	if !ok {
+		return
+	}
+	size, err := json.Marshal(map[string]int{"Width": width, "Height": height})
+	if err == nil {
+		_ = ws.Write([]byte{4}, size) // of a stream that has ended it does not matter
+	}
+}
+
+// raw has a terminal interpret nothing. What is none stays as it is.
+func raw(f *os.File) (restore func()) {
+	var was syscall.Termios
+	if !termios(f, syscall.TCGETS, &was) {
+		return func() {}
+	}
+	now := was
+	now.Iflag &^= syscall.IGNBRK | syscall.BRKINT | syscall.PARMRK | syscall.ISTRIP | syscall.INLCR | syscall.IGNCR | syscall.ICRNL | syscall.IXON
+	now.Oflag &^= syscall.OPOST
+	now.Lflag &^= syscall.ECHO | syscall.ECHONL | syscall.ICANON | syscall.ISIG | syscall.IEXTEN
+	now.Cflag = now.Cflag&^(syscall.CSIZE|syscall.PARENB) | syscall.CS8
+	now.Cc[syscall.VMIN], now.Cc[syscall.VTIME] = 1, 0
+	termios(f, syscall.TCSETS, &now)
+	return func() { termios(f, syscall.TCSETS, &was) }
+}
+
+func termios(f *os.File, request uintptr, t *syscall.Termios) bool {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(t)))
+	return errno == 0
+}

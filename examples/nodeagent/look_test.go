@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// heard is what a command prints. It may be read while that is going on.
+type heard struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(b)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+const lookedAt = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: app, image: registry.test/app:1, command: [sh, -c, "echo one; echo two; while true; do sleep 0.05; test -e /go && echo go && rm /go; done"]}
+  - {name: other, image: registry.test/app:1, command: [sh, -c, "echo of the other; sleep infinity"]}
+`
+
+// TestLook looks into an agent as a person does.
+func TestLook(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	a := startAgent(t, "-serve", "unix://"+socket)
+	if err := os.WriteFile(filepath.Join(a.manifests, "web.yaml"), []byte(lookedAt), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// do runs a command until it has printed what is wanted, or for good if that is done.
+	do := func(in string, args ...string) (string, error) {
+		input, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer input.Close()
+		_, err = io.WriteString(w, in)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out heard
+		err = look(t.Context(), append([]string{args[0], "-serve", "unix://" + socket}, args[1:]...), console{input, &out, &out})
+		return out.String(), err
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if got, err := do("", "logs", "web-n1", "-c", "other"); err == nil && got == "of the other\n" {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	for _, tt := range []struct {
+		in   string
+		args []string
+		want string // and then the error, if any
+	}{
+		{"", []string{"logs", "web-n1"}, "one\ntwo\n"},
+		{"", []string{"logs", "default/web-n1", "-tail", "1"}, "two\n"},
+		{"", []string{"logs", "-p", "web-n1"}, `previous terminated container "app" in pod "web-n1" not found`},
+		{"", []string{"logs", "web-n1", "-tail=-5"}, "one\ntwo\n"},
+		{"", []string{"logs", "none"}, `pod "default/none" does not exist`},
+		{"", []string{"logs", "web-n1", "-c", "none"}, `container "none" not found in pod "web-n1"`},
+		{"", []string{"logs"}, "POD is missing"},
+		{"", []string{"logs", "-x", "web-n1"}, "flag provided but not defined: -x"},
+		{"", []string{"exec", "web-n1", "--", "sh", "-c", "echo a; echo b >&2; exit 3"}, "a\nb\ncommand terminated with exit code 3"},
+		{"hello", []string{"exec", "-i", "web-n1", "--", "cat"}, "hello"},
+		{"echo a\nexit 4\n", []string{"exec", "-it", "web-n1", "-c", "other", "--", "sh"}, "a\ncommand terminated with exit code 4"},
+		{"", []string{"exec", "web-n1", "--", "none"}, "executable file not found"},
+		{"", []string{"exec", "web-n1"}, "COMMAND is missing"},
+		{"", []string{"attach", "none"}, `pod "default/none" does not exist`},
+		{"", []string{"port-forward", "web-n1"}, "PORT is missing"},
+		{"", []string{"port-forward", "web-n1", "http"}, `"http" is no port`},
+	} {
+		got, err := do(tt.in, tt.args...)
+		if err != nil {
+			got += err.Error()
+		}
+		if got != tt.want && (err == nil || !strings.Contains(got, tt.want)) {
+			t.Errorf("%v: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	testFollowing(t, socket)
+	testForwarding(t, socket)
+	a.interrupt()
+	if err := <-a.ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := do("", "logs", "web-n1"); err == nil || !strings.Contains(err.Error(), "Does the agent run") {
+		t.Errorf("without an agent: %v", err)
+	}
+}
+
+// testFollowing follows a log until it is told to end.
+func testFollowing(t *testing.T, socket string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- look(ctx, []string{"logs", "-f", "-tail", "0", "-serve", "unix://" + socket, "web-n1"}, console{nil, w, io.Discard})
+	}()
+	go func() {
+		for ctx.Err() == nil { // until the follower has begun
+			_ = look(ctx, []string{"exec", "-serve", "unix://" + socket, "web-n1", "--", "touch", "/go"}, console{nil, io.Discard, io.Discard})
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	if line, err := bufio.NewReader(r).ReadString('\n'); err != nil || line != "go\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	cancel()
+	r.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// testForwarding forwards a port that nobody listens on.
+func testForwarding(t *testing.T, socket string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	var errs heard
+	ended := make(chan error, 1)
+	go func() {
+		ended <- look(ctx, []string{"port-forward", "-serve", "unix://" + socket, "web-n1", "0:80"}, console{nil, w, &errs})
+	}()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	var address, remote string
+	if _, serr := fmt.Sscanf(line, "Forwarding from %s -> %s", &address, &remote); err != nil || serr != nil || remote != "80" {
+		t.Fatalf("%q, %v, %v", line, err, serr)
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Error(err)
+	}
+	conn.Close()
+	cancel()
+	if err := <-ended; err != nil || !strings.Contains(errs.String(), "connection refused") {
+		t.Errorf("%v, %q", err, &errs)
+	}
+}
