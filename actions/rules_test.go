@@ -31,6 +31,20 @@ func debug(in *actions.Input, state runtime.ContainerState) {
 	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "debug", SandboxID: "s0", State: state})
 }
 
+// I3: an init container that was created, and not started as its agent ended, is not waited
+// for: another one takes its place.
+func TestI3_CreatedInitContainerIsNotWaitedFor(t *testing.T) {
+	for name, state := range map[string]runtime.ContainerState{"created": runtime.ContainerCreated, "running": runtime.ContainerRunning} {
+		in := settled()
+		in.Status.Containers = in.Status.Containers[:1]
+		in.Status.Containers[0].State = state
+		plan := actions.Compute(in)
+		if starts := len(plan.Start) == 1 && plan.Start[0].Reason == actions.ContainerNeverStarted; starts != (state == runtime.ContainerCreated) {
+			t.Errorf("%s: %v", name, plan)
+		}
+	}
+}
+
 // The plan for a settled pod with one thing changed, by the lines that follow.
 func TestOneThingAtATime(t *testing.T) {
 	for name, c := range map[string]struct {
