@@ -21,8 +21,11 @@ const (
 )
 
 // removeDead removes what the runtime has of dead pods that nobody wants, once their
-// source has said what it does want (kubernetes #107730).
+// source has said what it does want (kubernetes #107730). Without a Client it stays.
 func (l *Loop) removeDead(ctx context.Context, desired desiredPods, pods []pleg.Pod) {
+	if l.config.Client == nil {
+		return
+	}
 	isDesired := desired.uids()
 	l.mu.Lock()
 	defer l.mu.Unlock()
