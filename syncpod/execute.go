@@ -161,6 +161,9 @@ func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus 
 func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
 	spec := r.ref.Spec(w.pod)
+	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.mark(c.ID.ID, startRequested) {
+		w.record(ctx, w.memory) // if it is stopped and cannot be removed, it has exited, and has not run
+	}
 	if c.Live() {
 		deadline := w.memory.kills.begin(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
 		err := w.killContainer(ctx, kill{

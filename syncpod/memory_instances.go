@@ -11,7 +11,8 @@ import (
 type mark uint8
 
 const (
-	// startRequested: it was asked to start, without an answer.
+	// startRequested: it was asked to start, without an answer; or it is stopped before it
+	// was, to be removed. If it has exited and never started, that is no run.
 	startRequested mark = 1 << iota
 	// postStartPending: it was started, and its postStart handler has not been seen to
 	// end.

@@ -62,8 +62,9 @@ type Record struct {
 	// PostStartPending are the runtime's IDs of instances whose postStart handler has yet
 	// to end, sorted. An ID is entered before its instance is started.
 	PostStartPending []string
-	// StartRequested are the IDs of instances that were asked to start, sorted. An ID is entered
-	// before its instance is asked, and may stay for some time after the answer.
+	// StartRequested are the IDs of instances that were asked to start, sorted, and of those that
+	// are stopped before they were, to be removed. An ID is entered before its instance is
+	// asked, and may stay for some time after the answer.
 	StartRequested []string
 	// PreStopCompleted are the IDs of instances whose preStop handler has ended, sorted.
 	PreStopCompleted []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 )
 
 // F14: the agent is killed while the runtime starts a container, which gives up the
@@ -46,6 +47,38 @@ func TestF14_CutStartIsNoRun(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// S3: a container that was created, and never asked to start, is stopped to be removed, and
+// cannot be. That it has exited by that is no run: the pod has yet to have its own.
+func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
+	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				pod := testPod(never)
+				n.restart(recorded(dir), func(c *syncpod.Config) { c.Extensions.Lifecycle = failing{preStart: errBroken} })
+				_, _ = n.SyncPod(t.Context(), pod, nil) // the hook fails
+				n.wantStates("app 0 created")
+				n.restart(recorded(dir))
+				n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
+				_, _ = n.SyncPod(t.Context(), pod, nil) // the removal fails
+				n.wantStates("app 0 exited")
+				if restarts {
+					n.restart(recorded(dir))
+				}
+				n.settle(pod, time.Minute)
+				if got := n.current("app").State; got != runtime.ContainerRunning {
+					t.Errorf("it is %v, want it to run", got)
+				}
+				for _, s := range n.report.all {
+					if s.Phase == v1.PodFailed {
+						t.Fatalf("it was reported as %+v", s)
+					}
+				}
+			}, func(c *critest.Config) { c.Like = critest.CRIO })
 		})
 	}
 }
