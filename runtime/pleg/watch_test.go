@@ -209,6 +209,31 @@ func TestF9_StreamBreaks(t *testing.T) {
 	})
 }
 
+// A stream breaks and no other one opens: lists take its place, the first one at once.
+func TestF9_StreamThatStaysAway(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		first, second := n.pod("u"), n.pod("v")
+		w := n.settled(func(*Config) {})
+		_, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unavailable, "no stream")})
+		n.check(err)
+		for lists := n.Journal().Count(critest.ListContainers); n.Journal().Count(critest.ListContainers) == lists; {
+			time.Sleep(10 * time.Millisecond) // one has just been made: the next is not due by itself
+		}
+		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
+		n.exit(first, 1)
+		time.Sleep(100 * time.Millisecond)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q soon after the stream broke, want the exit", got)
+		}
+		time.Sleep(time.Minute)
+		n.exit(second, 1)
+		time.Sleep(w.config.QuietRelist)
+		if got := w.heardOf("v"); len(got) != 1 {
+			t.Errorf("told %q without a stream, want the exit", got)
+		}
+	})
+}
+
 // streaming is an observer of one thing.
 type streaming struct {
 	NopObserver
