@@ -14,14 +14,18 @@ import (
 )
 
 // hadItsRun checks that no pod is said to have ended of which nothing has run that could
-// end it: a regular container, or an init container that failed. What nobody wants may.
+// end it: a regular container, or an init container that failed. What nobody wants may. An
+// init container in an unknown state has failed: that it has succeeded may be seen when the
+// pod is over by that.
 func (tr *trace) hadItsRun(v *verdict) {
+	failed := map[types.UID]bool{}
 	for _, s := range tr.statuses {
 		known := tr.pods[s.uid]
 		if phaseOrder[s.status.Phase] != 3 || s.status.Reason == "DeadlineExceeded" || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at) {
 			continue
 		}
-		kept := tr.couldNotRun(s) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+		failed[s.uid] = failed[s.uid] || tr.couldNotRun(s)
+		kept := failed[s.uid] || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
 			return !i.Started.After(s.at) && strings.HasPrefix(i.Container, "c")
 		})
 		v.want(kept, "%s: it is %s at %s and has not run", s.uid, s.status.Phase, clock(s.at))

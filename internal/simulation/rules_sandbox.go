@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,14 @@ func (tr *trace) stoppedFirst(v *verdict) {
 	}
 }
 
+// outlived reports whether the activeDeadlineSeconds of a pod are over, by the start that was
+// reported of it first.
+func (tr *trace) outlived(pod *v1.Pod, at time.Time) bool {
+	limit := pod.Spec.ActiveDeadlineSeconds
+	i := slices.IndexFunc(tr.statuses, func(s published) bool { return s.uid == pod.UID })
+	return limit != nil && i >= 0 && !at.Before(tr.statuses[i].at.Add(time.Duration(*limit)*time.Second))
+}
+
 // addressTime is how long a sandbox is given at least to get an address.
 const addressTime = 5 * time.Second
 
@@ -71,7 +80,7 @@ func (tr *trace) addressAwaited(v *verdict) {
 			made[c.SandboxID] = c
 		}
 		known, before := tr.pods[types.UID(c.PodUID)], made[c.SandboxID]
-		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
+		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || tr.outlived(known.pod, c.Start) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
 			continue
 		}
 		v.want(c.Start.Sub(before.End) >= addressTime, "%v at %s, it was made at %s", c, clock(c.Start), clock(before.End))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,21 @@ func TestRulesKnowBetter(t *testing.T) {
 		{"S3", "a pod that has failed because its container could not be started", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.StartContainer, 1, func(c *critest.Call) { c.Err = context.Canceled })}
 			tell(tr, 3, terminated("x://a", 128))
+		}},
+		{"S3", "a pod that is over by an init container in an unknown state, which is seen to have succeeded then", func(tr *trace) {
+			tr.instances["i"] = &instance{Process: critest.Process{ContainerID: "i", PodUID: "u", Container: "i0", Started: at(1), Ended: at(4)}}
+			for second, end := range map[int]*v1.ContainerStateTerminated{3: {ExitCode: 137}, 5: {ContainerID: "x://i"}} {
+				tr.statuses = append(tr.statuses, published{"u", at(second), v1.PodStatus{
+					Phase: v1.PodFailed, InitContainerStatuses: []v1.ContainerStatus{{Name: "i0", State: v1.ContainerState{Terminated: end}}},
+				}})
+			}
+			slices.SortFunc(tr.statuses, func(a, b published) int { return a.at.Compare(b.at) })
+		}},
+		{"S4", "a sandbox without an address whose pod has had its time", func(tr *trace) {
+			limit := int64(40)
+			tr.pods["u"].pod.UID, tr.pods["u"].pod.Spec.ActiveDeadlineSeconds = "u", &limit
+			tell(tr, 1, v1.PodStatus{Phase: v1.PodPending})
+			tr.calls = critest.Journal{call(critest.RunPodSandbox, 40, func(c *critest.Call) { c.Fault = "before: late address" }), call(critest.StopPodSandbox, 41, unchanged)}
 		}},
 		{"P3", "an end that is told when the sandbox after it has come", func(tr *trace) {
 			two(tr)
