@@ -15,7 +15,7 @@ import (
 type Input struct {
 	// Pod is the pod that should be. Required. Its status is not read. A pod that
 	// is being deleted is to be stopped, not computed; should it come here all the
-	// same, no container that has ended is started again.
+	// same, no regular container that has ended in its sandbox is started again.
 	Pod *v1.Pod
 	// Status is what the runtime reports of the pod. Nil means that the runtime
 	// knows nothing of it. Containers whose names are not in Pod are ignored,
