@@ -30,8 +30,8 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 		}
 		m.containers.of(c.Name).used(c.Attempt)
 	}
-	for id, inst := range m.instances {
-		if !open[id] {
+	for _, inst := range m.instances {
+		if !open[inst.id] {
 			inst.marks &^= startRequested
 		}
 	}
