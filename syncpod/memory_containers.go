@@ -231,8 +231,11 @@ func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 			gone = append(gone, apistatus.Lost(*c))
 		}
 	}
-	if len(gone) == 0 || status == nil {
+	if len(gone) == 0 {
 		return status
+	}
+	if status == nil {
+		return &runtime.PodStatus{Containers: gone}
 	}
 	full := *status
 	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), gone...)
