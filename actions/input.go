@@ -52,13 +52,15 @@ const (
 	ProbeFailure
 )
 
+var errNoPod = errors.New("input: Pod is required")
+
 // Validate reports what makes in unusable: no pod, a container without a name,
 // or two containers of one name, which no runtime status could tell apart. The
-// error names the field. Compute has the zero Plan for such an Input: of a pod
-// that cannot be told right from wrong, nothing is touched.
+// error names the field, and Plan.Invalid is the same: of a pod that cannot be told
+// right from wrong, nothing is touched.
 func (in Input) Validate() error {
 	if in.Pod == nil {
-		return errors.New("input: Pod is required")
+		return errNoPod
 	}
 	return validateNames(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
 }

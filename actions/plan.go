@@ -41,6 +41,9 @@ type Plan struct {
 	// for them alone (exclusive CPUs, devices) can be given back. They are listed
 	// in every plan as long as that is so, so releasing twice must do no harm.
 	Release []ContainerRef
+	// Invalid is why Input.Validate refuses the input: nothing was decided then. Nil for
+	// any other.
+	Invalid error
 }
 
 // SandboxStep is the sandbox the pod runs in after the plan.

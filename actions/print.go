@@ -11,6 +11,8 @@ func (p Plan) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	switch {
+	case p.Invalid != nil:
+		return fmt.Sprintf("nothing is decided: %v\n", p.Invalid)
 	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
 	case p.KillPod:
