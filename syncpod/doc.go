@@ -104,7 +104,7 @@
 //	                   records_file.go keeps it in files
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
-//	                   config_client.go and config_root.go are defaults
+//	                   config_check.go, config_client.go and config_root.go are checks and defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
