@@ -106,14 +106,14 @@
 //	                   memory_sandbox.go, the sandbox in use
 //	memory_record.go   a memory from and to its record
 //	records.go         what outlives the agent; records_json.go writes it as JSON,
-//	                   records_file.go keeps it in files
+//	                   records_file.go keeps it in files, records_saved.go tells what is new
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
-//	                   config_client.go and config_root.go are defaults
+//	                   config_check.go, config_client.go and config_root.go are checks and defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
-//	meminfo.go         the memory of the node
+//	meminfo.go         the memory of the node; turn.go, what one at a time has
 //
 // # What runs once
 //

@@ -19,6 +19,8 @@ import (
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
+	// ends counts how often a pod has come to its end, or begun anew.
+	ends uint64
 }
 
 // A podState is what is known of one pod.
@@ -86,13 +88,24 @@ func (s *podStates) get(uid types.UID) podState {
 func (s *podStates) update(uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change(s.of(uid))
+	state := s.of(uid)
+	before := state.ends()
+	if change(state); state.ends() != before {
+		s.ends++
+	}
 }
 
 func (s *podStates) delete(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
+	s.ends++
+}
+
+func (s *podStates) endsNow() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ends
 }
 
 // uids returns the pods of which something is known, in order.
@@ -107,6 +120,9 @@ func (s *podState) outlives() bool { return s.status != nil || s.recorded }
 
 // over reports whether the pod was reported to have ended for good.
 func (s *podState) over() bool { return s.status != nil && isOver(s.status.Phase) }
+
+// ends reports whether nothing of the pod runs any more, or will run.
+func (s *podState) ends() bool { return s.over() || s.phase >= podworkers.Terminated }
 
 func isOver(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 
