@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
@@ -72,7 +73,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		for want, pod := range map[string]*v1.Pod{
 			"Pod is required": nil,
 			"metadata.uid":    testPod(func(p *v1.Pod) { p.UID = "" }),
-			"both named":      testPod(containers(ctr("a"), ctr("a"))),
+			"metadata.uid has 5000 characters, want at most 63": testPod(func(p *v1.Pod) { p.UID = types.UID(strings.Repeat("u", 5000)) }),
+			"both named": testPod(containers(ctr("a"), ctr("a"))),
 		} {
 			if _, err := n.SyncPod(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)

@@ -124,16 +124,20 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 
 // checkMounts makes sure that a container gets all that its spec mounts. Nothing
 // runs without its volumes, whatever part it is that does not know them.
-func checkMounts(c *v1.Container, m container.Mounts) error {
-	for _, want := range c.VolumeMounts {
+func (c *Config) checkMounts(spec *v1.Container, m container.Mounts) error {
+	why := ""
+	if c.Deps.Mounts == nil {
+		why = " (no Config.Root is set)"
+	}
+	for _, want := range spec.VolumeMounts {
 		at := path.Join("/", want.MountPath)
 		if !slices.ContainsFunc(m.Mounts, func(got *runtimeapi.Mount) bool { return path.Join("/", got.GetContainerPath()) == at }) {
-			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides", c.Name, want.Name, want.MountPath)
+			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides%s", spec.Name, want.Name, want.MountPath, why)
 		}
 	}
-	for _, want := range c.VolumeDevices {
+	for _, want := range spec.VolumeDevices {
 		if !slices.ContainsFunc(m.Devices, func(got *runtimeapi.Device) bool { return got.GetContainerPath() == want.DevicePath }) {
-			return fmt.Errorf("container %q uses volume %q as the device %s, which nothing on this node provides", c.Name, want.Name, want.DevicePath)
+			return fmt.Errorf("container %q uses volume %q as the device %s, which nothing on this node provides%s", spec.Name, want.Name, want.DevicePath, why)
 		}
 	}
 	return nil

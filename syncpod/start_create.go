@@ -66,7 +66,7 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 	}
-	if err := checkMounts(st.spec, mounts); err != nil {
+	if err := st.config.checkMounts(st.spec, mounts); err != nil {
 		return nil, err
 	}
 	return container.Config(container.Input{
