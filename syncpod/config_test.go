@@ -237,7 +237,6 @@ func TestLogLink(t *testing.T) {
 		})
 		logDir := filepath.Join(dir, "pods", "default_web_"+podUID, "app")
 		must(t, os.MkdirAll(logDir, 0o755))
-		must(t, os.MkdirAll(filepath.Join(dir, "links"), 0o755))
 		for _, name := range []string{"2.log", "3.log.20260101-000000", "x.log", "9.txt", "4.log"} {
 			must(t, os.WriteFile(filepath.Join(logDir, name), nil, 0o644))
 		}

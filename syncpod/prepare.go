@@ -124,20 +124,16 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 
 // checkMounts makes sure that a container gets all that its spec mounts. Nothing
 // runs without its volumes, whatever part it is that does not know them.
-func (c *Config) checkMounts(spec *v1.Container, m container.Mounts) error {
-	why := ""
-	if c.Deps.Mounts == nil {
-		why = " (no Config.Root is set)"
-	}
-	for _, want := range spec.VolumeMounts {
+func checkMounts(c *v1.Container, m container.Mounts) error {
+	for _, want := range c.VolumeMounts {
 		at := path.Join("/", want.MountPath)
 		if !slices.ContainsFunc(m.Mounts, func(got *runtimeapi.Mount) bool { return path.Join("/", got.GetContainerPath()) == at }) {
-			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides%s", spec.Name, want.Name, want.MountPath, why)
+			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides", c.Name, want.Name, want.MountPath)
 		}
 	}
-	for _, want := range spec.VolumeDevices {
+	for _, want := range c.VolumeDevices {
 		if !slices.ContainsFunc(m.Devices, func(got *runtimeapi.Device) bool { return got.GetContainerPath() == want.DevicePath }) {
-			return fmt.Errorf("container %q uses volume %q as the device %s, which nothing on this node provides%s", spec.Name, want.Name, want.DevicePath, why)
+			return fmt.Errorf("container %q uses volume %q as the device %s, which nothing on this node provides", c.Name, want.Name, want.DevicePath)
 		}
 	}
 	return nil

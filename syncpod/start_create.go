@@ -66,7 +66,10 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
 	}
-	if err := st.config.checkMounts(st.spec, mounts); err != nil {
+	if err := checkMounts(st.spec, mounts); err != nil {
+		if st.config.Deps.Mounts == nil {
+			err = fmt.Errorf("%w (no Config.Root is set)", err)
+		}
 		return nil, err
 	}
 	return container.Config(container.Input{

@@ -195,7 +195,7 @@ func (s *scripted) Run(ctx context.Context, deliver func(source.Snapshot)) error
 func TestM3_FailedSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		bad := &scripted{name: "bad", err: errors.New("no such host"), snapshots: []source.Snapshot{
-			{Pods: []*v1.Pod{pod("bad", "one", "u1", forever), pod("bad", "clash", "u2", forever), pod("bad", "long", types.UID(strings.Repeat("u", 64)), forever)}},
+			{Pods: []*v1.Pod{pod("bad", "one", "u1", forever), pod("bad", "clash", "u2", forever), pod("bad", "long", strings.Repeat("u", 64), forever)}},
 		}}
 		good := source.NewStaticPush("good")
 		a := n.start([]source.Source{good, bad}, nil)
