@@ -40,6 +40,9 @@ type Plan struct {
 	Start []StartStep
 	// Resize are running containers whose resources change in place.
 	Resize []ResizeStep
+	// Invalid is why Input.Validate refuses the input: nothing was decided then. Nil for
+	// any other.
+	Invalid error
 }
 
 // SandboxStep is the sandbox the pod runs in after the plan.

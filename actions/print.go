@@ -14,6 +14,8 @@ func (p Plan) String() string {
 		line("release the resources held for %v", ref)
 	}
 	switch {
+	case p.Invalid != nil:
+		return fmt.Sprintf("nothing is decided: %v\n", p.Invalid)
 	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
 	case p.KillPod:
