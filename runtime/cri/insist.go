@@ -9,9 +9,9 @@ import (
 )
 
 // RunPodSandbox is the call of that name. A request that CRI-O has not answered within
-// 10 s is made again beside it: it holds a second request for what it is making until the
-// deadline of that. The first to succeed counts. Only for a client of Dial, which knows the
-// runtime's name.
+// 10 s is made again beside it, and later again, because CRI-O may hold one for a name that
+// is reserved; the first success counts, or else the answer to the first request. Only for a
+// client of Dial, which knows the runtime's name.
 func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.RunPodSandboxResponse, error) {
 		return c.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
@@ -23,9 +23,9 @@ func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandbox
 }
 
 // CreateContainer is the call of that name. A request that CRI-O has not answered within
-// 10 s is made again beside it: it holds a second request for what it is making until the
-// deadline of that. The first to succeed counts. Only for a client of Dial, which knows the
-// runtime's name.
+// 10 s is made again beside it, and later again, because CRI-O may hold one for a name that
+// is reserved; the first success counts, or else the answer to the first request. Only for a
+// client of Dial, which knows the runtime's name.
 func (c *Client) CreateContainer(ctx context.Context, in *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.CreateContainerResponse, error) {
 		return c.RuntimeServiceClient.CreateContainer(ctx, in, opts...)
