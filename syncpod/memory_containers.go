@@ -111,9 +111,9 @@ func (m *memory) setEverStarted(name string, is bool) (news bool) {
 	return news
 }
 
-// expect notes which containers of the pod are to run once: the ephemeral ones, and
+// noteRunOnce notes which containers of the pod are to run once: the ephemeral ones, and
 // those that do not run again after an end of which nothing is known.
-func (m *memory) expect(pod *v1.Pod) {
+func (m *memory) noteRunOnce(pod *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, known := range m.containers {
@@ -137,7 +137,7 @@ func (m *memory) expect(pod *v1.Pod) {
 func (m *memory) see(status *runtime.PodStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.instances.keep(status)
+	m.instances.dropGone(status)
 	m.learn(status)
 	for _, known := range m.containers {
 		known.lost = known.current != nil && known.current.State == runtime.ContainerRunning && isGone(known.current, status)
@@ -231,8 +231,11 @@ func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 			gone = append(gone, apistatus.Lost(*c))
 		}
 	}
-	if len(gone) == 0 || status == nil {
+	if len(gone) == 0 {
 		return status
+	}
+	if status == nil {
+		return &runtime.PodStatus{Containers: gone}
 	}
 	full := *status
 	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), gone...)

@@ -62,9 +62,9 @@ func (i instances) get(id string) instance {
 
 func (i instances) has(id string, what mark) bool { return i.get(id).marks&what != 0 }
 
-// keep drops what is remembered of instances that are not in a status, but that they
+// dropGone drops what is remembered of instances that are not in a status, but that they
 // were asked to start.
-func (i *instances) keep(status *runtime.PodStatus) {
+func (i *instances) dropGone(status *runtime.PodStatus) {
 	*i = slices.DeleteFunc(*i, func(inst *instance) bool {
 		if !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.ID.ID == inst.id }) {
 			*inst = instance{id: inst.id, marks: inst.marks & startRequested}

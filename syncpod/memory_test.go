@@ -39,7 +39,7 @@ func TestF14_CutStarts(t *testing.T) {
 		at("not asked", runtime.ContainerExited, time.Time{}, 2), at("created", runtime.ContainerCreated, time.Time{}, 3), at("runs", runtime.ContainerRunning, now, 4),
 	}}
 	before := slices.Clone(status.Containers)
-	rest := m.withoutCutStarts(status)
+	rest := m.setAsideCutStarts(status)
 	var left []string
 	for _, c := range rest.Containers {
 		left = append(left, c.ID.ID)

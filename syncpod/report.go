@@ -190,7 +190,7 @@ func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatu
 func (b *statusBox) deliver(ctx context.Context, set func(*v1.PodStatus) error) {
 	if b.turn.take(ctx) == nil {
 		defer b.turn.end()
-	}
+	} // else ctx has ended, and that is noted as why the status was not delivered
 	status := b.next()
 	if status == nil {
 		return
