@@ -14,7 +14,7 @@ import (
 
 // burst prints how an agent fares that gets many pods at once: when they ran, how long at
 // most none began to run though some had yet to, when they were gone, what the agent has used
-// meanwhile, and how often it has warned of anything.
+// meanwhile, and of how many things it has warned until they ran.
 func burst(ctx context.Context, s settings, client *cri.Client, out io.Writer) error {
 	a, err := startAgent(s, client)
 	if err != nil {
@@ -38,6 +38,10 @@ func burst(ctx context.Context, s settings, client *cri.Client, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	output, err := os.ReadFile(filepath.Join(a.dir, "output"))
+	if err != nil {
+		return err
+	}
 	stopped, err := a.stop(ctx, "burst-", sh)
 	if err != nil {
 		return err
@@ -46,13 +50,9 @@ func burst(ctx context.Context, s settings, client *cri.Client, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	output, err := os.ReadFile(filepath.Join(a.dir, "output"))
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\n%d pods at once: start p50 %.1f s, max %.1f s, longest pause %.1f s; stop max %.1f s; agent: start %.1f s of CPU, %.1f MB resident, stop %.1f s of CPU; %d warnings\n",
-		s.burst, median(started), slices.Max(started), longestPause(started), slices.Max(stopped), running-before, resident, after-running,
-		bytes.Count(output, []byte("  Warning  ")))
+	fmt.Fprintf(out, "\n%d pods at once: start p50 %.1f s, max %.1f s, longest pause %.1f s, %d warnings; stop max %.1f s; agent: start %.1f s of CPU, %.1f MB resident, stop %.1f s of CPU\n",
+		s.burst, median(started), slices.Max(started), longestPause(started), bytes.Count(output, []byte("  Warning  ")), slices.Max(stopped),
+		running-before, resident, after-running)
 	return nil
 }
 
