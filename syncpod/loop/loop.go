@@ -127,7 +127,6 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l.restore(ctx)
 	failures := make(chan error, 1)
 	start := func(run func(context.Context) error) {
 		l.children.Go(func() {
@@ -140,12 +139,13 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		})
 	}
+	start(l.watcher.Run) // what runs is listed while what was remembered is read
+	l.restore(ctx)
 	if l.events != nil {
 		go l.events.send()
 		defer l.events.flush()
 	}
 	start(l.workers.Run)
-	start(l.watcher.Run)
 	start(l.runProbes)
 	for _, f := range l.feeds {
 		l.children.Go(func() { l.runFeed(ctx, f) })
