@@ -28,6 +28,7 @@ var rooms = []room{
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
+	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
