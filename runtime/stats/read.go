@@ -3,6 +3,8 @@ package stats
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/podsync/podsync/runtime"
@@ -93,5 +95,6 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 		}
 		p.Containers = append(p.Containers, container)
 	}
+	slices.SortFunc(p.Containers, func(a, b Container) int { return strings.Compare(a.Name, b.Name) })
 	return p
 }

@@ -37,7 +37,7 @@ type Pod struct {
 	Memory    *Memory
 	// Network is nil for a pod on the network of the node.
 	Network *Network
-	// Containers are those that run.
+	// Containers are those that run, in the order of their names.
 	Containers []Container
 }
 
