@@ -99,7 +99,7 @@ func (c *Config) require() error {
 		return fmt.Errorf("syncpod: Config.%w", err)
 	}
 	if err := c.Extensions.check(); err != nil {
-		return fmt.Errorf("syncpod: Config.Extensions.%w", err)
+		return err
 	}
 	if err := c.Node.check(); err != nil {
 		return fmt.Errorf("syncpod: Config.Node.%w", err)

@@ -160,10 +160,10 @@ func (c *Config) checkParts() error {
 		return errors.New("loop: Config.Client is missing")
 	}
 	if err := assemble.CheckClient(c.Client); err != nil {
-		return fmt.Errorf("loop: Config.%w", err)
+		return fmt.Errorf("loop: Config.Client is %w", err)
 	}
 	if err := assemble.CheckClient(c.Sync.Client); err != nil {
-		return fmt.Errorf("loop: Config.Sync.%w", err)
+		return fmt.Errorf("loop: Config.Sync.Client is %w", err)
 	}
 	for i, collector := range c.Collectors {
 		if collector == nil {
