@@ -31,6 +31,7 @@ var looks = map[string]struct {
 	"exec":         {"exec [-it] POD [-c CONTAINER] -- COMMAND", execute},
 	"attach":       {"attach [-it] POD [-c CONTAINER]", attach},
 	"port-forward": {"port-forward POD [LOCAL:]PORT...", forwardPorts},
+	"top":          {"top [POD]", printTop},
 }
 
 // A looking is one such command.
@@ -79,7 +80,7 @@ func (l *looking) parse(args []string) error {
 	flags.BoolVar(&l.stdin, "i", false, "standard input")
 	flags.BoolVar(&l.tty, "t", false, "terminal")
 	flags.BoolVar(&both, "it", false, "both")
-	args = args[1:]
+	command, args := args[0], args[1:]
 	for i, arg := range args {
 		if arg == "--" {
 			args, l.command = args[:i], args[i+1:]
@@ -97,7 +98,7 @@ func (l *looking) parse(args []string) error {
 		}
 	}
 	l.stdin, l.tty = l.stdin || both, l.tty || both
-	if len(l.names) == 0 {
+	if len(l.names) == 0 && !strings.HasSuffix(looks[command].usage, "[POD]") {
 		return wrongUsage{errors.New("POD is missing")}
 	}
 	return nil
@@ -138,10 +139,7 @@ func (l *looking) get(ctx context.Context, path string) (*http.Response, error) 
 // path returns the path of what a command does in its container, which by default is
 // the pod's first.
 func (l *looking) path(ctx context.Context, what string) (string, error) {
-	namespace, name, ok := strings.Cut(l.names[0], "/")
-	if !ok {
-		namespace, name = v1.NamespaceDefault, l.names[0]
-	}
+	namespace, name := l.pod()
 	path := "/" + what + "/" + namespace + "/" + name
 	if what == "portForward" {
 		return path, nil
@@ -164,4 +162,13 @@ func (l *looking) path(ctx context.Context, what string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("pod %q does not exist", namespace+"/"+name)
+}
+
+// pod is the namespace and the name of the pod that is meant.
+func (l *looking) pod() (namespace, name string) {
+	namespace, name, ok := strings.Cut(l.names[0], "/")
+	if !ok {
+		return v1.NamespaceDefault, l.names[0]
+	}
+	return namespace, name
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -15,7 +16,11 @@ func lookedInto(ctx context.Context, o options, agent *loop.Loop, conn *connecti
 		<-ctx.Done()
 		return nil
 	}
-	s, err := server.New(server.Config{Agent: agent, Runtime: conn, NodeName: o.node, StreamTransport: conn.streams})
+	figures, err := stats.New(stats.Config{Runtime: conn, Dir: o.root})
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Config{Agent: agent, Runtime: conn, Stats: figures, NodeName: o.node, StreamTransport: conn.streams})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@
 //	nodeagent exec [-it] POD [-c CONTAINER] -- COMMAND
 //	nodeagent attach [-it] POD [-c CONTAINER]
 //	nodeagent port-forward POD [LOCAL:]PORT...
+//	nodeagent top [POD]
 //
 // POD is a name, or namespace/name; -serve says where the agent is.
 //

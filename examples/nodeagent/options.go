@@ -45,7 +45,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
-	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach and port-forward look into the agent, such as unix://"+defaultServe+"; root and the agent's own user may")
+	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach, port-forward and top look into the agent, such as unix://"+defaultServe+"; root and the agent's own user may")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(stderr, "Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\nUsage of nodeagent:")

@@ -28,6 +28,7 @@ var rooms = []room{
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
+	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
@@ -56,7 +57,7 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
-	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "syncpod/internal/podcontainer", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
+	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"}, "it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},

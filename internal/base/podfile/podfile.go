@@ -149,7 +149,7 @@ func check(pod types.UID) error {
 		return err
 	}
 	if strings.HasPrefix(string(pod), ".") {
-		return fmt.Errorf("metadata.uid %q begins with a dot", pod)
+		return fmt.Errorf("metadata.uid %s begins with a dot", safepath.Quote(string(pod)))
 	}
 	return nil
 }
