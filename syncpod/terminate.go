@@ -17,7 +17,8 @@ import (
 // Termination asks for a pod to be ended.
 type Termination struct {
 	// Pod is the pod. Required. A static pod that is to end for good needs a
-	// metadata.deletionTimestamp: it is reported as one that comes back otherwise.
+	// metadata.deletionTimestamp: without one it is reported as if the agent were to
+	// start it again, not as Succeeded or Failed.
 	Pod *v1.Pod
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus

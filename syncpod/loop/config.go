@@ -30,7 +30,9 @@ type Config struct {
 	Client *cri.Client
 	// Root is the directory that the agent may write below, an absolute path. It
 	// stands for Sync.Root, and what is remembered of pods is kept below it. Default:
-	// nothing outlives the agent but what the runtime knows.
+	// nothing outlives the agent but what the runtime knows, and pods that need files
+	// (every volume, even an emptyDir) do not start. It is made when needed, not by New;
+	// if that fails, Health says so.
 	Root string
 	// Sources say which pods should run. Required; their names must differ. Where
 	// two have a pod with the same UID, the first of them counts.

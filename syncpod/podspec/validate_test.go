@@ -189,7 +189,11 @@ func TestValidate(t *testing.T) {
 		"devices": {web(func(c *ctr) {
 			c.VolumeDevices = []v1.VolumeDevice{{Name: "none", DevicePath: "/dev/../a"}, {Name: "host"}}
 		}), c0 + "volumeDevices[0].name " + c0 + "volumeDevices[0].devicePath " + c0 + "volumeDevices[1].devicePath"},
-		"limits":     {web(func(c *ctr) { c.Resources.Limits["memory"] = quantity("-1Mi") }), c0 + "resources.limits[memory] " + c0 + "resources.requests[memory]"},
+		"limits": {web(func(c *ctr) { c.Resources.Limits["memory"] = quantity("-1Mi") }), c0 + "resources.limits[memory] " + c0 + "resources.requests[memory]"},
+		"limits that are requests": {web(func(c *ctr) {
+			c.Resources.Limits["memory"], c.Resources.Requests["memory"] = quantity("-1Mi"), quantity("-1Mi")
+			c.Resources.Limits["a b"], c.Resources.Requests["a b"] = quantity("1"), quantity("1")
+		}), c0 + "resources.limits[a b] " + c0 + "resources.limits[memory]"},
 		"over limit": {web(func(c *ctr) { c.Resources.Requests["memory"] = quantity("1Gi") }), c0 + "resources.requests[memory]"},
 		"huge pages": {web(func(c *ctr) { c.Resources.Requests["hugepages-2Mi"] = quantity("2Mi") }), c0 + "resources.requests[hugepages-2Mi]"},
 		"extended": {web(func(c *ctr) {
@@ -277,5 +281,14 @@ func TestValidate(t *testing.T) {
 				t.Error("the pod was changed")
 			}
 		})
+	}
+}
+
+// A UID that is too long is not repeated.
+func TestLongUIDIsNotRepeated(t *testing.T) {
+	p := podspec.Default(&v1.Pod{})
+	p.UID = types.UID(strings.Repeat("a", 5000))
+	if err := podspec.Validate(p); err == nil || strings.Contains(err.Error(), "aaaa") || !strings.Contains(err.Error(), "metadata.uid: Too long") {
+		t.Error(err)
 	}
 }
