@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -38,6 +39,7 @@ var looks = map[string]struct {
 type looking struct {
 	console
 	serve, container                         string
+	certificates                             certificates
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
 	since                                    time.Duration
@@ -71,6 +73,7 @@ func (l *looking) parse(args []string) error {
 	flags.SetOutput(io.Discard) // of errors main tells
 	both := false
 	flags.StringVar(&l.serve, "serve", "unix://"+defaultServe, "where the agent is")
+	l.certificates.flags(flags)
 	flags.StringVar(&l.container, "c", "", "container")
 	flags.BoolVar(&l.follow, "f", false, "follow")
 	flags.BoolVar(&l.previous, "p", false, "previous")
@@ -106,15 +109,29 @@ func (l *looking) parse(args []string) error {
 
 // dial connects to the agent.
 func (l *looking) dial(ctx context.Context) (net.Conn, error) {
-	path, ok := strings.CutPrefix(l.serve, "unix://")
+	conn, err := l.dialEndpoint(ctx)
+	if wrong := (wrongUsage{}); err == nil || errors.As(err, &wrong) {
+		return conn, err
+	}
+	return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use it?", err}
+}
+
+func (l *looking) dialEndpoint(ctx context.Context) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(l.serve, "unix://"); ok {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	address, ok := addressOf(l.serve)
 	if !ok {
 		return nil, wrongUsage{fmt.Errorf("-serve %s: want an endpoint such as unix://%s", l.serve, defaultServe)}
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use the socket?", err}
+	if err := l.certificates.check(l.serve); err != nil {
+		return nil, wrongUsage{err}
 	}
-	return conn, nil
+	config, err := l.certificates.client()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 }
 
 // get asks the agent for something.

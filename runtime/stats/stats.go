@@ -68,7 +68,8 @@ type CPU struct {
 type Memory struct {
 	// Time is when it was read.
 	Time time.Time `json:"time"`
-	// AvailableBytes is what is left of the limit, nil if there is none.
+	// AvailableBytes is what is left of the limit, nil if there is none. Of a container
+	// without a limit containerd tells 0.
 	AvailableBytes *uint64 `json:"availableBytes,omitempty"`
 	// UsageBytes is all of it, with the cache of files.
 	UsageBytes *uint64 `json:"usageBytes,omitempty"`

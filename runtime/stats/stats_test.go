@@ -56,10 +56,12 @@ var proc = fstest.MapFS{
 	"proc/stat": file("cpu  1000 100 500 90000 700 10 20 33 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\nintr 5 5 5\nbtime 1790000000\nprocesses 7\n"),
 	"proc/meminfo": file("MemTotal:        8000000 kB\nMemFree:         3000000 kB\nBuffers:           10000 kB\nCached:          2000000 kB\nSwapCached:         5000 kB\n" +
 		"Inactive(file):  1500000 kB\nAnonPages:       1000000 kB\nHugePages_Total:       0\n"),
-	"proc/1/net/dev": file(netHead + "    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  eth0: 5000 50 3 0 0 0 0 0 700 7 1 0 0 0 0 0\nveth12: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n  ens5:8 8 0 0 0 0 0 0 4 4 0 0 0 0 0 0\n"),
+	"proc/1/net/dev": file(netHead + "    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  eth0: 5000 50 3 0 0 0 0 0 700 7 1 0 0 0 0 0\n" +
+		"veth12: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n  ens5:8 8 0 0 0 0 0 0 4 4 0 0 0 0 0 0\n"),
 }
 
-const netHead = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
+const netHead = "Inter-|   Receive                                                |  Transmit\n" +
+	" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
@@ -75,9 +77,11 @@ var layouts = []layout{
 	{"v2, systemd and containerd", true, "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1_2.slice",
 		"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1_2.slice/cri-containerd-sand.scope",
 		"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1_2.slice/cri-containerd-cont.scope"},
-	{"v2, systemd and CRI-O", true, "kubepods.slice/kubepods-podu_1_2.slice", "kubepods.slice/kubepods-podu_1_2.slice/crio-sand.scope", "kubepods.slice/kubepods-podu_1_2.slice/crio-cont.scope/container"},
+	{"v2, systemd and CRI-O", true, "kubepods.slice/kubepods-podu_1_2.slice",
+		"kubepods.slice/kubepods-podu_1_2.slice/crio-sand.scope", "kubepods.slice/kubepods-podu_1_2.slice/crio-cont.scope/container"},
 	{"v1, cgroupfs", false, "kubepods/podu-1-2", "kubepods/podu-1-2/sand", "kubepods/podu-1-2/cont"},
-	{"v1, systemd", false, "kubepods.slice/kubepods-podu_1_2.slice", "kubepods.slice/kubepods-podu_1_2.slice/cri-containerd-sand.scope", "kubepods.slice/kubepods-podu_1_2.slice/cri-containerd-cont.scope"},
+	{"v1, systemd", false, "kubepods.slice/kubepods-podu_1_2.slice",
+		"kubepods.slice/kubepods-podu_1_2.slice/cri-containerd-sand.scope", "kubepods.slice/kubepods-podu_1_2.slice/cri-containerd-cont.scope"},
 }
 
 // tree is a node with that pod: the container has used cpu seconds, and has memory of
@@ -341,7 +345,9 @@ func TestWhatARuntimeDoesNotTellIsReadElsewhere(t *testing.T) {
 	}
 }
 
-// damage is done to one file at a time: the error names it, and all else is as it was.
+const huge = "18446744073709551615" // the largest number of 64 bits
+
+// Damage is done to one file at a time: the error names it, and all else is as it was.
 func TestDamage(t *testing.T) {
 	for _, l := range layouts {
 		whole, err := reader(t, &told{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
@@ -356,11 +362,12 @@ func TestDamage(t *testing.T) {
 				"cut":      string(f.Data[:len(f.Data)-2]),
 				"empty":    "",
 				"negative": strings.ReplaceAll(string(f.Data), " ", " -"),
-				"huge":     strings.NewReplacer("1", "18446744073709551615", "2", "18446744073709551615", "3", "18446744073709551615", "4", "18446744073709551615", "5", "18446744073709551615").Replace(string(f.Data)),
+				"huge":     strings.NewReplacer("1", huge, "2", huge, "3", huge, "4", huge, "5", huge).Replace(string(f.Data)),
 				"other":    "\x00\xffnonsense\n",
 			} {
-				if what == "negative" && !strings.Contains(string(f.Data), " ") || strings.Contains(name, "limit") && what == "huge" || strings.HasSuffix(name, "memory.max") && what == "huge" || string(f.Data) == "max\n" {
-					continue
+				limit := strings.Contains(name, "limit") || strings.HasSuffix(name, "memory.max")
+				if what == "negative" && !strings.Contains(string(f.Data), " ") || limit && what == "huge" || string(f.Data) == "max\n" {
+					continue // which is no damage
 				}
 				tree := l.tree()
 				tree[name] = file(text)
@@ -424,8 +431,8 @@ func TestWhatHasToBeThere(t *testing.T) {
 	}
 }
 
-// gone is a container that ends between the runtime's answer and the reading of its
-// files.
+// A container may end between two readings, or between the runtime's answer and the
+// reading of its files.
 func TestGoneIsNoError(t *testing.T) {
 	l := layouts[0]
 	tree := l.tree()
