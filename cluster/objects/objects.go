@@ -98,12 +98,12 @@ func (o *Objects) PodChanged(_ *v1.Pod, gone bool) {
 
 // ConfigMap returns a ConfigMap.
 func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
-	return o.configMaps.get(ctx, key{namespace, name})
+	return o.configMaps.get(ctx, key{Namespace: namespace, Name: name})
 }
 
 // Secret returns a Secret.
 func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
-	return o.secrets.get(ctx, key{namespace, name})
+	return o.secrets.get(ctx, key{Namespace: namespace, Name: name})
 }
 
 // PullSecrets returns the Secrets that a pod's images are pulled with.

@@ -46,7 +46,9 @@ const firstWait = time.Second
 
 func newWatches[T, L runtime.Object](changed func(), kind T, of func(namespace string) client[T, L]) *watches[T] {
 	w := &watches[T]{objects: map[key]*watched{}}
-	w.read = func(ctx context.Context, k key) (T, error) { return of(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{}) }
+	w.read = func(ctx context.Context, k key) (T, error) {
+		return of(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	}
 	w.start = func(ctx context.Context, k key) *watched {
 		only := func(o metav1.ListOptions) metav1.ListOptions {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", k.Name).String()

@@ -25,6 +25,9 @@ type Config struct {
 	Kube kubernetes.Interface
 	// NodeName is the node whose pods are wanted. Required.
 	NodeName string
+	// After is closed when pods may be asked for: once the node is registered, because what
+	// fits depends on its labels. Default: at once.
+	After <-chan struct{}
 	// Log gets a line for each pod that is not valid. Default silent.
 	Log logr.Logger
 }
@@ -129,6 +132,13 @@ func (s *Source) ConfigsChanged() {
 
 // Run delivers the pods until ctx ends. The API server may be away; then nothing is said.
 func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
+	if s.config.After != nil {
+		select {
+		case <-s.config.After:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.update(o.(*v1.Pod)) },
 		UpdateFunc: func(_, o any) { s.update(o.(*v1.Pod)) },
