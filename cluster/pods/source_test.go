@@ -34,11 +34,15 @@ type heard struct {
 }
 
 // listen runs a test with a source of the pods that the API server has.
-func listen(t *testing.T, c pods.Config, there []runtime.Object, test func(t *testing.T, h *heard)) {
+func listen(t *testing.T, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenAfter(t, func() <-chan struct{} { return nil }, there, test)
+}
+
+// listenAfter begins when the channel that after makes is closed.
+func listenAfter(t *testing.T, after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset(there...)
-		c.Kube, c.NodeName = kube, "n1"
-		s, err := pods.New(c)
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +80,7 @@ func (h *heard) wants(t *testing.T, want ...string) {
 func TestPodsComeChangeAndGo(t *testing.T) {
 	mirror := podOf("mirror", "3")
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
-	listen(t, pods.Config{}, []runtime.Object{podOf("web", "1"), mirror}, func(t *testing.T, h *heard) {
+	listen(t, []runtime.Object{podOf("web", "1"), mirror}, func(t *testing.T, h *heard) {
 		h.wants(t, "web")
 		if h.last.Incomplete {
 			t.Error("all pods are listed, and the snapshot is incomplete")
@@ -108,7 +112,7 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 
 // The pods of a node are asked for by its name: it may not read others.
 func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
-	listen(t, pods.Config{}, nil, func(t *testing.T, h *heard) {
+	listen(t, nil, func(t *testing.T, h *heard) {
 		for _, action := range h.kube.Actions() {
 			var selector string
 			switch a := action.(type) {
@@ -157,8 +161,9 @@ func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
 }
 
 func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
-	after := make(chan struct{})
-	listen(t, pods.Config{After: after}, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
+	var after chan struct{}
+	made := func() <-chan struct{} { after = make(chan struct{}); return after }
+	listenAfter(t, made, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
 		if len(h.kube.Actions()) > 0 || h.count > 0 {
 			t.Errorf("asked %v", h.kube.Actions())
 		}
@@ -168,7 +173,7 @@ func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
 }
 
 func TestChangedConfigsAreTold(t *testing.T) {
-	listen(t, pods.Config{}, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
+	listen(t, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
 		if h.last.ConfigsChanged {
 			t.Error("nothing has changed yet")
 		}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -59,10 +60,7 @@ func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	merged.NominatedNodeName = theirs.NominatedNodeName
 	merged.ResourceClaimStatuses = theirs.ResourceClaimStatuses
 	merged.ExtendedResourceClaimStatus = theirs.ExtendedResourceClaimStatus
-	merged.QOSClass = theirs.QOSClass
-	if merged.QOSClass == "" {
-		merged.QOSClass = ours.QOSClass
-	}
+	merged.QOSClass = cmp.Or(theirs.QOSClass, ours.QOSClass)
 	merged.Conditions = conditions(theirs.Conditions, ours.Conditions)
 	return merged
 }

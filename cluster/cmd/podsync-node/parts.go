@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,6 +157,9 @@ func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.
 		c.Limits.MaxBackOff = k.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
 		c.Limits.InitialBackOff = min(c.Limits.MaxBackOff, firstBackOff)
 	}
+	if err := os.MkdirAll(c.Node.LogLinks, 0o755); err != nil {
+		return c, fmt.Errorf("podLogsDir: %w", err)
+	}
 	var err error
 	if c.Node.DNS, err = a.dns(); err != nil {
 		return c, err
@@ -201,7 +205,7 @@ func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncp
 	}
 	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
 	if root := strings.Trim(a.kubelet.CgroupRoot, "/"); root != "" {
-		c.Root = "/" + root + cgroup.DefaultRoot
+		c.Root = path.Join("/", root, cgroup.DefaultRoot)
 	}
 	if a.kubelet.CPUCFSQuotaPeriod != nil {
 		c.CPUPeriod = a.kubelet.CPUCFSQuotaPeriod.Duration
