@@ -65,7 +65,7 @@ func onSite(t *testing.T, there *v1.Node, test func(s *site)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { s.Run(ctx); close(ended) }()
+		go func() { s.Node.Run(ctx); close(ended) }()
 		time.Sleep(time.Second)
 		test(s)
 		cancel()
@@ -167,7 +167,7 @@ func TestDeletedNodeStaysDeleted(t *testing.T) {
 		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 			s.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Minute)
 		created := slices.DeleteFunc(s.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() != "create" || a.GetResource().Resource != "nodes" })
 		if len(created) != 1 {
 			s.Errorf("made %d times", len(created))

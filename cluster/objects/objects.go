@@ -39,9 +39,9 @@ type Objects struct {
 	shared     informers.SharedInformerFactory
 
 	services       corelisters.ServiceLister
-	servicesSynced cache.InformerSynced
+	servicesSynced cache.DoneChecker
 	classes        nodelisters.RuntimeClassLister
-	classesSynced  cache.InformerSynced
+	classesSynced  cache.DoneChecker
 }
 
 // New returns Objects that ask nothing before they are asked, or run.
@@ -57,12 +57,12 @@ func New(c Config) (*Objects, error) {
 	}
 	o := &Objects{config: c, shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(withoutManagedFields))}
 	services, classes := o.shared.Core().V1().Services(), o.shared.Node().V1().RuntimeClasses()
-	o.services, o.servicesSynced = services.Lister(), services.Informer().HasSynced
-	o.classes, o.classesSynced = classes.Lister(), classes.Informer().HasSynced
-	o.configMaps = newWatches(c.Changed, &v1.ConfigMap{}, func(namespace string) client[*v1.ConfigMap, *v1.ConfigMapList] {
+	o.services, o.servicesSynced = services.Lister(), services.Informer().HasSyncedChecker()
+	o.classes, o.classesSynced = classes.Lister(), classes.Informer().HasSyncedChecker()
+	o.configMaps = newWatches(c.Kube, c.Changed, &v1.ConfigMap{}, func(namespace string) client[*v1.ConfigMap, *v1.ConfigMapList] {
 		return c.Kube.CoreV1().ConfigMaps(namespace)
 	})
-	o.secrets = newWatches(c.Changed, &v1.Secret{}, func(namespace string) client[*v1.Secret, *v1.SecretList] {
+	o.secrets = newWatches(c.Kube, c.Changed, &v1.Secret{}, func(namespace string) client[*v1.Secret, *v1.SecretList] {
 		return c.Kube.CoreV1().Secrets(namespace)
 	})
 	return o, nil
@@ -126,15 +126,25 @@ func (o *Objects) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, er
 
 // Services returns the Services of a namespace. It waits until they are known.
 func (o *Objects) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
-	if !cache.WaitForCacheSync(ctx.Done(), o.servicesSynced) {
+	if !isDone(ctx, o.servicesSynced) {
 		return nil, fmt.Errorf("services are not known yet: %w", ctx.Err())
 	}
 	return o.services.Services(namespace).List(labels.Everything())
 }
 
+// isDone waits until something is done, and reports whether it is before ctx has ended.
+func isDone(ctx context.Context, c cache.DoneChecker) bool {
+	select {
+	case <-c.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // RuntimeHandler returns the handler of a runtime class. It waits until they are known.
 func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, error) {
-	if !cache.WaitForCacheSync(ctx.Done(), o.classesSynced) {
+	if !isDone(ctx, o.classesSynced) {
 		return "", fmt.Errorf("runtime classes are not known yet: %w", ctx.Err())
 	}
 	found, err := o.classes.Get(class)

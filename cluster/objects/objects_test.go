@@ -39,7 +39,7 @@ func onShelf(t *testing.T, there []runtime.Object, test func(s *shelf)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { s.Run(ctx); close(ended) }()
+		go func() { s.Objects.Run(ctx); close(ended) }()
 		test(s)
 		cancel()
 		<-ended

@@ -36,7 +36,7 @@ type watches[T runtime.Object] struct {
 // watched is one object.
 type watched struct {
 	store  cache.Store
-	synced func() bool
+	synced <-chan struct{}
 	cancel context.CancelFunc
 }
 
@@ -44,7 +44,8 @@ type watched struct {
 // read in another way.
 const firstWait = time.Second
 
-func newWatches[T, L runtime.Object](changed func(), kind T, of func(namespace string) client[T, L]) *watches[T] {
+// newWatches returns watches that kube is asked for with what of returns.
+func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(namespace string) client[T, L]) *watches[T] {
 	w := &watches[T]{objects: map[key]*watched{}}
 	w.read = func(ctx context.Context, k key) (T, error) {
 		return of(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
@@ -55,14 +56,14 @@ func newWatches[T, L runtime.Object](changed func(), kind T, of func(namespace s
 			return o
 		}
 		store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: &cache.ListWatch{
+			ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 					return of(k.Namespace).List(ctx, only(o))
 				},
 				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					return of(k.Namespace).Watch(ctx, only(o))
 				},
-			},
+			}, kube),
 			ObjectType: kind, Transform: withoutManagedFields,
 			Handler: cache.ResourceEventHandlerDetailedFuncs{
 				AddFunc: func(_ any, first bool) {
@@ -75,7 +76,7 @@ func newWatches[T, L runtime.Object](changed func(), kind T, of func(namespace s
 			},
 		})
 		go informer.RunWithContext(ctx)
-		return &watched{store: store, synced: informer.HasSynced}
+		return &watched{store: store, synced: informer.HasSyncedChecker().Done()}
 	}
 	return w
 }
@@ -96,10 +97,12 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 	}
 	wait, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
-	if cache.WaitForCacheSync(wait.Done(), o.synced) {
+	select {
+	case <-o.synced:
 		if object, found, _ := o.store.GetByKey(k.Namespace + "/" + k.Name); found {
 			return object.(T), nil
 		}
+	case <-wait.Done():
 	}
 	return w.read(ctx, k) // which says what is wrong, or sees what the watch has not yet
 }

@@ -170,7 +170,9 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 
 // complete says that all pods are known once they are.
 func (s *Source) complete(ctx context.Context, handler cache.ResourceEventHandlerRegistration) {
-	if !cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
+	select {
+	case <-handler.HasSyncedChecker().Done():
+	case <-ctx.Done():
 		return
 	}
 	s.mu.Lock()
