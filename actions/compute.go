@@ -8,14 +8,14 @@ import (
 // Input gives the same Plan, and nothing is read, kept or written beyond it. It
 // may be called concurrently.
 //
-// For an Input that Validate refuses it returns the zero Plan.
+// For an Input that Validate refuses nothing is decided: the plan says so with Invalid.
 func Compute(in Input) Plan {
 	if in.Pod == nil {
-		return Plan{}
+		return Plan{Invalid: errNoPod}
 	}
 	names := containerNames(make([]string, 0, usualContainers), in.Pod)
-	if validateNames(in.Pod, names) != nil {
-		return Plan{}
+	if err := validateNames(in.Pod, names); err != nil {
+		return Plan{Invalid: err}
 	}
 	d := decision{Input: in}
 	d.observe(names)

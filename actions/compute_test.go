@@ -37,8 +37,12 @@ func TestBadInputHasTheZeroPlanAndAClearError(t *testing.T) {
 		if err := in.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Validate: %v, want %q in it", err, want)
 		}
-		if plan := actions.Compute(in); !reflect.DeepEqual(plan, actions.Plan{}) {
-			t.Errorf("%s: the plan is\n%v, want the zero one", want, plan)
+		plan := actions.Compute(in)
+		if plan.Invalid == nil || plan.Invalid.Error() != in.Validate().Error() || !strings.Contains(plan.String(), want) {
+			t.Errorf("%s: the plan is\n%v, invalid as %v", want, plan, plan.Invalid)
+		}
+		if plan.Invalid = nil; !reflect.DeepEqual(plan, actions.Plan{}) {
+			t.Errorf("%s: the plan has\n%v", want, plan)
 		}
 		if words := actions.Explain(in, "a"); !strings.Contains(words, want) {
 			t.Errorf("Explain says %q, want %q in it", words, want)

@@ -21,7 +21,7 @@
 //
 // # How a pod is judged
 //
-// The rules are asked in this order, each in a file of its own:
+// The rules are asked in this order:
 //
 //  1. Do all containers restart? Then all are removed, and nothing else happens
 //     before that is done (restartall.go, KEP-5532).
@@ -37,6 +37,10 @@
 //     (compute.go).
 //  7. Which instances may come alive although their place is taken? (clear.go)
 //
+// Two rules follow in package syncpod, which remembers what the runtime has lost: of a pod
+// whose sandbox or records are gone, where restartPolicy says Never, and of ephemeral
+// containers that have had their run. See "What runs once" there.
+//
 // What the rules take and give is in input.go, container.go, plan.go and reason.go,
 // and what they ask about the status again and again in observe.go. print.go puts a
 // plan into words; explain.go and why.go say what became of one container.
@@ -51,7 +55,8 @@
 //
 // # Bad input
 //
-// A pod that [Input.Validate] refuses, or that is nil, has the zero Plan. A nil
+// A pod that [Input.Validate] refuses, or that is nil, has a Plan that says so and
+// has nothing to do. A nil
 // status is that of a pod the runtime does not know. Containers in the status
 // that the pod does not have are left alone, unless the pod is stopped as a
 // whole. Nothing panics.

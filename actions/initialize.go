@@ -161,7 +161,7 @@ func (d *decision) judgeRunningSidecar(ref ContainerRef, c *runtime.ContainerSta
 	if spec.StartupProbe != nil && probes.Startup != ProbeSuccess {
 		return verdict{why: StillStarting}, initWaits
 	}
-	if changed(spec, c) {
+	if imageChanged(spec, c) {
 		return verdict{kill: true, start: true, why: SpecChanged}, initDone
 	}
 	if spec.LivenessProbe != nil && probes.Liveness == ProbeFailure {

@@ -15,7 +15,7 @@ import (
 type Input struct {
 	// Pod is the pod that should be. Required. Its status is not read. A pod that
 	// is being deleted is to be stopped, not computed; should it come here all the
-	// same, no container that has ended is started again.
+	// same, no regular container that has ended in its sandbox is started again.
 	Pod *v1.Pod
 	// Status is what the runtime reports of the pod. Nil means that the runtime
 	// knows nothing of it. Containers whose names are not in Pod are ignored,
@@ -52,13 +52,15 @@ const (
 	ProbeFailure
 )
 
+var errNoPod = errors.New("input: Pod is required")
+
 // Validate reports what makes in unusable: no pod, a container without a name,
 // or two containers of one name, which no runtime status could tell apart. The
-// error names the field. Compute has the zero Plan for such an Input: of a pod
-// that cannot be told right from wrong, nothing is touched.
+// error names the field, and Plan.Invalid is the same: of a pod that cannot be told
+// right from wrong, nothing is touched.
 func (in Input) Validate() error {
 	if in.Pod == nil {
-		return errors.New("input: Pod is required")
+		return errNoPod
 	}
 	return validateNames(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
 }

@@ -5,16 +5,19 @@ import "github.com/podsync/podsync/runtime"
 // Plan is what one pod needs next. It is a value: it holds no reference to the
 // Input it was made from, and computing it again gives an equal one.
 //
-// The fields stand in the order in which they are carried out. First the pod is
-// stopped, if KillPod is set, and if no new sandbox follows that is all: see
-// TerminatesPod. Then come Kill, Clear and Reset, which do not depend on each other and
-// may be carried out side by side; then the sandbox; then Start, in order; then
-// Resize. A step that fails holds up the later steps of its own container, and a
-// sandbox that cannot be made holds up all of Start.
+// The fields stand in the order in which they are carried out. Release comes first: what
+// it names may be started again by the same plan. Then the pod is stopped, if KillPod is
+// set, and if no new sandbox follows that is all: see TerminatesPod. Then come Kill, Clear
+// and Reset, which do not depend on each other and may be carried out side by side; then
+// the sandbox; then Start, in order; then Resize. A step that fails holds up the later
+// steps of its own container, and a sandbox that cannot be made holds up all of Start.
 //
-// The zero Plan has nothing to do, and neither has any other for which NoOp
-// is true.
+// The zero Plan has nothing to do.
 type Plan struct {
+	// Release are regular containers that exist and do not run: resources held
+	// for them alone (exclusive CPUs, devices) can be given back. They are listed
+	// in every plan as long as that is so, so releasing twice must do no harm.
+	Release []ContainerRef
 	// KillPod asks for every container and sandbox of the pod to be stopped,
 	// known to the spec or not. KillReason says why. Without Sandbox.Create the pod
 	// ends by it: see TerminatesPod.
@@ -37,10 +40,9 @@ type Plan struct {
 	Start []StartStep
 	// Resize are running containers whose resources change in place.
 	Resize []ResizeStep
-	// Release are regular containers that exist and do not run: resources held
-	// for them alone (exclusive CPUs, devices) can be given back. They are listed
-	// in every plan as long as that is so, so releasing twice must do no harm.
-	Release []ContainerRef
+	// Invalid is why Input.Validate refuses the input: nothing was decided then. Nil for
+	// any other.
+	Invalid error
 }
 
 // SandboxStep is the sandbox the pod runs in after the plan.
@@ -99,7 +101,8 @@ type ResizeStep struct {
 	CPU, Memory bool
 }
 
-// NoOp reports whether the plan leaves the runtime as it is.
+// NoOp reports whether the plan leaves the runtime as it is, which one that has only
+// something to Release does.
 func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
 		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.Start)+len(p.Resize) == 0

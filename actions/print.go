@@ -10,7 +10,12 @@ import (
 func (p Plan) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	for _, ref := range p.Release {
+		line("release the resources held for %v", ref)
+	}
 	switch {
+	case p.Invalid != nil:
+		return fmt.Sprintf("nothing is decided: %v\n", p.Invalid)
 	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
 	case p.KillPod:
@@ -34,11 +39,8 @@ func (p Plan) String() string {
 	for _, s := range p.Resize {
 		line("resize %s of %v %v: %v", s.resources(), s.Container, s.ID, s.Reason)
 	}
-	if p.NoOp() {
+	if b.Len() == 0 {
 		line("nothing to do")
-	}
-	for _, ref := range p.Release {
-		line("release the resources held for %v", ref)
 	}
 	return b.String()
 }

@@ -66,8 +66,11 @@ func checkProperties(t *testing.T, m *model) {
 	if plan.Sandbox.Create && !m.restartAll && len(plan.Start) == 0 {
 		fail("a new sandbox in which nothing runs")
 	}
-	if plan.NoOp() != strings.HasPrefix(plan.String(), "nothing to do\n") {
+	if (plan.NoOp() && len(plan.Release) == 0) != strings.Contains(plan.String(), "nothing to do\n") {
 		fail("the plan does not say whether there is something to do")
+	}
+	if len(plan.Release) > 0 && !strings.HasPrefix(plan.String(), "release ") {
+		fail("what is carried out first is not printed first")
 	}
 	if plan.TerminatesPod() && len(plan.Clear)+len(plan.Start)+len(plan.Resize) > 0 {
 		fail("the pod ends, and more follows")
@@ -102,6 +105,7 @@ func checkWords(in actions.Input, plan actions.Plan, name string, fail func(stri
 			}
 		}
 	}
+	asked := why >= actions.ContainerMissing && why <= actions.Superseded
 	for _, s := range plan.Kill {
 		if s.Container.Name == name {
 			touched = true
@@ -122,6 +126,9 @@ func checkWords(in actions.Input, plan actions.Plan, name string, fail func(stri
 	for i := range in.Status.Containers {
 		c := &in.Status.Containers[i]
 		touched = touched || plan.KillPod && c.Name == name && c.Live()
+	}
+	if asked && !touched {
+		fail("%s is left alone because %v", name, why)
 	}
 	words := actions.Explain(in, name)
 	if strings.Contains(words, "is left alone") == touched || !strings.Contains(words, name) || strings.Contains(words, "is started") != started {

@@ -85,13 +85,13 @@ func (d *decision) startUnlessDeleted(why Reason) verdict {
 	return verdict{start: true, why: why}
 }
 
-// judgeRunning decides on a running regular container. One whose spec changed
+// judgeRunning decides on a running regular container. One whose image changed
 // runs again whatever its restart policy says, because it has not run yet as it
 // is now.
 func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) verdict {
 	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	switch {
-	case changed(spec, c):
+	case imageChanged(spec, c):
 		return verdict{kill: true, start: true, why: SpecChanged}
 	case probes.Liveness == ProbeFailure:
 		return verdict{kill: true, start: d.mayRunAgain(spec), why: LivenessFailed}
@@ -101,9 +101,10 @@ func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) ve
 	return d.judgeResize(spec, c)
 }
 
-// changed reports whether a container was made from another spec than it has now.
-// One without a record of its spec is taken to be as it should.
-func changed(spec *v1.Container, c *runtime.ContainerStatus) bool {
+// imageChanged reports whether a container was made of another image than its spec has
+// now: the hash has its name and image only. One without a hash is taken to be as it
+// should.
+func imageChanged(spec *v1.Container, c *runtime.ContainerStatus) bool {
 	return c.SpecHash != 0 && c.SpecHash != runtime.HashContainer(spec)
 }
 

@@ -25,7 +25,7 @@ func IsSidecar(c *v1.Container) bool {
 }
 
 // AfterExit decides what follows the exit of a container of the pod: whether it
-// runs again, and why. Nothing runs again in a pod that is being deleted, or in
+// runs again, and why. No exit asks for that in a pod that is being deleted, or in
 // none; else RestartsAfter decides.
 func AfterExit(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
 	if pod == nil || c == nil || pod.DeletionTimestamp != nil {

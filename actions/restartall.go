@@ -32,6 +32,7 @@ func RestartAllRequested(pod *v1.Pod, status *runtime.PodStatus) (by ContainerRe
 // sandbox. Nothing is started before all of them are gone.
 func (d *decision) resetAll() {
 	if d.plan.Sandbox.Reason != ReasonNone {
+		// Create says that the pod goes on: without it, to kill the pod would end it.
 		d.killPod(d.plan.Sandbox.Reason)
 		d.plan.Sandbox.Create = true
 	}

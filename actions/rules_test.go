@@ -81,8 +81,8 @@ start container "web", attempt 1: the runtime cannot tell whether it is alive`},
 		"the last attempt there is": {func(in *actions.Input) {
 			c := container(in, "web")
 			c.State, c.Attempt = runtime.ContainerExited, math.MaxUint32
-		}, `start container "web", attempt 4294967295: it has ended and its restart policy asks for another run
-release the resources held for container "web"`},
+		}, `release the resources held for container "web"
+start container "web", attempt 4294967295: it has ended and its restart policy asks for another run`},
 		"the last sandbox there is": {func(in *actions.Input) {
 			in.Status.Sandboxes[0].Attempt, in.Status.Sandboxes[0].State = math.MaxUint32, runtime.SandboxNotReady
 		}, `stop what is left of the pod: the sandbox is not ready
@@ -254,6 +254,18 @@ func TestWhy(t *testing.T) {
 			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
 			container(in, "proxy").State = runtime.ContainerExited
 		}, "proxy", actions.WaitsForInit},
+		"a sidecar of a pod that has had its run": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]
+			container(in, "web").State, container(in, "proxy").State = runtime.ContainerExited, runtime.ContainerExited
+		}, "proxy", actions.EndsWithPod},
+		"to be debugged when the pod has had its run": {func(in *actions.Input) {
+			debug(in, runtime.ContainerCreated)
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]
+			in.Status.Containers = in.Status.Containers[:len(in.Status.Containers)-1]
+			container(in, "web").State = runtime.ContainerExited
+		}, "debug", actions.EndsWithPod},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := actions.Why(settledWith(c.change), c.of); !ok || got != c.want {

@@ -33,9 +33,11 @@ func decideWatching(in Input, ref ContainerRef) *decision {
 // why returns the reason for what was decided on the watched container. One that
 // no rule was asked about waits for another, or is past its time.
 func (d *decision) why(ref ContainerRef) Reason {
-	switch {
+	switch v := d.watch.verdict; {
+	case d.plan.TerminatesPod() && v.start && !v.kill: // its start was taken back
+		return d.whyOver(ref)
 	case d.watch.judged:
-		return d.watch.verdict.why
+		return v.why
 	case d.RestartAll:
 		return d.whyInReset(ref)
 	case d.plan.Sandbox.Create:

@@ -66,7 +66,8 @@ func (s *state) forgettable(orphan bool) bool {
 	return orphan && !s.started && !s.inRuntime
 }
 
-// orphan is the transition on the loss of the last source.
+// orphan is the transition on the loss of the last source. Work that stops the pod
+// already is not done once more for it.
 func (s *state) orphan() Effects {
 	s.deleted = true
 	before := s.phase
@@ -74,7 +75,9 @@ func (s *state) orphan() Effects {
 		s.phase = Terminating
 		s.grace = effectiveGrace(0, s.definition(), nil)
 	}
-	s.repeat()
+	if before == Syncing || s.inFlight == 0 {
+		s.repeat()
+	}
 	return Effects{Work: s.ready(), Interrupt: s.inFlight != 0 && before == Syncing}
 }
 

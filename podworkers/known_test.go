@@ -73,6 +73,19 @@ func TestOrphansStop(t *testing.T) {
 	}
 }
 
+// That no source wants the pod is not news to work that stops it already.
+func TestOrphansWaitForTheRetry(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	h.set.SyncKnownPods(nil)
+	stop := h.next("a", SyncTerminatingPod)
+	h.set.SyncKnownPods(nil)
+	if e := h.set.Done(stop, Failed); !e.Retry || e.Work {
+		t.Errorf("failed while no source wants it: %+v, want a retry", e)
+	}
+}
+
 // resync puts a pod that has been synced back to work.
 func (h *harness) resync(uid types.UID) Work {
 	h.t.Helper()

@@ -1,8 +1,6 @@
 package podworkers
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -66,20 +64,6 @@ func (s *Set) takeTurns(p *state) {
 	}
 }
 
-func (u Update) uid() (types.UID, error) {
-	switch {
-	case u.Pod != nil && u.Pod.UID != "":
-		return u.Pod.UID, nil
-	case u.Pod != nil:
-		return "", fmt.Errorf("update: pod %s/%s has no metadata.uid", u.Pod.Namespace, u.Pod.Name)
-	case u.RuntimePod != nil && u.RuntimePod.UID != "":
-		return u.RuntimePod.UID, nil
-	case u.RuntimePod != nil:
-		return "", fmt.Errorf("update: runtime pod %s/%s has no UID", u.RuntimePod.Namespace, u.RuntimePod.Name)
-	}
-	return "", errors.New("update: one of Pod and RuntimePod is required")
-}
-
 // Next returns the work that a pod has, if it has any and none is in flight. A
 // pod that may never start any more is finished instead, which the effects tell.
 func (s *Set) Next(now time.Time, uid types.UID) (w Work, ok bool, e Effects) {
@@ -97,7 +81,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	case p.toSweep():
 		s.revision++
 		return p.sweep(s.revision), true, Effects{}
-	case p.started || p.inRuntime && p.phase != Syncing || !runtime.IsStatic(p.pending.Pod):
+	case !p.waitsForTurn():
 	case p.phase != Syncing:
 		return Work{}, false, s.finish(p)
 	case !s.statics.start(p.fullName, p.uid, s.mayStart):

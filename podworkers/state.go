@@ -189,6 +189,12 @@ func (s *state) begin(revision Revision, now time.Time) Work {
 	return w
 }
 
+// waitsForTurn reports whether it is a static pod that has not begun, and of which the
+// runtime has nothing to stop.
+func (s *state) waitsForTurn() bool {
+	return !s.started && !(s.inRuntime && s.phase != Syncing) && runtime.IsStatic(s.pending.Pod)
+}
+
 // beginStop makes w the work that stops the pod. If nobody asked for that, the
 // pod's time begins now.
 func (s *state) beginStop(w *Work, now time.Time) {
@@ -231,18 +237,18 @@ func (s *state) done(o Outcome) Effects {
 func (s *state) terminated() Effects {
 	s.phase = Terminated
 	s.repeat()
-	return Effects{Work: true, Stopped: s.answered()}
+	return Effects{Work: true, Stopped: s.takeWaiting()}
 }
 
 // finish is the last transition, from any phase. Requests still waiting are
 // done: there is nothing left to stop.
 func (s *state) finish() Effects {
 	s.phase, s.pending = Finished, nil
-	return Effects{Stopped: s.answered(), Work: s.toSweep()}
+	return Effects{Stopped: s.takeWaiting(), Work: s.toSweep()}
 }
 
-// answered returns the requests to answer, which wait no longer.
-func (s *state) answered() []StopID {
+// takeWaiting returns the requests to answer, which wait no longer.
+func (s *state) takeWaiting() []StopID {
 	ids := s.waiting
 	s.waiting = nil
 	return ids

@@ -1,6 +1,8 @@
 package podworkers
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -57,6 +59,21 @@ type Update struct {
 	// Stop says how to stop the pod. It is heeded in updates that make the pod
 	// stop, or come while it does; in others the request counts as done at once.
 	Stop *StopRequest
+}
+
+// uid returns the UID of the pod that the update is of.
+func (u Update) uid() (types.UID, error) {
+	switch {
+	case u.Pod != nil && u.Pod.UID != "":
+		return u.Pod.UID, nil
+	case u.Pod != nil:
+		return "", fmt.Errorf("update: pod %s/%s has no metadata.uid", u.Pod.Namespace, u.Pod.Name)
+	case u.RuntimePod != nil && u.RuntimePod.UID != "":
+		return u.RuntimePod.UID, nil
+	case u.RuntimePod != nil:
+		return "", fmt.Errorf("update: runtime pod %s/%s has no UID", u.RuntimePod.Namespace, u.RuntimePod.Name)
+	}
+	return "", errors.New("update: one of Pod and RuntimePod is required")
 }
 
 // RuntimePod identifies a pod that only the runtime knows.

@@ -211,7 +211,7 @@ func (w *Workers) followUp(p *worker, uid types.UID, e Effects, then *followUp) 
 // is new. It returns nil if the Set does not know the pod.
 func (w *Workers) track(p *worker, uid types.UID, then *followUp) *worker {
 	if p == nil || p.state.forgotten {
-		if p = w.renew(p, uid, then); p == nil {
+		if p = w.rebind(p, uid, then); p == nil {
 			return nil
 		}
 	}
@@ -225,9 +225,9 @@ func (w *Workers) track(p *worker, uid types.UID, then *followUp) *worker {
 	return p
 }
 
-// renew forgets a pod's worker and makes another one if the Set knows a pod of the
+// rebind forgets a pod's worker and makes another one if the Set knows a pod of the
 // UID.
-func (w *Workers) renew(old *worker, uid types.UID, then *followUp) *worker {
+func (w *Workers) rebind(old *worker, uid types.UID, then *followUp) *worker {
 	p := &worker{uid: uid, state: w.set.pods[uid]}
 	if old != nil {
 		p.syncedAt = old.syncedAt

@@ -16,7 +16,11 @@ func (w *Workers) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPo
 	known, forgotten = w.set.SyncKnownPods(desired)
 	for _, pods := range [][]KnownPod{forgotten, known} {
 		for i := range pods {
-			w.follow(pods[i].UID, pods[i].Effects, &then)
+			e := pods[i].Effects
+			if p := w.pods[pods[i].UID]; p != nil && p.phase != Syncing && p.err != nil {
+				e.Work = false // what stops it, or cleans up after it, has failed and is tried again in time
+			}
+			w.follow(pods[i].UID, e, &then)
 			pods[i].Effects = Effects{}
 		}
 	}

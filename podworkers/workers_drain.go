@@ -35,6 +35,10 @@ func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 	case <-ctx.Done():
 	}
 	left, failed := w.undrained(d)
+	if left == 0 {
+		<-d.over
+		return d.err
+	}
 	return stillStopping(fmt.Sprintf("%d pods are", left), context.Cause(ctx), failed)
 }
 

@@ -12,6 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Nothing is left, and ctx is done: that all have stopped counts.
+func TestDrainOfNothingLeft(t *testing.T) {
+	inBubble(t, Config{}, func(b *bubble) {
+		ctx, cancel := context.WithCancel(b.t.Context())
+		cancel()
+		for range 100 {
+			if err := b.Drain(ctx, StopRequest{}); err != nil {
+				t.Fatalf("nothing is left to stop: %v", err)
+			}
+		}
+	})
+}
+
 func TestDrainStopsAllPods(t *testing.T) {
 	inBubble(t, Config{MaxConcurrent: 1}, func(b *bubble) {
 		b.do = func(ctx context.Context, w Work) (Result, error) {

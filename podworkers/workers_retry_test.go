@@ -53,6 +53,25 @@ func (b *bubble) waits(uid types.UID) []time.Duration {
 // jittered reports whether a wait is base and up to half more.
 func jittered(wait, base time.Duration) bool { return wait >= base && wait <= base+base/2 }
 
+// Looks at what the sources want do not cut the wait of a failed stop short.
+func TestKnownPodsDoNotHurryRetries(t *testing.T) {
+	inBubble(t, Config{RetryInitial: 10 * time.Second}, func(b *bubble) {
+		b.do = failures(SyncTerminatingPod, errors.New("no"), errors.New("no"))
+		b.update(create(pod("a")))
+		b.update(killWithin(pod("a"), 1))
+		began := len(b.calls("a"))
+		for range 50 {
+			b.SyncKnownPods(nil)
+			b.pass(100 * time.Millisecond)
+		}
+		if n := len(b.calls("a")) - began; n > 1 { // the pod's second is over once
+			t.Errorf("%d calls in the 5 s after a failed stop, want one at most", n)
+		}
+		b.pass(time.Minute)
+		b.finished("a")
+	})
+}
+
 // W4: a pod that is to stop comes to its end without any news, however its work
 // fails, as does one that nobody wants any more.
 func TestW4_FailedWorkComesBackByItself(t *testing.T) {

@@ -13,7 +13,8 @@ type attempts struct {
 	// next is the attempt to make next.
 	next uint32
 	// unresolved are the attempts of which it is not known what has become. One that was
-	// given up stays unresolved, whatever succeeds after it.
+	// given up stays unresolved, whatever succeeds after it. Most pods never have any: nil
+	// then.
 	unresolved map[uint32]bool
 	// reserved counts how often next was asked for in vain, with nothing listed
 	// that could have its name.
@@ -26,7 +27,7 @@ func (r *Runner) begin(pod types.UID, wanted uint32) (next uint32) {
 	defer r.mu.Unlock()
 	a := r.pods[pod]
 	if a == nil {
-		a = &attempts{unresolved: map[uint32]bool{}}
+		a = &attempts{}
 		r.pods[pod] = a
 	}
 	if wanted > a.next {
@@ -49,9 +50,14 @@ func (r *Runner) made(pod types.UID, attempt uint32) {
 func (r *Runner) markUnresolved(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a := r.pods[pod]; a != nil {
-		a.unresolved[attempt] = true
+	a := r.pods[pod]
+	if a == nil {
+		return
 	}
+	if a.unresolved == nil {
+		a.unresolved = map[uint32]bool{}
+	}
+	a.unresolved[attempt] = true
 }
 
 // markResolved notes that nothing more will come of an attempt.

@@ -34,10 +34,15 @@ func (r *Rejection) problem() *apistatus.Problem {
 }
 
 // block stops what runs of a pod that may not run. The pod is not ended by that,
-// and asked for again at growing intervals.
+// and asked for again at growing intervals; news of it in between counts for none.
 func (w *work) block(ctx context.Context) {
 	failed := &StepError{Step: StepAdmit, Reason: Reason(w.rejected.Reason), Err: errors.New(w.rejected.Message)}
-	w.fail(failed.waiting(w.memory.backOffs.failed(admitKey, failed, time.Now())))
+	now := time.Now()
+	if held := w.memory.backOffs.held(admitKey, now); held != nil {
+		w.fail(failed.waiting(held.NotBefore))
+	} else {
+		w.fail(failed.waiting(w.memory.backOffs.failed(admitKey, failed, now)))
+	}
 	if live(w.status) {
 		w.stopAll(ctx, "not admitted: "+w.rejected.Reason)
 	}

@@ -113,8 +113,15 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("next try in %v, want 10s", time.Until(r.NextTry))
 			}
 			before := len(n.Journal())
-			if n.sync(testPod()); n.Journal().After(before).Count(critest.StopContainer, critest.StopPodSandbox) != 0 {
+			if r := n.sync(testPod()); time.Until(r.NextTry) != 10*time.Second {
+				t.Errorf("news puts the next try off to %v, want 10s", time.Until(r.NextTry))
+			}
+			if n.Journal().After(before).Count(critest.StopContainer, critest.StopPodSandbox) != 0 {
 				t.Errorf("stopped again\n%v", n.Journal().After(before))
+			}
+			time.Sleep(10 * time.Second)
+			if r := n.sync(testPod()); time.Until(r.NextTry) != 20*time.Second {
+				t.Errorf("next try in %v, want 20s", time.Until(r.NextTry))
 			}
 			refusal, pod = nil, testPod()
 			n.settle(pod, time.Minute)

@@ -22,9 +22,6 @@ func (o *observedPod) ensureCgroup(ctx context.Context, resizes bool) (parent st
 	return parent, nil
 }
 
-// resizes reports whether containers are to be resized in place.
-func (w *work) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
-
 // keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
 // what was to be is prepared before.
 func (w *work) keepCgroup(ctx context.Context) {

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/backoff"
 	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/internal/assemble"
 )
 
 // Config is what a Syncer is made of. The least is a Client, and the Root that
@@ -83,17 +84,22 @@ func (c *Config) require() error {
 		missing bool
 	}{
 		{"Deps.Runtime", c.Deps.Runtime == nil},
-		{"RuntimeName", c.RuntimeName == ""},
 		{"Deps.Statuses", c.Deps.Statuses == nil},
 		{"Deps.Sandboxes", c.Deps.Sandboxes == nil},
 		{"Deps.Images", c.Deps.Images == nil},
 	} {
 		if field.missing {
-			return fmt.Errorf("syncpod: Config.%s is missing, and there is no Client to make it of", field.name)
+			return fmt.Errorf("syncpod: Config.Client is missing, or else Config.%s", field.name)
 		}
 	}
-	if c.Node.Containers.MemoryBytes < 0 {
-		return fmt.Errorf("syncpod: Config.Node.Containers.MemoryBytes is %d, want 0 or more", c.Node.Containers.MemoryBytes)
+	if err := assemble.CheckRuntimeName(c.RuntimeName); err != nil {
+		return fmt.Errorf("syncpod: Config.%w", err)
+	}
+	if err := c.Extensions.check(); err != nil {
+		return fmt.Errorf("syncpod: Config.Extensions.%w", err)
+	}
+	if err := c.Node.check(); err != nil {
+		return fmt.Errorf("syncpod: Config.Node.%w", err)
 	}
 	return nil
 }

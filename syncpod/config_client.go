@@ -14,6 +14,9 @@ func (c *Config) fromClient() (err error) {
 	if c.Client == nil {
 		return nil
 	}
+	if err := assemble.CheckClient(c.Client); err != nil {
+		return fmt.Errorf("syncpod: Config.%w", err)
+	}
 	if c.Deps.Runtime == nil {
 		c.Deps.Runtime = c.Client
 	}

@@ -10,7 +10,8 @@
 //
 // # SyncPod
 //
-// One call brings a pod one step closer to what it should be, in this order:
+// One call brings a pod one step closer to what it should be, in this order. Before it
+// the pod is allotted its resources (Config.Extensions.Allocations).
 //
 //  1. Look. The status of the pod, which the caller has read or SyncPod reads. A
 //     sandbox that came up late, beside the one in use, is removed first, and
@@ -22,15 +23,19 @@
 //  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
 //     differs from the last one, while the work goes on.
 //  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
-//     made for it.
+//     made for it. That it was to end by a deadline, as an earlier agent was told, does
+//     not hold for one that goes on.
 //  6. A pod that was not admitted is stopped, and has to wait.
 //  7. A pod with a network of its own waits until the node has one.
 //  8. A static pod gets its mirror pod.
-//  9. Containers that are to go are stopped, all at once. No container is started
-//     of which an earlier instance could not be stopped.
+//  9. What is held for containers that do not run is released (container.Lifecycle), and
+//     containers that are to go are stopped, all at once. No container is started of
+//     which an earlier instance could not be stopped.
 //  10. If something is to be started the node is made ready: cgroup, directories,
-//     volumes, the resolver's configuration, the secrets to pull with.
+//     volumes, the resolver's configuration, the secrets to pull with. Otherwise only
+//     the cgroup is kept up to date.
 //  11. The sandbox is created if there is none that can be used, and reported.
+//     PostStart handlers that an earlier agent has left are run.
 //  12. The images of what is to start are pulled, all at once.
 //  13. Containers are started in order: ephemeral, init, regular. For each:
 //     attempt number, environment, mounts and configuration, creation, start,
@@ -64,10 +69,10 @@
 //
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
 //	messages.go        1  termination messages
+//	start_cut.go       1  a start that was cut short is no run
 //	active_deadline.go 2  the end of a pod that was active for too long
 //	start_over.go      2  a pod that lost its sandbox before it had its run
-//	attempt.go         2  which attempt is next, and who has had its only run
-//	start_cut.go       2  a start that was cut short is no run
+//	attempt.go         2  ephemeral containers that have had their run; 13 which attempt is next
 //	admit.go           3, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
@@ -101,14 +106,22 @@
 //	                   memory_sandbox.go, the sandbox in use
 //	memory_record.go   a memory from and to its record
 //	records.go         what outlives the agent; records_json.go writes it as JSON,
-//	                   records_file.go keeps it in files
+//	                   records_file.go keeps it in files, records_saved.go tells what is new
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
-//	                   config_client.go and config_root.go are defaults
+//	                   config_check.go, config_client.go and config_root.go are checks and defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
-//	meminfo.go         the memory of the node
+//	meminfo.go         the memory of the node; turn.go, what one at a time has
+//
+// # What runs once
+//
+// A container that is not to run again must not, though the runtime loses it. The rules:
+// memory_containers.go knows which containers those are and what was seen of their current
+// instance (noteRunOnce, withSeen, hasRunSince); start_cut.go what a start that was cut
+// short is worth; attempt.go what the logs tell of ephemeral containers; start.go looks
+// again before each start; start_over.go is for a pod that has lost its sandbox.
 //
 // # Waiting
 //

@@ -132,7 +132,7 @@ func idNames(status *runtime.PodStatus) []string {
 	return pairs
 }
 
-// log is where the lines about a pod go, nil if no spec of it is known.
+// log is where the lines about a pod go; pod is nil if no spec of it is known.
 func (s *Syncer) log(pod *v1.Pod) logr.Logger {
 	if pod == nil {
 		return s.config.Log

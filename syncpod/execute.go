@@ -94,7 +94,7 @@ type removal struct {
 func (w *work) clearAway(ctx context.Context) {
 	first, last := w.removals()
 	w.removeAll(ctx, first)
-	if len(w.blocked) == 0 {
+	if len(w.unstopped) == 0 {
 		w.removeAll(ctx, last)
 	}
 }
@@ -142,10 +142,10 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 			w.eventf(aboutContainer(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
 		}
 		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
-		if w.blocked == nil {
-			w.blocked = map[string]bool{}
+		if w.unstopped == nil {
+			w.unstopped = map[string]bool{}
 		}
-		w.blocked[r.ref.Name] = true
+		w.unstopped[r.ref.Name] = true
 	}
 }
 

@@ -31,13 +31,15 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // podGrace returns the time a pod has to end: what it is asked to be, or what
-// its deletion or its spec gives it.
+// its deletion or its spec gives it, or else the least a container has.
+//
+// That time only gets shorter. Each place that keeps it holds to that: podworkers of
+// the requests (podworkers/grace.go), hasten of what an earlier agent was asked for,
+// killDeadlines of what stops while the pod goes on.
 func podGrace(pod *v1.Pod, asked *int64) time.Duration {
 	switch {
 	case asked != nil:
 		return seconds(*asked)
-	case pod == nil:
-		return runtimePodGrace
 	case pod.DeletionGracePeriodSeconds != nil:
 		return seconds(*pod.DeletionGracePeriodSeconds)
 	case pod.Spec.TerminationGracePeriodSeconds != nil:

@@ -136,7 +136,8 @@ const soon = 500 * time.Millisecond
 // wait for a stop that came first, however short the second is (containerd #6080).
 func (s *Syncer) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
-	timeout := stopTimeout(k.deadline, time.Now(), !k.memory.mark(id, stopSignalled))
+	firstSignal := k.memory.mark(id, stopSignalled)
+	timeout := stopTimeout(k.deadline, time.Now(), !firstSignal)
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
 	late := timeIsUp(first) && !timeIsUp(ctx)

@@ -31,7 +31,8 @@ func (s *Syncer) killPod(ctx context.Context, p podKill) error {
 	return errors.Join(containers, sandboxes)
 }
 
-// errSpared keeps a pod from having ended before its sandboxes are stopped.
+// errSpared says that a sandbox goes on because a container in it could not be told to
+// stop yet.
 var errSpared = errors.New("the sandbox is not stopped before its containers")
 
 // killAll tells what became of the containers, and of the sandboxes: one that was

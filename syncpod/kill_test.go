@@ -47,6 +47,27 @@ func (n *node) end(pod *v1.Pod, g *int64) time.Duration {
 	return time.Since(began)
 }
 
+// A pod of which the runtime has nothing left is told a last time with the ends that
+// are remembered (kubernetes #104107).
+func TestLastStatusWithoutTheRuntime(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(never)
+		n.settle(pod, time.Minute)
+		n.exit("app", 3)
+		n.sync(pod)
+		n.end(pod, nil)
+		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+		time.Sleep(time.Second)
+		n.restart(recorded(dir))
+		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 3 {
+			t.Errorf("reported as %+v, want exit code 3", end)
+		}
+	})
+}
+
 func (n *node) wantEnded() {
 	n.t.Helper()
 	for _, c := range n.status().Containers {

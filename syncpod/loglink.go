@@ -46,7 +46,7 @@ func (st *start) linkLog() {
 	}
 	name, err := LogLinkName(st.pod, st.spec.Name, st.id.ID)
 	if err == nil {
-		log := filepath.Join(st.sandbox.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.made), 10)+".log")
+		log := filepath.Join(st.sandbox.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.madeAttempt), 10)+".log")
 		err = replaceLink(log, filepath.Join(st.config.Node.LogLinks, name))
 	}
 	if err != nil {

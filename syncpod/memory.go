@@ -21,7 +21,7 @@ type memory struct {
 	// These have locks of their own: status is what was last reported, backOffs hold up
 	// what has failed, kills are the deadlines of what has to go while the pod goes on,
 	// and sandbox is the one in use.
-	status   *statusBox
+	status   statusBox
 	backOffs backOffs
 	kills    killDeadlines
 	sandbox  sandboxMemory
@@ -47,21 +47,18 @@ type memory struct {
 
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
-	saved  Record
+	saved  savedRecord
 	// outdated: what is recorded is of an earlier pod with this UID.
 	outdated bool
 	// gone: the pod is gone, and nothing of it is recorded any more.
 	gone bool
-	// loading has room for who reads the record, saving is held while it is written.
-	loading chan struct{}
+	// loading is had by who reads the record, saving is held while it is written.
+	loading turn
 	saving  sync.Mutex
 }
 
 func newMemory(uid types.UID, c *Config) *memory {
-	return &memory{
-		uid: uid, firstSeen: time.Now(), status: newStatusBox(), backOffs: newBackOffs(c),
-		containers: containers{}, instances: instances{}, loading: make(chan struct{}, 1),
-	}
+	return &memory{uid: uid, firstSeen: time.Now(), backOffs: backOffs{config: c}}
 }
 
 // evict notes why the pod is put off the node, the first time.

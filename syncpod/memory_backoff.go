@@ -10,10 +10,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// backOffs hold up what has failed in one pod.
+// backOffs hold up what has failed in one pod. Most pods never need any: what holds what
+// is made with the first failure.
 type backOffs struct {
+	config *Config
+
 	mu sync.Mutex
-	// crashes holds up containers that end, setups those that cannot be made.
+	// crashes holds up containers that end, setups those that cannot be made. Nil holds
+	// up nothing.
 	crashes, setups *backoff.Backoff[backoffKey]
 	// counted is the last instance of each container whose end crashes was told of.
 	counted map[string]crash
@@ -37,17 +41,15 @@ func keyOf(c *v1.Container) backoffKey {
 	return backoffKey{c.Name, c.Image, c.Resources.String()}
 }
 
-func newBackOffs(c *Config) backOffs {
-	crashes, _ := c.newBackoff(false) // New has made one, so it does not fail
-	setups, _ := c.newBackoff(true)
-	return backOffs{crashes: crashes, setups: setups, counted: map[string]crash{}, failures: map[backoffKey]*StepError{}}
-}
-
 // crashed tells of the end of a container's current instance, once, and returns
 // until when the next one has to wait.
 func (b *backOffs) crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.crashes == nil {
+		b.crashes, _ = b.config.newBackoff(false) // New has made one, so it does not fail
+		b.counted = map[string]crash{}
+	}
 	key := keyOf(c)
 	if before := b.counted[c.Name]; before.id != last.ID {
 		at := last.FinishedAt
@@ -64,11 +66,15 @@ func (b *backOffs) crashed(c *v1.Container, last *runtime.ContainerStatus, now t
 func (b *backOffs) held(key backoffKey, now time.Time) *StepError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	until, wait := b.setups.Check(key, now)
-	if !wait || b.failures[key] == nil {
+	failure := b.failures[key]
+	if failure == nil {
 		return nil
 	}
-	return b.failures[key].waiting(until)
+	until, wait := b.setups.Check(key, now)
+	if !wait {
+		return nil
+	}
+	return failure.waiting(until)
 }
 
 // failed notes that something could not be made, and returns until when the next try
@@ -76,6 +82,10 @@ func (b *backOffs) held(key backoffKey, now time.Time) *StepError {
 func (b *backOffs) failed(key backoffKey, err *StepError, now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.setups == nil {
+		b.setups, _ = b.config.newBackoff(true)
+		b.failures = map[backoffKey]*StepError{}
+	}
 	b.failures[key] = err
 	return b.setups.Advance(key, now, time.Time{})
 }
@@ -83,6 +93,8 @@ func (b *backOffs) failed(key backoffKey, err *StepError, now time.Time) time.Ti
 func (b *backOffs) succeeded(key backoffKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.setups.Forget(key)
-	delete(b.failures, key)
+	if b.setups != nil {
+		b.setups.Forget(key)
+		delete(b.failures, key)
+	}
 }

@@ -15,6 +15,7 @@ import (
 // containerMemory is what is remembered of one container of a pod, whatever its
 // instances.
 type containerMemory struct {
+	name string
 	// nextAttempt is the number of the next instance, as far as is known here.
 	nextAttempt uint32
 	// nameReserved counts the refusals of the next instance's name.
@@ -35,48 +36,29 @@ type containerMemory struct {
 	resetBefore uint32
 }
 
-// containers are what is remembered of containers, by name.
-type containers map[string]*containerMemory
+// containers are what is remembered of containers, sorted by name. A pod has few of them: a
+// list takes less memory than a map.
+type containers []*containerMemory
+
+func (c containers) find(name string) (at int, found bool) {
+	return slices.BinarySearchFunc(c, name, func(known *containerMemory, name string) int { return strings.Compare(known.name, name) })
+}
 
 // of returns what is remembered of a container, and remembers it from now on.
-func (c containers) of(name string) *containerMemory {
-	if c[name] == nil {
-		c[name] = &containerMemory{}
+func (c *containers) of(name string) *containerMemory {
+	at, found := c.find(name)
+	if !found {
+		*c = slices.Insert(*c, at, &containerMemory{name: name})
 	}
-	return c[name]
+	return (*c)[at]
 }
 
 // get returns what is remembered of a container.
 func (c containers) get(name string) containerMemory {
-	if c[name] == nil {
-		return containerMemory{}
+	if at, found := c.find(name); found {
+		return *c[at]
 	}
-	return *c[name]
-}
-
-// names returns the containers of which something holds, sorted.
-func (c containers) names(holds func(*containerMemory) bool) (names []string) {
-	for name, known := range c {
-		if holds(known) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// nextAttempts returns the numbers of the next instances, nil if none is known.
-func (c containers) nextAttempts() (next map[string]uint32) {
-	for name, known := range c {
-		if known.nextAttempt == 0 {
-			continue
-		}
-		if next == nil {
-			next = map[string]uint32{}
-		}
-		next[name] = known.nextAttempt
-	}
-	return next
+	return containerMemory{}
 }
 
 // used notes that an attempt has become an instance.
@@ -129,9 +111,9 @@ func (m *memory) setEverStarted(name string, is bool) (news bool) {
 	return news
 }
 
-// expect notes which containers of the pod are to run once: the ephemeral ones, and
+// noteRunOnce notes which containers of the pod are to run once: the ephemeral ones, and
 // those that do not run again after an end of which nothing is known.
-func (m *memory) expect(pod *v1.Pod) {
+func (m *memory) noteRunOnce(pod *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, known := range m.containers {
@@ -155,7 +137,7 @@ func (m *memory) expect(pod *v1.Pod) {
 func (m *memory) see(status *runtime.PodStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.instances.keep(status)
+	m.instances.dropGone(status)
 	m.learn(status)
 	for _, known := range m.containers {
 		known.lost = known.current != nil && known.current.State == runtime.ContainerRunning && isGone(known.current, status)
@@ -181,8 +163,8 @@ func (m *memory) observe(status *runtime.PodStatus) (news bool) {
 func (m *memory) started(c runtime.ContainerStatus) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.containers[c.Name]
-	return known != nil && known.once && known.keep(&c)
+	at, found := m.containers.find(c.Name)
+	return found && m.containers[at].once && m.containers[at].keep(&c)
 }
 
 // learn must be called with mu held.
@@ -249,10 +231,12 @@ func (m *memory) withSeen(status *runtime.PodStatus) *runtime.PodStatus {
 			gone = append(gone, apistatus.Lost(*c))
 		}
 	}
-	if len(gone) == 0 || status == nil {
+	if len(gone) == 0 {
 		return status
 	}
-	sortByName(gone)
+	if status == nil {
+		return &runtime.PodStatus{Containers: gone}
+	}
 	full := *status
 	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), gone...)
 	return &full
@@ -316,8 +300,4 @@ func (o *observedPod) complete(status *runtime.PodStatus) *runtime.PodStatus {
 		return full
 	}
 	return o.memory.withResources(full)
-}
-
-func sortByName(all []runtime.ContainerStatus) {
-	slices.SortFunc(all, func(a, b runtime.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 }

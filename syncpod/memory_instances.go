@@ -1,8 +1,8 @@
 package syncpod
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/podsync/podsync/runtime"
 )
@@ -27,6 +27,8 @@ const (
 
 // instance is what is remembered of one instance.
 type instance struct {
+	// id is the runtime's.
+	id    string
 	marks mark
 	// message is its termination message, nil if that was not read.
 	message *string
@@ -34,56 +36,40 @@ type instance struct {
 	resources *runtime.ContainerResources
 }
 
-// instances are what is remembered of instances, by the runtime's ID.
-type instances map[string]*instance
+// instances are what is remembered of instances, sorted by ID, as containers are by name.
+type instances []*instance
+
+func (i instances) find(id string) (at int, found bool) {
+	return slices.BinarySearchFunc(i, id, func(inst *instance, id string) int { return strings.Compare(inst.id, id) })
+}
 
 // of returns what is remembered of an instance, and remembers it from now on.
-func (i instances) of(id string) *instance {
-	if i[id] == nil {
-		i[id] = &instance{}
+func (i *instances) of(id string) *instance {
+	at, found := i.find(id)
+	if !found {
+		*i = slices.Insert(*i, at, &instance{id: id})
 	}
-	return i[id]
+	return (*i)[at]
 }
 
-func (i instances) has(id string, what mark) bool { return i[id] != nil && i[id].marks&what != 0 }
-
-// marked returns the instances with a mark, sorted.
-func (i instances) marked(what mark) (ids []string) {
-	for id, inst := range i {
-		if inst.marks&what != 0 {
-			ids = append(ids, id)
-		}
+// get returns what is remembered of an instance.
+func (i instances) get(id string) instance {
+	if at, found := i.find(id); found {
+		return *i[at]
 	}
-	slices.Sort(ids)
-	return ids
+	return instance{id: id}
 }
 
-// resources returns those in force, nil if none are known.
-func (i instances) resources() (known map[string]runtime.ContainerResources) {
-	for id, inst := range i {
-		if inst.resources == nil {
-			continue
-		}
-		if known == nil {
-			known = map[string]runtime.ContainerResources{}
-		}
-		known[id] = *inst.resources
-	}
-	return known
-}
+func (i instances) has(id string, what mark) bool { return i.get(id).marks&what != 0 }
 
-// keep drops what is remembered of instances that are not in a status, but that they
+// dropGone drops what is remembered of instances that are not in a status, but that they
 // were asked to start.
-func (i instances) keep(status *runtime.PodStatus) {
-	there := map[string]bool{}
-	for c := range status.Containers {
-		there[status.Containers[c].ID.ID] = true
-	}
-	maps.DeleteFunc(i, func(id string, inst *instance) bool {
-		if !there[id] {
-			*inst = instance{marks: inst.marks & startRequested}
+func (i *instances) dropGone(status *runtime.PodStatus) {
+	*i = slices.DeleteFunc(*i, func(inst *instance) bool {
+		if !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.ID.ID == inst.id }) {
+			*inst = instance{id: inst.id, marks: inst.marks & startRequested}
 		}
-		return *inst == instance{}
+		return *inst == instance{id: inst.id}
 	})
 }
 
@@ -100,8 +86,8 @@ func (m *memory) mark(id string, what mark) (first bool) {
 func (m *memory) unmark(id string, what mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if inst := m.instances[id]; inst != nil {
-		inst.marks &^= what
+	if at, found := m.instances.find(id); found {
+		m.instances[at].marks &^= what
 	}
 }
 
@@ -130,8 +116,8 @@ func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
 	full.Containers = slices.Clone(status.Containers)
 	for i := range full.Containers {
 		c := &full.Containers[i]
-		if inst := m.instances[c.ID.ID]; inst != nil && inst.resources != nil && c.State == runtime.ContainerRunning && c.Resources == nil {
-			c.Resources = new(*inst.resources)
+		if known := m.instances.get(c.ID.ID).resources; known != nil && c.State == runtime.ContainerRunning && c.Resources == nil {
+			c.Resources = new(*known)
 		}
 	}
 	return &full
@@ -141,8 +127,8 @@ func (m *memory) withResources(status *runtime.PodStatus) *runtime.PodStatus {
 func (m *memory) message(id string) (message string, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if inst := m.instances[id]; inst != nil && inst.message != nil {
-		return *inst.message, true
+	if read := m.instances.get(id).message; read != nil {
+		return *read, true
 	}
 	return "", false
 }

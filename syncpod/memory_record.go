@@ -1,12 +1,5 @@
 package syncpod
 
-import (
-	"reflect"
-	"slices"
-
-	"github.com/podsync/podsync/runtime"
-)
-
 func (m *memory) isLoaded() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,30 +27,24 @@ func (m *memory) restore(r Record) {
 	if m.loaded {
 		return
 	}
-	m.loaded, m.saved = true, r
+	m.loaded, m.saved = true, newSavedRecord(r)
 	if !m.calledOff {
 		m.restoreEnd(r)
 	}
-	for name, attempt := range r.NextAttempts {
-		known := m.containers.of(name)
-		known.nextAttempt = max(known.nextAttempt, attempt)
-	}
-	for _, name := range r.EverStarted {
-		m.containers.of(name).everStarted = true
-	}
-	for _, c := range slices.Concat(r.Started, r.Exited) {
-		if known := m.containers.of(c.Name); known.current == nil || known.current.Attempt < c.Attempt {
-			known.setCurrent(c)
+	for _, c := range m.saved.containers {
+		known := m.containers.of(c.name)
+		known.nextAttempt = max(known.nextAttempt, c.nextAttempt)
+		known.everStarted = known.everStarted || c.everStarted
+		if c.current != nil && (known.current == nil || known.current.Attempt < c.current.Attempt) {
+			known.setCurrent(*c.current)
 		}
 	}
-	for _, id := range r.PostStartPending {
-		m.instances.of(id).marks |= postStartPending
-	}
-	for _, id := range r.StartRequested {
-		m.instances.of(id).marks |= startRequested
-	}
-	for id, resources := range r.Resources {
-		m.instances.of(id).resources = &resources
+	for _, i := range m.saved.instances {
+		known := m.instances.of(i.id)
+		known.marks |= i.marks &^ preStopCompleted
+		if i.resources != nil {
+			known.resources = i.resources
+		}
 	}
 }
 
@@ -71,38 +58,35 @@ func (m *memory) restoreEnd(r Record) {
 }
 
 // toRecord returns the record of a memory, and whether it is not the one saved.
-func (m *memory) toRecord() (r Record, news bool) {
+func (m *memory) toRecord() (r savedRecord, news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.loaded || m.gone {
-		return Record{}, false
+		return savedRecord{}, false
 	}
-	r = Record{
-		Deadline: m.deadline, NextAttempts: m.containers.nextAttempts(), Resources: m.instances.resources(),
-		EverStarted:    m.containers.names(func(c *containerMemory) bool { return c.everStarted }),
-		StartRequested: m.instances.marked(startRequested), PostStartPending: m.instances.marked(postStartPending),
-		PreStopCompleted: m.instances.marked(preStopCompleted),
-	}
-	for _, name := range m.containers.names(func(c *containerMemory) bool { return c.current != nil }) {
-		if c := *m.containers[name].current; c.State == runtime.ContainerRunning {
-			r.Started = append(r.Started, c)
-		} else {
-			r.Exited = append(r.Exited, c)
-		}
-	}
+	r = savedRecord{deadline: m.deadline, containers: m.containers.toRecord(), instances: m.instances.toRecord()}
 	return r, m.outdated || !r.repeats(m.saved)
 }
 
-// repeats reports whether a record says what an older one does. That a start which
-// was asked for has happened is not worth a write: the container shows it.
-func (r Record) repeats(old Record) bool {
-	if !slices.ContainsFunc(r.StartRequested, func(id string) bool { return !slices.Contains(old.StartRequested, id) }) {
-		old.StartRequested = r.StartRequested
+func (c containers) toRecord() (saved []savedContainer) {
+	for _, known := range c {
+		if known.nextAttempt > 0 || known.everStarted || known.current != nil {
+			saved = append(saved, savedContainer{known.name, known.nextAttempt, known.everStarted, known.current})
+		}
 	}
-	return reflect.DeepEqual(r, old)
+	return saved
 }
 
-func (m *memory) recorded(r Record) {
+func (i instances) toRecord() (saved []savedInstance) {
+	for _, known := range i {
+		if marks := known.marks & recordedMarks; marks != 0 || known.resources != nil {
+			saved = append(saved, savedInstance{known.id, marks, known.resources})
+		}
+	}
+	return saved
+}
+
+func (m *memory) recorded(r savedRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.saved, m.outdated = r, false

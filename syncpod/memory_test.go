@@ -14,6 +14,16 @@ import (
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
+// marks returns the instances with a mark.
+func (m *memory) marks(what mark) (ids []string) {
+	for _, inst := range m.instances {
+		if inst.marks&what != 0 {
+			ids = append(ids, inst.id)
+		}
+	}
+	return ids
+}
+
 // F14: of the instances whose start was cut short only the number counts. Others,
 // and those that ran, are as they were.
 func TestF14_CutStarts(t *testing.T) {
@@ -29,7 +39,7 @@ func TestF14_CutStarts(t *testing.T) {
 		at("not asked", runtime.ContainerExited, time.Time{}, 2), at("created", runtime.ContainerCreated, time.Time{}, 3), at("runs", runtime.ContainerRunning, now, 4),
 	}}
 	before := slices.Clone(status.Containers)
-	rest := m.withoutCutStarts(status)
+	rest := m.setAsideCutStarts(status)
 	var left []string
 	for _, c := range rest.Containers {
 		left = append(left, c.ID.ID)
@@ -37,7 +47,7 @@ func TestF14_CutStarts(t *testing.T) {
 	if want := []string{"ran", "not asked", "created", "runs"}; !slices.Equal(left, want) || !slices.Equal(status.Containers, before) {
 		t.Errorf("left %q, want %q, and what was lent %+v", left, want, status.Containers)
 	}
-	asked, attempt := m.instances.marked(startRequested), m.container("app").nextAttempt
+	asked, attempt := m.marks(startRequested), m.container("app").nextAttempt
 	if !slices.Equal(asked, []string{"created", "cut"}) || attempt != 7 {
 		t.Errorf("asked %q, next attempt %d, want created and cut, and 7", asked, attempt)
 	}
@@ -63,12 +73,12 @@ func TestT2_WhatWasSeen(t *testing.T) {
 	rest := &runtime.PodStatus{Containers: append(make([]runtime.ContainerStatus, 0, 9), exited("c", "c0", 0))}
 	m.see(rest)
 	for _, what := range marks {
-		if got := m.instances.marked(what); !slices.Equal(got, []string{"c0"}) {
+		if got := m.marks(what); !slices.Equal(got, []string{"c0"}) {
 			t.Errorf("mark %d of %q, want only of c0", what, got)
 		}
 	}
-	if b := m.container("b"); m.instances["a0"] != nil || b.nextAttempt != 2 || !b.everStarted {
-		t.Errorf("a0 is %+v, want nothing; b is %+v, want the next attempt 2 and that it has started", m.instances["a0"], b)
+	if b := m.container("b"); m.instances.get("a0") != (instance{id: "a0"}) || b.nextAttempt != 2 || !b.everStarted {
+		t.Errorf("a0 is %+v, want nothing; b is %+v, want the next attempt 2 and that it has started", m.instances.get("a0"), b)
 	}
 	var ids []string
 	for _, c := range m.withSeen(rest).Containers {
@@ -89,7 +99,7 @@ func TestK7_ARecordIsLoadedOnce(t *testing.T) {
 	m.unmark("1", postStartPending)
 	m.restore(r)
 	if !m.deadline.IsZero() || m.instances.has("1", postStartPending|preStopRun) {
-		t.Errorf("deadline %v, marks %b, want none", m.deadline, m.instances["1"].marks)
+		t.Errorf("deadline %v, marks %b, want none", m.deadline, m.instances.get("1").marks)
 	}
 }
 
@@ -107,7 +117,8 @@ func TestRecordOfAMemory(t *testing.T) {
 		Resources: map[string]runtime.ContainerResources{"1": {CPULimit: 9}},
 	}
 	m.restore(saved)
-	r, news := m.toRecord()
+	toSave, news := m.toRecord()
+	r := toSave.record()
 	if !news || r.NextAttempts["app"] != 5 || r.NextAttempts["b"] != 7 || r.Resources["1"].CPULimit != 9 || !r.Deadline.Equal(now) {
 		t.Errorf("news %v, record %+v", news, r)
 	}
@@ -117,9 +128,9 @@ func TestRecordOfAMemory(t *testing.T) {
 		}
 	}
 	if !m.marked("3", preStopRun) || len(r.Exited) != 3 || r.Exited[0].Name != "a" || r.Exited[2].Name != "c" {
-		t.Errorf("exited %+v, handlers of %q", r.Exited, m.instances.marked(preStopRun))
+		t.Errorf("exited %+v, handlers of %q", r.Exited, m.marks(preStopRun))
 	}
-	m.recorded(r)
+	m.recorded(toSave)
 	m.unmark("2", startRequested)
 	if _, news := m.toRecord(); news {
 		t.Error("that a start was answered is worth a write")
@@ -216,9 +227,9 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 
 // E4: a delivery that fails is tried once in a call, and again in the next.
 func TestE4_FailedDeliveryIsTriedOncePerCall(t *testing.T) {
-	box, calls := newStatusBox(), 0
+	box, calls := new(statusBox), 0
 	box.replace(&v1.PodStatus{}, func(*v1.PodStatus) v1.PodStatus { return v1.PodStatus{Phase: v1.PodPending} })
-	fail := func(s v1.PodStatus) error { calls++; return errors.New("away") }
+	fail := func(*v1.PodStatus) error { calls++; return errors.New("away") }
 	for want := range 3 {
 		box.retry()
 		box.deliver(t.Context(), fail)
@@ -231,15 +242,16 @@ func TestE4_FailedDeliveryIsTriedOncePerCall(t *testing.T) {
 
 // E4: a status is the sink's to keep, and none is delivered when there is no time.
 func TestE4_WhatIsDelivered(t *testing.T) {
-	box := newStatusBox()
+	box := new(statusBox)
 	box.replace(&v1.PodStatus{}, func(*v1.PodStatus) v1.PodStatus {
 		return v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}}}
 	})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	box.deliver(over, func(v1.PodStatus) error { t.Error("delivered after the end"); return nil })
+	box.deliver(over, func(*v1.PodStatus) error { t.Error("delivered after the end"); return nil })
 	box.retry()
-	box.deliver(t.Context(), func(s v1.PodStatus) error { s.Conditions[0].Type = "x"; return nil })
+	c := Config{Sink: StatusSinkFunc(func(_ context.Context, _ *v1.Pod, s v1.PodStatus) error { s.Conditions[0].Type = "x"; return nil })}
+	box.deliver(t.Context(), func(s *v1.PodStatus) error { return c.tellSink(t.Context(), &v1.Pod{}, s) })
 	if box.undelivered() != nil || box.last.Conditions[0].Type != v1.PodReady {
 		t.Errorf("undelivered: %v; the status became %+v", box.undelivered(), box.last)
 	}

@@ -25,7 +25,8 @@ type preparation struct {
 	resizes bool // containers are to be resized
 }
 
-// run does that. What fails is told: no container's status could.
+// run does that. What fails is told in an event: it is of no container, so none's status
+// shows it.
 func (p *preparation) run(ctx context.Context) *StepError {
 	if err := p.prepareNode(ctx); err != nil {
 		return &StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err}

@@ -90,12 +90,10 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	select {
-	case m.loading <- struct{}{}:
-		defer func() { <-m.loading }()
-	case <-ctx.Done():
+	if m.loading.take(ctx) != nil {
 		return
 	}
+	defer m.loading.end()
 	if m.isLoaded() {
 		return
 	}
@@ -126,7 +124,7 @@ func (s *Syncer) record(ctx context.Context, m *memory) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := s.config.Deps.Records.SaveRecord(ctx, m.uid, r); err != nil {
+	if err := s.config.Deps.Records.SaveRecord(ctx, m.uid, r.record()); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
 		return
 	}

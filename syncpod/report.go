@@ -33,6 +33,20 @@ func (f StatusSinkFunc) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1
 	return f(ctx, pod, status)
 }
 
+// statusKeeper is what a [StatusSink] may be besides: it keeps statuses as they are, or copies
+// what others get of them, so that the copy is spared that is made for other sinks.
+type statusKeeper interface {
+	KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error
+}
+
+// tellSink hands a status to the sink, which is not to change with what becomes of that there.
+func (c *Config) tellSink(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
+	if keeper, ok := c.Sink.(statusKeeper); ok {
+		return keeper.KeepPodStatus(ctx, pod, status)
+	}
+	return c.Sink.SetPodStatus(ctx, pod, *status.DeepCopy())
+}
+
 // nopSink stands for a missing [StatusSink].
 type nopSink struct{}
 
@@ -129,9 +143,7 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	r.memory.status.deliver(ctx, func(status v1.PodStatus) error {
-		return r.config.Sink.SetPodStatus(ctx, r.pod, status)
-	})
+	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.tellSink(ctx, r.pod, status) })
 }
 
 // statusBox holds the status that was computed last for a pod, and knows whether
@@ -146,10 +158,8 @@ type statusBox struct {
 	tried *v1.PodStatus
 	err   error
 	// turn is taken by whoever delivers.
-	turn chan struct{}
+	turn turn
 }
-
-func newStatusBox() *statusBox { return &statusBox{turn: make(chan struct{}, 1)} }
 
 // retry allows one more attempt at what could not be delivered.
 func (b *statusBox) retry() {
@@ -177,19 +187,17 @@ func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatu
 }
 
 // deliver calls set with the last status, unless that was delivered or tried.
-func (b *statusBox) deliver(ctx context.Context, set func(v1.PodStatus) error) {
-	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
-	case <-ctx.Done():
-	}
+func (b *statusBox) deliver(ctx context.Context, set func(*v1.PodStatus) error) {
+	if b.turn.take(ctx) == nil {
+		defer b.turn.end()
+	} // else ctx has ended, and that is noted as why the status was not delivered
 	status := b.next()
 	if status == nil {
 		return
 	}
 	err := ctx.Err()
 	if err == nil {
-		err = set(*status.DeepCopy())
+		err = set(status)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,6 +17,9 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
+// resizes reports whether containers are to be resized in place.
+func (w *work) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
+
 // resizeAll changes the resources of running containers in place (KEP-1287), to
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.

@@ -24,9 +24,9 @@ type start struct {
 	began time.Time
 	// image gets what has become of the image.
 	image chan imageResult
-	// id is the created container, made its attempt.
-	id   runtime.ContainerID
-	made uint32
+	// id is the created container, madeAttempt its attempt.
+	id          runtime.ContainerID
+	madeAttempt uint32
 }
 
 // errRanAfterAll keeps a container from another run before the one that it has had is
@@ -45,7 +45,7 @@ func (w *work) startAll(ctx context.Context) {
 		releaseAll(starts)
 	}()
 	for _, step := range w.plan.Start {
-		if w.blocked[step.Container.Name] {
+		if w.unstopped[step.Container.Name] {
 			continue
 		}
 		if w.memory.hasRunSince(w.status, step.Container.Name) {

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/creation"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -39,7 +40,7 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	if err != nil {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
 	}
-	st.id, st.made = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
+	st.id, st.madeAttempt = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
 	st.memory.setResources(id, resourcesOf(st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
@@ -106,7 +107,7 @@ func (r imageResult) annotate(annotations map[string]string) map[string]string {
 
 // targetID returns the container whose processes an ephemeral container sees.
 func (st *start) targetID() string {
-	if st.Container.Index >= len(st.pod.Spec.EphemeralContainers) || st.spec.Name != st.pod.Spec.EphemeralContainers[st.Container.Index].Name {
+	if st.Container.Kind != actions.EphemeralContainer {
 		return ""
 	}
 	target := st.status.Latest(st.pod.Spec.EphemeralContainers[st.Container.Index].TargetContainerName)
@@ -150,7 +151,13 @@ func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.Container
 	defer cancel()
 	found, err := creation.Lookup[runtimeapi.Container]{
 		List: func(ctx context.Context) ([]*runtimeapi.Container, error) { return st.holders(ctx, config) },
-		Fits: func(listed []*runtimeapi.Container) *runtimeapi.Container { return st.ours(listed, config) }, Remove: st.dispose,
+		Fits: func(listed []*runtimeapi.Container) *runtimeapi.Container {
+			if len(listed) == 1 && st.isOurs(listed[0], config) {
+				return listed[0]
+			}
+			return nil
+		},
+		Remove: st.dispose,
 	}.Resolve(looking, func() bool { return !timeIsUp(ctx) })
 	switch {
 	case err != nil:
@@ -178,16 +185,6 @@ func (st *start) holders(ctx context.Context, config *runtimeapi.ContainerConfig
 		}
 	}
 	return nil, nil
-}
-
-// ours returns the container that was asked for, nil if none is it.
-func (st *start) ours(listed []*runtimeapi.Container, config *runtimeapi.ContainerConfig) *runtimeapi.Container {
-	for _, c := range listed {
-		if st.isOurs(c, config) {
-			return c
-		}
-	}
-	return nil
 }
 
 // isOurs reports whether a container is the one asked for: made for the same

@@ -11,10 +11,11 @@ import (
 // that it has exited, with an error of its own. It has not: nothing of it ever ran,
 // and it is not to count as the only run of a container that has one.
 
-// withoutCutStarts returns a status without the instances whose start was cut short:
-// what counts of them is their number. They are not removed at once, for containerd
+// setAsideCutStarts returns a status without the instances whose start was cut short,
+// and remembers what counts of them, their number. Of others it forgets that they were
+// asked to start, once that has come to something. They are not removed at once, for containerd
 // may refuse to until it is restarted, with a task of theirs that it has lost.
-func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+func (m *memory) setAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	open, cut := map[string]bool{}, map[string]bool{}
@@ -30,8 +31,8 @@ func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus 
 		}
 		m.containers.of(c.Name).used(c.Attempt)
 	}
-	for id, inst := range m.instances {
-		if !open[id] {
+	for _, inst := range m.instances {
+		if !open[inst.id] {
 			inst.marks &^= startRequested
 		}
 	}

@@ -37,16 +37,16 @@ func (st *start) launch(ctx context.Context) *StepError {
 		}
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
-	if st.memory.started(st.instance()) {
+	if st.memory.started(st.asStarted()) {
 		st.record(ctx, st.memory) // at once: the runtime may lose it before anybody looks
 	}
 	return nil
 }
 
-// instance is the started container, as a look at the runtime would show it.
-func (st *start) instance() runtime.ContainerStatus {
+// asStarted is the started container, as a look at the runtime would show it.
+func (st *start) asStarted() runtime.ContainerStatus {
 	return runtime.ContainerStatus{
-		Name: st.spec.Name, ID: st.id, Attempt: st.made, State: runtime.ContainerRunning, StartedAt: time.Now(),
+		Name: st.spec.Name, ID: st.id, Attempt: st.madeAttempt, State: runtime.ContainerRunning, StartedAt: time.Now(),
 		SandboxID: st.sandbox.id, SpecHash: runtime.HashContainer(st.spec), Image: st.spec.Image,
 	}
 }

@@ -44,7 +44,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		return Result{}, err
 	}
 	memory := s.remember(ctx, pod.UID)
-	memory.expect(pod)
+	memory.noteRunOnce(pod)
 	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: memory}, report: s.newReport(pod, memory)}
 	if err := w.allot(ctx); err != nil {
 		return w.result(), errors.Join(err, w.report.wait(ctx))
@@ -73,12 +73,13 @@ type observedPod struct {
 	status *runtime.PodStatus
 }
 
-// outcome is what keeps containers of a pod from running.
+// outcome is what keeps containers of a pod from running. It has no lock: containers that
+// start side by side return their errors.
 type outcome struct {
 	failed []*StepError
-	// blocked are the containers, by name, that must not be started because an
+	// unstopped are the containers, by name, that must not be started because an
 	// instance of theirs could not be stopped.
-	blocked map[string]bool
+	unstopped map[string]bool
 }
 
 // work is one SyncPod.
@@ -94,14 +95,15 @@ type work struct {
 	resized  map[runtime.ContainerID]bool
 	// rejected is why the pod may not run, nil if it may.
 	rejected *Rejection
-	// noAddress is what decide returns.
+	// noAddress holds up every start while the sandbox may yet get an address; see
+	// awaitAddress.
 	noAddress *StepError
 	sandbox   inUse
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
 
-// run is the transaction.
+// run takes the steps in the order of the package's documentation.
 func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	if err := w.look(ctx, status); err != nil {
 		return err
@@ -155,7 +157,7 @@ func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error
 			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 	}
-	status = o.withMessages(o.pod, o.memory, o.memory.withoutCutStarts(status))
+	status = o.withMessages(o.pod, o.memory, o.memory.setAsideCutStarts(status))
 	o.memory.see(status)
 	o.record(ctx, o.memory)
 	o.status = o.complete(status)

@@ -161,6 +161,8 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 		if err := e.look(ctx); err != nil {
 			return nil, err
 		}
+	} else {
+		e.kill.status = e.kill.memory.setAsideCutStarts(e.kill.status)
 	}
 	report := e.reportBeside(ctx)
 	err := e.rounds(ctx)
@@ -195,7 +197,7 @@ func (e *ending) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status = e.withMessages(e.kill.pod, e.kill.memory, status)
+	status = e.withMessages(e.kill.pod, e.kill.memory, e.kill.memory.setAsideCutStarts(status))
 	e.kill.memory.see(status)
 	e.kill.status = status
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // The labels of the pods of these tests, which sandboxes have, too.
@@ -83,6 +84,8 @@ type subject struct {
 	kind
 	generation, file string
 	wanted           bool
+	// unwanted is when its file was about to go, by the clock of the handlers.
+	unwanted time.Duration
 }
 
 // manifests is a folder of pods that changes at random.
@@ -118,7 +121,7 @@ func (m *manifests) forget(file string) {
 	m.change(func(map[string]*subject) {
 		for i, s := range m.now {
 			if s.file == file {
-				s.wanted = false
+				s.wanted, s.unwanted = false, uptime()
 				m.now = append(m.now[:i], m.now[i+1:]...)
 				return
 			}

@@ -203,7 +203,9 @@ func (w *watcher) checkTruth(dir, mark string) {
 }
 
 // checkHooks looks at the preStop handlers: one that has ended does not run again,
-// unless the agent that asked for it was killed before it could note that.
+// unless the agent that asked for it was killed before it could note that. A runtime may
+// need any time to begin a handler that an agent has asked for before it was killed. So
+// all kills count since the pod was to stop, each for one run more.
 func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*-hook"))
 	for _, file := range files {
@@ -211,7 +213,10 @@ func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		var began, ended time.Duration
+		generation := strings.TrimSuffix(filepath.Base(file), "-hook")
+		stop := w.subjects[generation].unwanted
+		unused := slices.DeleteFunc(slices.Clone(kills), func(k time.Duration) bool { return k < stop })
+		var ended time.Duration
 		for line := range strings.Lines(string(text)) {
 			at, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 			t, err := time.ParseDuration(at + "s")
@@ -223,18 +228,18 @@ func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 				ran++
 				continue
 			}
-			unnoted := func(k time.Duration) bool { return k >= began-askTime && k < ended+noteTime }
-			if ended > 0 && !slices.ContainsFunc(kills, unnoted) {
-				w.wrong("the preStop handler of pod %s runs again, with the agent killed at %v:\n%s", filepath.Base(file), kills, text)
+			if ended == 0 {
+				continue
 			}
-			began = t
+			if len(unused) == 0 || unused[0] >= min(t, ended+noteTime) {
+				w.wrong("the preStop handler of pod %s runs again, which was to stop at %v, with the agent killed at %v:\n%s", generation, stop, kills, text)
+				break
+			}
+			unused = unused[1:]
 		}
 	}
 	return ran
 }
-
-// askTime is what the runtime may need to begin a handler that it was asked for.
-const askTime = 500 * time.Millisecond
 
 // noteTime is what the runtime may need to say that a handler has ended, and the
 // agent to note it, on a machine with much else to do.

@@ -168,6 +168,7 @@ func (n *kill9Node) explain() {
 	for generation, ids := range n.w.accused() {
 		n.t.Logf("pod %s\n%s\n%s", generation, n.agent.story(ids[0]), n.daemon.story(ids[1:]))
 	}
+	n.t.Logf("once more, after the stories:\n%s", strings.Join(n.w.accusations(), "\n"))
 }
 
 // stayAway keeps the runtime away for a while: the agent waits without much ado,

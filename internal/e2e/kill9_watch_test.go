@@ -250,6 +250,13 @@ func (w *watcher) accuse(format string, args ...any) {
 	w.wrong(format, args...)
 }
 
+// accusations returns all that was told.
+func (w *watcher) accusations() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.told))
+}
+
 var podNamed = regexp.MustCompile(`\bpod (\d+)`)
 
 // accused returns the UIDs of the pods that something is wrong with, by generation,

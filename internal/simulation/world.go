@@ -13,9 +13,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/loop"
 )
 
 const (
@@ -140,6 +142,7 @@ func (w *world) settle() {
 		if read := o.disk.readableFrom(); read.IsZero() || read.Sub(o.agent.span.from) > patience {
 			health.Store = nil // what was lost stays lost
 		}
+		health.Pods = slices.DeleteFunc(health.Pods, func(f loop.SyncFailure) bool { return w.neverStarts(f.UID) })
 		if !health.OK() {
 			w.trace.health = append(w.trace.health, o.name+": "+health.String())
 		}
@@ -152,6 +155,13 @@ func (w *world) settle() {
 	synctest.Wait() // for calls that are ending
 	w.trace.called(w.rt.Journal())
 	w.trace.ran(w.rt.Processes())
+}
+
+// neverStarts reports whether a pod fails however well the node is: its postStart handler
+// does not end.
+func (w *world) neverStarts(uid types.UID) bool {
+	known := w.trace.pods[uid]
+	return known != nil && known.kind.name == "stuck"
 }
 
 // takeStock asks the runtime what it has.

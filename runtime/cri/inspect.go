@@ -58,7 +58,7 @@ func (in *inspection) askSandbox(ctx context.Context, id string) (*runtimeapi.Po
 	return resp.GetStatus(), nil
 }
 
-func (in *inspection) containers(ctx context.Context, p *ListedPod) ([]runtime.ContainerStatus, error) {
+func (in *inspection) containers(ctx context.Context, p *ListedPod, sandboxes []runtime.SandboxStatus) ([]runtime.ContainerStatus, error) {
 	if err := in.askTogether(ctx, p); err != nil {
 		return nil, err
 	}
@@ -74,10 +74,21 @@ func (in *inspection) containers(ctx context.Context, p *ListedPod) ([]runtime.C
 		case err != nil:
 			return nil, err
 		default:
-			all = append(all, ContainerStatus(status, in.name, listed.GetPodSandboxId()))
+			all = append(all, ContainerStatus(status, in.name, shared(listed.GetPodSandboxId(), sandboxes)))
 		}
 	}
 	return all, nil
+}
+
+// shared returns the ID of a sandbox, as the string that its status has, if that is there:
+// a status is held for as long as its pod is there.
+func shared(id string, sandboxes []runtime.SandboxStatus) string {
+	for i := range sandboxes {
+		if sandboxes[i].ID == id {
+			return sandboxes[i].ID
+		}
+	}
+	return id
 }
 
 // askTogether asks for a sandbox instead of for several containers in it, where

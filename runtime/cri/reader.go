@@ -67,6 +67,7 @@ func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.Pod
 	}
 	for _, p := range pods {
 		if p.UID == uid {
+			p.UID = uid // one string for all that is known of the pod
 			return r.Inspect(ctx, p, prev)
 		}
 	}
@@ -108,7 +109,7 @@ func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodSta
 	if status.Sandboxes, err = in.sandboxes(ctx, p); err != nil {
 		return nil, fmt.Errorf("cri: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
-	if status.Containers, err = in.containers(ctx, p); err != nil {
+	if status.Containers, err = in.containers(ctx, p, status.Sandboxes); err != nil {
 		return nil, fmt.Errorf("cri: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	return status, nil

@@ -112,7 +112,9 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 		if err != nil || status.Empty() {
 			continue
 		}
-		c.see(status)
+		if c.directories[uid] == "" {
+			c.see(status)
+		}
 		if !lives.RuntimeShouldBeRemoved(uid) {
 			live = append(live, status)
 			p.removeDead(ctx, status)

@@ -311,6 +311,20 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// Of containers that have not restarted no directory is read: what is wrong with it is not
+// seen, as it is once they have.
+func TestLogsOfFirstInstancesAreNotRead(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "ns_p_u"), "app") // a file
+	c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
+	c.has("u", running(0))
+	c.collect(t, gone{})
+	c.has("u", running(1))
+	if err := c.Collect(t.Context(), gone{}); err == nil {
+		t.Error("the directory is not read after a restart")
+	}
+}
+
 // The logs of a pod go when the pod is gone, and not while it might come back.
 func TestLogsOfAPodThatIsGone(t *testing.T) {
 	root := t.TempDir()

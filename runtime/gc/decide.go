@@ -39,9 +39,12 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	if status == nil {
 		return g
 	}
-	dead := map[string][]*runtime.ContainerStatus{}
+	var dead map[string][]*runtime.ContainerStatus
 	for i := range status.Containers {
 		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
+			if dead == nil { // in most pods nothing is
+				dead = map[string][]*runtime.ContainerStatus{}
+			}
 			dead[c.Name] = append(dead[c.Name], c)
 		}
 	}

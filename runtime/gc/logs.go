@@ -63,11 +63,18 @@ func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodState
 }
 
 // pruneOf removes the logs of a pod's containers that need not stay. Those of a
-// container that the runtime has nothing of are all that is known of it.
+// container that the runtime has nothing of are all that is known of it. Of one that has
+// its first instance none can go, so that its directory is not read: most never restart.
 func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
-	there := map[string]map[uint32]bool{}
+	var there map[string]map[uint32]bool
 	for i := range status.Containers {
 		instance := &status.Containers[i]
+		if status.Latest(instance.Name).Attempt == 0 {
+			continue
+		}
+		if there == nil {
+			there = map[string]map[uint32]bool{}
+		}
 		if there[instance.Name] == nil {
 			there[instance.Name] = map[uint32]bool{}
 		}

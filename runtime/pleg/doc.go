@@ -11,6 +11,7 @@
 //	list.go     one list, and how it is compared with what is known
 //	pace.go     when the next list is read
 //	stream.go   the runtime's events
+//	owner.go    whose container it is that an event names
 //	hint.go     which events need a look, and which wait for the work on their pod
 //	fresh.go    looks that others ask for
 //	slots.go    how many look at a time

@@ -93,13 +93,24 @@ func (w *Watcher) fresh(uid types.UID, since time.Time) (*runtime.PodStatus, *lo
 	case gateStopped:
 		return nil, nil, ErrStopped
 	}
-	p := w.pod(uid)
-	l := p.now
-	if l == nil || !l.began.After(since) {
-		l = w.ask(p)
-	}
+	l := w.lookAfter(w.pod(uid), since)
 	l.waiting++
 	return nil, l, nil
+}
+
+// lookAfter returns a look that begins after since: the one in flight, one that only completes
+// what a list of all pods has shown after it, or one that is asked for now. To ask for a pod
+// costs the runtime a walk through all that it has, so nobody does for what was listed just
+// now: after a restart of the agent that are all pods at once. It must be called with mu
+// held.
+func (w *Watcher) lookAfter(p *pod, since time.Time) *look {
+	switch {
+	case p.now != nil && p.now.began.After(since):
+		return p.now
+	case p.next != nil && p.next.listed != nil && p.next.listed.ObservedAt.After(since):
+		return p.next
+	}
+	return w.ask(p)
 }
 
 // leave ends the wait for a look. If nobody has taken what it brought, that is

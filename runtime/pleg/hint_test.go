@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -216,7 +218,7 @@ func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 
 		p, event.PodUID = w.pod("x"), "x"
 		p.latest = &runtime.PodStatus{ObservedAt: time.Now(), Containers: []runtime.ContainerStatus{{ID: runtime.ContainerID{ID: "known"}, State: runtime.ContainerExited}}}
-		p.now, p.active = &look{}, true
+		p.now, p.kick = &look{}, make(chan struct{}, 1)
 		s.HandleEvent(event)
 		event.ContainerID = "known"
 		s.HandleEvent(event)
@@ -283,4 +285,63 @@ func TestW6_ListOfWhatAnEventHasShownIsNews(t *testing.T) {
 			t.Errorf("told %q by later lists", got)
 		}
 	})
+}
+
+// A bare event names a container alone, and finds its pod whatever has become of it since
+// the first such event: the pod has another container by then, or is new.
+func TestF9_BareEventsFindTheirPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(Config{Reader: &cri.Reader{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(uid types.UID, ids ...string) {
+			status := &runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{ID: "s" + string(uid)}}}
+			for _, id := range ids {
+				status.Containers = append(status.Containers, runtime.ContainerStatus{ID: runtime.ContainerID{ID: id}})
+			}
+			w.setLatest(w.pod(uid), status)
+		}
+		has("a", "a0")
+		if p := w.ownerOf("a0"); p != w.pods["a"] {
+			t.Errorf("a0 is of %v", p)
+		}
+		has("a", "a1")
+		has("b", "b0")
+		for id, want := range map[string]types.UID{"a1": "a", "sa": "a", "b0": "b", "sb": "b"} {
+			if p := w.ownerOf(id); p == nil || p.uid != want {
+				t.Errorf("%s is of %v, want pod %s", id, p, want)
+			}
+		}
+		w.setLatest(w.pods["b"], nil)
+		for _, gone := range []string{"a0", "b0", "sb", ""} {
+			if p := w.ownerOf(gone); p != nil {
+				t.Errorf("%q is of %v, want no pod", gone, p)
+			}
+		}
+		if len(w.owners) != 2 {
+			t.Errorf("%d IDs are held, want those of a", len(w.owners))
+		}
+	})
+}
+
+// A bare event costs the same however many pods there are.
+func BenchmarkBareEvent(b *testing.B) {
+	for _, pods := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(pods), func(b *testing.B) {
+			w, err := New(Config{Reader: &cri.Reader{}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range pods {
+				id := fmt.Sprint(i)
+				w.setLatest(w.pod(types.UID(id)), &runtime.PodStatus{Containers: []runtime.ContainerStatus{{ID: runtime.ContainerID{ID: id}}}})
+			}
+			for i := 0; b.Loop(); i++ {
+				if w.ownerOf(fmt.Sprint(i%pods)) == nil {
+					b.Fatal("no pod is found")
+				}
+			}
+		})
+	}
 }

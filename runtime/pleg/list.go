@@ -87,7 +87,7 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 		}
 		first := p.listed == nil
 		p.listed = &Pod{
-			UID: listed.UID, Name: listed.Name, Namespace: listed.Namespace, Source: listed.Source(),
+			UID: p.uid, Name: listed.Name, Namespace: listed.Namespace, Source: listed.Source(),
 			Running: listed.Running(), ObservedAt: listed.ObservedAt,
 		}
 		switch changed := listed.Changed(p.latest); {
@@ -115,7 +115,7 @@ func (w *Watcher) confirm(p *pod, observed time.Time) {
 	if p.told == p.latest {
 		p.told = &status
 	}
-	p.latest = &status
+	w.setLatest(p, &status)
 	w.cache.Set(p.uid, p.latest, nil, observed)
 }
 

@@ -106,12 +106,14 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 	}
 	p.err, p.since = nil, time.Time{}
 	if w.cache.Set(p.uid, status, nil, l.began) {
-		p.latest = status
+		w.setLatest(p, status)
 		p.observe(status)
 	}
 	differs := !p.latest.Equal(p.told)
 	if differs {
 		w.stir()
+	} else {
+		p.told = p.latest // that says the same need not be held twice
 	}
 	if awaitsAddress(p.latest) {
 		w.again(p)

@@ -22,9 +22,8 @@ type pod struct {
 
 	now  *look // in flight
 	next *look // to begin after it, nil if none is asked for
-	// active: a goroutine is at work for the pod; kick ends its wait.
-	active bool
-	kick   chan struct{}
+	// kick ends the wait of the goroutine that is at work for the pod, nil if none is.
+	kick chan struct{}
 	// untold: latest is to be told.
 	untold bool
 	// held counts those who work on the pod and will have it looked at when they are
@@ -84,7 +83,7 @@ func (p *pod) newest() time.Time {
 func (w *Watcher) pod(uid types.UID) *pod {
 	p := w.pods[uid]
 	if p == nil {
-		p = &pod{uid: uid, kick: make(chan struct{}, 1)}
+		p = &pod{uid: uid}
 		w.pods[uid] = p
 	}
 	return p
@@ -92,7 +91,7 @@ func (w *Watcher) pod(uid types.UID) *pod {
 
 // forget drops a pod of which the runtime has nothing and nobody wants anything.
 func (w *Watcher) forget(p *pod) {
-	if !p.active && p.held == 0 && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
+	if p.kick == nil && p.held == 0 && !p.due() && p.listed == nil && p.latest.Empty() && p.told.Empty() && w.pods[p.uid] == p {
 		delete(w.pods, p.uid)
 	}
 }
@@ -124,10 +123,10 @@ func (w *Watcher) offer(p *pod, listed *cri.ListedPod) *look {
 func (w *Watcher) wake(p *pod) {
 	switch {
 	case w.gate != gateOpen:
-	case !p.active:
-		p.active = true
-		ctx := w.ctx
-		w.tasks.Go(func() { w.work(ctx, p) })
+	case p.kick == nil:
+		p.kick = make(chan struct{}, 1)
+		ctx, kick := w.ctx, p.kick
+		w.tasks.Go(func() { w.work(ctx, p, kick) })
 	default:
 		select {
 		case p.kick <- struct{}{}:
@@ -147,7 +146,7 @@ const (
 )
 
 // work does what there is to do for a pod until there is nothing.
-func (w *Watcher) work(ctx context.Context, p *pod) {
+func (w *Watcher) work(ctx context.Context, p *pod, kick <-chan struct{}) {
 	var last *look
 	for {
 		step, wait := w.step(ctx, p)
@@ -161,7 +160,7 @@ func (w *Watcher) work(ctx context.Context, p *pod) {
 		case stepLook:
 			last = w.look(ctx, p)
 		case stepWait:
-			p.wait(ctx, wait)
+			pause(ctx, wait, kick)
 		case stepEnd:
 			return
 		}
@@ -184,17 +183,18 @@ func (w *Watcher) step(ctx context.Context, p *pod) (step, time.Duration) {
 			return stepLook, 0
 		}
 	}
-	p.active = false
+	p.kick = nil
 	w.forget(p)
 	return stepEnd, 0
 }
 
-func (p *pod) wait(ctx context.Context, d time.Duration) {
+// pause waits until there may be something else to do.
+func pause(ctx context.Context, d time.Duration, kick <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-p.kick:
+	case <-kick:
 	case <-ctx.Done():
 	}
 }

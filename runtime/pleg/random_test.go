@@ -77,8 +77,8 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 	w.Watcher.mu.Lock()
 	defer w.Watcher.mu.Unlock()
 	for uid, p := range w.pods {
-		if !p.told.Equal(p.latest) || p.due() || p.active || !there[uid] {
-			t.Errorf("%s: told %q, newest %q, due %v, active %v", uid, states(p.told), states(p.latest), p.due(), p.active)
+		if !p.told.Equal(p.latest) || p.due() || p.kick != nil || !there[uid] {
+			t.Errorf("%s: told %q, newest %q, due %v, at work %v", uid, states(p.told), states(p.latest), p.due(), p.kick != nil)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (s *stream) HandleEvent(e cri.Event) {
 	defer s.w.mu.Unlock()
 	if e.PodUID != "" {
 		s.w.hear(s.w.pod(e.PodUID), e)
-	} else if p := s.w.owner(e.ContainerID); p != nil {
+	} else if p := s.w.ownerOf(e.ContainerID); p != nil {
 		s.w.hear(p, e)
 	} else {
 		s.w.wantList()
@@ -112,25 +112,4 @@ func (s *stream) lose(err error) bool {
 	}
 	s.w.nudge()
 	return lost
-}
-
-// owner returns the pod that has a container or sandbox, or nil if it is not known.
-// It must be called with mu held.
-func (w *Watcher) owner(id string) *pod {
-	for _, p := range w.pods {
-		if p.latest == nil {
-			continue
-		}
-		for i := range p.latest.Containers {
-			if p.latest.Containers[i].ID.ID == id {
-				return p
-			}
-		}
-		for i := range p.latest.Sandboxes {
-			if p.latest.Sandboxes[i].ID == id {
-				return p
-			}
-		}
-	}
-	return nil
 }

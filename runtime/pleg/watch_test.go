@@ -448,6 +448,37 @@ func TestFreshIsShared(t *testing.T) {
 	})
 }
 
+// After a restart of the agent all pods are asked for while what the first list has shown is
+// still looked at: that list serves, and nobody has the runtime go through all it has for
+// each pod.
+func TestFreshOfWhatIsListedMakesNoList(t *testing.T) {
+	const pods = 40
+	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: 50 * time.Millisecond}}, func(t *testing.T, n *node) {
+		n.pods("u", pods)
+		before := time.Now()
+		time.Sleep(time.Nanosecond)
+		calls := n.calls(func() {
+			w := n.run(listsOnly)
+			time.Sleep(10 * time.Millisecond)
+			var all sync.WaitGroup
+			for i := range pods {
+				all.Go(func() {
+					if s, err := w.Fresh(t.Context(), types.UID(fmt.Sprintf("u%02d", i)), before); err != nil || s.Latest("app") == nil {
+						t.Errorf("Fresh: %s, %v", states(s), err)
+					}
+				})
+			}
+			all.Wait()
+		})
+		if got := calls.Count(critest.ContainerStatus); got != pods {
+			t.Errorf("%d calls for the status of %d containers", got, pods)
+		}
+		if got := calls.Count(critest.ListPodSandbox); got > pods/4 {
+			t.Errorf("%d lists, want those that come anyway", got)
+		}
+	})
+}
+
 func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")

@@ -35,6 +35,7 @@ type Watcher struct {
 	// announced: AvailableChanged was told that the runtime is there.
 	announced bool
 	pods      map[types.UID]*pod
+	owners    owners
 	lists     lists
 	stream    *stream // nil while the gate is not open, or without events
 }

@@ -78,14 +78,5 @@ func (l *Loop) isCertain(uid types.UID) bool {
 	l.mu.Lock()
 	known := l.workerPods[uid] != nil
 	l.mu.Unlock()
-	if known {
-		return true
-	}
-	desired := l.desired()
-	for _, w := range desired.pods {
-		if w.pod.UID == uid {
-			return false // on its way
-		}
-	}
-	return desired.complete
+	return known || l.unwanted(uid)
 }

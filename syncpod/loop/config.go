@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -155,6 +156,12 @@ func (c *Config) checkParts() error {
 	}
 	if c.Client == nil && c.Sync.Client == nil && c.Watch.Reader == nil {
 		return errors.New("loop: Config.Client is missing")
+	}
+	if err := assemble.CheckClient(c.Client); err != nil {
+		return fmt.Errorf("loop: Config.%w", err)
+	}
+	if err := assemble.CheckClient(c.Sync.Client); err != nil {
+		return fmt.Errorf("loop: Config.Sync.%w", err)
 	}
 	for i, collector := range c.Collectors {
 		if collector == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -35,7 +36,13 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Watch: ", func(c *loop.Config) { c.Watch.MinRetry = -time.Second }},
 		{"Config.Workers: ", func(c *loop.Config) { c.Workers.RetryMax = -time.Second }},
 		{"Config.Sync: ", func(c *loop.Config) { c.Sync.Limits.StopTimeout = -time.Second }},
-		{"RuntimeName", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
+		{"Config.Sync.RuntimeName is missing", func(c *loop.Config) { c.Sync.RuntimeName = "" }},
+		{`Config.Sync.RuntimeName "a://b" has`, func(c *loop.Config) { c.Sync.RuntimeName = "a://b" }},
+		{"Config.Client is not connected: make it with cri.Dial", func(c *loop.Config) { c.Client = &cri.Client{} }},
+		{"Config.Sync.Client is not connected", func(c *loop.Config) { c.Client, c.Sync.Client = nil, &cri.Client{} }},
+		{"Config.Extensions.Admit[0] is nil", func(c *loop.Config) { c.Sync.Extensions.Admit = []syncpod.Admitter{nil} }},
+		{"Config.Node.LogsRoot", func(c *loop.Config) { c.Sync.Node.LogsRoot = "logs" }},
+		{"Config.Node.HostIPs[0]", func(c *loop.Config) { c.Sync.Node.HostIPs = []string{"bad"} }},
 	} {
 		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewStaticPush("a")}}
 		c.Sync.RuntimeName = "critest"

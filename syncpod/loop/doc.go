@@ -14,6 +14,7 @@
 //	loop.go        New, Run, Drain, KillPod
 //	feed.go        what each source has said, and what all of them want
 //	reconcile.go   that is compared with what the workers know: stop, update, add
+//	admitted.go    who runs beside a new pod, for an Admission
 //	worker_pod.go  one pod that the workers know; what of a pod counts as a change
 //	state.go       what is known of each pod, besides its definition
 //

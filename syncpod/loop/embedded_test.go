@@ -316,6 +316,38 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 	})
 }
 
+// What has failed is told of while it waits to be tried again, a crash is not.
+func TestHealthTellsOfWhatWaits(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
+		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")}); err != nil {
+			t.Fatal(err)
+		}
+		set(t, src, pod("file", "web", "u", forever))
+		for range 600 {
+			time.Sleep(time.Second)
+			if got := a.Health().String(); !strings.Contains(got, "no registry") {
+				t.Fatalf("health is %q", got)
+			}
+		}
+		if got := a.Health().String(); !strings.Contains(got, "fails for 10m0s") {
+			t.Errorf("health is %q", got)
+		}
+	})
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, nil)
+		set(t, src, pod("file", "web", "u", "exit 1"))
+		for range 600 {
+			time.Sleep(time.Second)
+			if h := a.Health(); !h.OK() {
+				t.Fatalf("health is %q", h)
+			}
+		}
+	})
+}
+
 // What fails is told of, with the pod and since when.
 func TestHealthTellsOfPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

@@ -199,6 +199,13 @@ func (l *Loop) wants(uid types.UID) bool {
 	return uid != "" && slices.ContainsFunc(l.feeds, func(f *feed) bool { return f.uids[uid] })
 }
 
+// unwanted reports whether it is certain that no source wants a pod with that UID.
+func (l *Loop) unwanted(uid types.UID) bool {
+	l.feedsMu.Lock()
+	defer l.feedsMu.Unlock()
+	return !slices.ContainsFunc(l.feeds, func(f *feed) bool { return !f.ready() || f.uids[uid] })
+}
+
 // undecided reports whether a pod that is not desired, and only known to the runtime,
 // may be desired yet: by the source that it is from, or by any if it does not say or
 // is from one that there is not any more.

@@ -48,7 +48,9 @@ type SyncFailure struct {
 	UID types.UID
 	// Name is namespace/name, empty if only the runtime knows the pod.
 	Name string
-	// Err is what the last work came to, and Since since when all have failed.
+	// Err is what the last work came to, or what it left undone because that has failed
+	// before and waits to be tried again. Since is since when there has been such an error.
+	// That a container crashes is none.
 	Err   error
 	Since time.Time
 }
@@ -66,10 +68,11 @@ func (l *Loop) Health() Health {
 	h.Store = l.storeErr
 	for _, uid := range l.states.uids() {
 		state := l.states.get(uid)
-		if state.err == nil {
+		trouble := state.trouble()
+		if trouble == nil {
 			continue
 		}
-		failure := SyncFailure{UID: uid, Err: state.err, Since: state.since}
+		failure := SyncFailure{UID: uid, Err: trouble, Since: state.since}
 		if wp := l.workerPods[uid]; wp != nil {
 			failure.Name = fullName(wp.pod)
 		}

@@ -49,6 +49,7 @@ type Loop struct {
 	// theirs or of the states, and the watcher is not called under it.
 	mu         sync.Mutex
 	workerPods map[types.UID]*workerPod
+	beside     admittedPods
 	// storeErr is why the store, or the records of pods, could not be read.
 	storeErr error
 }

@@ -45,10 +45,7 @@ func (o observer) SyncStarted(w podworkers.Work) {
 
 func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	var acted bool
-	o.states.update(w.UID, func(s *podState) {
-		s.ended(w, err, time.Now())
-		acted, s.acted = s.acted, false
-	})
+	o.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
 		acted = true // and nobody else will ask
 	}

@@ -72,7 +72,7 @@ func (l *Loop) stopUndesired(desired desiredPods) {
 		if last.source == wp.source && !wp.restartRequested && differs(wp.desired, last.pod) {
 			wp.pod = withStatus(last.pod, l.states.get(uid).status)
 		}
-		wp.desired, wp.pod = nil, deleted(wp.pod)
+		wp.desired, wp.pod, l.beside.known = nil, deleted(wp.pod), false
 		l.tell(wp, podworkers.Update{Type: podworkers.Kill})
 	}
 }
@@ -113,7 +113,7 @@ func (l *Loop) update(ctx context.Context, desired desiredPods) (additions []des
 		case differs(wp.desired, w.pod):
 			l.log(w.pod).Info("pod changed", "source", w.source)
 			wp.desired, wp.source = w.pod, w.source
-			wp.pod = withStatus(w.pod, l.states.get(w.pod.UID).status)
+			wp.pod, l.beside.known = withStatus(w.pod, l.states.get(w.pod.UID).status), false
 			l.tell(wp, podworkers.Update{Type: podworkers.Changed})
 		}
 	}
@@ -150,25 +150,12 @@ func (l *Loop) add(w desiredPod, running bool) {
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
 	l.workerPods[uid] = wp
+	l.admit(pod)
 	u := podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)}
 	if running {
 		u.RuntimePod = &podworkers.RuntimePod{UID: uid, Name: pod.Name, Namespace: pod.Namespace}
 	}
 	l.tell(wp, u)
-}
-
-// admitted returns the pods that run or are to run, in the order of their UIDs.
-func (l *Loop) admitted() []*v1.Pod {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var pods []*v1.Pod
-	for _, uid := range l.uids() {
-		if state := l.states.get(uid); state.over() || state.phase >= podworkers.Terminated {
-			continue
-		}
-		pods = append(pods, l.workerPods[uid].pod)
-	}
-	return pods
 }
 
 // refused returns the pod as one that has failed, and sees to it that this is told.

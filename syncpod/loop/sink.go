@@ -22,11 +22,16 @@ type sink struct {
 
 var _ syncpod.StatusSink = sink{}
 
-// SetPodStatus remembers the status before the embedder gets it: what was told is
-// not to be taken back by the next agent.
+// SetPodStatus remembers a copy of the status.
 func (s sink) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	s.update(pod.UID, func(s *podState) { s.status, s.undelivered = status.DeepCopy(), false })
-	return s.deliver(ctx, pod, status)
+	return s.KeepPodStatus(ctx, pod, status.DeepCopy())
+}
+
+// KeepPodStatus remembers the status, which the Syncer holds, too, and neither writes to,
+// before the embedder gets it: what was told is not to be taken back by the next agent.
+func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
+	s.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, false })
+	return s.deliver(ctx, pod, *status.DeepCopy())
 }
 
 // repeatTimeout bounds a delivery, as a Syncer's are.

@@ -19,6 +19,8 @@ import (
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
+	// ends counts how often a pod has come to its end, or begun anew.
+	ends uint64
 }
 
 // A podState is what is known of one pod.
@@ -48,10 +50,13 @@ type podState struct {
 	// calls counts the calls in flight, worked is set with the first of them.
 	calls  int
 	worked bool
-	// acted: the call in flight has changed something.
-	acted bool
-	// err is what the last work came to, and since when all have failed.
-	err   error
+	// acted: the call in flight has changed something; leaves is what it leaves undone.
+	acted  bool
+	leaves error
+	// err is what the last work came to, and held what a SyncPod leaves undone until a
+	// failure before it may be tried again.
+	err, held error
+	// since is when the pod was last well: since then there was one of the two.
 	since time.Time
 	// stopping: what the runtime has of the pod is being stopped without its definition.
 	stopping bool
@@ -83,13 +88,24 @@ func (s *podStates) get(uid types.UID) podState {
 func (s *podStates) update(uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change(s.of(uid))
+	state := s.of(uid)
+	before := state.ends()
+	if change(state); state.ends() != before {
+		s.ends++
+	}
 }
 
 func (s *podStates) delete(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
+	s.ends++
+}
+
+func (s *podStates) endsNow() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ends
 }
 
 // uids returns the pods of which something is known, in order.
@@ -105,6 +121,9 @@ func (s *podState) outlives() bool { return s.status != nil || s.recorded }
 // over reports whether the pod was reported to have ended for good.
 func (s *podState) over() bool { return s.status != nil && isOver(s.status.Phase) }
 
+// ends reports whether nothing of the pod runs any more, or will run.
+func (s *podState) ends() bool { return s.over() || s.phase >= podworkers.Terminated }
+
 func isOver(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 
 // busy reports whether the pod is on its way from one state to another.
@@ -118,16 +137,26 @@ func (s *podState) busy() bool {
 	return false
 }
 
-// ended notes how work has ended.
-func (s *podState) ended(w podworkers.Work, err error, at time.Time) {
+// trouble is what keeps the pod from being as it should, nil if nothing does.
+func (s *podState) trouble() error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.held
+}
+
+// ended notes how work has ended. It reports whether that has changed something.
+func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool) {
 	s.calls--
-	if err != nil && s.err == nil {
+	if s.trouble() == nil {
 		s.since = at
 	}
-	s.err = err
+	s.err, s.held = err, s.leaves
+	acted, s.acted, s.leaves = s.acted, false, nil
 	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
 		s.stoppedAt, s.stopping = at, false // with its definition, if that came meanwhile
 	}
+	return acted
 }
 
 // forgotten returns what is still known of a pod that the workers have forgotten: what

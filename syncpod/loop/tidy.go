@@ -87,6 +87,7 @@ func (l *Loop) dropForgotten() []types.UID {
 			continue
 		}
 		delete(l.workerPods, uid)
+		l.beside.known = false
 		l.setCleanup(uid, removing)
 		uids = append(uids, uid)
 	}

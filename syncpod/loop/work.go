@@ -36,13 +36,24 @@ var _ podworkers.Syncer = work{}
 func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
 	l.config.Probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
-	if !result.Plan.NoOp() && ctx.Err() == nil {
-		l.states.update(w.UID, func(s *podState) { s.acted = true })
-	}
+	acted := !result.Plan.NoOp() && ctx.Err() == nil
+	l.states.update(w.UID, func(s *podState) { s.acted, s.leaves = acted, undone(result) })
 	if err := l.sink.repeat(ctx, w.Pod); err != nil {
 		l.log(w.Pod).Error(err, "status not delivered")
 	}
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
+}
+
+// undone returns what waits because it has failed before. A crash is no failure of the
+// node's.
+func undone(r syncpod.Result) error {
+	var errs []error
+	for _, f := range r.Failed {
+		if f.Waits && f.Step != syncpod.StepBackOff {
+			errs = append(errs, f)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {

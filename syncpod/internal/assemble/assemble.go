@@ -3,8 +3,10 @@
 package assemble
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 
@@ -23,16 +25,30 @@ type Runtime struct {
 	Log   logr.Logger
 }
 
+// CheckClient returns an error for a Client that no function of package cri has made.
+func CheckClient(c *cri.Client) error {
+	if c != nil && (c.RuntimeServiceClient == nil || c.ImageServiceClient == nil) {
+		return errors.New("Client is not connected: make it with cri.Dial or cri.NewClient")
+	}
+	return nil
+}
+
 // RuntimeName returns the type in container IDs.
 func (r Runtime) RuntimeName() (string, error) {
-	if r.Name != "" {
-		return r.Name, nil
+	name := cmp.Or(r.Name, r.Client.RuntimeName())
+	return name, CheckRuntimeName(name)
+}
+
+// CheckRuntimeName returns an error for a name that no container ID can begin with.
+func CheckRuntimeName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("RuntimeName is missing: only a Client of cri.Dial knows it; " +
+			`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+	case strings.ContainsAny(name, ":/"):
+		return fmt.Errorf("RuntimeName %q has a colon or a slash, which end it in a container ID", name)
 	}
-	if name := r.Client.RuntimeName(); name != "" {
-		return name, nil
-	}
-	return "", errors.New("RuntimeName is missing: a Client of cri.NewClient does not know it, other than one of cri.Dial; " +
-		`it is what the runtime calls itself, such as "containerd" or "cri-o"`)
+	return nil
 }
 
 // Reader reads what the runtime has of pods.

@@ -1,0 +1,68 @@
+package pleg
+
+import (
+	"iter"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// owners are the pods by the IDs of their sandboxes and containers. A runtime that has
+// removed one may tell of that without saying whose it was, and of each one of all pods
+// when they are stopped together. Nil until the first such event: others need none.
+type owners map[string]*pod
+
+// ownerOf returns the pod that has a container or sandbox, or nil if it is not known. It
+// must be called with mu held, as all below.
+func (w *Watcher) ownerOf(id string) *pod {
+	if w.owners == nil {
+		w.owners = owners{}
+		for _, p := range w.pods {
+			w.owners.add(p)
+		}
+	}
+	return w.owners[id]
+}
+
+// setLatest enters the newest status of a pod.
+func (w *Watcher) setLatest(p *pod, status *runtime.PodStatus) {
+	w.owners.remove(p)
+	p.latest = status
+	w.owners.add(p)
+}
+
+func (o owners) add(p *pod) {
+	if o == nil {
+		return
+	}
+	for id := range ids(p.latest) {
+		o[id] = p
+	}
+}
+
+func (o owners) remove(p *pod) {
+	if o == nil {
+		return
+	}
+	for id := range ids(p.latest) {
+		delete(o, id)
+	}
+}
+
+// ids are those of all that a status shows.
+func ids(s *runtime.PodStatus) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if s == nil {
+			return
+		}
+		for i := range s.Containers {
+			if !yield(s.Containers[i].ID.ID) {
+				return
+			}
+		}
+		for i := range s.Sandboxes {
+			if !yield(s.Sandboxes[i].ID) {
+				return
+			}
+		}
+	}
+}

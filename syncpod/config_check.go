@@ -1,0 +1,46 @@
+package syncpod
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+)
+
+// check returns an error that names the field that is wrong. What is nil in a list would
+// end the agent when it is called.
+func (e *Extensions) check() error {
+	for i, a := range e.Admit {
+		if a == nil {
+			return fmt.Errorf("Admit[%d] is nil", i)
+		}
+	}
+	for i, c := range e.Clean {
+		if c == nil {
+			return fmt.Errorf("Clean[%d] is nil", i)
+		}
+	}
+	return nil
+}
+
+// check returns an error that names the field that is wrong.
+func (n *Node) check() error {
+	for _, dir := range []struct{ field, path string }{{"LogsRoot", n.LogsRoot}, {"LogLinks", n.LogLinks}} {
+		if dir.path != "" && !filepath.IsAbs(dir.path) {
+			return fmt.Errorf("%s %q is not an absolute path", dir.field, dir.path)
+		}
+	}
+	for _, list := range []struct {
+		field     string
+		addresses []string
+	}{{"HostIPs", n.HostIPs}, {"DNS.Servers", n.DNS.Servers}, {"DNS.ClusterServers", n.DNS.ClusterServers}} {
+		for i, address := range list.addresses {
+			if _, err := netip.ParseAddr(address); err != nil {
+				return fmt.Errorf("%s[%d] %q is not an IP address", list.field, i, address)
+			}
+		}
+	}
+	if n.Containers.MemoryBytes < 0 {
+		return fmt.Errorf("Containers.MemoryBytes is %d, want 0 or more", n.Containers.MemoryBytes)
+	}
+	return nil
+}

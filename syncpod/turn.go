@@ -1,0 +1,54 @@
+package syncpod
+
+import (
+	"context"
+	"sync"
+)
+
+// turn is had by one at a time, and who waits for it may give up. The zero turn is free.
+type turn struct {
+	mu    sync.Mutex
+	taken bool
+	// freed is closed when the turn is free again, nil if nobody waits for that.
+	freed chan struct{}
+}
+
+// take waits for the turn. The error is that of ctx if that ends first.
+func (t *turn) take(ctx context.Context) error {
+	for {
+		freed := t.tryTake()
+		if freed == nil {
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryTake takes the turn if it is free, and returns what tells when it is otherwise.
+func (t *turn) tryTake() (freed <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.taken {
+		t.taken = true
+		return nil
+	}
+	if t.freed == nil {
+		t.freed = make(chan struct{})
+	}
+	return t.freed
+}
+
+// end frees the turn.
+func (t *turn) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken = false
+	if t.freed != nil {
+		close(t.freed)
+		t.freed = nil
+	}
+}
