@@ -20,6 +20,9 @@ const (
 	EphemeralContainer
 )
 
+// MarshalText returns what String does.
+func (k ContainerKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // String returns the kind as a person says it.
 func (k ContainerKind) String() string {
 	switch k {

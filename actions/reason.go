@@ -62,6 +62,9 @@ const (
 	reasons // their number
 )
 
+// MarshalText returns what String does.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // String returns the reason as the end of a sentence, such as "its liveness
 // probe failed".
 func (r Reason) String() string {

@@ -1,6 +1,7 @@
 package actions_test
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -191,6 +192,19 @@ func TestNilIsAnswered(t *testing.T) {
 	}
 	if _, ok := actions.Why(actions.Input{Pod: shop()}, "nobody"); ok {
 		t.Error("a reason for a container that the pod does not have")
+	}
+}
+
+// In logs and reports a plan says by words what it does, and why.
+func TestPlanAsJSON(t *testing.T) {
+	text, err := json.Marshal(actions.Compute(actions.Input{Pod: shop()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"Kind":"init container"`, `"Reason":"the pod has no sandbox"`, `"Reason":"the pod starts in a new sandbox"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s, want %s in it", text, want)
+		}
 	}
 }
 

@@ -26,11 +26,10 @@ type KnownPod struct {
 // SyncKnownPods tells the Set which pods the sources want, all of them: those it knows
 // of besides are orphans and have to stop. Pods that have finished are forgotten
 // if no source wants them, or if a source wants a pod with their UID anew; so
-// are those that never started. Forgotten ones are told of with their effects
-// and without a phase to follow: see the second result.
+// are those that never started.
 //
-// It returns the pods that are still there, and the effects for those that are
-// not, both in the order of their UIDs.
+// known are the pods still there; forgotten are those dropped by this call, of which only
+// UID, Orphan and Effects are set. Both are sorted by UID.
 func (s *Set) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
 	s.synced = true
 	wanted := make(map[types.UID]struct{}, len(desired))

@@ -17,6 +17,9 @@ const (
 	Finished
 )
 
+// MarshalText returns what String does.
+func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // String returns the phase in one lower-case word.
 func (p Phase) String() string {
 	switch p {

@@ -25,8 +25,9 @@ type PodState struct {
 	ContentShouldBeRemoved bool
 }
 
-// State returns where a pod stands. A pod that the Set does not know may be on the
-// node until SyncKnownPods has been called once, and is gone from then on.
+// State returns where a pod stands. For a UID that the Set does not know: before the first
+// SyncKnownPods MayHaveRunningContainers alone is true; after it ShouldBeFinished,
+// ContainersShouldBeTerminating, RuntimeShouldBeRemoved and ContentShouldBeRemoved are.
 func (s *Set) State(uid types.UID) PodState {
 	p, known := s.pods[uid]
 	if !known {

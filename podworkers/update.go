@@ -76,7 +76,8 @@ func (u Update) uid() (types.UID, error) {
 	return "", errors.New("update: one of Pod and RuntimePod is required")
 }
 
-// RuntimePod identifies a pod that only the runtime knows.
+// RuntimePod identifies a pod that only the runtime knows. A Loop makes a
+// syncpod.RuntimePod of it, which has its status besides.
 type RuntimePod struct {
 	UID       types.UID
 	Name      string
@@ -86,13 +87,15 @@ type RuntimePod struct {
 // StopRequest says how to stop a pod.
 type StopRequest struct {
 	// ID is handed back in Effects.Stopped when the pod has stopped, exactly once.
-	// Zero asks for no answer.
+	// Zero asks for no answer. Only for a Set: Workers, and so a Loop, ignore it.
 	ID StopID
 	// Evict tells that the pod is evicted: what it wrote may be removed, even while
-	// its source still wants it. It counts in the request that makes the pod stop.
+	// its source still wants it. It is heeded only in the request that begins the stop;
+	// in later ones it is ignored.
 	Evict bool
 	// GracePeriodSeconds is the time the pod has to stop, nil for the pod's own.
-	// It can only shorten the time the pod was given before.
+	// It can only shorten the time the pod was given before. In seconds; 0 and less
+	// count as 1.
 	GracePeriodSeconds *int64
 	// Report is what is to be reported of the pod, nil for nothing but its
 	// containers' ends. Of several the first counts.

@@ -8,13 +8,12 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// The defaults of Config.
 const (
-	DefaultAbandonAfter   = time.Second
-	DefaultRetryInitial   = 2 * time.Second
-	DefaultRetryMax       = 30 * time.Second
-	DefaultRetryTransient = time.Second
-	DefaultResyncInterval = time.Minute
+	defaultAbandonAfter   = time.Second
+	defaultRetryInitial   = 2 * time.Second
+	defaultRetryMax       = 30 * time.Second
+	defaultRetryTransient = time.Second
+	defaultResyncInterval = time.Minute
 )
 
 // Config says what Workers work with. Every wait but AbandonAfter has up to half
@@ -33,20 +32,20 @@ type Config struct {
 	MaxConcurrent int
 	// AbandonAfter is how long work may take to return once it was cancelled
 	// because the pod is to stop, or to stop sooner. After that the pod goes on
-	// without it. Zero means DefaultAbandonAfter.
+	// without it. Zero means 1 s.
 	AbandonAfter time.Duration
 	// RetryInitial is the wait after a first failure whose error says neither when
 	// to try again (RetryError) nor that it will soon be gone (TemporaryError).
-	// Each further failure in a row doubles it. Zero means DefaultRetryInitial.
+	// Each further failure in a row doubles it. Zero means 2 s.
 	RetryInitial time.Duration
-	// RetryMax is the longest such wait. Zero means DefaultRetryMax, or
+	// RetryMax is the longest such wait. Zero means 30 s, or
 	// RetryInitial if that is longer.
 	RetryMax time.Duration
 	// RetryTransient is the wait after a failure that is likely to be gone soon.
-	// Zero means DefaultRetryTransient.
+	// Zero means 1 s.
 	RetryTransient time.Duration
 	// ResyncInterval is how long after its last SyncPod a pod is looked at again
-	// although nothing was heard of it. Zero means DefaultResyncInterval.
+	// although nothing was heard of it. Zero means 1 min.
 	ResyncInterval time.Duration
 	// Observer is told what happens. Nil means nobody is.
 	Observer Observer
@@ -69,11 +68,11 @@ func (c Config) withDefaults() (Config, error) {
 		value *time.Duration
 		zero  time.Duration
 	}{
-		{"AbandonAfter", &c.AbandonAfter, DefaultAbandonAfter},
-		{"RetryInitial", &c.RetryInitial, DefaultRetryInitial},
-		{"RetryMax", &c.RetryMax, max(DefaultRetryMax, c.RetryInitial)},
-		{"RetryTransient", &c.RetryTransient, DefaultRetryTransient},
-		{"ResyncInterval", &c.ResyncInterval, DefaultResyncInterval},
+		{"AbandonAfter", &c.AbandonAfter, defaultAbandonAfter},
+		{"RetryInitial", &c.RetryInitial, defaultRetryInitial},
+		{"RetryMax", &c.RetryMax, max(defaultRetryMax, c.RetryInitial)},
+		{"RetryTransient", &c.RetryTransient, defaultRetryTransient},
+		{"ResyncInterval", &c.ResyncInterval, defaultResyncInterval},
 	} {
 		if *d.value < 0 {
 			return c, fmt.Errorf("podworkers: Config.%s is %v, want 0 or more", d.name, *d.value)

@@ -190,7 +190,7 @@ func TestOrphanWithADeafSync(t *testing.T) {
 			t.Errorf("known %+v, want it without what was seen to", known)
 		}
 		b.pass(45 * time.Second)
-		if want := DefaultAbandonAfter + 20*time.Second; len(deadlines) < 3 || slices.Min(deadlines) != want || slices.Max(deadlines) != want {
+		if want := defaultAbandonAfter + 20*time.Second; len(deadlines) < 3 || slices.Min(deadlines) != want || slices.Max(deadlines) != want {
 			t.Errorf("deadlines %v, want several tries, all until %v", deadlines, want)
 		}
 		b.finished("a")

@@ -55,7 +55,7 @@ func TestAbandonedSyncFreesItsPlace(t *testing.T) {
 		b.update(create(pod("deaf")))
 		b.update(create(pod("a")))
 		b.update(kill(pod("deaf"), 0, nil))
-		b.pass(DefaultAbandonAfter)
+		b.pass(defaultAbandonAfter)
 		b.wants("a", SyncPod)
 		close(release)
 	})

@@ -148,15 +148,15 @@ func TestW4_ErrorsSayWhen(t *testing.T) {
 		},
 		"a time that has passed": {
 			func(now time.Time) error { return retryAt{errBroken, now.Add(-time.Second)} },
-			DefaultRetryTransient, DefaultRetryTransient * 3 / 2,
+			defaultRetryTransient, defaultRetryTransient * 3 / 2,
 		},
 		"no time": {
 			func(now time.Time) error { return retryAt{errBroken, time.Time{}} },
-			DefaultRetryInitial, DefaultRetryInitial * 3 / 2,
+			defaultRetryInitial, defaultRetryInitial * 3 / 2,
 		},
 		"temporary": {
 			func(time.Time) error { return fmt.Errorf("run: %w", temporary{errBroken}) },
-			DefaultRetryTransient, DefaultRetryTransient * 3 / 2,
+			defaultRetryTransient, defaultRetryTransient * 3 / 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,11 +262,11 @@ func TestRetriesAreSpread(t *testing.T) {
 		for i := range pods {
 			b.update(create(pod(types.UID(fmt.Sprint(i)))))
 		}
-		b.pass(DefaultRetryInitial * 3 / 2)
+		b.pass(defaultRetryInitial * 3 / 2)
 		for i := range pods {
 			calls := b.calls(types.UID(fmt.Sprint(i)))
 			if len(calls) != 2 {
-				t.Fatalf("%d calls within %v, want 2", len(calls), DefaultRetryInitial*3/2)
+				t.Fatalf("%d calls within %v, want 2", len(calls), defaultRetryInitial*3/2)
 			}
 			at[calls[1].at.Sub(b.start)] = true
 		}

@@ -100,7 +100,7 @@ func TestE3_RunWaitsForAllWork(t *testing.T) {
 		}
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
-		b.pass(DefaultAbandonAfter)
+		b.pass(defaultAbandonAfter)
 		b.cancel()
 		b.pass(time.Hour)
 		select {

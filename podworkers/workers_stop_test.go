@@ -122,7 +122,7 @@ func TestW2_LateReturnIsReconciled(t *testing.T) {
 				}
 				b.update(create(pod("a")))
 				b.update(kill(pod("a"), 0, nil))
-				b.pass(DefaultAbandonAfter)
+				b.pass(defaultAbandonAfter)
 				if c.forget {
 					close(stop)
 					synctest.Wait()
@@ -179,7 +179,7 @@ func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
 				}
 				bound := time.Duration(0)
 				if deaf {
-					bound = DefaultAbandonAfter
+					bound = defaultAbandonAfter
 				}
 				if at := again.at.Sub(b.start); at != 5*time.Second+bound {
 					t.Errorf("stopped again at %v, want %v after the request", at, bound)
@@ -209,7 +209,7 @@ func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 		}
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
-		b.pass(2 * DefaultAbandonAfter)
+		b.pass(2 * defaultAbandonAfter)
 		b.SyncKnownPods(nil)
 		b.pass(late)
 		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
@@ -260,7 +260,7 @@ func TestW3_AskingAgainPutsNothingOff(t *testing.T) {
 		b.update(killWithin(pod("a"), 120))
 		for i := range int64(4) {
 			b.update(killWithin(pod("a"), 60-i))
-			b.pass(DefaultAbandonAfter / 3)
+			b.pass(defaultAbandonAfter / 3)
 		}
 		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatingPod)
 		b.pass(2 * time.Hour)

@@ -9,7 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Syncer does the work of pods. Workers call it for many pods at once, and for
+// Syncer does the work of pods. A Loop adapts a *syncpod.Syncer to it, whose methods have
+// other arguments. Workers call it for many pods at once, and for
 // one pod never twice at a time, unless an earlier call was abandoned (see
 // Config.AbandonAfter).
 //
@@ -39,8 +40,8 @@ type Syncer interface {
 
 // Result is what SyncPod found.
 type Result struct {
-	// Terminal: the pod is over, by its restart policy or because it may not run
-	// here, and is to be stopped.
+	// Terminal: the pod is over, by its restart policy or because its node has refused it
+	// for good, and is to be stopped.
 	Terminal bool
 	// Next is when the pod is to be looked at again at the latest, such as the end
 	// of a back-off. Zero asks for nothing: the pod is looked at when there is news

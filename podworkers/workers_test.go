@@ -309,13 +309,13 @@ func TestLog(t *testing.T) {
 	inBubble(t, Config{Log: log.logger(), RetryTransient: time.Nanosecond}, func(b *bubble) {
 		b.do = func(_ context.Context, w Work) (Result, error) {
 			if w.Type == SyncPod {
-				time.Sleep(2 * DefaultAbandonAfter)
+				time.Sleep(2 * defaultAbandonAfter)
 			}
 			return Result{}, nil
 		}
 		b.update(create(pod("a")))
 		b.update(kill(pod("a"), 0, nil))
-		b.pass(2 * DefaultAbandonAfter)
+		b.pass(2 * defaultAbandonAfter)
 		b.do = failures(SyncTerminatingPod, temporary{errBroken})
 		b.update(kill(pod("b"), 0, nil))
 		b.pass(time.Second)

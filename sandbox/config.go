@@ -56,9 +56,9 @@ type Input struct {
 	Labels map[string]string
 }
 
-// Config returns the configuration of the pod's sandbox. An error names the
+// ConfigOf returns the configuration of the pod's sandbox. An error names the
 // field of the pod or of the input it is about.
-func Config(in Input) (*runtimeapi.PodSandboxConfig, error) {
+func ConfigOf(in Input) (*runtimeapi.PodSandboxConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("sandbox: Input.Pod is required")
 	}
@@ -141,8 +141,8 @@ func (in *Input) labels() map[string]string {
 
 // LogDirectory returns the directory of the pod's logs below root, where ""
 // means DefaultLogsRoot: <root>/<namespace>_<name>_<uid>. Log shippers read the
-// pod's identity from it. It is an error if one of the three is empty or could
-// lead out of root.
+// pod's identity from it. pod is required. It is an error if one of the three is empty or
+// could lead out of root.
 func LogDirectory(root string, pod *v1.Pod) (string, error) {
 	if pod == nil {
 		return "", errors.New("log directory: the pod is nil")

@@ -18,7 +18,7 @@ import (
 
 func mustConfig(t *testing.T, in sandbox.Input) *runtimeapi.PodSandboxConfig {
 	t.Helper()
-	config, err := sandbox.Config(in)
+	config, err := sandbox.ConfigOf(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{sandbox.Input{Pod: named("p", v1.PodSpec{}), Hostname: sandbox.Hostname{Domain: "d"}}, "Input.Hostname"},
 		{sandbox.Input{Pod: fqdn, Hostname: sandbox.Hostname{Host: "h", Domain: strings.Repeat("d", 64)}}, "pod ns/p: spec.setHostnameAsFQDN"},
 	} {
-		if got, err := sandbox.Config(tc.in); !matches(err, tc.want) || got != nil {
+		if got, err := sandbox.ConfigOf(tc.in); !matches(err, tc.want) || got != nil {
 			t.Errorf("%v, error %v; want an error with %q", got, err, tc.want)
 		}
 	}
@@ -315,7 +315,7 @@ func BenchmarkConfig(b *testing.B) {
 	in := fullInput()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sandbox.Config(in); err != nil {
+		if _, err := sandbox.ConfigOf(in); err != nil {
 			b.Fatal(err)
 		}
 	}

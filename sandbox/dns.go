@@ -33,8 +33,8 @@ type NodeDNS struct {
 // twice are kept once; an option of the pod takes the place of the node's option
 // of the same name. The order is that of the lists given.
 //
-// An unknown dnsPolicy is an error; an empty one is ClusterFirst, the API's
-// default.
+// pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
+// API's default.
 func DNS(pod *v1.Pod, node NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning, error) {
 	if pod == nil {
 		return nil, nil, errors.New("DNS: the pod is nil")

@@ -29,7 +29,7 @@ func Example() {
 	for _, w := range warnings {
 		fmt.Println(w.Reason(), w) // to be recorded as an event
 	}
-	config, err := sandbox.Config(sandbox.Input{Pod: pod, DNS: dns, ClusterDomain: "cluster.local"})
+	config, err := sandbox.ConfigOf(sandbox.Input{Pod: pod, DNS: dns, ClusterDomain: "cluster.local"})
 	if err != nil {
 		fmt.Println(err)
 		return

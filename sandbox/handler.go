@@ -26,7 +26,7 @@ func (f RuntimeClassesFunc) RuntimeHandler(ctx context.Context, class string) (s
 
 // RuntimeHandler returns the runtime handler to run the pod's sandbox with. It
 // is "", the runtime's default, without asking classes, for a pod that names no
-// class. classes may be nil, and then a pod that names one is an error.
+// class. pod is required. classes may be nil, and then a pod that names one is an error.
 func RuntimeHandler(ctx context.Context, pod *v1.Pod, classes RuntimeClasses) (string, error) {
 	if pod == nil {
 		return "", errors.New("runtime handler: the pod is nil")

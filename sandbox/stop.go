@@ -25,7 +25,7 @@ import (
 // (openshift/origin #18424). A Stop that finds one in flight takes its result. One
 // that was begun goes on when the contexts of all who wait for it have ended, until
 // the runtime answers or RunnerConfig.StopTimeout is over; a runtime that works on
-// even then may be given a second one. See [Runner.Wait] and [Runner.Cut].
+// even then may be given a second one. See [Runner.Wait] and [Runner.CancelPending].
 func (r *Runner) Stop(ctx context.Context, id string) error {
 	if id == "" {
 		return errors.New("sandbox: Stop: the sandbox ID is empty")
@@ -54,17 +54,17 @@ func (r *Runner) stopOnce(ctx context.Context, id string) error {
 	}
 }
 
-// Wait returns when no StopPodSandbox is in flight. Cut ends those that are.
+// Wait returns when no StopPodSandbox is in flight. CancelPending ends those that are.
 func (r *Runner) Wait() {
 	for f := r.stops.any(); f != nil; f = r.stops.any() {
 		<-f.done
 	}
 }
 
-// Cut ends what goes on although the contexts of its callers have ended: each
+// CancelPending ends what goes on although the contexts of its callers have ended: each
 // StopPodSandbox in flight, and the removal of what a failed Create left behind. It
-// waits for nothing. What is begun after it is not cut.
-func (r *Runner) Cut() {
+// waits for nothing. What is begun after it goes on.
+func (r *Runner) CancelPending() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endBase()
@@ -72,7 +72,7 @@ func (r *Runner) Cut() {
 }
 
 // detach returns a context that goes on when ctx has ended, until the timeout is over
-// or Cut is called.
+// or CancelPending is called.
 func (r *Runner) detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	r.mu.Lock()

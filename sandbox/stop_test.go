@@ -167,10 +167,10 @@ func TestWaitWaitsForStopsInFlight(t *testing.T) {
 	})
 }
 
-// Cut ends a stop whose caller has left. One that is begun after it goes on.
-func TestCutEndsStopsInFlight(t *testing.T) {
+// CancelPending ends a stop whose caller has left. One that is begun after it goes on.
+func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.runner.Cut()
+		n.runner.CancelPending()
 		a := n.create(1)
 		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 2, Delay: 10 * time.Second})
 		for _, want := range []time.Duration{3 * time.Second, 10 * time.Second} {
@@ -179,7 +179,7 @@ func TestCutEndsStopsInFlight(t *testing.T) {
 			n.runner.Stop(ctx, a.ID)
 			cancel()
 			if want < 10*time.Second {
-				time.AfterFunc(want-time.Second, n.runner.Cut)
+				time.AfterFunc(want-time.Second, n.runner.CancelPending)
 			}
 			n.runner.Wait()
 			if took := time.Since(began); took != want {

@@ -74,7 +74,8 @@ func TestCallsOfAnEnd(t *testing.T) {
 		status, before := n.status(), len(n.Journal())
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Status: status}))
 		looks := n.Journal().After(before)
-		if got := slices.Compact(n.methods(before)[:2]); !slices.Equal(got, []critest.Method{critest.StopContainer, critest.StopPodSandbox}) || len(looks.Changes()) != 2 || looks.Count(critest.ListContainers) != 1 {
+		if got := slices.Compact(n.methods(before)[:2]); !slices.Equal(got,
+			[]critest.Method{critest.StopContainer, critest.StopPodSandbox}) || len(looks.Changes()) != 2 || looks.Count(critest.ListContainers) != 1 {
 			t.Errorf("calls\n%v", looks)
 		}
 	})

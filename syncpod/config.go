@@ -25,9 +25,12 @@ type Config struct {
 	Client *cri.Client
 	// Root is the directory that the agent may write below, an absolute path. With
 	// it, what is missing of Deps and keeps files is that of package poddir, and
-	// FileRecords. Default: no files are kept, and a pod that needs some fails.
+	// FileRecords. Default: no files are kept, and containers that mount any volume wait
+	// with CreateContainerConfigError.
 	Root string
-	// RuntimeName is the type in container IDs. A Client that was dialled knows it.
+	// RuntimeName is the type in container IDs ("containerd" in containerd://...), without
+	// a colon or a slash. Default: what a Client of cri.Dial was told. Required with one of
+	// cri.NewClient, and without a Client.
 	RuntimeName string
 	// Owner marks what is made. It must be that of Deps.Statuses and Deps.Sandboxes.
 	// Default: the agent "podsync".
@@ -96,7 +99,7 @@ func (c *Config) require() error {
 		return fmt.Errorf("syncpod: Config.%w", err)
 	}
 	if err := c.Extensions.check(); err != nil {
-		return fmt.Errorf("syncpod: Config.Extensions.%w", err)
+		return err
 	}
 	if err := c.Node.check(); err != nil {
 		return fmt.Errorf("syncpod: Config.Node.%w", err)

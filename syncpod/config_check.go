@@ -11,12 +11,12 @@ import (
 func (e *Extensions) check() error {
 	for i, a := range e.Admit {
 		if a == nil {
-			return fmt.Errorf("Admit[%d] is nil", i)
+			return fmt.Errorf("syncpod: Config.Extensions.Admit[%d] is nil", i)
 		}
 	}
 	for i, c := range e.Clean {
 		if c == nil {
-			return fmt.Errorf("Clean[%d] is nil", i)
+			return fmt.Errorf("syncpod: Config.Extensions.Clean[%d] is nil", i)
 		}
 	}
 	return nil

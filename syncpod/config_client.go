@@ -15,7 +15,7 @@ func (c *Config) fromClient() (err error) {
 		return nil
 	}
 	if err := assemble.CheckClient(c.Client); err != nil {
-		return fmt.Errorf("syncpod: Config.%w", err)
+		return fmt.Errorf("syncpod: Config.Client is %w", err)
 	}
 	if c.Deps.Runtime == nil {
 		c.Deps.Runtime = c.Client

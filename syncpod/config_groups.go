@@ -15,7 +15,7 @@ import (
 
 // Node is what a Syncer is told of the node that pods run on.
 type Node struct {
-	// HostIPs are the addresses of the node, the primary first.
+	// HostIPs are the IP addresses of the node, the primary first.
 	HostIPs []string
 	// Allocatable is what the node can give to pods.
 	Allocatable v1.ResourceList
@@ -28,11 +28,12 @@ type Node struct {
 	// MemoryBytes are by default what the operating system reports, or
 	// DefaultMemoryBytes.
 	Containers container.Node
-	// LogsRoot is the directory of the logs of all pods. Default
-	// sandbox.DefaultLogsRoot.
+	// LogsRoot is the directory of the logs of all pods, an absolute path; it is made if
+	// missing. Default sandbox.DefaultLogsRoot.
 	LogsRoot string
 	// LogLinks is the directory that gets a symbolic link to each container's log,
-	// for log shippers that look in /var/log/containers. Default: no links.
+	// for log shippers that look in /var/log/containers: an absolute path; it is made if
+	// missing. Default: no links.
 	LogLinks string
 }
 
@@ -53,7 +54,9 @@ type Objects struct {
 // Extensions are called at certain points of a pod's life. Without one nothing
 // happens there.
 type Extensions struct {
-	// Admit are the checks that a pod has to pass to run, in order.
+	// Admit are the checks that a pod has to pass to run, in order. Each work on the pod
+	// asks again, so they must be quick; a pod that is refused waits. To refuse one for good
+	// use loop.Config.Admission.
 	Admit []Admitter
 	// Network says whether pods can have a network. Default: they can.
 	Network Network
@@ -68,8 +71,8 @@ type Extensions struct {
 	// Mirrors shows static pods to an API server. Default: nobody does.
 	Mirrors MirrorClient
 	// Clean are called, all of them, once a pod has stopped for good. Default: with a
-	// Root, a *poddir.Dirs, which removes the pod's directories. Whoever sets Clean
-	// calls that himself.
+	// Root, a *poddir.Dirs, which removes the pod's directories. If Clean is set, add one
+	// to it, or the directories of pods stay.
 	Clean []Cleaner
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
@@ -72,7 +73,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		for want, pod := range map[string]*v1.Pod{
 			"Pod is required": nil,
 			"metadata.uid":    testPod(func(p *v1.Pod) { p.UID = "" }),
-			"both named":      testPod(containers(ctr("a"), ctr("a"))),
+			"metadata.uid has 5000 characters, want at most 63": testPod(func(p *v1.Pod) { p.UID = types.UID(strings.Repeat("u", 5000)) }),
+			"both named": testPod(containers(ctr("a"), ctr("a"))),
 		} {
 			if _, err := n.SyncPod(t.Context(), pod, nil); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)
@@ -235,7 +237,6 @@ func TestLogLink(t *testing.T) {
 		})
 		logDir := filepath.Join(dir, "pods", "default_web_"+podUID, "app")
 		must(t, os.MkdirAll(logDir, 0o755))
-		must(t, os.MkdirAll(filepath.Join(dir, "links"), 0o755))
 		for _, name := range []string{"2.log", "3.log.20260101-000000", "x.log", "9.txt", "4.log"} {
 			must(t, os.WriteFile(filepath.Join(logDir, name), nil, 0o644))
 		}

@@ -194,7 +194,7 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 				}
 				// At most the pause after the last stop of the sandbox that was tried, the
 				// wait for the next work with half of it added at random, and a stop.
-				limit := 15*time.Second + podworkers.DefaultRetryMax*3/2 + 2*time.Second
+				limit := 15*time.Second + 30*time.Second*3/2 + 2*time.Second
 				if took := c.finished(time.Hour); took > limit {
 					t.Errorf("ended %v after the runtime was well again", took)
 				}

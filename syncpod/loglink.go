@@ -58,6 +58,9 @@ func replaceLink(target, link string) error {
 	if _, err := os.Stat(target); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

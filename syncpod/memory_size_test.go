@@ -27,7 +27,7 @@ func heap() uint64 {
 // the last record.
 func settle(m *memory, pod *v1.Pod, id string) {
 	m.restore(Record{})
-	m.expect(pod)
+	m.noteRunOnce(pod)
 	m.see(&runtime.PodStatus{})
 	m.setResources(id, runtime.ContainerResources{CPURequest: 100})
 	m.mark(id, startRequested)
@@ -35,7 +35,7 @@ func settle(m *memory, pod *v1.Pod, id string) {
 	m.sandbox.setMade(id)
 	m.status.deliver(context.Background(), func(*v1.PodStatus) error { return nil })
 	running := &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: runtime.ContainerRunning}}}
-	m.withoutCutStarts(running)
+	m.setAsideCutStarts(running)
 	m.see(running)
 	m.recorded(first(m.toRecord()))
 }

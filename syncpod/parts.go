@@ -93,7 +93,9 @@ type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Rejection
 // AdmitPod calls f.
 func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection { return f(ctx, pod) }
 
-// Rejection is why a pod may not run now. Both are published in its status.
+// Rejection is why a pod may not run. Both are published in its status. A pod that
+// loop.Config.Admission refuses is Failed for good; one that an [Admitter] does is Pending
+// and asked for again.
 type Rejection struct {
 	// Reason is one word that programs act on.
 	Reason string
@@ -158,7 +160,9 @@ type MirrorClient interface {
 
 // PullSecrets gets the secrets that a pod's images are pulled with, in the order
 // of spec.imagePullSecrets. With an error, which says what is missing, come those
-// that are there.
+// that are there. The error becomes an event, and the pod goes on with those; it must not
+// hold a secret. It is called by each SyncPod that starts something, which waits for it: it
+// has no deadline of its own, and must return when ctx ends.
 type PullSecrets interface {
 	PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error)
 }

@@ -209,6 +209,15 @@ func TestRoot(t *testing.T) {
 	})
 }
 
+func TestVolumesNeedARoot(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		_, err := n.SyncPod(t.Context(), mounting(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}), nil)
+		if want := `mounts volume "data" at /data, which nothing on this node provides (no Config.Root is set)`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}
+
 func TestRootIsAbsolute(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		_, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Root: "relative"})

@@ -37,7 +37,7 @@ func (f FileRecords) LoadRecord(_ context.Context, pod types.UID) (Record, error
 		return Record{}, fmt.Errorf("record of a pod in %s: %w", f.Dir, err)
 	}
 	var r Record
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := r.UnmarshalJSON(text); err != nil { // at once, and not after a pass to find its end
 		return Record{}, fmt.Errorf("record of pod %s in %s: %w: %w", pod, f.Dir, ErrRecordLost, err)
 	}
 	return r, nil

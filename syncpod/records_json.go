@@ -98,18 +98,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads all versions. Of one that is newer than the newest known here it
 // reads what is named as here.
 func (r *Record) UnmarshalJSON(text []byte) error {
-	var format struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &format); err != nil {
-		return err
-	}
-	if format.Version == 0 {
-		return r.readV0(text)
-	}
 	var read recordV1
-	if err := json.Unmarshal(text, &read); err != nil {
-		return err
+	if err := json.Unmarshal(text, &read); err != nil || read.Version == 0 {
+		return r.readOther(text, err)
 	}
 	*r = Record{
 		Deadline: read.Deadline, NextAttempts: read.NextAttempts, EverStarted: read.EverStarted,
@@ -119,6 +110,21 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Resources: eachValue(read.Resources, func(r recordedResources) runtime.ContainerResources { return runtime.ContainerResources(r) }),
 	}
 	return nil
+}
+
+// readOther reads what could not be read as the newest version, or has none. Only then is it
+// read twice: all agents read all records when they begin.
+func (r *Record) readOther(text []byte, failed error) error {
+	var format struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &format); err != nil {
+		return err
+	}
+	if format.Version != 0 {
+		return failed
+	}
+	return r.readV0(text)
 }
 
 func (r *Record) readV0(text []byte) error {

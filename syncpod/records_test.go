@@ -459,7 +459,9 @@ func TestFileRecords(t *testing.T) {
 	}
 	got, err := records.LoadRecord(t.Context(), "a")
 	must(t, err)
-	if gotExit := got.Exited[0]; gotExit != want.Exited[0] || !got.Deadline.Equal(want.Deadline) || got.NextAttempts["app"] != 3 || got.Resources["1"] != want.Resources["1"] || !slices.Equal(got.PostStartPending, want.PostStartPending) || !slices.Equal(got.PreStopCompleted, want.PreStopCompleted) || !slices.Equal(got.EverStarted, want.EverStarted) {
+	if gotExit := got.Exited[0]; gotExit != want.Exited[0] || !got.Deadline.Equal(want.Deadline) || got.NextAttempts["app"] != 3 || got.Resources["1"] != want.Resources["1"] ||
+		!slices.Equal(got.PostStartPending, want.PostStartPending) || !slices.Equal(got.PreStopCompleted, want.PreStopCompleted) ||
+		!slices.Equal(got.EverStarted, want.EverStarted) {
 		t.Errorf("read %+v, want %+v", got, want)
 	}
 	if entries, err := os.ReadDir(records.Dir); err != nil || len(entries) != 1 {

@@ -66,7 +66,7 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 	in := &w.sandbox.input
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
-	config, err := sandbox.Config(*in)
+	config, err := sandbox.ConfigOf(*in)
 	if err == nil {
 		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
 	}

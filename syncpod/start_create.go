@@ -68,6 +68,9 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 		}
 	}
 	if err := checkMounts(st.spec, mounts); err != nil {
+		if st.config.Deps.Mounts == nil {
+			err = fmt.Errorf("%w (no Config.Root is set)", err)
+		}
 		return nil, err
 	}
 	return container.Config(container.Input{

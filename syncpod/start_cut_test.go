@@ -13,7 +13,6 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // F14: the agent is killed while the runtime starts a container, which gives up the
@@ -80,32 +79,6 @@ func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 					}
 				}
 			}, func(c *critest.Config) { c.Like = critest.CRIO })
-		})
-	}
-}
-
-// F14: nor is it an end when the pod is stopped before it was started anew.
-func TestF14_CutStartOfAPodThatStops(t *testing.T) {
-	for name, read := range map[string]bool{"status read": true, "status given": false} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
-				pod := testPod(containers(ctr("app"), ctr("b")), never)
-				must(t, n.cutStart(pod, "app"))
-				n.restart(recorded(dir))
-				end := syncpod.Termination{Pod: pod}
-				if !read {
-					end.Status = n.status()
-				}
-				must(t, n.SyncTerminatingPod(t.Context(), end))
-				n.wantEnded()
-				for _, s := range n.report.all {
-					if s.Phase == v1.PodFailed && s.ContainerStatuses[0].State.Terminated.Reason != string(apistatus.StatusUnknown) {
-						t.Fatalf("what never ran was reported as %+v", s.ContainerStatuses[0].State.Terminated)
-					}
-				}
-			})
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
@@ -59,6 +60,9 @@ func validate(pod *v1.Pod) error {
 	}
 	if pod.UID == "" {
 		return fmt.Errorf("syncpod: pod %s: metadata.uid is empty", podName(pod))
+	}
+	if n := len(pod.UID); n > validation.LabelValueMaxLength { // it is the value of a label
+		return fmt.Errorf("syncpod: pod %s: metadata.uid has %d characters, want at most %d", podName(pod), n, validation.LabelValueMaxLength)
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 // Termination asks for a pod to be ended.
 type Termination struct {
 	// Pod is the pod. Required. A static pod that is to end for good needs a
-	// metadata.deletionTimestamp: it is reported as one that comes back otherwise.
+	// metadata.deletionTimestamp: without one it is reported as if the agent were to
+	// start it again, not as Succeeded or Failed.
 	Pod *v1.Pod
 	// Status is what the runtime has of it. Nil means that it is read.
 	Status *runtime.PodStatus
@@ -161,8 +162,6 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 		if err := e.look(ctx); err != nil {
 			return nil, err
 		}
-	} else {
-		e.kill.status = e.kill.memory.setAsideCutStarts(e.kill.status)
 	}
 	report := e.reportBeside(ctx)
 	err := e.rounds(ctx)
@@ -192,12 +191,14 @@ func (e *ending) rounds(ctx context.Context) error {
 	return ErrStillRunning
 }
 
+// look reads the status. Starts that were cut short stay in it, other than in a SyncPod: no
+// other start follows, and how the runtime says that one has failed is better than a guess.
 func (e *ending) look(ctx context.Context) error {
 	status, err := e.read(ctx, e.kill.memory.uid, e.kill.status)
 	if err != nil {
 		return err
 	}
-	status = e.withMessages(e.kill.pod, e.kill.memory, e.kill.memory.setAsideCutStarts(status))
+	status = e.withMessages(e.kill.pod, e.kill.memory, status)
 	e.kill.memory.see(status)
 	e.kill.status = status
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -31,12 +32,14 @@ var looks = map[string]struct {
 	"exec":         {"exec [-it] POD [-c CONTAINER] -- COMMAND", execute},
 	"attach":       {"attach [-it] POD [-c CONTAINER]", attach},
 	"port-forward": {"port-forward POD [LOCAL:]PORT...", forwardPorts},
+	"top":          {"top [POD]", printTop},
 }
 
 // A looking is one such command.
 type looking struct {
 	console
 	serve, container                         string
+	certificates                             certificates
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
 	since                                    time.Duration
@@ -70,6 +73,7 @@ func (l *looking) parse(args []string) error {
 	flags.SetOutput(io.Discard) // of errors main tells
 	both := false
 	flags.StringVar(&l.serve, "serve", "unix://"+defaultServe, "where the agent is")
+	l.certificates.flags(flags)
 	flags.StringVar(&l.container, "c", "", "container")
 	flags.BoolVar(&l.follow, "f", false, "follow")
 	flags.BoolVar(&l.previous, "p", false, "previous")
@@ -79,7 +83,7 @@ func (l *looking) parse(args []string) error {
 	flags.BoolVar(&l.stdin, "i", false, "standard input")
 	flags.BoolVar(&l.tty, "t", false, "terminal")
 	flags.BoolVar(&both, "it", false, "both")
-	args = args[1:]
+	command, args := args[0], args[1:]
 	for i, arg := range args {
 		if arg == "--" {
 			args, l.command = args[:i], args[i+1:]
@@ -97,7 +101,7 @@ func (l *looking) parse(args []string) error {
 		}
 	}
 	l.stdin, l.tty = l.stdin || both, l.tty || both
-	if len(l.names) == 0 {
+	if len(l.names) == 0 && !strings.HasSuffix(looks[command].usage, "[POD]") {
 		return wrongUsage{errors.New("POD is missing")}
 	}
 	return nil
@@ -105,15 +109,29 @@ func (l *looking) parse(args []string) error {
 
 // dial connects to the agent.
 func (l *looking) dial(ctx context.Context) (net.Conn, error) {
-	path, ok := strings.CutPrefix(l.serve, "unix://")
+	conn, err := l.dialEndpoint(ctx)
+	if wrong := (wrongUsage{}); err == nil || errors.As(err, &wrong) {
+		return conn, err
+	}
+	return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use it?", err}
+}
+
+func (l *looking) dialEndpoint(ctx context.Context) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(l.serve, "unix://"); ok {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	address, ok := addressOf(l.serve)
 	if !ok {
 		return nil, wrongUsage{fmt.Errorf("-serve %s: want an endpoint such as unix://%s", l.serve, defaultServe)}
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use the socket?", err}
+	if err := l.certificates.check(l.serve); err != nil {
+		return nil, wrongUsage{err}
 	}
-	return conn, nil
+	config, err := l.certificates.client()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 }
 
 // get asks the agent for something.
@@ -138,10 +156,7 @@ func (l *looking) get(ctx context.Context, path string) (*http.Response, error) 
 // path returns the path of what a command does in its container, which by default is
 // the pod's first.
 func (l *looking) path(ctx context.Context, what string) (string, error) {
-	namespace, name, ok := strings.Cut(l.names[0], "/")
-	if !ok {
-		namespace, name = v1.NamespaceDefault, l.names[0]
-	}
+	namespace, name := l.pod()
 	path := "/" + what + "/" + namespace + "/" + name
 	if what == "portForward" {
 		return path, nil
@@ -164,4 +179,13 @@ func (l *looking) path(ctx context.Context, what string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("pod %q does not exist", namespace+"/"+name)
+}
+
+// pod is the namespace and the name of the pod that is meant.
+func (l *looking) pod() (namespace, name string) {
+	namespace, name, ok := strings.Cut(l.names[0], "/")
+	if !ok {
+		return v1.NamespaceDefault, l.names[0]
+	}
+	return namespace, name
 }

@@ -94,6 +94,8 @@ func TestLook(t *testing.T) {
 		{"", []string{"exec", "web-n1", "--", "none"}, "executable file not found"},
 		{"", []string{"exec", "web-n1"}, "COMMAND is missing"},
 		{"", []string{"attach", "none"}, `pod "default/none" does not exist`},
+		{"", []string{"top", "web-n1"}, "NAME      CPU(cores)   MEMORY(bytes)\nweb-n1    30m          3Mi\n  app     10m          1Mi\n  other   10m          1Mi\n"},
+		{"", []string{"top", "none"}, `pod "default/none" does not run`},
 		{"", []string{"port-forward", "web-n1"}, "PORT is missing"},
 		{"", []string{"port-forward", "web-n1", "http"}, `"http" is no port`},
 	} {
@@ -104,6 +106,9 @@ func TestLook(t *testing.T) {
 		if got != tt.want && (err == nil || !strings.Contains(got, tt.want)) {
 			t.Errorf("%v: %q, want %q", tt.args, got, tt.want)
 		}
+	}
+	if got, err := do("", "top"); err != nil || !strings.HasPrefix(got, "NAME     CPU(cores)   MEMORY(bytes)\nn1  ") || !strings.HasSuffix(got, "\nweb-n1   30m          3Mi\n") {
+		t.Errorf("top: %q, %v", got, err)
 	}
 	testFollowing(t, socket)
 	testForwarding(t, socket)

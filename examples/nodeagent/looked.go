@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -15,12 +19,70 @@ func lookedInto(ctx context.Context, o options, agent *loop.Loop, conn *connecti
 		<-ctx.Done()
 		return nil
 	}
-	s, err := server.New(server.Config{Agent: agent, Runtime: conn, NodeName: o.node, StreamTransport: conn.streams})
+	figures, err := stats.New(stats.Config{Runtime: conn, Dir: o.root})
 	if err != nil {
 		return err
 	}
-	if err := s.ServeUnix(ctx, strings.TrimPrefix(o.serve, "unix://")); err != nil {
-		return &failure{exitUsage, "Give -serve a path at which a socket can be made.", fmt.Errorf("-serve %s: %w", o.serve, err)}
+	s, err := server.New(server.Config{
+		Agent: agent, Runtime: conn, Stats: figures, NodeName: o.node, StreamTransport: conn.streams,
+		Authenticator: certified{}, Authorizer: certified{},
+	})
+	if err != nil {
+		return err
+	}
+	if address, ok := addressOf(o.serve); ok {
+		err = serveTLS(ctx, address, s, o.certificates)
+	} else {
+		err = s.ServeUnix(ctx, strings.TrimPrefix(o.serve, "unix://"))
+	}
+	if err != nil {
+		return &failure{exitUsage, "Give -serve a path at which a socket can be made, or an address that is free.", fmt.Errorf("-serve %s: %w", o.serve, err)}
 	}
 	return nil
+}
+
+// serveTLS serves an address until ctx ends.
+func serveTLS(ctx context.Context, address string, s *server.Server, c certificates) error {
+	config, err := c.server()
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Addr: address, Handler: endingWith(ctx, s), TLSConfig: config, ReadHeaderTimeout: 30 * time.Second}
+	web.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // streams need HTTP/1.1
+	stopped := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		web.Close()
+	})
+	err = web.ListenAndServeTLS("", "")
+	if ctx.Err() == nil {
+		return err
+	}
+	<-stopped
+	return nil
+}
+
+// endingWith ends the requests with the agent.
+func endingWith(agent context.Context, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(agent, cancel)()
+		h.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// certified lets those do everything whose certificate the handshake has found good.
+type certified struct{}
+
+func (certified) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return server.User{}, false, nil
+	}
+	subject := r.TLS.PeerCertificates[0].Subject
+	return server.User{Name: subject.CommonName, Groups: subject.Organization}, true, nil
+}
+
+func (certified) Authorize(context.Context, server.Attributes) (bool, string, error) {
+	return true, "", nil
 }

@@ -12,8 +12,12 @@
 //	nodeagent exec [-it] POD [-c CONTAINER] -- COMMAND
 //	nodeagent attach [-it] POD [-c CONTAINER]
 //	nodeagent port-forward POD [LOCAL:]PORT...
+//	nodeagent top [POD]
 //
-// POD is a name, or namespace/name; -serve says where the agent is.
+// POD is a name, or namespace/name; -serve says where the agent is. With -serve
+// https://:10250 and -tls-cert, -tls-key and -tls-ca it is at an address, for those who
+// have a certificate of that authority: the same commands with flags of the same names,
+// and whoever else speaks to a kubelet.
 //
 // Change, add and remove manifests while it runs. Ctrl-C detaches: the pods keep
 // running, and the next start takes them over. With -drain it stops them first.

@@ -25,8 +25,9 @@ const (
 type options struct {
 	manifests, runtime, root, podLogs, node, owner, cgroups, output string
 	drain                                                           bool
-	// serve is the path of a socket, empty if nobody may look into the agent.
-	serve string
+	// serve is a socket or an address, empty if nobody may look into the agent.
+	serve        string
+	certificates certificates
 	// scratch is a folder that goes when the agent ends, empty if there is none.
 	scratch string
 }
@@ -37,15 +38,19 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("nodeagent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // of errors main tells
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
-	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, or memory for one that needs nothing: it acts containers out, but a hostPath is one of this machine, and is made there if its type says so")
+	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, "+
+		"or memory for one that needs nothing: it acts containers out, but a hostPath is one of this machine, and is made there if its type says so")
 	flags.StringVar(&o.root, "root", "", "`folder` for what the agent keeps (default "+defaultRoot+", or one for the time being with the runtime in memory)")
 	flags.StringVar(&o.podLogs, "pod-logs", "", "`folder` for the logs of containers (default "+defaultPodLogs+", or below -root with the runtime in memory)")
 	flags.StringVar(&o.node, "node", "", "`name` of the node, which ends the names of pods, as those of all static pods: web is web-NODE (default that of the host)")
-	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` of the agent, which marks what it makes; agents on one runtime need different ones, and different -root, or they stop each other's pods")
+	flags.StringVar(&o.owner, "owner", cri.DefaultOwner, "`name` of the agent, which marks what it makes; "+
+		"agents on one runtime need different ones, and different -root, or they stop each other's pods")
 	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
-	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach and port-forward look into the agent, such as unix://"+defaultServe+"; root and the agent's own user may")
+	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach, port-forward and top look into the agent, "+
+		"such as unix://"+defaultServe+", where root and the agent's own user may, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
+	o.certificates.flags(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(stderr, "Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\nUsage of nodeagent:")
@@ -80,10 +85,13 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("-o %s: only json is known", o.output)
 	case o.runtime != memory && !strings.HasPrefix(o.runtime, "/") && !strings.Contains(o.runtime, "://"):
 		return fmt.Errorf("-runtime %s: want %s, or an endpoint such as unix:///run/containerd/containerd.sock", o.runtime, memory)
-	case o.serve != "" && !strings.HasPrefix(o.serve, "unix:///"):
-		return fmt.Errorf("-serve %s: want an endpoint such as unix://%s", o.serve, defaultServe)
+	case o.serve != "" && !strings.HasPrefix(o.serve, "unix:///") && !strings.HasPrefix(o.serve, "https://"):
+		return fmt.Errorf("-serve %s: want an endpoint such as unix://%s or https://:10250", o.serve, defaultServe)
 	case o.runtime != memory && o.manifests == "":
 		return errors.New("-manifests is missing: which pods are to run?")
+	}
+	if err := o.certificates.check(o.serve); err != nil {
+		return err
 	}
 	if err := (cri.Owner{Name: o.owner}).Validate(); err != nil {
 		return fmt.Errorf("-owner: %w", err)

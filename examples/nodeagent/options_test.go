@@ -24,6 +24,8 @@ func TestParseRefuses(t *testing.T) {
 		{"-runtime unix:///run/x.sock", "-manifests is missing"},
 		{"-runtime memori -manifests m", "-runtime memori: want memory, or an endpoint"},
 		{"-drain=perhaps", "-drain"},
+		{"-serve :10250", "-serve :10250: want an endpoint"},
+		{"-serve https://:10250 -tls-cert c -tls-key k", "-tls-ca is missing"},
 		{"-owner a/b", "-owner: cri: Owner.Name \"a/b\""},
 	} {
 		_, err := parse(strings.Fields(tt.args), io.Discard)

@@ -53,8 +53,8 @@ func TestObserved(t *testing.T) {
 		expect(t, scrape(t, agent), map[string]string{`podsync_healthy`: "0", `podsync_pods{phase="Pending"}`: "2"})
 		time.Sleep(10 * time.Second) // after 10 s the pull is tried again
 		expect(t, scrape(t, agent), map[string]string{
-			`podsync_healthy`:                                               "1",
-			`podsync_pods{phase="Running"}`:                                 "2",
+			`podsync_healthy`:               "1",
+			`podsync_pods{phase="Running"}`: "2",
 			`podsync_container_restarts{pod="default/web",container="app"}`: "0",
 			`podsync_sandbox_create_seconds_count{outcome="ok"}`:            "2",
 			`podsync_sandbox_create_seconds_sum{outcome="ok"}`:              "1",

@@ -261,10 +261,12 @@ func TestPodOfConfigMapAndSecret(t *testing.T) {
 			s.Errorf("without them it waits for %+v", w)
 		}
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
-		if _, err := s.kube.CoreV1().ConfigMaps("default").Create(s.Context(), &v1.ConfigMap{ObjectMeta: meta("colours"), Data: map[string]string{"COLOUR": "blue"}}, metav1.CreateOptions{}); err != nil {
+		if _, err := s.kube.CoreV1().ConfigMaps("default").Create(s.Context(),
+			&v1.ConfigMap{ObjectMeta: meta("colours"), Data: map[string]string{"COLOUR": "blue"}}, metav1.CreateOptions{}); err != nil {
 			s.Fatal(err)
 		}
-		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(), &v1.Secret{ObjectMeta: meta("keys"), Data: map[string][]byte{"KEY": []byte("s3cret")}}, metav1.CreateOptions{}); err != nil {
+		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(),
+			&v1.Secret{ObjectMeta: meta("keys"), Data: map[string][]byte{"KEY": []byte("s3cret")}}, metav1.CreateOptions{}); err != nil {
 			s.Fatal(err)
 		}
 		time.Sleep(time.Minute)

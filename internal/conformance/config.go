@@ -72,7 +72,7 @@ func checkConfig(line []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("config %s: %w", c.Name, err)
 	}
-	gotSandbox, sandboxErr := sandbox.Config(c.sandbox())
+	gotSandbox, sandboxErr := sandbox.ConfigOf(c.sandbox())
 	gotContainer, containerErr := container.Config(input)
 
 	sandboxDiff, err := compare(gotSandbox, sandboxErr, c.WantSandbox, c.WantSandboxError)

@@ -74,7 +74,7 @@ func TestRecordedInputsAreOnlyRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sandbox.Config(c.sandbox())
+		sandbox.ConfigOf(c.sandbox())
 		container.Config(in)
 		if !reflect.DeepEqual(c, untouched) {
 			t.Errorf("%s: the input was written to", c.Name)

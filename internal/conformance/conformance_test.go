@@ -130,7 +130,8 @@ func TestChecksNoticeWrongRecords(t *testing.T) {
 		{"status", `"started":false`, `"started":true`, "].started"},
 		{"status", `"ready":true,"restartCount"`, `"ready":false,"restartCount"`, "].ready"},
 		{"status", `"imageID":"sha256:r"`, `"imageID":""`, "].imageID"},
-		{"status", `"reason":"PodInitializing"}},"lastState":{},"ready":false,"restartCount":0,"image":"img","imageID":"","started"`, `"reason":"ContainerCreating"}},"lastState":{},"ready":false,"restartCount":0,"image":"img","imageID":"","started"`, "].state.waiting.reason"},
+		{"status", `"reason":"PodInitializing"}},"lastState":{},"ready":false,"restartCount":0,"image":"img","imageID":"","started"`,
+			`"reason":"ContainerCreating"}},"lastState":{},"ready":false,"restartCount":0,"image":"img","imageID":"","started"`, "].state.waiting.reason"},
 	} {
 		t.Run(c.field, func(t *testing.T) {
 			judge := kinds()[c.kind]

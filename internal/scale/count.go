@@ -49,8 +49,9 @@ func (c *count) now() int {
 	return len(c.running)
 }
 
-// await waits until all pods run, and says meanwhile how many do.
-func (c *count) await(ctx context.Context, what string) error {
+// await waits until all pods run, and says meanwhile how many do. It ends with the error of
+// hopeless, which says why that will never be.
+func (c *count) await(ctx context.Context, what string, hopeless func() error) error {
 	ticks := time.NewTicker(progress)
 	defer ticks.Stop()
 	for {
@@ -58,6 +59,9 @@ func (c *count) await(ctx context.Context, what string) error {
 		case <-c.all:
 			return nil
 		case <-ticks.C:
+			if err := hopeless(); err != nil {
+				return err
+			}
 			fmt.Fprintf(os.Stderr, "%d of %d pods %s\n", c.now(), c.pods, what)
 		case <-ctx.Done():
 			return ctx.Err()

@@ -16,7 +16,9 @@
 // collection. Adopt is from before the connection to the runtime is made until the sink
 // has had all as running, and stop from when the Push is emptied until all pods are
 // forgotten and the runtime has nothing left. What goes on, and the CPU of the stop, is on
-// standard error.
+// standard error. Of more than some 19,000 pods the lists do not fit into a message of CRI, as
+// cri.Config.MaxMessageBytes says: an agent starts them, and the next one cannot adopt them,
+// which ends the run with that error.
 package main
 
 import (

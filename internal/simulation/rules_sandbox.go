@@ -80,7 +80,8 @@ func (tr *trace) addressAwaited(v *verdict) {
 			made[c.SandboxID] = c
 		}
 		known, before := tr.pods[types.UID(c.PodUID)], made[c.SandboxID]
-		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) || tr.outlived(known.pod, c.Start) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
+		if c.Method != critest.StopPodSandbox || known == nil || !before.Done() || tr.asked(known.pod.UID) ||
+			tr.outlived(known.pod, c.Start) || !known.unwanted().IsZero() && !known.unwanted().After(c.Start) {
 			continue
 		}
 		v.want(c.Start.Sub(before.End) >= addressTime, "%v at %s, it was made at %s", c, clock(c.Start), clock(before.End))

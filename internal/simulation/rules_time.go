@@ -78,7 +78,8 @@ func (tr *trace) endsAreTold(v *verdict) {
 	from, to := tr.end.Add(-rest+time.Minute), tr.end.Add(-toldWithin)
 	for _, i := range tr.inOrder() {
 		uid := types.UID(i.PodUID)
-		if i.Container == "e0" || i.Ended.Before(from) || i.Ended.After(to) || !tr.pods[uid].unwanted().IsZero() || tr.pods[uid].kind.name == "together" || tr.awaitsSandbox(uid, i.Ended.Add(toldWithin)) {
+		if i.Container == "e0" || i.Ended.Before(from) || i.Ended.After(to) || !tr.pods[uid].unwanted().IsZero() ||
+			tr.pods[uid].kind.name == "together" || tr.awaitsSandbox(uid, i.Ended.Add(toldWithin)) {
 			continue
 		}
 		v.want(slices.ContainsFunc(tr.statuses, func(s published) bool {

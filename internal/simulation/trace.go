@@ -145,7 +145,8 @@ func (tr *trace) called(all critest.Journal) {
 }
 
 func newTrace() *trace {
-	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{}, shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, stubborn: map[string]bool{}}
+	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{},
+		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, stubborn: map[string]bool{}}
 }
 
 // observer is the trace's ear at one agent.

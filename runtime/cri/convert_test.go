@@ -117,9 +117,10 @@ func TestSandboxNetwork(t *testing.T) {
 		mode runtime.NamespaceMode
 		want *runtime.SandboxNetwork
 	}{
-		"none reported":      {nil, runtime.NamespacePod, nil},
-		"no address":         {&runtimeapi.PodSandboxNetworkStatus{}, runtime.NamespacePod, &runtime.SandboxNetwork{}},
-		"dual stack":         {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::1"}}}, runtime.NamespacePod, &runtime.SandboxNetwork{IPs: []string{"10.0.0.1", "fd00::1"}}},
+		"none reported": {nil, runtime.NamespacePod, nil},
+		"no address":    {&runtimeapi.PodSandboxNetworkStatus{}, runtime.NamespacePod, &runtime.SandboxNetwork{}},
+		"dual stack": {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::1"}}},
+			runtime.NamespacePod, &runtime.SandboxNetwork{IPs: []string{"10.0.0.1", "fd00::1"}}},
 		"not addresses":      {&runtimeapi.PodSandboxNetworkStatus{Ip: "x", AdditionalIps: []*runtimeapi.PodIP{{}, nil}}, runtime.NamespacePod, &runtime.SandboxNetwork{}},
 		"the node's network": {&runtimeapi.PodSandboxNetworkStatus{Ip: "192.168.0.1"}, runtime.NamespaceNode, &runtime.SandboxNetwork{}},
 	} {

@@ -3,7 +3,7 @@
 // errors, and the conversion of what runtimes report to package runtime's types.
 //
 // [Dial] connects. What it returns is both generated CRI clients; everything in
-// this module takes only the role it needs of them (see [StatusReader] and the
+// this module takes only the role it needs of them (see [StatusCalls] and the
 // others), so a client that was made or wrapped elsewhere does as well. Put
 // [Timeouts.Interceptor] on such a connection: without it a call to a runtime that
 // hangs ends with its context alone.

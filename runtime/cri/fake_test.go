@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// node is a StatusReader of literal sandboxes and containers that counts calls.
+// node answers the StatusCalls of literal sandboxes and containers that counts calls.
 type node struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 	containers []*runtimeapi.ContainerStatus

@@ -8,8 +8,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RunPodSandbox is the call of that name. CRI-O is asked again while it does not
-// answer, see insist.
+// RunPodSandbox is the call of that name. A request that CRI-O has not answered within
+// 10 s is made again beside it, and later again, because CRI-O may hold one for a name that
+// is reserved; the first success counts, or else the answer to the first request. Only for a
+// client of Dial, which knows the runtime's name.
 func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.RunPodSandboxResponse, error) {
 		return c.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
@@ -20,8 +22,10 @@ func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandbox
 	return ask(ctx)
 }
 
-// CreateContainer is the call of that name. CRI-O is asked again while it does not
-// answer, see insist.
+// CreateContainer is the call of that name. A request that CRI-O has not answered within
+// 10 s is made again beside it, and later again, because CRI-O may hold one for a name that
+// is reserved; the first success counts, or else the answer to the first request. Only for a
+// client of Dial, which knows the runtime's name.
 func (c *Client) CreateContainer(ctx context.Context, in *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.CreateContainerResponse, error) {
 		return c.RuntimeServiceClient.CreateContainer(ctx, in, opts...)

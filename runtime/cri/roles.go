@@ -18,8 +18,8 @@ type Identifier interface {
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
-// StatusReader reads what is there.
-type StatusReader interface {
+// StatusCalls are those that read what is there.
+type StatusCalls interface {
 	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
 	PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error)
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
@@ -66,7 +66,7 @@ type ImagePuller interface {
 
 var (
 	_ Identifier       = runtimeapi.RuntimeServiceClient(nil)
-	_ StatusReader     = runtimeapi.RuntimeServiceClient(nil)
+	_ StatusCalls      = runtimeapi.RuntimeServiceClient(nil)
 	_ SandboxRunner    = runtimeapi.RuntimeServiceClient(nil)
 	_ ContainerRunner  = runtimeapi.RuntimeServiceClient(nil)
 	_ ContainerUpdater = runtimeapi.RuntimeServiceClient(nil)

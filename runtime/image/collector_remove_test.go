@@ -150,7 +150,8 @@ func TestG5_AnImageThatCannotBeRemoved(t *testing.T) {
 		s.collect(85)
 		time.Sleep(time.Hour)
 		calls, err := s.tryCollect(95)
-		if got := removals(calls); got != "a b" || err == nil || !strings.Contains(err.Error(), "remove r.io/a:v1") || !strings.Contains(err.Error(), "busy") || !errors.Is(err, image.ErrDiskFull) || !strings.Contains(err.Error(), "10737418240 were") {
+		if got := removals(calls); got != "a b" || err == nil || !strings.Contains(err.Error(), "remove r.io/a:v1") ||
+			!strings.Contains(err.Error(), "busy") || !errors.Is(err, image.ErrDiskFull) || !strings.Contains(err.Error(), "10737418240 were") {
 			t.Errorf("%q was asked for, %v", got, err)
 		}
 		if got, err := s.tryCollect(95); removals(got) != "c" || !errors.Is(err, image.ErrDiskFull) {

@@ -32,9 +32,9 @@ type Log struct {
 	Ended func(ctx context.Context) error
 }
 
-// Read writes what a container has printed to stdout and errs, as much of it as the
-// options ask for, which may be nil. The two writers may be the same, or nil. Each
-// line, or part of a long one, is one call of Write.
+// Read writes what a container has printed on stdout to out, and what on stderr to errs,
+// as much of it as o asks for; a nil o asks for all. The two writers may be the same, or
+// nil. Each line, or part of a long one, is one call of Write.
 //
 // With Follow it returns when the container has ended and all was read. It returns
 // the error of a writer or of the context as it is, and those of Validate as an

@@ -31,8 +31,9 @@ func (e *UnavailableError) Temporary() bool { return true }
 
 // Fresh returns the status of a pod from a read that began after since: the one in
 // the cache, the one in flight, or one that is made right now, which several
-// callers share. The zero since asks for any status. A pod that the runtime does
-// not know has a status without sandboxes and containers.
+// callers share. The zero since asks for any status. If since is in the future, it waits
+// until then. A pod that the runtime does not know has a status without sandboxes and
+// containers. An empty uid is an error.
 //
 // What Fresh returns counts as told: Changed is not called for it. Who calls it
 // acts on the status, or looks again later. For a mere look at what is known there

@@ -117,7 +117,8 @@ func TestHTTPGetHeaderOverrides(t *testing.T) {
 
 func TestHTTPGetPaths(t *testing.T) {
 	e := serve(t, false, nil)
-	for path, want := range map[string]string{"": "/", "healthz": "/healthz", "/a b": "/a%20b", "/a%2Fb": "/a%2Fb", "mailto:x": "/mailto:x", "//elsewhere:1/x": "/x", "http://u:p@h/x#f": "/x", "/%zz": "/%25zz"} {
+	for path, want := range map[string]string{"": "/", "healthz": "/healthz", "/a b": "/a%20b", "/a%2Fb": "/a%2Fb",
+		"mailto:x": "/mailto:x", "//elsewhere:1/x": "/x", "http://u:p@h/x#f": "/x", "/%zz": "/%25zz"} {
 		e.got = nil
 		_, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get(func(g *v1.HTTPGetAction) { g.Path = path }))
 		if err != nil || len(e.got) != 1 || e.got[0].RequestURI != want {

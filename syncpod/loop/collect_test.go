@@ -97,7 +97,7 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 	inBubble(t, critest.Config{Images: images}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{MinAge: 1, MaxAge: time.Second}, time.Second
+			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{HighPercent: 100, MinAge: 1, MaxAge: time.Second}, time.Second
 		})
 		var pods []*v1.Pod
 		for i := range 3 {
@@ -126,7 +126,7 @@ func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{MaxAge: 90 * time.Minute}, time.Hour
+			c.ImagePolicy, c.ImageInterval = &image.GCPolicy{HighPercent: 100, MaxAge: 90 * time.Minute}, time.Hour
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(90 * time.Minute)

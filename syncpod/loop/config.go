@@ -30,7 +30,9 @@ type Config struct {
 	Client *cri.Client
 	// Root is the directory that the agent may write below, an absolute path. It
 	// stands for Sync.Root, and what is remembered of pods is kept below it. Default:
-	// nothing outlives the agent but what the runtime knows.
+	// nothing outlives the agent but what the runtime knows, and pods that need files
+	// (every volume, even an emptyDir) do not start. It is made when needed, not by New;
+	// if that fails, Health says so.
 	Root string
 	// Sources say which pods should run. Required; their names must differ. Where
 	// two have a pod with the same UID, the first of them counts.
@@ -158,10 +160,10 @@ func (c *Config) checkParts() error {
 		return errors.New("loop: Config.Client is missing")
 	}
 	if err := assemble.CheckClient(c.Client); err != nil {
-		return fmt.Errorf("loop: Config.%w", err)
+		return fmt.Errorf("loop: Config.Client is %w", err)
 	}
 	if err := assemble.CheckClient(c.Sync.Client); err != nil {
-		return fmt.Errorf("loop: Config.Sync.%w", err)
+		return fmt.Errorf("loop: Config.Sync.Client is %w", err)
 	}
 	for i, collector := range c.Collectors {
 		if collector == nil {

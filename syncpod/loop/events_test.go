@@ -144,11 +144,13 @@ func TestEventsAtTheEndOfRun(t *testing.T) {
 // version of the pod.
 func TestEventOfAFailingProbe(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		always, probe := v1.ContainerRestartPolicyAlways, &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"false"}}}, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 1, SuccessThreshold: 1}
+		always, probe := v1.ContainerRestartPolicyAlways, &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"false"}}},
+			PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 1, SuccessThreshold: 1}
 		p := pod("file", "web", "u", forever)
 		p.ResourceVersion = "7"
 		p.Spec.Containers[0].ReadinessProbe = probe
-		p.Spec.InitContainers = []v1.Container{{Name: "side", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent, Command: []string{"sh", "-c", forever}, RestartPolicy: &always, ReadinessProbe: probe}}
+		p.Spec.InitContainers = []v1.Container{{Name: "side", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
+			Command: []string{"sh", "-c", forever}, RestartPolicy: &always, ReadinessProbe: probe}}
 		paths := map[string]bool{}
 		var mu sync.Mutex
 		src := source.NewStaticPush("file")

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -177,6 +178,8 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 		return errors.New("a pod is nil")
 	case pod.UID == "":
 		return fmt.Errorf("pod %s: metadata.uid is empty", fullName(pod))
+	case len(pod.UID) > validation.LabelValueMaxLength: // as the runtime is told it
+		return fmt.Errorf("pod %s: metadata.uid has %d characters, want at most %d", fullName(pod), len(pod.UID), validation.LabelValueMaxLength)
 	case from[pod.UID] != "":
 		return fmt.Errorf("pod %s: metadata.uid %s is that of a pod of source %s, which counts", fullName(pod), pod.UID, from[pod.UID])
 	}

@@ -186,6 +186,12 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "2 asked for, 1 left" {
 					t.Errorf("reported as %s, %s, %s", got.Phase, got.Reason, got.Message)
 				}
+				if len(got.InitContainerStatuses)+len(got.ContainerStatuses)+len(got.EphemeralContainerStatuses) > 0 {
+					t.Errorf("no container was ever there, and reported are %+v", got.ContainerStatuses)
+				}
+				if len(got.Conditions) == 0 {
+					t.Error("it has no conditions")
+				}
 				if got := strings.Join(events.all(), ";"); got != "Warning OutOfCpu 2 asked for, 1 left" {
 					t.Errorf("events: %s", got)
 				}

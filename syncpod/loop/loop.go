@@ -127,7 +127,6 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l.restore(ctx)
 	failures := make(chan error, 1)
 	start := func(run func(context.Context) error) {
 		l.children.Go(func() {
@@ -140,12 +139,13 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		})
 	}
+	start(l.watcher.Run) // what runs is listed while what was remembered is read
+	l.restore(ctx)
 	if l.events != nil {
 		go l.events.send()
 		defer l.events.flush()
 	}
 	start(l.workers.Run)
-	start(l.watcher.Run)
 	start(l.runProbes)
 	for _, f := range l.feeds {
 		l.children.Go(func() { l.runFeed(ctx, f) })
@@ -173,13 +173,13 @@ func (l *Loop) Run(ctx context.Context) error {
 func (l *Loop) windUp() {
 	sandboxes, _ := l.config.Sync.Deps.Sandboxes.(interface {
 		Wait()
-		Cut()
+		CancelPending()
 	})
 	if sandboxes == nil {
 		l.children.Wait()
 		return
 	}
-	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, sandboxes.Cut)
+	overdue := time.AfterFunc(l.config.Sync.Limits.CleanupTimeout, sandboxes.CancelPending)
 	defer overdue.Stop()
 	l.children.Wait()
 	sandboxes.Wait()
@@ -197,6 +197,10 @@ func (l *Loop) runProbes(ctx context.Context) error {
 // from now on. Run has to be running, and is to be ended afterwards. That pods were
 // drained is not remembered: the next agent starts them again, but for those that are
 // over by their restart policy.
+//
+// If the Store cannot delete what it remembers of them, nothing is stopped, and Drain
+// returns its errors. If ctx ends first the pods stop all the same: the error wraps the
+// cause, and says how many are left and why. It is podworkers.ErrStopped if Run has ended.
 func (l *Loop) Drain(ctx context.Context) error {
 	if err := l.forgetDrained(ctx); err != nil {
 		return err
@@ -220,9 +224,13 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 }
 
 // KillPod stops a pod that its source still wants, for the reason in the request, and
-// waits until nothing of it runs; see podworkers.Workers.KillPod. The pod is not
-// started again. If only the report of a pod that never ran fails, the error says so, and
+// waits until nothing of it runs; see podworkers.Workers.KillPod. A uid that is not known
+// is an error. If only the report of a pod that never ran fails, the error says so, and
 // another call tries again.
+//
+// This agent does not start the pod again under its UID. Nor does the next one, if there is
+// a Store, but for a static pod that was stopped without a Report and is not over by its
+// restart policy.
 func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
 	pod := l.knownPod(uid)
 	if pod == nil {

@@ -59,13 +59,16 @@ func (noProbes) Observe(*v1.Pod, *runtime.PodStatus, bool)                      
 func (noProbes) Forget(types.UID)                                                    {}
 
 // A Collector removes what pods have left in the runtime or on the node. It is
-// called every so often, in a goroutine of its own, and once more after an error.
+// called every Config.CollectInterval, in a goroutine of its own and never twice at a time,
+// and not while the runtime is away. An error is logged.
 type Collector interface {
 	Collect(ctx context.Context, lives PodStates) error
 }
 
 // An ImageCollector removes images that nobody needs from the node. It is called
-// every so often, in a goroutine of its own. An *image.Collector is one.
+// every Config.ImageInterval, in a goroutine of its own and never twice at a time, and not
+// while the runtime is away. An error is logged, and an event if there is a
+// Config.NodeName. An *image.Collector is one.
 type ImageCollector interface {
 	Collect(ctx context.Context) error
 }

@@ -195,7 +195,7 @@ func (s *scripted) Run(ctx context.Context, deliver func(source.Snapshot)) error
 func TestM3_FailedSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		bad := &scripted{name: "bad", err: errors.New("no such host"), snapshots: []source.Snapshot{
-			{Pods: []*v1.Pod{pod("bad", "one", "u1", forever), pod("bad", "clash", "u2", forever)}},
+			{Pods: []*v1.Pod{pod("bad", "one", "u1", forever), pod("bad", "clash", "u2", forever), pod("bad", "long", strings.Repeat("u", 64), forever)}},
 		}}
 		good := source.NewStaticPush("good")
 		a := n.start([]source.Source{good, bad}, nil)
@@ -203,7 +203,7 @@ func TestM3_FailedSource(t *testing.T) {
 		time.Sleep(time.Hour)
 		n.wantRunning(1, "u1", "u2")
 		got := a.Health().String()
-		for _, want := range []string{"source bad: ended 1h0m0s ago: no such host", "u2 is that of a pod of source good"} {
+		for _, want := range []string{"source bad: ended 1h0m0s ago: no such host", "u2 is that of a pod of source good", "/long: metadata.uid has 64 characters, want at most 63"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("health is %q, want %q in it", got, want)
 			}

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podsync/podsync/runtime"
 )
@@ -37,6 +38,9 @@ type Source struct {
 // would evict it. Static is for manifests as they are written, each once: a second
 // call would give the pod a second name. It is nil for nil.
 //
+// The pod is to be looked up by its UID, or by its new name. A name that [Validate] refuses,
+// or none, stays as it is.
+//
 // The UID is the 128-bit FNV-1a hash, as 32 hexadecimal digits, of the pod's
 // metadata and spec followed by "host:<node>file:<path>", or "url:<URL>" for a
 // source that is not a file. So the same pod on two nodes or in two files has two
@@ -58,7 +62,9 @@ func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
 	if static.UID == "" {
 		static.UID = uidOf(static, nodeName, source)
 	}
-	static.Name += "-" + strings.ToLower(nodeName)
+	if validation.IsDNS1123Subdomain(static.Name) == nil {
+		static.Name += "-" + strings.ToLower(nodeName)
+	}
 	set(&static.Namespace, metav1.NamespaceDefault)
 	static.Spec.NodeName = nodeName
 	static.Status = v1.PodStatus{Phase: v1.PodPending}

@@ -85,6 +85,11 @@ func TestStatic(t *testing.T) {
 	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was changed")
 	}
+	for _, name := range []string{"", "../x", "Web"} { // as errors are to have it
+		if got := podspec.Static(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, "n", podspec.Source{}).Name; got != name {
+			t.Errorf("the name %q became %q", name, got)
+		}
+	}
 	if podspec.Static(nil, "n", podspec.Source{}) != nil {
 		t.Error("nil has an identity")
 	}

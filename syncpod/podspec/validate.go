@@ -115,7 +115,11 @@ func (v *validator) metadata(pod *v1.Pod) {
 	v.text(at.Child("name"), pod.Name, validation.IsDNS1123Subdomain)
 	v.text(at.Child("namespace"), pod.Namespace, validation.IsDNS1123Label)
 	// The API takes more, but this becomes the value of a label and part of paths.
-	v.optional(at.Child("uid"), string(pod.UID), validation.IsValidLabelValue)
+	if uid := at.Child("uid"); len(pod.UID) > validation.LabelValueMaxLength {
+		v.add(field.TooLong(uid, "", validation.LabelValueMaxLength))
+	} else {
+		v.optional(uid, string(pod.UID), validation.IsValidLabelValue)
+	}
 	v.labels(at.Child("labels"), pod.Labels)
 	v.annotations(at.Child("annotations"), pod.Annotations)
 	v.add(inRange(at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)...)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -29,7 +30,7 @@ func (v *validator) podResources(spec *v1.PodSpec, at *field.Path) {
 
 func (v *validator) resources(at *field.Path, r *v1.ResourceRequirements) {
 	v.amounts(at.Child("limits"), r.Limits)
-	v.amounts(at.Child("requests"), r.Requests)
+	v.amounts(at.Child("requests"), besideLimits(r))
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		at := at.Child("requests").Key(string(name))
 		request := r.Requests[name]
@@ -44,6 +45,17 @@ func (v *validator) resources(at *field.Path, r *v1.ResourceRequirements) {
 			v.invalid(at, request.String(), "must be equal to the limit")
 		}
 	}
+}
+
+// besideLimits returns the requests that are not those of the limits: what is wrong with a
+// limit is said once, and not again of the request that it is the default of.
+func besideLimits(r *v1.ResourceRequirements) v1.ResourceList {
+	requests := maps.Clone(r.Requests)
+	maps.DeleteFunc(requests, func(name v1.ResourceName, q resource.Quantity) bool {
+		limit, limited := r.Limits[name]
+		return limited && q.Cmp(limit) == 0
+	})
+	return requests
 }
 
 // overcommitted reports whether a node may promise more of a resource than it

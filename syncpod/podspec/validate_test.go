@@ -142,7 +142,8 @@ func TestValidate(t *testing.T) {
 		"needless profile": {spec(func(s *v1.PodSpec) {
 			s.SecurityContext.SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined, LocalhostProfile: new(string)}
 		}), "spec.securityContext.seccompProfile.localhostProfile"},
-		"sysctls":     {sysctl("kernel.shm_rmid_forced", "a..b", "", "kernel/shm_rmid_forced"), "spec.securityContext.sysctls[1].name spec.securityContext.sysctls[2].name spec.securityContext.sysctls[3].name"},
+		"sysctls": {sysctl("kernel.shm_rmid_forced", "a..b", "", "kernel/shm_rmid_forced"),
+			"spec.securityContext.sysctls[1].name spec.securityContext.sysctls[2].name spec.securityContext.sysctls[3].name"},
 		"net sysctl":  {sysctl("net/core/somaxconn"), "spec.securityContext.sysctls[0].name"},
 		"host sysctl": {func(p *pod) { p.Spec.HostIPC = true; sysctl("kernel.sem")(p) }, "spec.securityContext.sysctls[0].name"},
 
@@ -165,7 +166,8 @@ func TestValidate(t *testing.T) {
 		"valueFrom":  {env(v1.EnvVar{Name: "A", Value: "s3cret", ValueFrom: &v1.EnvVarSource{}}), c0 + "env[0].valueFrom"},
 		"two sources": {envFrom(v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}, ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu"}}),
 			c0 + "env[0].valueFrom"},
-		"fieldRef":     {envFrom(v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v2", FieldPath: "metadata.labels"}}), c0 + "env[0].valueFrom.fieldRef.apiVersion " + c0 + "env[0].valueFrom.fieldRef.fieldPath"},
+		"fieldRef": {envFrom(v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v2", FieldPath: "metadata.labels"}}),
+			c0 + "env[0].valueFrom.fieldRef.apiVersion " + c0 + "env[0].valueFrom.fieldRef.fieldPath"},
 		"label":        {envFrom(v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['a b']"}}), c0 + "env[0].valueFrom.fieldRef.fieldPath"},
 		"annotation":   {envFrom(v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['Example.com/a']"}}), ""},
 		"resource":     {envFrom(v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.gpu"}}), c0 + "env[0].valueFrom.resourceFieldRef.resource"},
@@ -189,7 +191,11 @@ func TestValidate(t *testing.T) {
 		"devices": {web(func(c *ctr) {
 			c.VolumeDevices = []v1.VolumeDevice{{Name: "none", DevicePath: "/dev/../a"}, {Name: "host"}}
 		}), c0 + "volumeDevices[0].name " + c0 + "volumeDevices[0].devicePath " + c0 + "volumeDevices[1].devicePath"},
-		"limits":     {web(func(c *ctr) { c.Resources.Limits["memory"] = quantity("-1Mi") }), c0 + "resources.limits[memory] " + c0 + "resources.requests[memory]"},
+		"limits": {web(func(c *ctr) { c.Resources.Limits["memory"] = quantity("-1Mi") }), c0 + "resources.limits[memory] " + c0 + "resources.requests[memory]"},
+		"limits that are requests": {web(func(c *ctr) {
+			c.Resources.Limits["memory"], c.Resources.Requests["memory"] = quantity("-1Mi"), quantity("-1Mi")
+			c.Resources.Limits["a b"], c.Resources.Requests["a b"] = quantity("1"), quantity("1")
+		}), c0 + "resources.limits[a b] " + c0 + "resources.limits[memory]"},
 		"over limit": {web(func(c *ctr) { c.Resources.Requests["memory"] = quantity("1Gi") }), c0 + "resources.requests[memory]"},
 		"huge pages": {web(func(c *ctr) { c.Resources.Requests["hugepages-2Mi"] = quantity("2Mi") }), c0 + "resources.requests[hugepages-2Mi]"},
 		"extended": {web(func(c *ctr) {
@@ -215,8 +221,9 @@ func TestValidate(t *testing.T) {
 
 		"probe without":  {web(func(c *ctr) { c.LivenessProbe.HTTPGet = nil }), c0 + "livenessProbe"},
 		"probe with two": {web(func(c *ctr) { c.LivenessProbe.Exec = &v1.ExecAction{} }), c0 + "livenessProbe " + c0 + "livenessProbe.exec.command"},
-		"probe's counts": {web(func(c *ctr) { c.LivenessProbe.PeriodSeconds, c.LivenessProbe.InitialDelaySeconds = 0, -1 }), c0 + "livenessProbe.initialDelaySeconds " + c0 + "livenessProbe.periodSeconds"},
-		"success":        {web(func(c *ctr) { c.LivenessProbe.SuccessThreshold = 2 }), c0 + "livenessProbe.successThreshold"},
+		"probe's counts": {web(func(c *ctr) { c.LivenessProbe.PeriodSeconds, c.LivenessProbe.InitialDelaySeconds = 0, -1 }),
+			c0 + "livenessProbe.initialDelaySeconds " + c0 + "livenessProbe.periodSeconds"},
+		"success": {web(func(c *ctr) { c.LivenessProbe.SuccessThreshold = 2 }), c0 + "livenessProbe.successThreshold"},
 		"probe's grace": {web(func(c *ctr) {
 			c.ReadinessProbe, c.LivenessProbe = c.LivenessProbe, nil
 			c.ReadinessProbe.TerminationGracePeriodSeconds = new(int64(1))
@@ -227,13 +234,14 @@ func TestValidate(t *testing.T) {
 		"tcp probe": {web(func(c *ctr) {
 			c.LivenessProbe.ProbeHandler = v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("")}}
 		}), c0 + "livenessProbe.tcpSocket.port"},
-		"grpc probe":      {web(func(c *ctr) { c.LivenessProbe.ProbeHandler = v1.ProbeHandler{GRPC: &v1.GRPCAction{}} }), c0 + "livenessProbe.grpc.port"},
-		"init probe":      {sidecar(func(c *ctr) { c.RestartPolicy = nil }), "spec.initContainers[0].startupProbe"},
-		"init hooks":      {sidecar(func(c *ctr) { c.RestartPolicy, c.StartupProbe, c.Lifecycle = nil, nil, &v1.Lifecycle{} }), "spec.initContainers[0].lifecycle"},
-		"hook without":    {web(func(c *ctr) { c.Lifecycle.PostStart = &v1.LifecycleHandler{} }), c0 + "lifecycle.postStart"},
-		"hook's command":  {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Exec: &v1.ExecAction{}} }), c0 + "lifecycle.preStop.exec.command"},
-		"hook's sleep":    {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 31}} }), c0 + "lifecycle.preStop.sleep.seconds"},
-		"debug with much": {debug(func(c *v1.EphemeralContainerCommon) { c.Lifecycle, c.RestartPolicy = &v1.Lifecycle{}, &never }), "spec.ephemeralContainers[0].lifecycle spec.ephemeralContainers[0].restartPolicy"},
+		"grpc probe":     {web(func(c *ctr) { c.LivenessProbe.ProbeHandler = v1.ProbeHandler{GRPC: &v1.GRPCAction{}} }), c0 + "livenessProbe.grpc.port"},
+		"init probe":     {sidecar(func(c *ctr) { c.RestartPolicy = nil }), "spec.initContainers[0].startupProbe"},
+		"init hooks":     {sidecar(func(c *ctr) { c.RestartPolicy, c.StartupProbe, c.Lifecycle = nil, nil, &v1.Lifecycle{} }), "spec.initContainers[0].lifecycle"},
+		"hook without":   {web(func(c *ctr) { c.Lifecycle.PostStart = &v1.LifecycleHandler{} }), c0 + "lifecycle.postStart"},
+		"hook's command": {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Exec: &v1.ExecAction{}} }), c0 + "lifecycle.preStop.exec.command"},
+		"hook's sleep":   {web(func(c *ctr) { c.Lifecycle.PreStop = &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 31}} }), c0 + "lifecycle.preStop.sleep.seconds"},
+		"debug with much": {debug(func(c *v1.EphemeralContainerCommon) { c.Lifecycle, c.RestartPolicy = &v1.Lifecycle{}, &never }),
+			"spec.ephemeralContainers[0].lifecycle spec.ephemeralContainers[0].restartPolicy"},
 		"debug's subPath": {debug(func(c *v1.EphemeralContainerCommon) {
 			c.VolumeMounts = []v1.VolumeMount{{Name: "host", MountPath: "/a", SubPath: "a"}}
 		}), "spec.ephemeralContainers[0].volumeMounts[0].subPath"},
@@ -245,8 +253,9 @@ func TestValidate(t *testing.T) {
 		"sources":          {volume(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}, HostPath: &v1.HostPathVolumeSource{Path: "/"}}), "spec.volumes[7]"},
 		"hostPath":         {volume(v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/a/..", Type: new(v1.HostPathType("X"))}}), x + "hostPath.path " + x + "hostPath.type"},
 		"emptyDir":         {volume(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(quantity("-1"))}}), x + "emptyDir.sizeLimit"},
-		"secret":           {volume(v1.VolumeSource{Secret: &v1.SecretVolumeSource{DefaultMode: &big, Items: []v1.KeyToPath{{Path: "../a", Mode: &big}}}}), x + "secret.secretName " + x + "secret.defaultMode " + x + "secret.items[0].key " + x + "secret.items[0].path " + x + "secret.items[0].mode"},
-		"configMap":        {volume(v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{Items: []v1.KeyToPath{{Key: "a", Path: "/a"}}}}), x + "configMap.name " + x + "configMap.items[0].path"},
+		"secret": {volume(v1.VolumeSource{Secret: &v1.SecretVolumeSource{DefaultMode: &big, Items: []v1.KeyToPath{{Path: "../a", Mode: &big}}}}),
+			x + "secret.secretName " + x + "secret.defaultMode " + x + "secret.items[0].key " + x + "secret.items[0].path " + x + "secret.items[0].mode"},
+		"configMap": {volume(v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{Items: []v1.KeyToPath{{Key: "a", Path: "/a"}}}}), x + "configMap.name " + x + "configMap.items[0].path"},
 		"downwardAPI": {volume(v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{DefaultMode: &big, Items: []v1.DownwardAPIVolumeFile{
 			{Path: "a"}, {FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}, {Path: "b", ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu"}},
 		}}}), x + "downwardAPI.defaultMode " + x + "downwardAPI.items[0] " + x + "downwardAPI.items[1].path " + x + "downwardAPI.items[1].fieldRef.fieldPath " + x + "downwardAPI.items[2].resourceFieldRef.containerName"},
@@ -277,5 +286,14 @@ func TestValidate(t *testing.T) {
 				t.Error("the pod was changed")
 			}
 		})
+	}
+}
+
+// A UID that is too long is not repeated.
+func TestLongUIDIsNotRepeated(t *testing.T) {
+	p := podspec.Default(&v1.Pod{})
+	p.UID = types.UID(strings.Repeat("a", 5000))
+	if err := podspec.Validate(p); err == nil || strings.Contains(err.Error(), "aaaa") || !strings.Contains(err.Error(), "metadata.uid: Too long") {
+		t.Error(err)
 	}
 }

@@ -17,12 +17,23 @@
 //	POST /run/{namespace}/{pod}/{container}            cmd
 //	POST /checkpoint/{namespace}/{pod}/{container}     timeout; Config.Checkpoints
 //	GET  /pods, /runningpods/                          v1.PodList
+//	GET  /stats/summary                                only_cpu_and_memory
+//	GET  /metrics/resource
+//	GET  /metrics, /metrics/probes                     Config.Metrics
 //	GET  /healthz, /healthz/ping, /healthz/log, /healthz/syncloop
 //	GET  /configz                                      Config.Configz
 //	GET  /logs/                                        Config.NodeLogs
 //
 // All but logs and checkpoints also take the UID of the pod, as a segment after its
 // name.
+//
+// # Figures
+//
+// What node, pods and containers use is read when it is asked for, by package stats, and
+// kept for a second for others who ask. What cannot be read is left out, and noted; all
+// else is told. /stats/summary has the JSON of the kubelet's stats API, /metrics/resource
+// what metrics-server reads. All other metrics are counted by the embedder, to whom
+// observers tell them.
 //
 // # Streams
 //
@@ -40,6 +51,8 @@
 //	/pods, /runningpods       nodes/pods     or nodes/proxy
 //	/healthz                  nodes/healthz  or nodes/proxy
 //	/configz                  nodes/configz  or nodes/proxy
+//	/stats                    nodes/stats
+//	/metrics                  nodes/metrics
 //	/logs                     nodes/log
 //	/checkpoint               nodes/checkpoint
 //	all else                  nodes/proxy
@@ -54,6 +67,7 @@
 //	pods.go     which pod and instance is meant, and lists of pods
 //	logs.go     logs; query.go the options in a URL; ended.go when a container has
 //	stream.go   exec, attach, port-forward; proxy.go hands the connection on
+//	stats.go    what is used; metrics.go the same for Prometheus
 //	run.go      one command, and checkpoints
 //	health.go   health; node.go configuration and logs of the node
 package server

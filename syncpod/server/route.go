@@ -19,6 +19,8 @@ type route struct {
 var (
 	proxyOnly = []string{"proxy"}
 	podsToo   = []string{"pods", "proxy"}
+
+	metricsOnly = []string{"metrics"}
 )
 
 func (s *Server) table() []route {
@@ -31,6 +33,9 @@ func (s *Server) table() []route {
 		{patterns: []string{"POST /checkpoint/{namespace}/{pod}/{container}"}, subresources: []string{"checkpoint"}, acts: true, serve: s.serveCheckpoint},
 		{patterns: []string{"GET /pods", "GET /pods/{$}"}, subresources: podsToo, serve: s.servePods},
 		{patterns: []string{"GET /runningpods", "GET /runningpods/{$}"}, subresources: podsToo, serve: s.serveRunningPods},
+		{patterns: []string{"GET /stats/summary", "GET /stats/summary/{$}"}, subresources: []string{"stats"}, serve: s.serveSummary},
+		{patterns: []string{"GET /metrics", "GET /metrics/probes"}, subresources: metricsOnly, serve: s.serveMetrics},
+		{patterns: []string{"GET /metrics/resource"}, subresources: metricsOnly, serve: s.serveResourceMetrics},
 		{patterns: []string{"GET /healthz"}, subresources: []string{"healthz", "proxy"}, open: true, serve: s.serveHealth},
 		{patterns: []string{"GET /healthz/{check}"}, subresources: []string{"healthz", "proxy"}, serve: s.serveCheck},
 		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, serve: s.serveConfigz},

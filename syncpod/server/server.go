@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/logs"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -27,6 +28,7 @@ type Agent interface {
 // Runtime is what is asked of the container runtime. A *cri.Client is one.
 type Runtime interface {
 	cri.Execer
+	stats.Runtime
 	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
 	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
 	Attach(context.Context, *runtimeapi.AttachRequest, ...grpc.CallOption) (*runtimeapi.AttachResponse, error)
@@ -47,6 +49,13 @@ type Config struct {
 	// may anything.
 	Authenticator Authenticator
 	Authorizer    Authorizer
+
+	// Stats reads what node and pods use. Default: one of Runtime, with the defaults of
+	// package stats.
+	Stats *stats.Reader
+	// Metrics serves /metrics and /metrics/probes. What package observe/prometheus, a
+	// module of its own, makes is one. Default: there are no such paths.
+	Metrics http.Handler
 
 	// Configz is what /configz answers, as JSON. It must hold no secrets. Default:
 	// there is no such path.
@@ -74,6 +83,8 @@ type Server struct {
 	config Config
 	logs   logs.Reader
 	routes *http.ServeMux
+
+	allStats, cpuAndMemory figures
 }
 
 // New returns a Server that does nothing until it is asked. The error names the field
@@ -94,7 +105,13 @@ func New(c Config) (*Server, error) {
 	if c.StreamTransport == nil {
 		c.StreamTransport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	}
-	s := &Server{config: c}
+	if c.Stats == nil {
+		var err error
+		if c.Stats, err = stats.New(stats.Config{Runtime: c.Runtime}); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{config: c, allStats: figures{read: c.Stats.Read}, cpuAndMemory: figures{read: c.Stats.ReadCPUAndMemory}}
 	s.routes = s.newRoutes()
 	return s, nil
 }

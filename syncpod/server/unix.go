@@ -12,12 +12,14 @@ import (
 	"time"
 )
 
-// ServeUnix serves a Unix socket until ctx ends. Those processes of the node may do
-// everything whose user is root, that of this process or one of uids; connections of
-// all others are closed. It does not ask the Authenticator.
+// ServeUnix serves a Unix socket until ctx ends, and then returns nil. Processes whose user
+// is root, that of this process, or one of uids (numeric user IDs) may do everything;
+// connections of all others are closed. It does not ask the Authenticator. Only on Linux
+// is the peer known: elsewhere every connection is closed.
 //
-// A socket that is at the path is replaced, anything else is not. When it returns no
-// connection is left, and the socket is removed.
+// The socket has mode 0600, or 0666 if uids are named. A socket that is at the path is
+// replaced, anything else is not. When ServeUnix returns no connection is left, and the
+// socket is removed.
 func (s *Server) ServeUnix(ctx context.Context, path string, uids ...int) error {
 	lis, err := listenUnix(path, len(uids) > 0)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 type FolderConfig struct {
 	// Path is the folder. Required. It need not exist.
 	Path string
-	// Node is the name of the node, which becomes part of the names of pods.
+	// NodeName is the name of the node, which becomes part of the names of pods.
 	// Required, lower case.
 	NodeName string
 	// Name is that of the source. Default runtime.ConfigSourceFile.
@@ -37,8 +37,9 @@ type FolderConfig struct {
 // JSON. A file may have several documents, and lists, of pods, ConfigMaps and
 // Secrets. Pods get the identity of static pods, the API's defaults and are
 // validated; see package podspec. ConfigMaps and Secrets are for the pods to
-// refer to: a Folder is an env.ConfigMaps and an env.Secrets. When one changes, so do
-// the volumes of running pods, at once.
+// refer to: a Folder is an env.ConfigMaps and an env.Secrets; set it as Objects.ConfigMaps
+// and Objects.Secrets of syncpod.Config, a Loop does not do that by itself. When one
+// changes, so do the volumes of running pods, at once.
 //
 // Every regular file counts but those whose names begin with a dot, and copies that
 // editors and others leave beside a file: "#...#", and names that end in "~", ".tmp",

@@ -34,6 +34,8 @@ type content struct {
 	owners    owners
 	// files are by their path in the volume.
 	files map[string]file
+	// dirs are the directories that these are in, each with one of its files.
+	dirs map[string]string
 	// secret is set if any of them may hold a secret.
 	secret bool
 	// next is when the first of them may have changed, zero if none does before the pod
@@ -45,7 +47,7 @@ type content struct {
 
 // add adds all files of a volume.
 func (c *content) add(ctx context.Context, vol *v1.Volume) error {
-	c.files = map[string]file{}
+	c.files, c.dirs = map[string]file{}, map[string]string{}
 	switch {
 	case vol.ConfigMap != nil:
 		s := vol.ConfigMap
@@ -104,7 +106,7 @@ func (p *picked) isOptional() bool { return p.optional != nil && *p.optional }
 
 func (c *content) configMap(ctx context.Context, name string, p picked) error {
 	if c.config.ConfigMaps == nil {
-		return fmt.Errorf("configMap %q: there is no source of ConfigMaps", name)
+		return fmt.Errorf("configMap %q: there is no source of ConfigMaps (syncpod.Config.Objects.ConfigMaps)", name)
 	}
 	object, err := get(ctx, c, objectKey{kindConfigMap, name}, c.config.ConfigMaps.ConfigMap)
 	if env.NotFound(err) && p.isOptional() {
@@ -127,7 +129,7 @@ func (c *content) configMap(ctx context.Context, name string, p picked) error {
 func (c *content) secretOf(ctx context.Context, name string, p picked) error {
 	c.secret = true
 	if c.config.Secrets == nil {
-		return fmt.Errorf("secret %q: there is no source of Secrets", name)
+		return fmt.Errorf("secret %q: there is no source of Secrets (syncpod.Config.Objects.Secrets)", name)
 	}
 	object, err := get(ctx, c, objectKey{kindSecret, name}, c.config.Secrets.Secret)
 	if env.NotFound(err) && p.isOptional() {
@@ -183,7 +185,7 @@ func (c *content) downwardAPI(items []v1.DownwardAPIVolumeFile, mode int32) erro
 			return fmt.Errorf("downwardAPI.items[%d]: %w", i, err)
 		}
 		if err := c.put(item.Path, file{data: []byte(value), mode: modeOr(item.Mode, mode), user: keep}); err != nil {
-			return err
+			return fmt.Errorf("downwardAPI.items[%d]: %w", i, err)
 		}
 	}
 	return nil
@@ -198,7 +200,25 @@ func (c *content) put(name string, f file) error {
 	if f.mode < 0 || f.mode > 0o777 {
 		return fmt.Errorf("mode %#o of file %q is not between 0 and 0777", f.mode, name)
 	}
+	if err := c.besideOthers(clean); err != nil {
+		return err
+	}
 	c.files[clean] = f
+	return nil
+}
+
+// besideOthers returns an error if a file is where another one needs a directory, or the
+// other way round, and else notes which directories it needs.
+func (c *content) besideOthers(name string) error {
+	other, taken := c.dirs[name]
+	for dir := path.Dir(name); !taken && dir != "."; dir = path.Dir(dir) {
+		other = dir
+		_, taken = c.files[dir]
+		c.dirs[dir] = name
+	}
+	if taken {
+		return fmt.Errorf("file %q cannot be beside file %q of another source or item: one would be a directory", name, other)
+	}
 	return nil
 }
 

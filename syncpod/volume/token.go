@@ -32,11 +32,11 @@ func lifeOf(ask *v1.ServiceAccountTokenProjection) time.Duration {
 func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjection, mode int32) error {
 	c.secret = true
 	if c.config.Tokens == nil {
-		return errors.New("serviceAccountToken: there is no source of tokens")
+		return errors.New("serviceAccountToken: there is no source of tokens (syncpod.Config.Objects.Tokens)")
 	}
 	name, err := cleanPath(ask.Path)
 	if err != nil {
-		return err
+		return fmt.Errorf("serviceAccountToken: %w", err)
 	}
 	life := lifeOf(ask)
 	renewal := min(life*8/10, maxTokenAge)
@@ -55,7 +55,10 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	}
 	f.mode, f.user = c.owners.token(mode), c.owners.user
 	c.nextAt(f.got.Add(renewal))
-	return c.put(name, f)
+	if err := c.put(name, f); err != nil {
+		return fmt.Errorf("serviceAccountToken: %w", err)
+	}
+	return nil
 }
 
 // lastToken returns the token that is in the volume, the zero file if there is none.

@@ -166,6 +166,9 @@ func TestEmptyDir(t *testing.T) {
 }
 
 func TestVolumesThatCannotBeMade(t *testing.T) {
+	item := func(path string) v1.DownwardAPIVolumeFile {
+		return v1.DownwardAPIVolumeFile{Path: path, FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}}
+	}
 	for _, tt := range []struct {
 		source v1.VolumeSource
 		want   []string
@@ -177,10 +180,20 @@ func TestVolumesThatCannotBeMade(t *testing.T) {
 		{v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumHugePages}}, []string{`emptyDir.medium "HugePages" is not supported`}},
 		{v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "none"}}}, []string{`configMap "none"`, "not found"}},
 		{v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "none"}}, []string{`secret "none"`, "not found"}},
-		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{}, {ClusterTrustBundle: &v1.ClusterTrustBundleProjection{}}}}}, []string{"projected.sources[0]", "nobody provides"}},
-		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "t"}}}}}, []string{"no source of tokens"}},
-		{v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{{Path: "x", FieldRef: &v1.ObjectFieldSelector{FieldPath: "spec.secret"}}}}}, []string{"downwardAPI.items[0]", "spec.secret"}},
+		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{}, {ClusterTrustBundle: &v1.ClusterTrustBundleProjection{}}}}},
+			[]string{"projected.sources[0]", "nobody provides"}},
+		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "t"}}}}},
+			[]string{"no source of tokens (syncpod.Config.Objects.Tokens)"}},
+		{v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{{Path: "x", FieldRef: &v1.ObjectFieldSelector{FieldPath: "spec.secret"}}}}},
+			[]string{"downwardAPI.items[0]", "spec.secret"}},
 		{v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{{Path: "x"}}}}, []string{"downwardAPI.items[0]"}},
+		{v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{item("../x")}}}, []string{"downwardAPI.items[0]: path of a file"}},
+		{v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{item("a"), item("a/b/c")}}},
+			[]string{`downwardAPI.items[1]: file "a/b/c" cannot be beside file "a" of another`}},
+		{v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+			{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{item("x"), item("a/b/c")}}},
+			{DownwardAPI: &v1.DownwardAPIProjection{Items: []v1.DownwardAPIVolumeFile{item("a/b")}}},
+		}}}, []string{`projected.sources[1]: downwardAPI.items[0]: file "a/b" cannot be beside file "a/b/c" of another`}},
 	} {
 		err := unprivileged(t).SetUp(t.Context(), podWith(named("vol", tt.source)), t.TempDir())
 		if err == nil {
@@ -202,7 +215,7 @@ func TestVolumesWithoutSources(t *testing.T) {
 		named("s", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}),
 	)
 	err := v.SetUp(t.Context(), pod, t.TempDir())
-	for _, want := range []string{"no source of ConfigMaps", "no source of Secrets"} {
+	for _, want := range []string{"no source of ConfigMaps (syncpod.Config.Objects.ConfigMaps)", "no source of Secrets (syncpod.Config.Objects.Secrets)"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q: all are tried", err, want)
 		}

@@ -44,15 +44,22 @@ func (p *Pace) line(priority Priority) *line {
 	return p.lines[at]
 }
 
-// next returns the turn that comes next: the first of the highest priority, or one of a
-// lower that had waited for long when that came. It returns nil if nothing waits.
+// next returns the turn that comes next: the first of the highest priority, or, every other
+// time, what has waited longest of lower ones, if that is long. It returns nil if nothing
+// waits.
 func (p *Pace) next() *turn {
-	var next *turn
+	var first, overdue *turn
 	for _, l := range p.lines {
-		t := l.first()
-		if t != nil && (next == nil || next.came.Sub(t.came) >= patience) {
-			next = t
+		switch t := l.first(); {
+		case t == nil:
+		case first == nil:
+			first = t
+		case time.Since(t.came) >= patience && (overdue == nil || t.came.Before(overdue.came)):
+			overdue = t
 		}
 	}
-	return next
+	if p.gaveWay = overdue != nil && !p.gaveWay; p.gaveWay {
+		return overdue
+	}
+	return first
 }

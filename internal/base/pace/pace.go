@@ -3,8 +3,10 @@
 // Ten pieces of such work on two processors, begun all at once, all end at the end. A
 // few at a time, half of them have ended at half time, and the last ends no later. So
 // while the node has no processor to spare only a limited number is under way. What
-// has a higher priority goes first, and of one priority what came first; but what has
-// waited for ten seconds is overtaken by nothing that comes then.
+// has a higher priority goes first, and of one priority what came first; but while
+// something has waited for ten seconds behind higher priorities it has every other turn.
+// So neither waits for all of the other: many pods that come at once wait with two
+// pieces of work each, the second of which comes up when the first is done.
 //
 // Work that waits for something else leaves processors idle, and that lets others
 // begin: as many as are under way, every 50 ms. And a piece counts for its first
@@ -23,7 +25,7 @@ const (
 	window = 50 * time.Millisecond
 	// maxTurn is how long a piece of work counts at most.
 	maxTurn = time.Second
-	// patience is how long work waits behind what comes later with a higher priority.
+	// patience is how long work waits behind what has a higher priority.
 	patience = 10 * time.Second
 )
 
@@ -43,6 +45,7 @@ type Pace struct {
 	underWay int
 	lines    []*line   // of each priority, the highest first
 	waiting  int       // turns in all lines
+	gaveWay  bool      // the last turn went to what had waited for long
 	asked    time.Time // when spare was asked last
 	looker   *time.Timer
 }

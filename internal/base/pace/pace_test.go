@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +128,45 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 		running()
 		if got, want := <-waited, 10*time.Second; got < want || got > want+time.Second {
 			t.Errorf("waited for %v, want %v and no turn more", got, want)
+		}
+	})
+}
+
+// Many pods come at once, each of which is a sandbox and then a container: containers begin
+// all the time, however long the last sandbox has waited by then.
+func TestNeitherWaitsForAllOfTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, start := pace.New(3, never), time.Now()
+		var began []time.Duration
+		var mu sync.Mutex
+		take := func(priority pace.Priority) {
+			release, err := p.Take(t.Context(), priority)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if priority > 0 {
+				mu.Lock()
+				began = append(began, time.Since(start))
+				mu.Unlock()
+			}
+			time.Sleep(300 * time.Millisecond)
+			release()
+		}
+		var pods sync.WaitGroup
+		for range 250 {
+			pods.Go(func() {
+				take(0)
+				take(1)
+			})
+		}
+		pods.Wait()
+		var longest, last time.Duration
+		for _, at := range began {
+			longest, last = max(longest, at-last), at
+		}
+		if longest > time.Second || len(began) != 250 {
+			t.Errorf("%d began, and none for %v", len(began), longest)
 		}
 	})
 }

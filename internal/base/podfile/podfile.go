@@ -4,6 +4,7 @@
 package podfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -45,11 +46,15 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
-	if err == nil && len(text) > maxSize {
+	var text bytes.Buffer
+	if info, err := file.Stat(); err == nil { // so that it is read at once
+		text.Grow(int(min(info.Size(), maxSize)) + bytes.MinRead)
+	}
+	_, err = text.ReadFrom(io.LimitReader(file, maxSize+1))
+	if err == nil && text.Len() > maxSize {
 		err = fmt.Errorf("%s has more than %d bytes", path, maxSize)
 	}
-	return text, err
+	return text.Bytes(), err
 }
 
 // Replace writes a pod's file. With sync its content, though maybe not its name,
@@ -144,7 +149,7 @@ func check(pod types.UID) error {
 		return err
 	}
 	if strings.HasPrefix(string(pod), ".") {
-		return fmt.Errorf("metadata.uid %q begins with a dot", pod)
+		return fmt.Errorf("metadata.uid %s begins with a dot", safepath.Quote(string(pod)))
 	}
 	return nil
 }

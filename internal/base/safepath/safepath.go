@@ -7,6 +7,7 @@ package safepath
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ func Element(field, s string) error {
 	case s == "." || s == "..":
 		return fmt.Errorf("%s %q would leave its directory", field, s)
 	case strings.ContainsAny(s, "/\\\x00"):
-		return fmt.Errorf("%s %q contains a path separator or NUL", field, s)
+		return fmt.Errorf("%s %s contains a path separator or NUL", field, Quote(s))
 	}
 	return nil
 }
@@ -32,14 +33,25 @@ func Relative(field, s string) error {
 	case s == "":
 		return fmt.Errorf("%s is empty", field)
 	case strings.HasPrefix(s, "/"):
-		return fmt.Errorf("%s %q is absolute, it must be relative", field, s)
+		return fmt.Errorf("%s %s is absolute, it must be relative", field, Quote(s))
 	case strings.ContainsAny(s, "\\\x00"):
-		return fmt.Errorf("%s %q contains a backslash or NUL", field, s)
+		return fmt.Errorf("%s %s contains a backslash or NUL", field, Quote(s))
 	}
 	for element := range strings.SplitSeq(s, "/") {
 		if element == ".." {
-			return fmt.Errorf("%s %q has .. as an element", field, s)
+			return fmt.Errorf("%s %s has .. as an element", field, Quote(s))
 		}
 	}
 	return nil
+}
+
+// quoted is how much of a name an error repeats.
+const quoted = 64
+
+// Quote quotes a name for an error, the beginning of a long one.
+func Quote(s string) string {
+	if len(s) <= quoted {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(s[:quoted]) + "..."
 }

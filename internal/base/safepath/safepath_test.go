@@ -34,6 +34,18 @@ func TestRelative(t *testing.T) {
 	}
 }
 
+// Of a long name an error has the beginning.
+func TestLongNamesAreCut(t *testing.T) {
+	long := strings.Repeat("a", 5000)
+	for _, err := range []error{
+		safepath.Element("metadata.uid", long+"/"), safepath.Relative("path", "/"+long), safepath.Relative("path", long+"/.."), safepath.Relative("path", long+"\\"),
+	} {
+		if err == nil || len(err.Error()) > 150 || !strings.Contains(err.Error(), "a\"... ") {
+			t.Error(err)
+		}
+	}
+}
+
 func FuzzRelativeStaysBelow(f *testing.F) {
 	f.Add("a/b")
 	f.Add("a/../b")

@@ -27,11 +27,11 @@ type agent struct {
 	dir    string
 }
 
-const (
-	patience = 3 * time.Minute
-	// graceSeconds is the grace period of all pods.
-	graceSeconds = 1
-)
+// graceSeconds is the grace period of all pods.
+const graceSeconds = 1
+
+// patience is how long at most is waited for all pods of a shape.
+func (sh shape) patience() time.Duration { return 3*time.Minute + time.Duration(sh.pods)*time.Second }
 
 // startAgent starts an agent without pods, and waits until it has settled.
 func startAgent(s settings, client *cri.Client) (*agent, error) {
@@ -78,8 +78,8 @@ func (a *agent) run(ctx context.Context, prefix string, sh shape) ([]float64, er
 	}
 	took := map[string]float64{}
 	for len(took) < sh.pods {
-		if time.Since(began) > patience {
-			return nil, fmt.Errorf("%d pods run after %v; see %s", len(took), patience, a.dir)
+		if time.Since(began) > sh.patience() {
+			return nil, fmt.Errorf("%d pods run after %v; see %s", len(took), sh.patience(), a.dir)
 		}
 		if err := a.started(ctx, prefix, began, took); err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, e
 		return nil, err
 	}
 	var took []float64
-	for time.Since(began) < patience {
+	for time.Since(began) < sh.patience() {
 		left, err := a.left(ctx, prefix)
 		if err != nil {
 			return nil, err
@@ -162,7 +162,7 @@ func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, e
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("pods are there %v after they were removed; see %s", patience, a.dir)
+	return nil, fmt.Errorf("pods are there %v after they were removed; see %s", sh.patience(), a.dir)
 }
 
 // left returns how many pods the runtime has anything of.

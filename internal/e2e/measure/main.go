@@ -10,7 +10,8 @@
 // at once, which no agent can beat. Floor and agent take turns, and a ratio is that of one
 // turn, so that a machine which slows down meanwhile slows down both. The medians of the
 // rounds are printed, for the pod in the middle and for the last one. Polite pods end on
-// SIGTERM; deaf ones are killed after a grace period of one second.
+// SIGTERM; deaf ones are killed after a grace period of one second. With -burst 250 an agent
+// gets so many pods at once.
 package main
 
 import (
@@ -33,7 +34,7 @@ import (
 // settings are what is measured, and with what.
 type settings struct {
 	agent, endpoint, image string
-	rounds, idle           int
+	rounds, idle, burst    int
 	minutes                float64
 	shapes                 []shape
 }
@@ -82,6 +83,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&s.image, "image", "localhost/busybox:e2e", "`image` with /bin/sleep and /bin/true that the runtime has")
 	flags.IntVar(&s.rounds, "rounds", 5, "turns for each shape")
 	flags.IntVar(&s.idle, "idle", 30, "pods of the idle agent, 0 for none")
+	flags.IntVar(&s.burst, "burst", 0, "pods that the agent gets at once, without a floor, 0 for none")
 	flags.Float64Var(&s.minutes, "minutes", 2, "how long the idle agent is watched")
 	shapes := flags.String("shapes", "1+0,1+3,10+0,10+3,40+0,1+0deaf,10+0deaf,40+0deaf", "`list` of pods+init containers, of pods deaf to SIGTERM as 10+3deaf; empty for none")
 	if err := flags.Parse(args); err != nil {
@@ -127,6 +129,11 @@ func run(ctx context.Context, s settings, out io.Writer) error {
 	for _, sh := range s.shapes {
 		if err := compare(ctx, s, client, sh, out); err != nil {
 			return fmt.Errorf("%d pods with %d init containers: %w", sh.pods, sh.inits, err)
+		}
+	}
+	if s.burst > 0 {
+		if err := burst(ctx, s, client, out); err != nil {
+			return fmt.Errorf("%d pods at once: %w", s.burst, err)
 		}
 	}
 	if s.idle == 0 {

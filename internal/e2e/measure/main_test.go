@@ -38,3 +38,14 @@ func TestComparison(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+func TestLongestPause(t *testing.T) {
+	for _, tt := range []struct {
+		times []float64
+		want  float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 7}} {
+		if got := longestPause(tt.times); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.times, got, tt.want)
+		}
+	}
+}

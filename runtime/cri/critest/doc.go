@@ -28,6 +28,13 @@
 //		})
 //	}
 //
+// In startMyAgent a Loop is made with
+//
+//	loop.Config{Client: cri.NewClient(conn), Sync: syncpod.Config{RuntimeName: "critest"}, Root: t.TempDir(), ...}
+//
+// because a client of NewClient does not know the runtime's name. Which name that is
+// matters only for the container IDs that are reported.
+//
 // Make the runtime, its gates and the agent inside the bubble, and advance time
 // with time.Sleep or wait for quiet with synctest.Wait. A unix socket is no part
 // of a bubble; [Runtime.Dial] and bufconn are.
@@ -87,7 +94,10 @@
 // Below Config.Dir and Config.LogsRoot, logs and mounts are real files, and no path
 // or link leads out of them. All other files are in memory, those of the node for
 // [Runtime.ReadFile] and [Runtime.WriteFile]: without these two fields a runtime
-// touches nothing of the machine, whatever paths it is told.
+// touches nothing of the machine, whatever paths it is told. Then containers do not see the
+// files of ConfigMap, Secret and other volumes that an agent has written, and packages logs
+// and server find no logs: for tests of those set Dir to the agent's Root, and LogsRoot to
+// its syncpod.Node.LogsRoot.
 //
 // What a container prints is written as CRI has it to the log path in the log
 // directory of its sandbox; directories that the agent has not made are made. An agent that is a program of its

@@ -88,6 +88,10 @@ type TB interface {
 
 // Start makes a runtime and a connection to it for a test, and ends both with
 // it. In a testing/synctest bubble, call it with the bubble's T.
+//
+// They end with the test's cleanups, so Run of an agent has to be ended by a Cleanup
+// registered later, or before the test returns. Connections of [Runtime.Dial] are the
+// caller's to close: one left open makes synctest panic with "blocked goroutines remain".
 func Start(t TB, cfg Config) (*Runtime, *grpc.ClientConn) {
 	t.Helper()
 	r, err := New(cfg)

@@ -292,7 +292,8 @@ func TestFailingSourceFailsOptionalReferences(t *testing.T) {
 		if !errors.Is(err, broken) || errors.Is(err, env.ErrNotFound) || vars != nil {
 			t.Errorf("%s: %v, error %v; want the source's error", name, vars, err)
 		}
-		if _, err = env.Resolve(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{}); err == nil || !strings.Contains(err.Error(), "there is no source") {
+		if _, err = env.Resolve(t.Context(), env.Input{Pod: pod(c), Container: "c"}, env.Sources{}); err == nil || !strings.Contains(err.Error(),
+			"there is no source of ") || !strings.Contains(err.Error(), "(syncpod.Config.Objects.") {
 			t.Errorf("%s: error %v without a source, want it named", name, err)
 		}
 	}

@@ -105,7 +105,7 @@ func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(
 // configMap returns nil if there is no ConfigMap of that name.
 func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, error) {
 	if r.from.ConfigMaps == nil {
-		return nil, fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps", name)
+		return nil, fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps (syncpod.Config.Objects.ConfigMaps)", name)
 	}
 	cm, err := r.configMaps.get(ctx, r.in.Pod, name, r.from.ConfigMaps.ConfigMap)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, e
 // secret returns nil if there is no Secret of that name.
 func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) {
 	if r.from.Secrets == nil {
-		return nil, fmt.Errorf("Secret %q: there is no source of Secrets", name)
+		return nil, fmt.Errorf("Secret %q: there is no source of Secrets (syncpod.Config.Objects.Secrets)", name)
 	}
 	s, err := r.secrets.get(ctx, r.in.Pod, name, r.from.Secrets.Secret)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *resolver) secretKey(ctx context.Context, ref *v1.SecretKeySelector) (st
 
 func (r *resolver) fileKey(ctx context.Context, ref *v1.FileKeySelector) (string, bool, error) {
 	if r.from.FileKeys == nil {
-		return "", false, fmt.Errorf("key %q of file %q in volume %q: there is no source of file keys", ref.Key, ref.Path, ref.VolumeName)
+		return "", false, fmt.Errorf("key %q of file %q in volume %q: there is no source of file keys (syncpod.Config.Objects.FileKeys)", ref.Key, ref.Path, ref.VolumeName)
 	}
 	value, err := r.from.FileKeys.FileKey(ctx, r.in.Pod, ref)
 	if NotFound(err) {

@@ -28,7 +28,7 @@ type Runtime struct {
 // CheckClient returns an error for a Client that no function of package cri has made.
 func CheckClient(c *cri.Client) error {
 	if c != nil && (c.RuntimeServiceClient == nil || c.ImageServiceClient == nil) {
-		return errors.New("Client is not connected: make it with cri.Dial or cri.NewClient")
+		return errors.New("not connected: make it with cri.Dial or cri.NewClient")
 	}
 	return nil
 }

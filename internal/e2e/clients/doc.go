@@ -1,0 +1,9 @@
+// Package clients holds syncpod/server to the clients that are to be served: client-go's
+// executors and its port forwarder, the types that metrics-server and others decode
+// figures into, and Prometheus' parser. It is a module of its own, because the library
+// depends on none of these.
+//
+// Without PODSYNC_E2E the runtime is critest, whose streams are WebSockets, or the
+// streaming server that runtimes are built with, for SPDY. With it, each endpoint of
+// PODSYNC_E2E is tried as well; see package e2e.
+package clients

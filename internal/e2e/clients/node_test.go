@@ -1,0 +1,270 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-streaming/pkg/streaming"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// patience is how long a test waits for what is about to happen.
+const patience = time.Minute
+
+// A node is an agent with a server that lets in whoever has the token.
+type node struct {
+	config *rest.Config
+	agent  *loop.Loop
+	pods   *source.Push
+	image  string
+	uid    types.UID
+}
+
+type token string
+
+func (t token) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
+	return server.User{Name: "ann"}, r.Header.Get("Authorization") == "Bearer "+string(t), nil
+}
+
+func (token) Authorize(context.Context, server.Attributes) (bool, string, error) {
+	return true, "", nil
+}
+
+// inMemory is a node on critest.
+func inMemory(t *testing.T) *node {
+	t.Helper()
+	rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
+	client := cri.NewClient(conn)
+	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
+	return serve(t, client, server.Config{Runtime: client, StreamTransport: transport}, "registry.test/app:1", t.TempDir())
+}
+
+// withSPDY is a node on critest whose streams are served as containerd and CRI-O serve
+// them, by the same code.
+func withSPDY(t *testing.T) *node {
+	t.Helper()
+	_, conn := critest.Start(t, critest.Config{})
+	client := cri.NewClient(conn)
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := streaming.DefaultConfig
+	config.BaseURL = &url.URL{Scheme: "http", Host: lis.Addr().String()}
+	streams, err := streaming.NewServer(config, process{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{Handler: streams}
+	go func() { _ = web.Serve(lis) }() // until Close
+	t.Cleanup(func() { web.Close() })
+	return serve(t, client, server.Config{Runtime: withStreams{client, streams}}, "registry.test/app:1", t.TempDir())
+}
+
+// withStreams is a runtime with another streaming server.
+type withStreams struct {
+	*cri.Client
+	streams streaming.Server
+}
+
+func (s withStreams) Exec(_ context.Context, req *runtimeapi.ExecRequest, _ ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
+	return s.streams.GetExec(req)
+}
+
+func (s withStreams) Attach(_ context.Context, req *runtimeapi.AttachRequest, _ ...grpc.CallOption) (*runtimeapi.AttachResponse, error) {
+	return s.streams.GetAttach(req)
+}
+
+func (s withStreams) PortForward(_ context.Context, req *runtimeapi.PortForwardRequest, _ ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error) {
+	return s.streams.GetPortForward(req)
+}
+
+// process is what runs behind that server: the scripts of these tests.
+type process struct{}
+
+func (process) Exec(_ context.Context, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+	switch script := command[len(command)-1]; {
+	case script == copies:
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+		return nil
+	case script == fails:
+		fmt.Fprintln(out, "out")
+		fmt.Fprintln(errOut, "err")
+		return utilexec.CodeExitError{Err: errors.New("exit"), Code: 7}
+	}
+	return errors.New("no such script")
+}
+
+func (process) Attach(_ context.Context, _ string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
+	_, err := io.Copy(out, in)
+	return err
+}
+
+func (process) PortForward(_ context.Context, _ string, _ int32, stream io.ReadWriteCloser) error {
+	defer stream.Close()
+	answer(stream)
+	return nil
+}
+
+// answer is what the server on the port of the pod says.
+func answer(conn io.Writer) { fmt.Fprint(conn, "HTTP/1.0 404 Not Found\r\n\r\n") }
+
+func httpd(ctx context.Context, c *critest.Command) int {
+	lis, err := c.Listen(port)
+	if err != nil {
+		return 1
+	}
+	defer context.AfterFunc(ctx, func() { lis.Close() })()
+	for {
+		conn, err := lis.Accept()
+		if err != nil {
+			return 0
+		}
+		answer(conn)
+		conn.Close()
+	}
+}
+
+// onRuntimes are the nodes on the endpoints of PODSYNC_E2E.
+func onRuntimes(t *testing.T) map[string]func(*testing.T) *node {
+	t.Helper()
+	nodes := map[string]func(*testing.T) *node{}
+	for endpoint := range strings.SplitSeq(os.Getenv("PODSYNC_E2E"), ",") {
+		if endpoint == "" {
+			continue
+		}
+		nodes[endpoint] = func(t *testing.T) *node {
+			client, err := cri.Dial(t.Context(), cri.Config{Endpoint: endpoint})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { client.Close() })
+			return serve(t, client, server.Config{Runtime: client}, "localhost/busybox:e2e", t.TempDir())
+		}
+	}
+	return nodes
+}
+
+// serve runs an agent and its server until the test ends, when its pods are stopped.
+func serve(t *testing.T, client *cri.Client, config server.Config, image, dir string) *node {
+	t.Helper()
+	n := &node{pods: source.NewPush(), image: image, uid: types.UID(fmt.Sprintf("uid-of-web-%x", time.Now().UnixNano()))}
+	c := loop.Config{
+		Client: client, Sources: []source.Source{n.pods}, Root: filepath.Join(dir, "root"),
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Owner: cri.Owner{Name: "clients"}},
+	}
+	if image == "registry.test/app:1" {
+		c.Sync.RuntimeName = "critest"
+	}
+	var err error
+	if n.agent, err = loop.New(c); err != nil {
+		t.Fatal(err)
+	}
+	config.Agent, config.NodeName = n.agent, "node1"
+	config.Authenticator, config.Authorizer = token("secret"), token("")
+	handler, err := server.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewTLSServer(handler)
+	n.config = &rest.Config{Host: web.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- n.agent.Run(ctx) }()
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		drained, done := context.WithTimeout(context.Background(), patience)
+		defer done()
+		err := n.agent.Drain(drained)
+		cancel()
+		if err = errors.Join(err, <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+const (
+	port   = 8080
+	copies = "cat"
+	fails  = "echo out; echo err >&2; exit 7"
+)
+
+// run runs the pod that clients look into.
+func (n *node) run(t *testing.T, command ...string) {
+	t.Helper()
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: n.uid},
+		Spec: v1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(1)),
+			Containers:                    []v1.Container{{Name: "app", Image: n.image, ImagePullPolicy: v1.PullIfNotPresent, Command: command}},
+		},
+	}
+	if err := n.pods.Set(pod); err != nil {
+		t.Fatal(err)
+	}
+	n.wait(t, func() bool {
+		for _, p := range n.agent.Pods() {
+			for _, c := range p.Status.ContainerStatuses {
+				return c.State.Running != nil
+			}
+		}
+		return false
+	})
+}
+
+func (n *node) wait(t *testing.T, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come: %v", n.agent.Health())
+		}
+	}
+}
+
+// get returns what is answered to somebody who may.
+func (n *node) get(t *testing.T, path string) []byte {
+	t.Helper()
+	transport, err := rest.TransportFor(n.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: transport}).Get(n.config.Host + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s, %v", path, resp.Status, text, err)
+	}
+	return text
+}

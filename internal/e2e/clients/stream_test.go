@@ -1,0 +1,167 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/client-go/util/exec"
+)
+
+// An executor is one of the two that kubectl has.
+type executor func(c *rest.Config, path string) (remotecommand.Executor, error)
+
+func overSPDY(c *rest.Config, path string) (remotecommand.Executor, error) {
+	u, err := url.Parse(c.Host + path)
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewSPDYExecutor(c, http.MethodPost, u)
+}
+
+func overWebSocket(c *rest.Config, path string) (remotecommand.Executor, error) {
+	return remotecommand.NewWebSocketExecutor(c, http.MethodGet, c.Host+path)
+}
+
+func execPath(script string, options string) string {
+	return "/exec/default/web/app?" + url.Values{"command": {"sh", "-c", script}}.Encode() + "&" + options
+}
+
+// nodes are those that speak SPDY.
+func nodes(t *testing.T) map[string]func(*testing.T) *node {
+	all := map[string]func(*testing.T) *node{"streaming server": withSPDY}
+	maps.Copy(all, onRuntimes(t))
+	return all
+}
+
+func TestExec(t *testing.T) {
+	t.Run("WebSocket, critest", func(t *testing.T) { testExec(t, inMemory(t), overWebSocket) })
+	for name, node := range nodes(t) {
+		t.Run("SPDY, "+name, func(t *testing.T) { testExec(t, node(t), overSPDY) })
+	}
+}
+
+func testExec(t *testing.T, n *node, through executor) {
+	n.run(t, "sleep", "1000")
+	run := func(script, options string, streams remotecommand.StreamOptions) error {
+		t.Helper()
+		e, err := through(n.config, execPath(script, options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return e.StreamWithContext(ctx, streams)
+	}
+
+	// The end of the input arrives, and all that was sent before comes back.
+	input := strings.Repeat("0123456789abcdef\n", 64<<10)
+	var out, errOut bytes.Buffer
+	err := run(copies, "input=1&output=1", remotecommand.StreamOptions{Stdin: strings.NewReader(input), Stdout: &out})
+	if err != nil || out.String() != input {
+		t.Errorf("cat: %d bytes of %d, %v", out.Len(), len(input), err)
+	}
+
+	// So do both outputs, and the exit code.
+	out.Reset()
+	err = run(fails, "output=1&error=1", remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut})
+	var code exec.CodeExitError
+	if !errors.As(err, &code) || code.Code != 7 || out.String() != "out\n" || errOut.String() != "err\n" {
+		t.Errorf("exit 7: %q, %q, %v", &out, &errOut, err)
+	}
+}
+
+// Whoever has no token gets no stream.
+func TestExecOfAStranger(t *testing.T) {
+	n := withSPDY(t)
+	n.run(t, "sleep", "1000")
+	stranger := rest.AnonymousClientConfig(n.config)
+	for name, through := range map[string]executor{"SPDY": overSPDY, "WebSocket": overWebSocket} {
+		e, err := through(stranger, execPath(copies, "output=1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err = e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out})
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), "unauthorized") && !strings.Contains(err.Error(), "bad handshake") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPortForward(t *testing.T) {
+	for name, node := range nodes(t) {
+		t.Run(name, func(t *testing.T) { testPortForward(t, node(t)) })
+	}
+}
+
+func testPortForward(t *testing.T, n *node) {
+	n.run(t, "httpd", "-f", "-p", strconv.Itoa(port), "-h", "/tmp")
+	transport, upgrader, err := spdy.RoundTripperFor(n.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(n.config.Host + "/portForward/default/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
+	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	forward, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{":" + strconv.Itoa(port)}, stop, ready, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- forward.ForwardPorts() }()
+	defer func() {
+		close(stop)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	ports, err := forward.GetPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if line := ask(t, ports[0].Local); !strings.HasPrefix(line, "HTTP/1.") || !strings.Contains(line, " 404 ") {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+// ask sends a request for what is not there to a port of this machine, and returns the
+// first line of the answer.
+func ask(t *testing.T, port uint16) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /none HTTP/1.0\r\n\r\n"); err != nil {
+		t.Error(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	return line
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// burst prints how an agent fares that gets many pods at once: when they ran, how long at
+// most none began to run though some had yet to, when they were gone, what the agent has used
+// meanwhile, and of how many things it has warned until they ran.
+func burst(ctx context.Context, s settings, client *cri.Client, out io.Writer) error {
+	a, err := startAgent(s, client)
+	if err != nil {
+		return err
+	}
+	defer a.end()
+	sh := shape{pods: s.burst}
+	before, err := a.cpu()
+	if err != nil {
+		return err
+	}
+	started, err := a.run(ctx, "burst-", sh)
+	if err != nil {
+		return err
+	}
+	running, err := a.cpu()
+	if err != nil {
+		return err
+	}
+	resident, err := a.resident()
+	if err != nil {
+		return err
+	}
+	output, err := os.ReadFile(filepath.Join(a.dir, "output"))
+	if err != nil {
+		return err
+	}
+	stopped, err := a.stop(ctx, "burst-", sh)
+	if err != nil {
+		return err
+	}
+	after, err := a.cpu()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d pods at once: start p50 %.1f s, max %.1f s, longest pause %.1f s, %d warnings; stop max %.1f s; agent: start %.1f s of CPU, %.1f MB resident, stop %.1f s of CPU\n",
+		s.burst, median(started), slices.Max(started), longestPause(started), bytes.Count(output, []byte("  Warning  ")), slices.Max(stopped),
+		running-before, resident, after-running)
+	return nil
+}
+
+// longestPause is the longest time between two of these times, the first of which counts
+// from the beginning.
+func longestPause(times []float64) (longest float64) {
+	last := 0.0
+	for _, at := range slices.Sorted(slices.Values(times)) {
+		longest, last = max(longest, at-last), at
+	}
+	return longest
+}

@@ -1,0 +1,115 @@
+package prometheus
+
+import (
+	client "github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+)
+
+// A collector has what was counted, and counts what there is.
+type collector struct {
+	*Metrics
+	agent Agent
+}
+
+func (c *collector) counted() []client.Collector {
+	m := c.Metrics
+	return []client.Collector{m.podStart, m.podWorker, m.relist, m.interval, m.lastSeen, m.operations, m.errors, m.durations}
+}
+
+// Describe describes what Collect has.
+func (c *collector) Describe(descs chan<- *client.Desc) {
+	for _, counted := range c.counted() {
+		counted.Describe(descs)
+	}
+	for _, d := range []*client.Desc{nodeName(), runningPods(), runningContainers(), volumes()} {
+		descs <- d
+	}
+}
+
+// Collect counts.
+func (c *collector) Collect(metrics chan<- client.Metric) {
+	for _, counted := range c.counted() {
+		counted.Collect(metrics)
+	}
+	gauge := func(desc *client.Desc, value int, labels ...string) {
+		metrics <- client.MustNewConstMetric(desc, client.GaugeValue, float64(value), labels...)
+	}
+	gauge(nodeName(), 1, c.nodeName)
+	pods, containers := c.running()
+	gauge(runningPods(), pods)
+	for _, state := range []runtime.ContainerState{runtime.ContainerCreated, runtime.ContainerRunning, runtime.ContainerExited, runtime.ContainerUnknown} {
+		gauge(runningContainers(), containers[state], state.String())
+	}
+	for plugin, n := range c.volumes() {
+		gauge(volumes(), n, plugin, "desired_state_of_world")
+	}
+}
+
+func nodeName() *client.Desc {
+	return client.NewDesc("kubelet_node_name", "The name of the node. The value is always 1.", []string{"node"}, nil)
+}
+
+func runningPods() *client.Desc {
+	return client.NewDesc("kubelet_running_pods", "Pods that have a sandbox that is ready.", nil, nil)
+}
+
+func runningContainers() *client.Desc {
+	return client.NewDesc("kubelet_running_containers", "Containers by their state.", []string{"container_state"}, nil)
+}
+
+func volumes() *client.Desc {
+	return client.NewDesc("volume_manager_total_volumes", "Volumes of pods.", []string{"plugin_name", "state"}, nil)
+}
+
+// running counts what the runtime has.
+func (c *collector) running() (pods int, containers map[runtime.ContainerState]int) {
+	containers = map[runtime.ContainerState]int{}
+	cache := c.agent.Cache()
+	for _, uid := range cache.UIDs() {
+		status, _ := cache.Get(uid)
+		if status.Empty() {
+			continue
+		}
+		if status.ActiveSandbox() != nil {
+			pods++
+		}
+		for i := range status.Containers {
+			containers[status.Containers[i].State]++
+		}
+	}
+	return pods, containers
+}
+
+// volumes counts those that pods on the node have, by what makes them.
+func (c *collector) volumes() map[string]int {
+	count := map[string]int{}
+	for _, p := range c.agent.Pods() {
+		if p.Phase == podworkers.Finished {
+			continue
+		}
+		for i := range p.Pod.Spec.Volumes {
+			count[plugin(&p.Pod.Spec.Volumes[i].VolumeSource)]++
+		}
+	}
+	return count
+}
+
+// plugin is what a kubelet calls what makes a volume.
+func plugin(s *v1.VolumeSource) string {
+	plugins := []struct {
+		name string
+		is   bool
+	}{
+		{"empty-dir", s.EmptyDir != nil}, {"host-path", s.HostPath != nil}, {"configmap", s.ConfigMap != nil}, {"secret", s.Secret != nil},
+		{"downward-api", s.DownwardAPI != nil}, {"projected", s.Projected != nil}, {"image", s.Image != nil}, {"csi", s.CSI != nil},
+	}
+	for _, p := range plugins {
+		if p.is {
+			return "kubernetes.io/" + p.name
+		}
+	}
+	return "other"
+}

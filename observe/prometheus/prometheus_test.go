@@ -1,0 +1,251 @@
+package prometheus_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/observe/prometheus"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// An agent is one whose metrics are counted.
+type agent struct {
+	*loop.Loop
+	t       *testing.T
+	metrics *prometheus.Metrics
+	rt      *critest.Runtime
+	pods    *source.Push
+}
+
+// newAgent runs an agent until the test ends, in the bubble that it is called in.
+func newAgent(t *testing.T) *agent {
+	t.Helper()
+	dir := t.TempDir()
+	rt, _ := critest.Start(t, critest.Config{Dir: dir})
+	a := &agent{t: t, rt: rt, pods: source.NewPush()}
+	var err error
+	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: "node1"}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rt.Dial(a.metrics.DialOptions()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := loop.Config{
+		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: dir + "/root",
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: dir + "/logs"}, RuntimeName: "critest"},
+	}
+	if err := a.metrics.Observe(&config); err != nil {
+		t.Fatal(err)
+	}
+	if a.Loop, err = loop.New(config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, conn.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// scrape asks as Prometheus does, and reads the answer with its parser.
+func (a *agent) scrape() map[string]*dto.MetricFamily {
+	a.t.Helper()
+	handler, err := a.metrics.Handler(a)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil || w.Code != 200 {
+		a.t.Fatalf("%d, %v", w.Code, err)
+	}
+	return families
+}
+
+// value returns that of one metric: of a histogram the count.
+func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	for _, m := range families[name].GetMetric() {
+		is := len(m.Label)*2 == len(labels)
+		for i, l := range m.Label {
+			is = is && l.GetName() == labels[2*i] && l.GetValue() == labels[2*i+1]
+		}
+		switch {
+		case !is:
+		case m.Histogram != nil:
+			return float64(m.Histogram.GetSampleCount())
+		case m.Counter != nil:
+			return m.Counter.GetValue()
+		case m.Gauge != nil:
+			return m.Gauge.GetValue()
+		}
+	}
+	return -1
+}
+
+func pod(name, script string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name)},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyNever,
+			Containers:    []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script}}},
+			Volumes:       []v1.Volume{{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},
+		},
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		_, err := a.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unavailable, "registry away")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.pods.Set(pod("web", "sleep infinity"), pod("job", "sleep 20")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		got := a.scrape()
+		for _, want := range []struct {
+			value float64
+			name  string
+			label []string
+		}{
+			{1, "kubelet_node_name", []string{"node", "node1"}},
+			{1, "kubelet_running_pods", nil},
+			{1, "kubelet_running_containers", []string{"container_state", "running"}},
+			{1, "kubelet_running_containers", []string{"container_state", "exited"}},
+			{0, "kubelet_running_containers", []string{"container_state", "created"}},
+			{2, "kubelet_pod_start_duration_seconds", nil},
+			{1, "kubelet_pod_worker_duration_seconds", []string{"operation_type", "terminated"}},
+			{2, "kubelet_runtime_operations_total", []string{"operation_type", "run_podsandbox"}},
+			{2, "kubelet_runtime_operations_total", []string{"operation_type", "create_container"}},
+			{1, "kubelet_runtime_operations_errors_total", []string{"operation_type", "pull_image"}},
+			{-1, "kubelet_runtime_operations_errors_total", []string{"operation_type", "create_container"}},
+			{2, "kubelet_runtime_operations_duration_seconds", []string{"operation_type", "start_container"}},
+			{1, "volume_manager_total_volumes", []string{"plugin_name", "kubernetes.io/empty-dir", "state", "desired_state_of_world"}},
+		} {
+			if v := value(got, want.name, want.label...); v != want.value {
+				t.Errorf("%s %v is %v, want %v", want.name, want.label, v, want.value)
+			}
+		}
+		for _, name := range []string{"kubelet_pleg_relist_duration_seconds", "kubelet_pleg_last_seen_seconds", "go_goroutines"} {
+			if value(got, name) <= 0 {
+				t.Errorf("%s is %v", name, value(got, name))
+			}
+		}
+		if value(got, "kubelet_pod_worker_duration_seconds", "operation_type", "create") < 1 {
+			t.Errorf("%v", got["kubelet_pod_worker_duration_seconds"])
+		}
+	})
+}
+
+// Pods that come and go leave no series behind.
+func TestSeriesDoNotGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgent(t)
+		var series []int
+		for range 3 {
+			for _, name := range []string{"a", "b", "c"} {
+				if err := a.pods.Set(pod(name, "sleep infinity")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+			}
+			n := 0
+			for name, f := range a.scrape() {
+				if strings.HasPrefix(name, "kubelet_") {
+					n += len(f.Metric)
+				}
+				if strings.Contains(f.String(), "uid-of") {
+					t.Errorf("%v", f)
+				}
+			}
+			series = append(series, n)
+		}
+		if series[2] != series[1] {
+			t.Errorf("%v series", series)
+		}
+	})
+}
+
+func TestInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch := m.Watch()
+		watch.Listed(1, 2*time.Second, nil)
+		seen := float64(time.Now().Unix())
+		time.Sleep(time.Minute)
+		watch.Listed(0, time.Second, errors.New("away"))
+		families := map[string]*dto.MetricFamily{}
+		metrics := make(chan client.Metric, 100)
+		go func() { defer close(metrics); m.Collector(none{}).Collect(metrics) }()
+		for metric := range metrics {
+			var d dto.Metric
+			if err := metric.Write(&d); err != nil {
+				t.Fatal(err)
+			}
+			name := strings.Split(metric.Desc().String(), `"`)[1]
+			families[name] = &dto.MetricFamily{Metric: []*dto.Metric{&d}}
+		}
+		if h := families["kubelet_pleg_relist_interval_seconds"].Metric[0].Histogram; h.GetSampleCount() != 1 || h.GetSampleSum() != 61 {
+			t.Errorf("intervals %v", h)
+		}
+		if h := families["kubelet_pleg_relist_duration_seconds"].Metric[0].Histogram; h.GetSampleCount() != 2 || h.GetSampleSum() != 3 {
+			t.Errorf("durations %v", h)
+		}
+		if g := families["kubelet_pleg_last_seen_seconds"].Metric[0].Gauge.GetValue(); g != seen {
+			t.Errorf("last seen %v, want %v", g, seen)
+		}
+	})
+}
+
+// none is an agent that has nothing.
+type none struct{}
+
+func (none) Pods() []loop.Pod      { return nil }
+func (none) Cache() *runtime.Cache { return &runtime.Cache{} }
+
+func TestWhatIsMissingOrTaken(t *testing.T) {
+	if _, err := prometheus.New(prometheus.Config{}); err == nil || !strings.Contains(err.Error(), "Config.NodeName") {
+		t.Error(err)
+	}
+	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := loop.Config{Sync: syncpod.Config{Observer: syncpod.NopObserver{}}}
+	if err := m.Observe(&config); err == nil || !strings.Contains(err.Error(), "Sync.Observer") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,25 @@
+package stats
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// statfs tells how full the file system is that a path is on.
+func statfs(path string) (*FS, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(path, &s); err != nil {
+		return nil, fmt.Errorf("statfs %s: %w", path, err)
+	}
+	block := uint64(s.Bsize)
+	return &FS{
+		Time:           time.Now(),
+		CapacityBytes:  new(s.Blocks * block),
+		AvailableBytes: new(s.Bavail * block),
+		UsedBytes:      new((s.Blocks - min(s.Blocks, s.Bfree)) * block),
+		Inodes:         new(s.Files),
+		InodesFree:     new(s.Ffree),
+		InodesUsed:     new(s.Files - min(s.Files, s.Ffree)),
+	}, nil
+}

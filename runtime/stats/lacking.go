@@ -1,0 +1,145 @@
+package stats
+
+import (
+	"github.com/podsync/podsync/runtime"
+)
+
+// A lack is a pod of which the runtime does not tell all.
+type lack struct {
+	pod     *Pod
+	sandbox *runtime.SandboxStatus
+}
+
+// podKey is how a finder knows the cgroup of a pod.
+func podKey(p *Pod) string { return "pod" + string(p.UID) }
+
+// lacks reports whether there is anything to look for.
+func (r *run) lacks(l lack) bool {
+	return l.pod.lacksUse() || r.lacksNetwork(l)
+}
+
+func (p *Pod) lacksUse() bool {
+	lacks := !p.CPU.known() || !p.Memory.known()
+	for i := range p.Containers {
+		lacks = lacks || !p.Containers[i].CPU.known() || !p.Containers[i].Memory.known()
+	}
+	return lacks
+}
+
+func (r *run) lacksNetwork(l lack) bool {
+	return r.all && l.pod.Network == nil && l.sandbox.NetworkMode != runtime.NamespaceNode
+}
+
+// fromCgroups looks for what pods lack. That the runtime could not tell it counts only
+// if it is not found.
+func (r *run) fromCgroups(lacking []lack) {
+	keys := map[string]bool{}
+	for _, l := range lacking {
+		keys[podKey(l.pod)], keys[l.sandbox.ID] = true, true
+		for _, c := range l.pod.Containers {
+			keys[c.ID.ID] = true
+		}
+	}
+	r.hierarchy = hierarchyOf(r.FS)
+	r.finder.find(&r.files, r.hierarchy, keys, r.now)
+	still := false
+	for _, l := range lacking {
+		r.fill(l)
+		still = still || l.pod.lacksUse()
+	}
+	if still && r.reported.err != nil {
+		r.files.errs = append(r.files.errs, r.reported.err)
+	}
+}
+
+// fill reads what a pod lacks.
+func (r *run) fill(l lack) {
+	for i := range l.pod.Containers {
+		c := &l.pod.Containers[i]
+		r.fillOne(c.ID.ID, &c.CPU, &c.Memory)
+	}
+	r.fillOne(podKey(l.pod), &l.pod.CPU, &l.pod.Memory)
+	l.pod.addUp()
+	if r.lacksNetwork(l) {
+		l.pod.Network = r.networkOf(l)
+	}
+}
+
+func (r *run) fillOne(key string, cpu **CPU, memory **Memory) {
+	at, ok := r.finder.known[key]
+	if !ok {
+		return
+	}
+	if !(*cpu).known() {
+		*cpu = r.cpuOf(r.hierarchy, at, r.now)
+	}
+	if !(*memory).known() {
+		*memory = r.memoryOf(r.hierarchy, at, r.now)
+	}
+	if *cpu == nil && *memory == nil {
+		delete(r.finder.known, key) // it may be elsewhere by now
+	}
+}
+
+// networkOf reads the network of a process of the pod, that of the sandbox first.
+func (r *run) networkOf(l lack) *Network {
+	ids := []string{l.sandbox.ID}
+	for _, c := range l.pod.Containers {
+		ids = append(ids, c.ID.ID)
+	}
+	for _, id := range ids {
+		at, ok := r.finder.known[id]
+		if !ok {
+			continue
+		}
+		if pid := r.processOf(r.hierarchy, at); pid != "" {
+			return r.processNetwork(r.now, pid)
+		}
+	}
+	return nil
+}
+
+// addUp has a pod without a cgroup of its own use what its containers do. If one of them
+// is not known the sum is not either.
+func (p *Pod) addUp() {
+	if len(p.Containers) == 0 {
+		return
+	}
+	if !p.CPU.known() {
+		p.CPU = sumCPU(p.Containers)
+	}
+	if !p.Memory.known() {
+		p.Memory = sumMemory(p.Containers)
+	}
+}
+
+func sumCPU(containers []Container) *CPU {
+	total := &CPU{UsageCoreNanoSeconds: new(uint64(0))}
+	for i := range containers {
+		c := containers[i].CPU
+		if !c.known() {
+			return nil
+		}
+		total.Time = c.Time
+		total.UsageCoreNanoSeconds = sum(total.UsageCoreNanoSeconds, c.UsageCoreNanoSeconds)
+	}
+	return total
+}
+
+func sumMemory(containers []Container) *Memory {
+	zero := func() *uint64 { return new(uint64(0)) }
+	total := &Memory{UsageBytes: zero(), WorkingSetBytes: zero(), RSSBytes: zero(), PageFaults: zero(), MajorPageFaults: zero()}
+	for i := range containers {
+		m := containers[i].Memory
+		if !m.known() {
+			return nil
+		}
+		total.Time = m.Time
+		total.UsageBytes = sum(total.UsageBytes, m.UsageBytes)
+		total.WorkingSetBytes = sum(total.WorkingSetBytes, m.WorkingSetBytes)
+		total.RSSBytes = sum(total.RSSBytes, m.RSSBytes)
+		total.PageFaults = sum(total.PageFaults, m.PageFaults)
+		total.MajorPageFaults = sum(total.MajorPageFaults, m.MajorPageFaults)
+	}
+	return total
+}

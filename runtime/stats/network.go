@@ -1,0 +1,63 @@
+package stats
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+)
+
+// notOfNode begin the names of interfaces of a node over which nothing goes that does
+// not go over another one, too.
+var notOfNode = []string{"lo", "veth", "docker", "nerdctl"}
+
+// nodeNetwork reads the network namespace of process 1, which is the node's where that
+// of the agent is not.
+func (f *files) nodeNetwork(now time.Time) *Network {
+	text, ok := f.must("proc/1/net/dev")
+	if !ok {
+		return nil
+	}
+	return newNetwork(now, f.interfaces("proc/1/net/dev", text, notOfNode))
+}
+
+// processNetwork reads that of a process.
+func (f *files) processNetwork(now time.Time, pid string) *Network {
+	name := "proc/" + pid + "/net/dev"
+	text, ok := f.read(name)
+	if !ok {
+		return nil
+	}
+	return newNetwork(now, f.interfaces(name, text, []string{"lo"}))
+}
+
+// interfaces returns those in a table of the kernel, but for some.
+func (f *files) interfaces(file string, text []byte, without []string) (list []Interface) {
+	for line := range bytes.Lines(text) {
+		name, rest, isInterface := strings.Cut(string(line), ":")
+		name = strings.TrimSpace(name)
+		if !isInterface || slices.ContainsFunc(without, func(s string) bool { return strings.HasPrefix(name, s) }) {
+			continue // the first two lines are the head of the table
+		}
+		columns := strings.Fields(rest)
+		if len(columns) < 16 {
+			f.wrong(file, "interface %.40q has %d columns, not 16", name, len(columns))
+			continue
+		}
+		number := func(i int) *uint64 { return f.parse(file, name, columns[i]) }
+		list = append(list, Interface{Name: name, RxBytes: number(0), RxErrors: number(2), TxBytes: number(8), TxErrors: number(10)})
+	}
+	return list
+}
+
+// newNetwork returns nil if there is no interface.
+func newNetwork(now time.Time, list []Interface) *Network {
+	if len(list) == 0 {
+		return nil
+	}
+	n := &Network{Time: now, Interfaces: list}
+	if i := slices.IndexFunc(list, func(i Interface) bool { return i.Name == "eth0" }); i >= 0 {
+		n.Interface = list[i]
+	}
+	return n
+}

@@ -1,0 +1,74 @@
+package stats
+
+import (
+	"bytes"
+	"strings"
+	"time"
+)
+
+// What a kernel counts CPU time of the node in: USER_HZ, which is 100 wherever Linux
+// runs.
+const tick = 10 * time.Millisecond
+
+// procNode reads what the kernel tells of the node as a whole.
+func (f *files) procNode(now time.Time, withNetwork bool) Node {
+	n := Node{Memory: f.nodeMemory(now)}
+	if text, ok := f.must("proc/stat"); ok {
+		n.CPU = f.nodeCPU(now, text)
+		if boot := f.keyed("proc/stat", text, "btime")["btime"]; boot != nil {
+			n.BootTime = time.Unix(int64(*boot), 0)
+		}
+	}
+	if withNetwork {
+		n.Network = f.nodeNetwork(now)
+	}
+	return n
+}
+
+// nodeCPU sums up what processors did: in user mode, at low priority, in the kernel, and
+// for interrupts. What they waited, or gave to other machines, was not spent.
+func (f *files) nodeCPU(now time.Time, text []byte) *CPU {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	fields := strings.Fields(string(line))
+	if len(fields) < 8 || fields[0] != "cpu" {
+		f.wrong("proc/stat", "it begins with %.40q and not with what all processors did", line)
+		return nil
+	}
+	var ticks uint64
+	for _, i := range []int{1, 2, 3, 6, 7} {
+		n := f.parse("proc/stat", "cpu", fields[i])
+		if n == nil {
+			return nil
+		}
+		ticks += *n
+	}
+	return &CPU{Time: now, UsageCoreNanoSeconds: scaled(&ticks, uint64(tick))}
+}
+
+// nodeMemory counts as the cgroup of the whole node does: what processes have, and the
+// cache of files.
+func (f *files) nodeMemory(now time.Time) *Memory {
+	const name = "proc/meminfo"
+	text, ok := f.must(name)
+	if !ok {
+		return nil
+	}
+	kib := f.keyed(name, text, "MemTotal:", "AnonPages:", "Cached:", "Buffers:", "SwapCached:", "Inactive(file):")
+	m := &Memory{Time: now, RSSBytes: scaled(kib["AnonPages:"], 1024)}
+	m.UsageBytes = scaled(sum(kib["AnonPages:"], kib["Cached:"], kib["Buffers:"], kib["SwapCached:"]), 1024)
+	m.WorkingSetBytes = less(m.UsageBytes, scaled(kib["Inactive(file):"], 1024))
+	m.AvailableBytes = less(scaled(kib["MemTotal:"], 1024), m.WorkingSetBytes)
+	return m
+}
+
+// sum adds numbers up, and returns nil if one is not known.
+func sum(numbers ...*uint64) *uint64 {
+	var total uint64
+	for _, n := range numbers {
+		if n == nil {
+			return nil
+		}
+		total += *n
+	}
+	return &total
+}

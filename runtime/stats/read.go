@@ -1,0 +1,100 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// A run is one reading.
+type run struct {
+	files
+	disks
+	now       time.Time
+	all       bool // and not CPU and memory alone
+	reported  reported
+	hierarchy hierarchy
+	finder    finder
+}
+
+func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) (Stats, error) {
+	read := &run{files: files{FS: r.config.Root}, disks: disks{look: statfs, seen: map[string]*FS{}}, now: time.Now(), all: all}
+	stats := Stats{Node: read.procNode(read.now, all)}
+	if all {
+		stats.Node.FS = read.of(r.config.Dir)
+		stats.Node.ImageFS, stats.Node.ContainerFS = read.imageFS(ctx, r.config.Runtime)
+	}
+	read.reported = ask(ctx, r.config.Runtime)
+	r.mu.Lock()
+	read.finder = r.found
+	r.mu.Unlock()
+	stats.Pods = read.pods(pods)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = read.finder
+	r.rate(&stats)
+	return stats, errors.Join(append(read.files.errs, read.disks.errs...)...)
+}
+
+// rate tells how fast CPU time is spent.
+func (r *Reader) rate(s *Stats) {
+	r.rates.fill("", s.Node.CPU)
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		r.rates.fill(podKey(p), p.CPU)
+		for j := range p.Containers {
+			r.rates.fill(p.Containers[j].ID.ID, p.Containers[j].CPU)
+		}
+	}
+	r.rates.sweep()
+}
+
+// pods returns what each pod uses.
+func (r *run) pods(pods []*runtime.PodStatus) []Pod {
+	list := make([]Pod, 0, len(pods)) // which does not move
+	var lacking []lack
+	for _, status := range pods {
+		sandbox := status.ActiveSandbox()
+		if sandbox == nil {
+			continue
+		}
+		list = append(list, r.fromRuntime(status, sandbox))
+		if l := (lack{&list[len(list)-1], sandbox}); r.lacks(l) {
+			lacking = append(lacking, l)
+		}
+	}
+	if len(lacking) > 0 {
+		r.fromCgroups(lacking)
+	}
+	return list
+}
+
+// fromRuntime is what the runtime tells of a pod.
+func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxStatus) Pod {
+	told := r.reported.sandboxes[sandbox.ID]
+	p := Pod{
+		Namespace: status.Namespace, Name: status.Name, UID: status.UID, StartTime: sandbox.CreatedAt,
+		CPU: cpuFrom(told.GetCpu()), Memory: memoryFrom(told.GetMemory()),
+	}
+	if r.all && sandbox.NetworkMode != runtime.NamespaceNode {
+		p.Network = networkFrom(told.GetNetwork())
+	}
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		if c.State != runtime.ContainerRunning || !c.In(sandbox) {
+			continue
+		}
+		told := r.reported.containers[c.ID.ID]
+		container := Container{Name: c.Name, ID: c.ID, StartTime: c.StartedAt, CPU: cpuFrom(told.GetCpu()), Memory: memoryFrom(told.GetMemory())}
+		if r.all {
+			container.RootFS = r.from(told.GetWritableLayer())
+		}
+		p.Containers = append(p.Containers, container)
+	}
+	slices.SortFunc(p.Containers, func(a, b Container) int { return strings.Compare(a.Name, b.Name) })
+	return p
+}

@@ -1,0 +1,64 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Config is what a Reader is made of.
+type Config struct {
+	// Runtime is asked first. Required.
+	Runtime Runtime
+	// Root has the node's proc and sys/fs/cgroup. Default: the root of the file system
+	// that this process sees.
+	Root fs.FS
+	// Dir is the directory whose file system is told as that of the node, an absolute
+	// path. Default: the root directory.
+	Dir string
+}
+
+// A Reader reads what a node and its pods use. Make one with New; it may be used
+// concurrently. It remembers where cgroups are, and readings of CPU time to tell rates.
+type Reader struct {
+	config Config
+
+	mu    sync.Mutex
+	found finder
+	rates meter
+}
+
+// New returns a Reader. The error names the field of the Config that is missing or wrong.
+func New(c Config) (*Reader, error) {
+	switch {
+	case c.Runtime == nil:
+		return nil, errors.New("stats: Config.Runtime is missing")
+	case c.Dir != "" && !filepath.IsAbs(c.Dir):
+		return nil, fmt.Errorf("stats: Config.Dir %q is not an absolute path", c.Dir)
+	}
+	if c.Root == nil {
+		c.Root = os.DirFS("/")
+	}
+	if c.Dir == "" {
+		c.Dir = "/"
+	}
+	return &Reader{config: c, rates: meter{base: map[string]reading{}}}, nil
+}
+
+// Read returns what the node uses and what these pods do, of which those are left out
+// that have no sandbox that is ready. What could be read is there even with an error,
+// which joins all that could not.
+func (r *Reader) Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {
+	return r.read(ctx, pods, true)
+}
+
+// ReadCPUAndMemory is Read of CPU and memory alone, which costs less.
+func (r *Reader) ReadCPUAndMemory(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {
+	return r.read(ctx, pods, false)
+}

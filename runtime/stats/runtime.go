@@ -1,0 +1,168 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// Runtime is what is asked of the container runtime. A *cri.Client is one.
+type Runtime interface {
+	ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxStatsResponse, error)
+	ListContainerStats(context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ListContainerStatsResponse, error)
+	ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
+}
+
+// reported is what the runtime tells, by ID.
+type reported struct {
+	sandboxes  map[string]*runtimeapi.LinuxPodSandboxStats
+	containers map[string]*runtimeapi.ContainerStats
+	err        error // why it is not all
+}
+
+// ask asks for pods with their containers, or else for containers alone.
+func ask(ctx context.Context, rt Runtime) reported {
+	r := reported{sandboxes: map[string]*runtimeapi.LinuxPodSandboxStats{}, containers: map[string]*runtimeapi.ContainerStats{}}
+	pods, err := rt.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{})
+	if err == nil {
+		for _, p := range pods.GetStats() {
+			r.sandboxes[p.GetAttributes().GetId()] = p.GetLinux()
+			r.add(p.GetLinux().GetContainers())
+		}
+		return r
+	}
+	r.failed("ListPodSandboxStats", err)
+	containers, err := rt.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{})
+	if err != nil {
+		r.failed("ListContainerStats", err)
+		return r
+	}
+	r.add(containers.GetStats())
+	return r
+}
+
+func (r *reported) add(list []*runtimeapi.ContainerStats) {
+	for _, c := range list {
+		r.containers[c.GetAttributes().GetId()] = c
+	}
+}
+
+// failed notes an error, but not that the runtime does not have a call.
+func (r *reported) failed(call string, err error) {
+	if err = cri.Classify(err); !errors.Is(err, cri.ErrUnimplemented) {
+		r.err = errors.Join(r.err, fmt.Errorf("%s: %w", call, err))
+	}
+}
+
+func when(timestamp int64) time.Time { return time.Unix(0, timestamp) }
+
+// value returns a copy of what a message has.
+func value(v *runtimeapi.UInt64Value) *uint64 {
+	if v == nil {
+		return nil
+	}
+	return new(v.GetValue())
+}
+
+func cpuFrom(c *runtimeapi.CpuUsage) *CPU {
+	if c.GetUsageCoreNanoSeconds() == nil {
+		return nil
+	}
+	return &CPU{Time: when(c.GetTimestamp()), UsageNanoCores: value(c.GetUsageNanoCores()), UsageCoreNanoSeconds: value(c.GetUsageCoreNanoSeconds())}
+}
+
+func memoryFrom(m *runtimeapi.MemoryUsage) *Memory {
+	if m.GetWorkingSetBytes() == nil {
+		return nil
+	}
+	return &Memory{
+		Time: when(m.GetTimestamp()), AvailableBytes: value(m.GetAvailableBytes()), UsageBytes: value(m.GetUsageBytes()),
+		WorkingSetBytes: value(m.GetWorkingSetBytes()), RSSBytes: value(m.GetRssBytes()),
+		PageFaults: value(m.GetPageFaults()), MajorPageFaults: value(m.GetMajorPageFaults()),
+	}
+}
+
+func networkFrom(n *runtimeapi.NetworkUsage) *Network {
+	if n.GetDefaultInterface() == nil && len(n.GetInterfaces()) == 0 {
+		return nil
+	}
+	network := &Network{Time: when(n.GetTimestamp())}
+	if i := n.GetDefaultInterface(); i != nil {
+		network.Interface = interfaceFrom(i)
+		network.Interfaces = append(network.Interfaces, network.Interface)
+	}
+	for _, i := range n.GetInterfaces() {
+		if i.GetName() != network.Name {
+			network.Interfaces = append(network.Interfaces, interfaceFrom(i))
+		}
+	}
+	return network
+}
+
+func interfaceFrom(i *runtimeapi.NetworkInterfaceUsage) Interface {
+	return Interface{
+		Name: i.GetName(), RxBytes: value(i.GetRxBytes()), RxErrors: value(i.GetRxErrors()),
+		TxBytes: value(i.GetTxBytes()), TxErrors: value(i.GetTxErrors()),
+	}
+}
+
+// disks tells how full file systems are, each looked at once.
+type disks struct {
+	look func(path string) (*FS, error)
+	seen map[string]*FS
+	errs []error
+}
+
+// of returns the file system that a path is on, nil if that cannot be told.
+func (d *disks) of(path string) *FS {
+	if fs, ok := d.seen[path]; ok || path == "" {
+		return fs
+	}
+	fs, err := d.look(path)
+	if err != nil {
+		d.errs = append(d.errs, err)
+	}
+	d.seen[path] = fs
+	return fs
+}
+
+// from returns what is used of a file system, as the runtime tells.
+func (d *disks) from(u *runtimeapi.FilesystemUsage) *FS {
+	if u == nil {
+		return nil
+	}
+	fs := &FS{}
+	if whole := d.of(u.GetFsId().GetMountpoint()); whole != nil {
+		*fs = *whole
+	}
+	fs.Time, fs.UsedBytes, fs.InodesUsed = when(u.GetTimestamp()), value(u.GetUsedBytes()), value(u.GetInodesUsed())
+	return fs
+}
+
+// imageFS returns the file systems of images and of what containers write.
+func (d *disks) imageFS(ctx context.Context, rt Runtime) (images, containers *FS) {
+	resp, err := rt.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err != nil {
+		if err = cri.Classify(err); !errors.Is(err, cri.ErrUnimplemented) {
+			d.errs = append(d.errs, fmt.Errorf("ImageFsInfo: %w", err))
+		}
+		return nil, nil
+	}
+	first := func(list []*runtimeapi.FilesystemUsage) *FS {
+		if len(list) == 0 {
+			return nil
+		}
+		return d.from(list[0])
+	}
+	images, containers = first(resp.GetImageFilesystems()), first(resp.GetContainerFilesystems())
+	if containers == nil {
+		containers = images // the two are one, says CRI
+	}
+	return images, containers
+}

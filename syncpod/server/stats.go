@@ -1,0 +1,176 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/stats"
+)
+
+// maxStatsAge is how old figures may be that are told: whoever asks at the same time
+// shares one reading. A kubelet's are up to 10 s old.
+const maxStatsAge = time.Second
+
+// figures are those read last.
+type figures struct {
+	read func(context.Context, []*runtime.PodStatus) (stats.Stats, error)
+
+	mu      sync.Mutex
+	reading chan struct{} // closed at the end of it, nil if nobody reads
+	at      time.Time
+	stats   stats.Stats
+	err     error
+}
+
+// get returns figures that are not older than they may be, and what is wrong with them.
+// Of many callers one reads.
+func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (stats.Stats, error) {
+	for {
+		f.mu.Lock()
+		if !f.at.IsZero() && time.Since(f.at) < maxStatsAge {
+			defer f.mu.Unlock()
+			return f.stats, f.err
+		}
+		reading := f.reading
+		if reading == nil {
+			f.reading = make(chan struct{})
+		}
+		f.mu.Unlock()
+		if reading == nil {
+			return f.renew(ctx, pods())
+		}
+		select {
+		case <-reading:
+		case <-ctx.Done():
+			return stats.Stats{}, ctx.Err()
+		}
+	}
+}
+
+// renew keeps what is read, unless the caller has gone meanwhile: what is missing then
+// may be there.
+func (f *figures) renew(ctx context.Context, pods []*runtime.PodStatus) (stats.Stats, error) {
+	var read stats.Stats
+	var err error
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		close(f.reading)
+		f.reading = nil
+		if ctx.Err() == nil {
+			f.at, f.stats, f.err = time.Now(), read, err
+		}
+	}()
+	read, err = f.read(ctx, pods)
+	return read, err
+}
+
+// known are the pods that the runtime has, in the order of their names.
+func (s *Server) known() []*runtime.PodStatus {
+	cache := s.config.Agent.Cache()
+	var list []*runtime.PodStatus
+	for _, uid := range cache.UIDs() {
+		if status, _ := cache.Get(uid); !status.Empty() {
+			list = append(list, status)
+		}
+	}
+	slices.SortFunc(list, func(a, b *runtime.PodStatus) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return list
+}
+
+// The summary is that of the kubelet's stats API, without what is not known here.
+type summary struct {
+	Node nodeSummary  `json:"node"`
+	Pods []podSummary `json:"pods"`
+}
+
+type nodeSummary struct {
+	NodeName  string          `json:"nodeName"`
+	StartTime time.Time       `json:"startTime,omitzero"`
+	CPU       *stats.CPU      `json:"cpu,omitempty"`
+	Memory    *stats.Memory   `json:"memory,omitempty"`
+	Network   *stats.Network  `json:"network,omitempty"`
+	FS        *stats.FS       `json:"fs,omitempty"`
+	Runtime   *runtimeSummary `json:"runtime,omitempty"`
+}
+
+type runtimeSummary struct {
+	ImageFS     *stats.FS `json:"imageFs,omitempty"`
+	ContainerFS *stats.FS `json:"containerFs,omitempty"`
+}
+
+type podSummary struct {
+	PodRef     podReference       `json:"podRef"`
+	StartTime  time.Time          `json:"startTime,omitzero"`
+	Containers []containerSummary `json:"containers"`
+	CPU        *stats.CPU         `json:"cpu,omitempty"`
+	Memory     *stats.Memory      `json:"memory,omitempty"`
+	Network    *stats.Network     `json:"network,omitempty"`
+}
+
+type podReference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	UID       string `json:"uid"`
+}
+
+type containerSummary struct {
+	Name      string        `json:"name"`
+	StartTime time.Time     `json:"startTime,omitzero"`
+	CPU       *stats.CPU    `json:"cpu,omitempty"`
+	Memory    *stats.Memory `json:"memory,omitempty"`
+	RootFS    *stats.FS     `json:"rootfs,omitempty"`
+}
+
+// serveSummary answers with what node, pods and containers use.
+func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
+	figures := &s.allStats
+	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
+		figures = &s.cpuAndMemory
+	}
+	all, err := s.figures(r.Context(), figures)
+	if r.Context().Err() != nil {
+		return err
+	}
+	return writeJSON(w, s.summarize(all))
+}
+
+// figures notes what cannot be read. All else is there.
+func (s *Server) figures(ctx context.Context, f *figures) (stats.Stats, error) {
+	all, err := f.get(ctx, s.known)
+	if err != nil && ctx.Err() == nil {
+		s.config.Log.Error(err, "Some of what is used cannot be read")
+	}
+	return all, err
+}
+
+func (s *Server) summarize(all stats.Stats) summary {
+	n := &all.Node
+	sum := summary{
+		Node: nodeSummary{NodeName: s.config.NodeName, StartTime: n.BootTime, CPU: n.CPU, Memory: n.Memory, Network: n.Network, FS: n.FS},
+		Pods: []podSummary{},
+	}
+	if n.ImageFS != nil || n.ContainerFS != nil {
+		sum.Node.Runtime = &runtimeSummary{n.ImageFS, n.ContainerFS}
+	}
+	for i := range all.Pods {
+		p := &all.Pods[i]
+		pod := podSummary{
+			PodRef: podReference{p.Name, p.Namespace, string(p.UID)}, StartTime: p.StartTime,
+			Containers: []containerSummary{}, CPU: p.CPU, Memory: p.Memory, Network: p.Network,
+		}
+		for j := range p.Containers {
+			c := &p.Containers[j]
+			pod.Containers = append(pod.Containers, containerSummary{c.Name, c.StartTime, c.CPU, c.Memory, c.RootFS})
+		}
+		sum.Pods = append(sum.Pods, pod)
+	}
+	return sum
+}
