@@ -1,0 +1,37 @@
+// Command podsync-node is a node of a Kubernetes cluster: it takes the place of a kubelet,
+// with its flags and its configuration file, and runs the pods that the API server binds
+// to the node on containerd or CRI-O.
+//
+//	podsync-node --config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf
+//
+// Run it with --help for its flags. README.md of the module says what it does, and what it
+// does not do yet.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "podsync-node:", err)
+		fmt.Fprintln(os.Stderr, "See podsync-node --help.")
+		os.Exit(2)
+	}
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "podsync-node:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// options are what the agent is started with.
+type options struct {
+	config, kubeconfig, root, name string
+	ips                            []netip.Addr
+}
+
+// parse reads the command line.
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	var ips string
+	flags := flag.NewFlagSet("podsync-node", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // of errors main tells
+	flags.StringVar(&o.config, "config", "", "`file` with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says where the API server is, and who the node is")
+	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
+	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
+	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stderr, "Runs the pods of a node of a Kubernetes cluster, in the place of a kubelet.\n"+
+			"Told to end it leaves the pods running; the next start takes them over.\n\nFlags:\n")
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		return o, err
+	}
+	if err != nil {
+		return o, err
+	}
+	return o, o.complete(flags.Args(), ips)
+}
+
+// complete checks what was given, and fills in defaults.
+func (o *options) complete(rest []string, ips string) (err error) {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("%q is no flag, and flags are all there is", rest[0])
+	case o.config == "":
+		return errors.New("--config is missing")
+	case o.kubeconfig == "":
+		return errors.New("--kubeconfig is missing")
+	}
+	if o.root, err = filepath.Abs(o.root); err != nil {
+		return fmt.Errorf("--root-dir: %w", err)
+	}
+	if o.name == "" {
+		if o.name, err = os.Hostname(); err != nil {
+			return err
+		}
+	}
+	o.name = strings.ToLower(strings.TrimSpace(o.name))
+	for text := range strings.SplitSeq(ips, ",") {
+		if text == "" {
+			continue
+		}
+		ip, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || ip.IsUnspecified() {
+			return fmt.Errorf("--node-ip: %q is no address of a node", text)
+		}
+		o.ips = append(o.ips, ip)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/cluster/node"
+	"github.com/podsync/podsync/cluster/objects"
+	"github.com/podsync/podsync/cluster/pods"
+	"github.com/podsync/podsync/cluster/status"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/cgroup/tree"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/resize"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// parts are what runs.
+type parts struct {
+	node     *node.Node
+	source   *pods.Source
+	objects  *objects.Objects
+	statuses *status.Manager
+	loop     *loop.Loop
+}
+
+func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p parts, err error) {
+	machine := node.ReadMachine()
+	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
+	allocatable, err := a.allocatable(capacity)
+	if err != nil {
+		return p, err
+	}
+	if p.node, err = a.node(machine, capacity, allocatable); err != nil {
+		return p, err
+	}
+	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Log: a.log}); err != nil {
+		return p, err
+	}
+	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.source.Pods, Changed: p.source.ConfigsChanged}); err != nil {
+		return p, err
+	}
+	if p.statuses, err = status.New(status.Config{Kube: a.kube, Pods: p.source, Log: a.log}); err != nil {
+		return p, err
+	}
+	for _, f := range []func(*v1.Pod, bool){p.objects.PodChanged, p.statuses.PodChanged} {
+		if err := p.source.Watch(f); err != nil {
+			return p, err
+		}
+	}
+	return p, a.loop(ctx, &p, allocatable, events)
+}
+
+// allocatable is what pods can have of a capacity.
+func (a *agent) allocatable(capacity v1.ResourceList) (v1.ResourceList, error) {
+	system, err := config.Amounts("systemReserved", a.kubelet.SystemReserved)
+	if err != nil {
+		return nil, err
+	}
+	kube, err := config.Amounts("kubeReserved", a.kubelet.KubeReserved)
+	if err != nil {
+		return nil, err
+	}
+	threshold, err := a.memoryThreshold(capacity)
+	if err != nil {
+		return nil, err
+	}
+	return node.Allocatable(capacity, system, kube, node.Memory(threshold)), nil
+}
+
+func (a *agent) memoryThreshold(capacity v1.ResourceList) (int64, error) {
+	return config.Threshold(a.kubelet.EvictionHard, "memory.available", capacity.Memory().Value())
+}
+
+func (a *agent) node(machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
+	threshold, err := a.memoryThreshold(capacity)
+	if err != nil {
+		return nil, err
+	}
+	c := node.Config{
+		Kube: a.kube, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
+		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
+		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
+		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: int(*a.kubelet.NodeStatusMaxImages), Log: a.log,
+		Pressure: func() map[v1.NodeConditionType]bool {
+			available, known := node.MemoryAvailable()
+			return map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: known && available < threshold}
+		},
+	}
+	if *a.kubelet.EnableServer {
+		c.Port = a.kubelet.Port
+	}
+	return node.New(c)
+}
+
+// loop makes what runs the pods.
+func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList, events record.EventRecorder) error {
+	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: allocatable, Log: a.log})
+	if err != nil {
+		return err
+	}
+	sync, err := a.sync(ctx, allocatable)
+	if err != nil {
+		return err
+	}
+	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, p.objects.Supply(), allocator
+	c := loop.Config{
+		Client: a.runtime, Root: a.root, Sources: []source.Source{p.source}, NodeName: a.name, Log: a.log,
+		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
+		ImagePolicy: &image.GCPolicy{
+			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
+			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
+		},
+	}
+	c.Workers.Observer = p.statuses
+	if a.kubelet.StaticPodPath != "" {
+		folder, err := source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
+		if err != nil {
+			return err
+		}
+		c.Sources = append(c.Sources, folder)
+	}
+	p.loop, err = loop.New(c)
+	return err
+}
+
+// sync says how the work on a pod is done.
+func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.Config, error) {
+	k := a.kubelet
+	c := syncpod.Config{Node: syncpod.Node{
+		Allocatable: allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
+		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault},
+	}}
+	for _, ip := range a.ips {
+		c.Node.HostIPs = append(c.Node.HostIPs, ip.String())
+	}
+	if k.CPUCFSQuotaPeriod != nil {
+		c.Node.Containers.CPUPeriod = k.CPUCFSQuotaPeriod.Duration
+	}
+	if k.CrashLoopBackOff.MaxContainerRestartPeriod != nil {
+		c.Limits.MaxBackOff = k.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
+		c.Limits.InitialBackOff = min(c.Limits.MaxBackOff, firstBackOff)
+	}
+	if err := os.MkdirAll(c.Node.LogLinks, 0o755); err != nil {
+		return c, fmt.Errorf("podLogsDir: %w", err)
+	}
+	var err error
+	if c.Node.DNS, err = a.dns(); err != nil {
+		return c, err
+	}
+	if c.Deps.Images, err = image.New(image.Config{Runtime: a.runtime, MaxParallelPulls: a.parallelPulls()}); err != nil {
+		return c, err
+	}
+	if *k.CgroupsPerQOS {
+		c.Extensions.Cgroups, err = a.cgroups(ctx, allocatable)
+	}
+	return c, err
+}
+
+func (a *agent) parallelPulls() int {
+	switch {
+	case *a.kubelet.SerializeImagePulls:
+		return 1
+	case a.kubelet.MaxParallelImagePulls != nil:
+		return int(*a.kubelet.MaxParallelImagePulls)
+	}
+	return -1
+}
+
+// dns is what the node knows about name resolution.
+func (a *agent) dns() (sandbox.NodeDNS, error) {
+	var d sandbox.NodeDNS
+	if path := *a.kubelet.ResolverConfig; path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return d, fmt.Errorf("resolvConf: %w", err)
+		}
+		d = sandbox.ParseResolvConf(string(text))
+	}
+	d.ClusterServers, d.ClusterDomain = a.kubelet.ClusterDNS, a.kubelet.ClusterDomain
+	return d, nil
+}
+
+// cgroups keeps those of the pods.
+func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncpod.Cgroups, error) {
+	driver, err := tree.DriverOf(ctx, a.runtime)
+	if err != nil {
+		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not tell
+	}
+	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
+	if root := strings.Trim(a.kubelet.CgroupRoot, "/"); root != "" {
+		c.Root = path.Join("/", root, cgroup.DefaultRoot)
+	}
+	if a.kubelet.CPUCFSQuotaPeriod != nil {
+		c.CPUPeriod = a.kubelet.CPUCFSQuotaPeriod.Duration
+	}
+	if a.kubelet.EnforceNodeAllocatable == nil || slices.Contains(a.kubelet.EnforceNodeAllocatable, "pods") {
+		c.Allocatable = allocatable
+	}
+	return tree.New(c)
+}
+
+// routeTo returns the address of the node on the way to an API server. Nothing is sent.
+func routeTo(host string) ([]netip.Addr, error) {
+	u, err := url.Parse(host)
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	conn, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return []netip.Addr{conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()}, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// gcPercent has an agent that has settled keep little memory that it does not use. GOGC
+// takes precedence.
+const gcPercent = 40
+
+// An agent is what all parts have in common.
+type agent struct {
+	options
+	kubelet *kubelet.KubeletConfiguration
+	rest    *rest.Config
+	kube    kubernetes.Interface
+	runtime *cri.Client
+	log     logr.Logger
+}
+
+// run runs the node until ctx ends.
+func run(ctx context.Context, o options) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	a := &agent{options: o, log: klog.Background()}
+	var warnings []string
+	var err error
+	if a.kubelet, warnings, err = config.Load(o.config); err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		a.log.Info("Warning: " + w)
+	}
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint}); err != nil {
+		return err
+	}
+	defer a.runtime.Close()
+	return a.run(ctx)
+}
+
+// connect makes the client of the API server. Nothing is asked yet.
+func (a *agent) connect() (err error) {
+	if a.rest, err = clientcmd.BuildConfigFromFlags("", a.kubeconfig); err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	a.rest.QPS, a.rest.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
+	a.rest.UserAgent = "podsync-node"
+	a.rest.ContentType = "application/vnd.kubernetes.protobuf"
+	a.rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	if len(a.ips) == 0 {
+		if a.ips, err = routeTo(a.rest.Host); err != nil {
+			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
+		}
+	}
+	a.kube, err = kubernetes.NewForConfig(a.rest)
+	return err
+}
+
+// events returns a recorder, and what ends it.
+func (a *agent) events(ctx context.Context) (record.EventRecorder, func()) {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: a.name}), broadcaster.Shutdown
+}
+
+// run makes the parts, and runs them until ctx ends or one of them fails.
+func (a *agent) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, end := a.events(ctx)
+	defer end()
+	p, err := a.parts(ctx, events)
+	if err != nil {
+		return err
+	}
+	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
+	return together(ctx,
+		p.loop.Run,
+		func(ctx context.Context) error { p.statuses.Run(ctx); return nil },
+		func(ctx context.Context) error { p.objects.Run(ctx); return nil },
+		func(ctx context.Context) error { p.node.Run(ctx); return nil },
+		func(ctx context.Context) error { return a.serve(ctx, p.loop) },
+	)
+}
+
+// together runs functions until one of them fails or ctx ends, and returns when all have
+// returned.
+func together(ctx context.Context, run ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(run))
+	var wg sync.WaitGroup
+	for i, f := range run {
+		wg.Go(func() {
+			if errs[i] = f(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,9 @@
+// Package config reads the file that a kubelet is configured with, a KubeletConfiguration
+// of kubelet.config.k8s.io/v1beta1, for an agent that takes the kubelet's place.
+//
+// [Load] gives the fields that are heeded a kubelet's defaults, and warns of each other
+// field that is set: it changes nothing here.
+//
+//	load.go     Load, and which fields are heeded
+//	values.go   amounts of resources in the file
+package config

@@ -1,0 +1,152 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+// heeded are the fields that change something here.
+var heeded = []string{
+	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
+	"clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
+	"enforceNodeAllocatable", "evictionHard", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
+	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "maxParallelImagePulls", "maxPods", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
+	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "providerID", "registerWithTaints",
+	"resolvConf", "seccompDefault", "serializeImagePulls", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile",
+}
+
+// granted are the fields of which some values are what is done anyway.
+var granted = map[string][]string{
+	"apiVersion": {`"` + apiVersion + `"`}, "kind": {`"` + kind + `"`},
+	"configMapAndSecretChangeDetectionStrategy": {`"Watch"`},
+	"cpuManagerPolicy":                          {`"none"`},
+	"enableControllerAttachDetach":              {`true`},
+	"enableDebuggingHandlers":                   {`true`},
+	"failCgroupV1":                              {`false`},
+	"failSwapOn":                                {`false`},
+	"featureGates":                              {`{}`},
+	"localStorageCapacityIsolation":             {`false`},
+	"makeIPTablesUtilChains":                    {`false`},
+	"memoryManagerPolicy":                       {`"None"`},
+	"protectKernelDefaults":                     {`false`},
+	"readOnlyPort":                              {`0`},
+	"registerNode":                              {`true`},
+	"runOnce":                                   {`false`},
+	"topologyManagerPolicy":                     {`"none"`},
+}
+
+const apiVersion, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
+
+// Load reads a file. The warnings name the fields that are set and not heeded, in their
+// order.
+func Load(path string) (c *kubelet.KubeletConfiguration, warnings []string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("config: %w", err)
+	}
+	c, warnings, err = parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("config: %s: %w", path, err)
+	}
+	return c, warnings, nil
+}
+
+func parse(text []byte) (*kubelet.KubeletConfiguration, []string, error) {
+	var c kubelet.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return nil, nil, err
+	}
+	if c.APIVersion != apiVersion || c.Kind != kind {
+		return nil, nil, fmt.Errorf("apiVersion %q, kind %q: want %q and %q", c.APIVersion, c.Kind, apiVersion, kind)
+	}
+	var set map[string]json.RawMessage
+	if err := yaml.Unmarshal(text, &set); err != nil {
+		return nil, nil, err
+	}
+	setDefaults(&c)
+	return &c, warnings(set), check(&c)
+}
+
+func warnings(set map[string]json.RawMessage) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if !slices.Contains(heeded, name) && !slices.Contains(granted[name], string(set[name])) {
+			all = append(all, name+" is set, and not heeded")
+		}
+	}
+	return all
+}
+
+// check says what cannot be done.
+func check(c *kubelet.KubeletConfiguration) error {
+	switch {
+	case c.ContainerRuntimeEndpoint == "":
+		return errors.New("containerRuntimeEndpoint is missing")
+	case c.MaxPods < 0:
+		return fmt.Errorf("maxPods is %d, want 0 or more", c.MaxPods)
+	case *c.EnableServer && (c.TLSCertFile == "" || c.TLSPrivateKeyFile == ""):
+		return errors.New("tlsCertFile or tlsPrivateKeyFile is missing, and certificates are not asked for")
+	case *c.Authentication.Anonymous.Enabled:
+		return errors.New("authentication.anonymous.enabled is true: nobody is let in who is not known")
+	case c.Authorization.Mode != kubelet.KubeletAuthorizationModeWebhook:
+		return fmt.Errorf("authorization.mode is %q, want %q", c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
+	}
+	return nil
+}
+
+func setDefaults(c *kubelet.KubeletConfiguration) {
+	orElse(&c.EnableServer, true)
+	orElse(&c.Authentication.Anonymous.Enabled, false)
+	orElse(&c.Authentication.Webhook.Enabled, true)
+	orElse(&c.CgroupsPerQOS, true)
+	orElse(&c.CPUCFSQuota, true)
+	orElse(&c.SerializeImagePulls, true)
+	orElse(&c.SeccompDefault, false)
+	orElse(&c.NodeStatusMaxImages, 50)
+	orElse(&c.ResolverConfig, "/etc/resolv.conf")
+	orElse(&c.PodPidsLimit, -1)
+	orElse(&c.KubeAPIQPS, 50)
+	orElse(&c.ImageGCHighThresholdPercent, 85)
+	orElse(&c.ImageGCLowThresholdPercent, 80)
+	orZero(&c.KubeAPIBurst, 100)
+	orZero(&c.Address, "0.0.0.0")
+	orZero(&c.Port, 10250)
+	orZero(&c.MaxPods, 110)
+	orZero(&c.PodLogsDir, "/var/log/pods")
+	orZero(&c.CgroupDriver, "cgroupfs")
+	orZero(&c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
+	orZero(&c.NodeLeaseDurationSeconds, 40)
+	for field, d := range map[*metav1.Duration]time.Duration{
+		&c.Authentication.Webhook.CacheTTL:            2 * time.Minute,
+		&c.Authorization.Webhook.CacheAuthorizedTTL:   5 * time.Minute,
+		&c.Authorization.Webhook.CacheUnauthorizedTTL: 30 * time.Second,
+		&c.NodeStatusUpdateFrequency:                  10 * time.Second,
+		&c.NodeStatusReportFrequency:                  5 * time.Minute,
+		&c.ImageMinimumGCAge:                          2 * time.Minute,
+	} {
+		orZero(&field.Duration, d)
+	}
+	if c.EvictionHard == nil {
+		c.EvictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
+	}
+}
+
+func orElse[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func orZero[T comparable](field *T, value T) {
+	if *field == *new(T) {
+		*field = value
+	}
+}

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/go-logr/logr"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// Admission says which pods fit on a node. It is a loop.Admission.
+type Admission struct {
+	// Node is the node. Required.
+	Node *Node
+	// Allotted returns a pod with the resources that it has been allotted, which may not be
+	// those that it asks for by now. Default: those that it asks for.
+	Allotted func(*v1.Pod) *v1.Pod
+}
+
+var _ loop.Admission = (*Admission)(nil)
+
+// Admit returns why a pod cannot run on the node beside others, nil if it can.
+func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+	for _, check := range []func() *syncpod.Rejection{
+		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
+		func() *syncpod.Rejection { return systemFits(pod) },
+		func() *syncpod.Rejection { return a.resourcesFit(pod, beside) },
+		func() *syncpod.Rejection { return a.placeFits(pod) },
+		func() *syncpod.Rejection { return portsFree(pod, beside) },
+		func() *syncpod.Rejection { return taintsTolerated(pod, a.Node.Object()) },
+	} {
+		if refused := check(); refused != nil {
+			refused.Message = "Pod was rejected: " + refused.Message
+			return refused
+		}
+	}
+	return nil
+}
+
+// systemFits is about the operating system and architecture.
+func systemFits(pod *v1.Pod) *syncpod.Rejection {
+	if os, asks := pod.Spec.NodeSelector[v1.LabelOSStable]; asks && os != operatingSystem {
+		return &syncpod.Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
+	}
+	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != operatingSystem {
+		return &syncpod.Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+	}
+	return nil
+}
+
+// refreshTimeout bounds how long new pods wait for what the API server has of the node.
+const refreshTimeout = 5 * time.Second
+
+// placeFits is about the node selector, the affinity and the name of the node. What the
+// node is known by may have changed right before the pod was bound to it, so that nothing
+// is refused for what was known before.
+func (a *Admission) placeFits(pod *v1.Pod) *syncpod.Rejection {
+	if runtime.IsStatic(pod) || placeFits(pod, a.Node.Object()) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
+	defer cancel()
+	return placeFits(pod, a.Node.refresh(ctx))
+}
+
+func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
+	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
+		return predicateFailed("NodeAffinity")
+	}
+	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
+		return predicateFailed("NodeName")
+	}
+	return nil
+}
+
+// taintsTolerated is about taints that end pods which run: others keep pods from being
+// bound to the node, which this one is.
+func taintsTolerated(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
+	if runtime.IsStatic(pod) {
+		return nil
+	}
+	ends := func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }
+	if _, found := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, ends, true); found {
+		return predicateFailed("TaintToleration")
+	}
+	return nil
+}
+
+func predicateFailed(name string) *syncpod.Rejection {
+	return &syncpod.Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed", name)}
+}

@@ -1,0 +1,15 @@
+// Package node makes an agent a node of a cluster: it registers the Node object, keeps its
+// status up to date, renews its lease, and says which pods fit.
+//
+// A [Node] writes its status when something of it has changed, and else only so often that
+// the object is seen to be looked after: that the node lives is said by its lease in
+// kube-node-lease. One that was deleted is not made again before the agent is started anew.
+//
+// [Node.Admit] is a loop.Admission: a pod that does not fit is refused for the reasons that
+// a kubelet has, in its order.
+//
+//	node.go        Config, New, Run
+//	register.go    the object is made, or found; heartbeat.go its status and the lease
+//	describe.go    what stands in the status; machine.go what the machine is like
+//	admit.go       which pods fit; fits.go by their resources; sysctl.go by their sysctls
+package node

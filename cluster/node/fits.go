@@ -1,0 +1,109 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/podsync/podsync/syncpod"
+)
+
+// resourcesFit is about what the node can give.
+func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+	allocatable := a.Node.config.Allocatable
+	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(beside))+1 > most.Value() {
+		return outOf(v1.ResourcePods, 1, int64(len(beside)), most.Value())
+	}
+	used := v1.ResourceList{}
+	for _, other := range beside {
+		add(used, a.requests(other))
+	}
+	asked := a.requests(pod)
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		capacity, known := allocatable[name]
+		want, has := asked[name], used[name]
+		if !known || want.IsZero() {
+			continue // what the node does not know is for others to give
+		}
+		sum := want.DeepCopy()
+		sum.Add(has)
+		if sum.Cmp(capacity) <= 0 {
+			continue
+		}
+		if name == v1.ResourceCPU {
+			return outOf(name, want.MilliValue(), has.MilliValue(), capacity.MilliValue())
+		}
+		return outOf(name, want.Value(), has.Value(), capacity.Value())
+	}
+	return nil
+}
+
+func (a *Admission) requests(pod *v1.Pod) v1.ResourceList {
+	if a.Allotted != nil {
+		pod = a.Allotted(pod)
+	}
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+}
+
+func add(sum, more v1.ResourceList) {
+	for name, q := range more {
+		total := sum[name]
+		total.Add(q)
+		sum[name] = total
+	}
+}
+
+func outOf(name v1.ResourceName, requested, used, capacity int64) *syncpod.Rejection {
+	return &syncpod.Rejection{
+		Reason:  "OutOf" + string(name),
+		Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity),
+	}
+}
+
+// portsFree is about ports of the node.
+func portsFree(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+	wanted := hostPorts(pod)
+	if len(wanted) == 0 {
+		return nil
+	}
+	for _, other := range beside {
+		for _, taken := range hostPorts(other) {
+			if slices.ContainsFunc(wanted, taken.conflicts) {
+				return predicateFailed("NodePorts")
+			}
+		}
+	}
+	return nil
+}
+
+// A hostPort is a port of the node, at one of its addresses or "" for all.
+type hostPort struct {
+	protocol v1.Protocol
+	ip       string
+	port     int32
+}
+
+func (p hostPort) conflicts(other hostPort) bool {
+	return p.port == other.port && p.protocol == other.protocol && (p.ip == "" || other.ip == "" || p.ip == other.ip)
+}
+
+func hostPorts(pod *v1.Pod) (ports []hostPort) {
+	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			for _, p := range containers[i].Ports {
+				if p.HostPort == 0 {
+					continue
+				}
+				ip := p.HostIP
+				if ip == "0.0.0.0" || ip == "::" {
+					ip = ""
+				}
+				ports = append(ports, hostPort{p.Protocol, ip, p.HostPort})
+			}
+		}
+	}
+	return ports
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const operatingSystem, architecture = goruntime.GOOS, goruntime.GOARCH
+
+// Machine is what a machine says of itself. What is not known is empty or zero.
+type Machine struct {
+	// ID, SystemUUID and BootID tell it from others, and its boots from each other.
+	ID, SystemUUID, BootID string
+	// Kernel is the version of the kernel, and OS the name of the distribution.
+	Kernel, OS string
+	// CPUs is how many processors there are, and MemoryBytes how much memory.
+	CPUs        int
+	MemoryBytes int64
+	// HugePages is how much memory is set aside for pages of each size, both in bytes.
+	HugePages map[int64]int64
+}
+
+// ReadMachine reads what the kernel and the distribution say.
+func ReadMachine() Machine {
+	m := Machine{
+		ID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
+		BootID: firstLine("/proc/sys/kernel/random/boot_id"), Kernel: firstLine("/proc/sys/kernel/osrelease"),
+		OS: osName("/etc/os-release"), CPUs: goruntime.NumCPU(), MemoryBytes: meminfo("MemTotal"),
+		HugePages: hugePages("/sys/kernel/mm/hugepages"),
+	}
+	if m.SystemUUID == "" {
+		m.SystemUUID = m.ID
+	}
+	return m
+}
+
+// Capacity returns what the machine has: its processors, memory and huge pages, with
+// maxPods pods.
+func (m Machine) Capacity(maxPods int64) v1.ResourceList {
+	capacity := v1.ResourceList{
+		v1.ResourceCPU:    *resource.NewQuantity(int64(m.CPUs), resource.DecimalSI),
+		v1.ResourceMemory: *resource.NewQuantity(m.MemoryBytes, resource.BinarySI),
+		v1.ResourcePods:   *resource.NewQuantity(maxPods, resource.DecimalSI),
+	}
+	for size, bytes := range m.HugePages {
+		name := v1.ResourceHugePagesPrefix + resource.NewQuantity(size, resource.BinarySI).String()
+		capacity[v1.ResourceName(name)] = *resource.NewQuantity(bytes, resource.BinarySI)
+	}
+	return capacity
+}
+
+// Allocatable returns what is left of a capacity for pods when others have what is
+// reserved for them. Huge pages are no memory that pods can have otherwise.
+func Allocatable(capacity v1.ResourceList, reserved ...v1.ResourceList) v1.ResourceList {
+	left := v1.ResourceList{}
+	for name, q := range capacity {
+		q = q.DeepCopy()
+		for _, r := range reserved {
+			if of, ok := r[name]; ok {
+				q.Sub(of)
+			}
+		}
+		left[name] = atLeastZero(q)
+	}
+	memory := left[v1.ResourceMemory]
+	for name, q := range capacity {
+		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+			memory.Sub(q)
+		}
+	}
+	left[v1.ResourceMemory] = atLeastZero(memory)
+	return left
+}
+
+func atLeastZero(q resource.Quantity) resource.Quantity {
+	if q.Sign() < 0 {
+		q.Set(0)
+	}
+	return q
+}
+
+// MemoryAvailable returns how much memory new processes could have, in bytes, and whether
+// that is known.
+func MemoryAvailable() (int64, bool) {
+	bytes := meminfo("MemAvailable")
+	return bytes, bytes > 0
+}
+
+// meminfo returns a value of /proc/meminfo in bytes, 0 if there is none.
+func meminfo(name string) int64 {
+	text, _ := os.ReadFile("/proc/meminfo")
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 1 && fields[0] == name+":" {
+			kib, _ := strconv.ParseInt(fields[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+func hugePages(dir string) map[int64]int64 {
+	pages := map[int64]int64{}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
+		if err != nil {
+			continue
+		}
+		count, _ := strconv.ParseInt(firstLine(dir+"/"+e.Name()+"/nr_hugepages"), 10, 64)
+		pages[kib<<10] = count * kib << 10
+	}
+	return pages
+}
+
+func firstLine(path string) string {
+	text, _ := os.ReadFile(path)
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+// osName returns the name in an os-release(5) file.
+func osName(path string) string {
+	text, _ := os.ReadFile(path)
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if name, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+			return strings.Trim(name, `"'`)
+		}
+	}
+	return ""
+}
+
+// Memory is an amount of memory as a list of resources.
+func Memory(bytes int64) v1.ResourceList {
+	return v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}
+}

@@ -1,0 +1,150 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Runtime is what is asked of the container runtime. A *cri.Client is one.
+type Runtime interface {
+	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
+	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
+	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
+}
+
+// Config is what a Node is made of.
+type Config struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// Runtime is the container runtime. Required.
+	Runtime Runtime
+	// Name is that of the node. Required.
+	Name string
+	// IPs are the addresses of the node, the primary first. Required.
+	IPs []netip.Addr
+	// Port is where the node serves its API. Default: it does not.
+	Port int32
+	// ProviderID is the node's name with a cloud. Default: none.
+	ProviderID string
+	// Labels and Taints are those that the object is made with. A node may give itself
+	// only some labels; those of its name, OS and architecture it has by itself.
+	Labels map[string]string
+	Taints []v1.Taint
+
+	// Capacity is what the machine has, and Allocatable what of it pods can have. Required;
+	// see [Machine.Capacity] and [Allocatable].
+	Capacity, Allocatable v1.ResourceList
+	// Machine is what the machine is like.
+	Machine Machine
+	// AllowedSysctls are those that pods may set besides the safe ones; a * at the end
+	// stands for all that begin so.
+	AllowedSysctls []string
+
+	// Interval is the time between looks at the machine and the runtime. Default 10 s.
+	Interval time.Duration
+	// ReportInterval is the longest time between writes of a status that has not changed.
+	// Default 5 min.
+	ReportInterval time.Duration
+	// LeaseDuration is how long the lease holds; it is renewed after a quarter of that.
+	// Default 40 s.
+	LeaseDuration time.Duration
+	// MaxImages is how many images the status names, the largest first. Default 50; -1 for
+	// all of them.
+	MaxImages int
+	// Pressure says which of MemoryPressure, DiskPressure and PIDPressure the node is
+	// under. Default: none.
+	Pressure func() map[v1.NodeConditionType]bool
+	// Log gets a line for what changes and for what fails. Default silent.
+	Log logr.Logger
+}
+
+// A Node is the agent's node. Its methods may be called concurrently.
+type Node struct {
+	config Config
+
+	mu sync.Mutex
+	// object is the Node as the API server had it last, nil before it was registered.
+	object *v1.Node
+	// reported is when its status was written last.
+	reported time.Time
+	// registered is closed once it was registered.
+	registered chan struct{}
+}
+
+// New returns a Node that is not registered yet.
+func New(c Config) (*Node, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("node: Config.Kube is missing")
+	case c.Runtime == nil:
+		return nil, errors.New("node: Config.Runtime is missing")
+	case c.Name == "":
+		return nil, errors.New("node: Config.Name is missing")
+	case len(c.IPs) == 0:
+		return nil, errors.New("node: Config.IPs is missing")
+	case c.Capacity == nil || c.Allocatable == nil:
+		return nil, errors.New("node: Config.Capacity or Allocatable is missing")
+	}
+	for _, d := range []struct {
+		name  string
+		field *time.Duration
+		def   time.Duration
+	}{
+		{"Interval", &c.Interval, 10 * time.Second},
+		{"ReportInterval", &c.ReportInterval, 5 * time.Minute},
+		{"LeaseDuration", &c.LeaseDuration, 40 * time.Second},
+	} {
+		if *d.field < 0 {
+			return nil, fmt.Errorf("node: Config.%s is %v, want 0 or more", d.name, *d.field)
+		}
+		*d.field = cmp.Or(*d.field, d.def)
+	}
+	c.MaxImages = cmp.Or(c.MaxImages, 50)
+	if c.Pressure == nil {
+		c.Pressure = func() map[v1.NodeConditionType]bool { return nil }
+	}
+	return &Node{config: c, registered: make(chan struct{})}, nil
+}
+
+// Run registers the node, and looks after it until ctx ends. It is called once.
+func (n *Node) Run(ctx context.Context) {
+	if !n.register(ctx) {
+		return
+	}
+	close(n.registered)
+	var leased sync.WaitGroup
+	leased.Go(func() { n.renewLease(ctx) })
+	defer leased.Wait()
+	n.beat(ctx)
+}
+
+// Registered returns a channel that is closed once the node is registered.
+func (n *Node) Registered() <-chan struct{} { return n.registered }
+
+// Object returns the Node as the API server had it last, or before that as it is to be
+// registered. It is not to be written to.
+func (n *Node) Object() *v1.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.object != nil {
+		return n.object
+	}
+	return n.initial()
+}
+
+func (n *Node) saw(object *v1.Node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.object = object
+}

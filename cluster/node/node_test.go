@@ -1,0 +1,264 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/cluster/node"
+)
+
+// A cri is a runtime that is ready unless err is set.
+type cri struct{ err error }
+
+func (r *cri) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
+	}}}, r.err
+}
+
+func (r *cri) Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "v2.4.2"}, nil
+}
+
+func (r *cri) ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error) {
+	return &runtimeapi.ListImagesResponse{Images: []*runtimeapi.Image{{RepoTags: []string{"small"}, Size: 1}, {RepoTags: []string{"large"}, Size: 2}}}, nil
+}
+
+func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
+	capacity := node.Machine{CPUs: 2, MemoryBytes: 4 << 30}.Capacity(3)
+	return node.Config{
+		Kube: kube, Runtime: runtime, Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Port: 10250,
+		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Memory(1<<30)),
+	}
+}
+
+// A site is a node that runs.
+type site struct {
+	*testing.T
+	*node.Node
+	kube    *fake.Clientset
+	runtime *cri
+}
+
+func onSite(t *testing.T, there *v1.Node, test func(s *site)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{T: t, kube: fake.NewClientset(), runtime: &cri{}}
+		if there != nil {
+			s.kube = fake.NewClientset(there)
+		}
+		var err error
+		if s.Node, err = node.New(configOf(s.kube, s.runtime)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { s.Node.Run(ctx); close(ended) }()
+		time.Sleep(time.Second)
+		test(s)
+		cancel()
+		<-ended
+	})
+}
+
+func (s *site) get() *v1.Node {
+	s.Helper()
+	object, err := s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return object
+}
+
+func (s *site) ready() v1.ConditionStatus {
+	s.Helper()
+	for _, c := range s.get().Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func (s *site) writes() (n int) {
+	for _, a := range s.kube.Actions() {
+		if a.GetVerb() == "patch" && a.GetResource().Resource == "nodes" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNodeIsRegistered(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		object := s.get()
+		st := object.Status
+		if s.ready() != v1.ConditionTrue || len(st.Conditions) != 4 {
+			s.Errorf("the conditions are %+v", st.Conditions)
+		}
+		if object.Labels[v1.LabelHostname] != "n1" || st.DaemonEndpoints.KubeletEndpoint.Port != 10250 || st.NodeInfo.ContainerRuntimeVersion != "containerd://v2.4.2" {
+			s.Errorf("the node is %+v", object)
+		}
+		if st.Addresses[0] != (v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.1"}) || st.Images[0].Names[0] != "large" {
+			s.Errorf("addresses %v, images %v", st.Addresses, st.Images)
+		}
+		if st.Capacity.Memory().Value() != 4<<30 || st.Allocatable.Memory().Value() != 3<<30 {
+			s.Errorf("capacity %v, allocatable %v", st.Capacity, st.Allocatable)
+		}
+		lease, err := s.kube.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(s.Context(), "n1", metav1.GetOptions{})
+		if err != nil || *lease.Spec.HolderIdentity != "n1" || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].Kind != "Node" {
+			s.Errorf("the lease is %+v, %v", lease, err)
+		}
+	})
+}
+
+// A node that is there already gets its labels, and keeps what others gave it.
+func TestNodeIsTakenOver(t *testing.T) {
+	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: v1.NodeSpec{Unschedulable: true}}
+	onSite(t, there, func(s *site) {
+		object := s.get()
+		if object.Labels["zone"] != "a" || object.Labels[v1.LabelHostname] != "n1" || !object.Spec.Unschedulable || s.ready() != v1.ConditionTrue {
+			s.Errorf("the node is %+v", object)
+		}
+	})
+}
+
+// A status is written when it changes, and else every five minutes.
+func TestStatusIsSeldomWritten(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		before := s.writes()
+		time.Sleep(4 * time.Minute)
+		if n := s.writes() - before; n > 1 {
+			s.Errorf("%d writes without a change", n)
+		}
+		before = s.writes()
+		time.Sleep(5 * time.Minute)
+		if n := s.writes() - before; n != 1 {
+			s.Errorf("%d writes in five minutes, want 1", n)
+		}
+		s.runtime.err = errors.New("away")
+		time.Sleep(11 * time.Second)
+		if s.ready() != v1.ConditionFalse {
+			s.Errorf("ready is %s without a runtime", s.ready())
+		}
+		s.runtime.err = nil
+		time.Sleep(11 * time.Second)
+		if s.ready() != v1.ConditionTrue {
+			s.Errorf("ready is %s", s.ready())
+		}
+	})
+}
+
+// A node that was deleted is not made again behind the back of whoever did it.
+func TestDeletedNodeStaysDeleted(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		created := slices.DeleteFunc(s.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() != "create" || a.GetResource().Resource != "nodes" })
+		if len(created) != 1 {
+			s.Errorf("made %d times", len(created))
+		}
+	})
+}
+
+func podOf(change func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app"}}}}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+func asks(cpu string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}
+	}
+}
+
+func port(ip string, n int32) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostIP: ip, HostPort: n, Protocol: v1.ProtocolTCP}}
+	}
+}
+
+func sysctl(name string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: name, Value: "1"}}}
+	}
+}
+
+func TestAdmission(t *testing.T) {
+	kube := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}})
+	n, err := node.New(configOf(kube, &cri{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admission := node.Admission{Node: n}
+	for _, tt := range []struct {
+		name   string
+		pod    func(*v1.Pod)
+		beside []func(*v1.Pod)
+		want   string
+	}{
+		{"nothing asked", nil, nil, ""},
+		{"fits exactly", asks("1"), []func(*v1.Pod){asks("1")}, ""},
+		{"too much", asks("1001m"), []func(*v1.Pod){asks("1")}, "OutOfcpu"},
+		{"too many", nil, make([]func(*v1.Pod), 3), "OutOfpods"},
+		{"what the node does not know", func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}, nil, ""},
+		{"another system", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, nil, "PodOSNotSupported"},
+		{"another label of the system", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{v1.LabelOSStable: "windows"} }, nil, "PodOSSelectorNodeLabelDoesNotMatch"},
+		{"a label that the node has just been given", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }, nil, ""},
+		{"a label that it has not", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "tape"} }, nil, "NodeAffinity"},
+		{"another node", func(p *v1.Pod) { p.Spec.NodeName = "n2" }, nil, "NodeName"},
+		{"a port that is taken", port("", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, "NodePorts"},
+		{"a port at another address", port("10.0.0.2", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, ""},
+		{"a safe sysctl", sysctl("kernel.shm_rmid_forced"), nil, ""},
+		{"a sysctl of the node", sysctl("kernel.msgmax"), nil, "SysctlForbidden"},
+		{"a sysctl of the node's network", func(p *v1.Pod) { sysctl("net.ipv4.tcp_syncookies")(p); p.Spec.HostNetwork = true }, nil, "SysctlForbidden"},
+	} {
+		var beside []*v1.Pod
+		for _, change := range tt.beside {
+			beside = append(beside, podOf(change))
+		}
+		got := ""
+		if refused := admission.Admit(podOf(tt.pod), beside); refused != nil {
+			got = refused.Reason
+			if refused.Message == "" {
+				t.Errorf("%s: there is no message", tt.name)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestTaints(t *testing.T) {
+	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}, {Key: "busy", Effect: v1.TaintEffectNoSchedule}}}}
+	onSite(t, object, func(s *site) {
+		admission := node.Admission{Node: s.Node}
+		if refused := admission.Admit(podOf(nil), nil); refused == nil || refused.Reason != "TaintToleration" {
+			s.Errorf("refused for %+v", refused)
+		}
+		tolerant := podOf(func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Key: "out", Operator: v1.TolerationOpExists}} })
+		if refused := admission.Admit(tolerant, nil); refused != nil {
+			s.Errorf("refused for %+v: it is bound already", refused)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// firstRetry and lastRetry are the shortest and the longest pause between attempts to
+// register.
+const firstRetry, lastRetry = 100 * time.Millisecond, 7 * time.Second
+
+// register makes the object or takes over the one that is there. It returns false if ctx
+// ends before.
+func (n *Node) register(ctx context.Context) bool {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		object, err := n.adopt(ctx)
+		if err == nil {
+			n.saw(object)
+			n.config.Log.Info("Node is registered", "node", n.config.Name)
+			return true
+		}
+		n.config.Log.Error(err, "Node is not registered yet", "node", n.config.Name)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+// adopt returns the object, with the labels that a node gives itself.
+func (n *Node) adopt(ctx context.Context) (*v1.Node, error) {
+	nodes := n.config.Kube.CoreV1().Nodes()
+	object := n.initial()
+	n.describe(ctx, object)
+	made, err := nodes.Create(ctx, object, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return made, err
+	}
+	there, err := nodes.Get(ctx, n.config.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	wrong := maps.Clone(object.Labels)
+	maps.DeleteFunc(wrong, func(k, v string) bool { return there.Labels[k] == v })
+	if len(wrong) == 0 {
+		return there, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": wrong, "uid": there.UID}})
+	if err != nil {
+		return nil, err
+	}
+	return nodes.Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+}
+
+// initial returns the object as it is made, without a status.
+func (n *Node) initial() *v1.Node {
+	labels := maps.Clone(n.config.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1.LabelHostname] = n.config.Name
+	for _, k := range []string{v1.LabelOSStable, "beta.kubernetes.io/os"} {
+		labels[k] = operatingSystem
+	}
+	for _, k := range []string{v1.LabelArchStable, "beta.kubernetes.io/arch"} {
+		labels[k] = architecture
+	}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.config.Name, Labels: labels},
+		Spec:       v1.NodeSpec{ProviderID: n.config.ProviderID, Taints: n.config.Taints},
+	}
+}

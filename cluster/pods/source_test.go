@@ -1,0 +1,196 @@
+package pods_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/cluster/pods"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+func podOf(name string, uid types.UID) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid},
+		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}}},
+	}
+}
+
+// A heard source is one that runs, and what it has delivered last.
+type heard struct {
+	*pods.Source
+	kube  *fake.Clientset
+	last  source.Snapshot
+	count int
+}
+
+// listen runs a test with a source of the pods that the API server has.
+func listen(t *testing.T, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenAfter(t, func() <-chan struct{} { return nil }, there, test)
+}
+
+// listenAfter begins when the channel that after makes is closed.
+func listenAfter(t *testing.T, after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset(there...)
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &heard{Source: s, kube: kube}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Run(ctx, func(snapshot source.Snapshot) { h.last, h.count = snapshot, h.count+1 })
+		}()
+		time.Sleep(time.Second) // that all are listed is asked every now and then
+		test(t, h)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the source ended with %v", err)
+		}
+	})
+}
+
+func (h *heard) names() (names []string) {
+	for _, pod := range h.last.Pods {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (h *heard) wants(t *testing.T, want ...string) {
+	t.Helper()
+	time.Sleep(time.Second)
+	if got := h.names(); !slices.Equal(got, want) {
+		t.Errorf("the pods are %q, want %q", got, want)
+	}
+}
+
+func TestPodsComeChangeAndGo(t *testing.T) {
+	mirror := podOf("mirror", "3")
+	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
+	listen(t, []runtime.Object{podOf("web", "1"), mirror}, func(t *testing.T, h *heard) {
+		h.wants(t, "web")
+		if h.last.Incomplete {
+			t.Error("all pods are listed, and the snapshot is incomplete")
+		}
+		client := h.kube.CoreV1().Pods("default")
+		if _, err := client.Create(t.Context(), podOf("db", "2"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.wants(t, "db", "web")
+		changed := podOf("web", "1")
+		changed.DeletionTimestamp, changed.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
+		if _, err := client.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		i := slices.IndexFunc(h.last.Pods, func(p *v1.Pod) bool { return p.Name == "web" })
+		if pod := h.last.Pods[i]; pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 7 {
+			t.Errorf("its grace period is %v, want 7", pod.DeletionGracePeriodSeconds)
+		}
+		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.wants(t, "db")
+		if h.Get("default", "db", "2") == nil || h.Get("default", "db", "other") != nil || h.Get("default", "web", "1") != nil {
+			t.Error("Get returns what is not there, or not what is")
+		}
+	})
+}
+
+// The pods of a node are asked for by its name: it may not read others.
+func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
+	listen(t, nil, func(t *testing.T, h *heard) {
+		for _, action := range h.kube.Actions() {
+			var selector string
+			switch a := action.(type) {
+			case ktesting.ListAction:
+				selector = a.GetListRestrictions().Fields.String()
+			case ktesting.WatchAction:
+				selector = a.GetWatchRestrictions().Fields.String()
+			}
+			if selector != "spec.nodeName=n1" {
+				t.Errorf("%s of %s by %q", action.GetVerb(), action.GetResource().Resource, selector)
+			}
+		}
+		if len(h.kube.Actions()) == 0 {
+			t.Error("nothing was asked for")
+		}
+	})
+}
+
+// While the API server has not spoken nothing is known, so that nothing is stopped.
+func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		away := func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") }
+		kube.PrependReactor("list", "pods", away)
+		kube.PrependWatchReactor("pods", ktesting.DefaultWatchReactor(nil, errors.New("away")))
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Run(ctx, func(snapshot source.Snapshot) {
+				if !snapshot.Incomplete {
+					t.Errorf("delivered %+v", snapshot)
+				}
+			})
+		}()
+		synctest.Wait()
+		if s.Synced() {
+			t.Error("the pods are synced")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
+	var after chan struct{}
+	made := func() <-chan struct{} { after = make(chan struct{}); return after }
+	listenAfter(t, made, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
+		if len(h.kube.Actions()) > 0 || h.count > 0 {
+			t.Errorf("asked %v", h.kube.Actions())
+		}
+		close(after)
+		h.wants(t, "web")
+	})
+}
+
+func TestChangedConfigsAreTold(t *testing.T) {
+	listen(t, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
+		if h.last.ConfigsChanged {
+			t.Error("nothing has changed yet")
+		}
+		before := h.last.Pods
+		h.ConfigsChanged()
+		synctest.Wait()
+		if !h.last.ConfigsChanged || !slices.Equal(h.last.Pods, before) {
+			t.Errorf("delivered %+v", h.last)
+		}
+	})
+}
+
+func TestConfigNamesWhatIsMissing(t *testing.T) {
+	for _, c := range []pods.Config{{NodeName: "n1"}, {Kube: fake.NewClientset()}} {
+		if _, err := pods.New(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}

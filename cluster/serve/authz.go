@@ -1,0 +1,59 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podsync/podsync/syncpod/server"
+)
+
+// Authorizer asks an API server what users may. It is a server.Authorizer.
+type Authorizer struct {
+	kube    kubernetes.Interface
+	answers *answers[string, string]
+}
+
+// NewAuthorizer returns one for which that somebody may holds for allowed, and that they may
+// not for denied.
+func NewAuthorizer(kube kubernetes.Interface, allowed, denied time.Duration) *Authorizer {
+	return &Authorizer{kube: kube, answers: newAnswers[string, string](allowed, denied)}
+}
+
+// Authorize makes an Authorizer a server.Authorizer.
+func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allowed bool, reason string, err error) {
+	path := ask.Path
+	ask.Path = "" // which is not asked for
+	key, err := json.Marshal(ask)
+	if err != nil {
+		return false, "", err
+	}
+	if reason, allowed, found := a.answers.get(string(key)); found {
+		return allowed, reason, nil
+	}
+	ask.Path = path
+	answer, err := a.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, reviewOf(ask), metav1.CreateOptions{})
+	if err != nil {
+		return false, "", err
+	}
+	allowed = answer.Status.Allowed && !answer.Status.Denied
+	a.answers.put(string(key), answer.Status.Reason, allowed)
+	return allowed, answer.Status.Reason, nil
+}
+
+func reviewOf(a server.Attributes) *authorizationv1.SubjectAccessReview {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for k, v := range a.User.Extra {
+		extra[k] = v
+	}
+	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.Verb, Version: a.APIVersion, Resource: a.Resource, Subresource: a.Subresource, Name: a.Name,
+		},
+	}}
+}

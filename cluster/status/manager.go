@@ -1,0 +1,262 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// Pods knows the pods as the API server has them. A *pods.Source does.
+type Pods interface {
+	// Get returns a pod, nil if there is none of that name with that UID.
+	Get(namespace, name string, uid types.UID) *v1.Pod
+}
+
+// Config is what a Manager is made of.
+type Config struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// Pods are those of the node. Required.
+	Pods Pods
+	// Writers is how many pods are written at a time. Default 10.
+	Writers int
+	// MaxRetry is the longest pause between attempts to write a status. Default 10 s.
+	MaxRetry time.Duration
+	// Log gets a line for each write that fails and each pod deleted. Default silent.
+	Log logr.Logger
+}
+
+// A Manager writes the statuses of pods. Its methods may be called concurrently.
+type Manager struct {
+	podworkers.NopObserver
+	config Config
+	queue  workqueue.TypedRateLimitingInterface[types.UID]
+
+	mu   sync.Mutex
+	pods map[types.UID]*entry
+	// finished are pods of which nothing is left on the node.
+	finished map[types.UID]bool
+}
+
+var (
+	_ syncpod.StatusSink  = (*Manager)(nil)
+	_ podworkers.Observer = (*Manager)(nil)
+)
+
+// entry is one pod.
+type entry struct {
+	namespace, name string
+	// status is the newest, nil if there was none yet.
+	status *v1.PodStatus
+	// answer is the pod as the last write has returned it: the informer may be behind.
+	answer *v1.Pod
+}
+
+// New returns a Manager that writes nothing before Run.
+func New(c Config) (*Manager, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("status: Config.Kube is missing")
+	case c.Pods == nil:
+		return nil, errors.New("status: Config.Pods is missing")
+	case c.Writers < 0:
+		return nil, fmt.Errorf("status: Config.Writers is %d, want 0 or more", c.Writers)
+	case c.MaxRetry < 0:
+		return nil, fmt.Errorf("status: Config.MaxRetry is %v, want 0 or more", c.MaxRetry)
+	}
+	if c.Writers == 0 {
+		c.Writers = 10
+	}
+	if c.MaxRetry == 0 {
+		c.MaxRetry = 10 * time.Second
+	}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, c.MaxRetry)
+	return &Manager{
+		config: c, queue: workqueue.NewTypedRateLimitingQueue(limiter),
+		pods: map[types.UID]*entry{}, finished: map[types.UID]bool{},
+	}, nil
+}
+
+// SetPodStatus notes the newest status of a pod. It waits for nothing.
+func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.pods[pod.UID]
+	if e == nil {
+		e = &entry{namespace: pod.Namespace, name: pod.Name}
+		m.pods[pod.UID] = e
+	}
+	e.status = &status
+	m.queue.Add(pod.UID)
+	return nil
+}
+
+// PhaseChanged notes that nothing of a pod is left.
+func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
+	if to != podworkers.Finished {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finished[uid] = true
+	m.queue.Add(uid)
+}
+
+// PodChanged tells that the API server has a pod, or with gone set has it no more. That of
+// a pods.Source does it, by its Watch.
+func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if gone {
+		delete(m.pods, pod.UID)
+		delete(m.finished, pod.UID)
+		return
+	}
+	if m.finished[pod.UID] && m.pods[pod.UID] == nil {
+		m.pods[pod.UID] = &entry{namespace: pod.Namespace, name: pod.Name}
+	}
+	if m.pods[pod.UID] != nil {
+		m.queue.Add(pod.UID)
+	}
+}
+
+// Run writes statuses until ctx ends.
+func (m *Manager) Run(ctx context.Context) {
+	var writers sync.WaitGroup
+	for range m.config.Writers {
+		writers.Go(func() {
+			for m.writeNext(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	m.queue.ShutDown()
+	writers.Wait()
+}
+
+func (m *Manager) writeNext(ctx context.Context) bool {
+	uid, shutdown := m.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer m.queue.Done(uid)
+	err := m.write(ctx, uid)
+	if err == nil || ctx.Err() != nil {
+		m.queue.Forget(uid)
+		return true
+	}
+	m.config.Log.Error(err, "The status of a pod is not written yet", "podUID", uid)
+	m.queue.AddRateLimited(uid)
+	return true
+}
+
+// write brings the API server up to date with one pod.
+func (m *Manager) write(ctx context.Context, uid types.UID) error {
+	e, finished := m.look(uid)
+	if e == nil {
+		return nil
+	}
+	pod := newest(m.config.Pods.Get(e.namespace, e.name, uid), e.answer)
+	if pod == nil {
+		m.deleted(uid) // or it is none of the API server's
+		return nil
+	}
+	if e.status != nil {
+		answer, err := m.patch(ctx, pod, e.status)
+		if apierrors.IsConflict(err) {
+			pod, err = m.refetch(ctx, pod)
+			if err == nil && pod != nil {
+				answer, err = m.patch(ctx, pod, e.status)
+			}
+		}
+		if apierrors.IsNotFound(err) || err == nil && answer == nil {
+			return nil // gone, which the informer will tell
+		}
+		if err != nil {
+			return fmt.Errorf("status of pod %s/%s: %w", e.namespace, e.name, err)
+		}
+		m.wrote(answer)
+		pod = answer
+	}
+	if finished && pod.DeletionTimestamp != nil {
+		return m.delete(ctx, pod)
+	}
+	return nil
+}
+
+// look returns a copy of what is known of a pod.
+func (m *Manager) look(uid types.UID) (e *entry, finished bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.pods[uid]; known != nil {
+		e = new(*known)
+	}
+	return e, m.finished[uid]
+}
+
+// wrote notes the answer of the API server.
+func (m *Manager) wrote(answer *v1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.pods[answer.UID]; e != nil {
+		e.answer = answer
+	}
+}
+
+// refetch reads a pod of which more has changed than is known. It returns nil if it is
+// gone.
+func (m *Manager) refetch(ctx context.Context, old *v1.Pod) (*v1.Pod, error) {
+	pod, err := m.config.Kube.CoreV1().Pods(old.Namespace).Get(ctx, old.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && pod.UID != old.UID {
+		return nil, nil
+	}
+	return pod, err
+}
+
+// delete ends a pod that was asked to be deleted and of which nothing is left.
+func (m *Manager) delete(ctx context.Context, pod *v1.Pod) error {
+	err := m.config.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	if err == nil {
+		m.config.Log.Info("Pod is deleted", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID)
+		m.deleted(pod.UID)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another has its name
+	}
+	return err
+}
+
+// deleted notes that there is nothing to be written of a pod any more.
+func (m *Manager) deleted(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pods, uid)
+	delete(m.finished, uid)
+}
+
+// newest returns which of two versions of a pod is newer; either may be nil.
+func newest(a, b *v1.Pod) *v1.Pod {
+	if a == nil || b == nil {
+		return a // what the informer has not, or no more, is not written to
+	}
+	if order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion); err == nil && order < 0 {
+		return b
+	}
+	return a
+}
