@@ -50,8 +50,7 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	server := &http.Server{
 		Handler: c.Handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		BaseContext:  func(net.Listener) context.Context { return ctx },
-		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}, // an upgrade needs HTTP/1.1
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
 			MinVersion: max(c.MinVersion, tls.VersionTLS12), ClientAuth: tls.RequestClientCert,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },

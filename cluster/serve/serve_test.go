@@ -139,6 +139,41 @@ func TestCertificatesSayWhoAsks(t *testing.T) {
 	}
 }
 
+// An API server asks over HTTP/2 for all but streams. It hands the end of a log on to a
+// WebSocket only if that comes apart from the text, as it does there.
+func TestHTTP2(t *testing.T) {
+	ca := newAuthority(t)
+	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serve(ctx, Config{
+			Handler:     http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
+			Certificate: func() (*tls.Certificate, error) { return &own, nil },
+		}, lis)
+	}()
+	for _, http2 := range []bool{true, false} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.pool()}, ForceAttemptHTTP2: http2, DisableKeepAlives: true}
+		resp, err := (&http.Client{Transport: transport}).Get("https://" + lis.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if want := map[bool]string{true: "HTTP/2.0", false: "HTTP/1.1"}[http2]; err != nil || string(text) != want {
+			t.Errorf("%q, %v, want %s", text, err, want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func withToken(token string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/pods", nil)
 	if token != "" {

@@ -15,11 +15,15 @@ import (
 const unmountNoFollow = 0x8
 
 // mountTmpfs mounts a file system in memory that is not swapped to the disk,
-// where the kernel can (Linux 6.4).
+// where the kernel can (Linux 6.4). One that everybody may write to is sticky, as the
+// kernel makes them and a kubelet leaves them.
 func mountTmpfs(d directory, size int64) error {
 	mode := d.mode.Perm()
 	if d.mode&fs.ModeSetgid != 0 {
 		mode |= syscall.S_ISGID
+	}
+	if mode&0o002 != 0 {
+		mode |= syscall.S_ISVTX
 	}
 	options := fmt.Sprintf("mode=%04o", mode)
 	if d.group != keep {

@@ -154,7 +154,7 @@ func TestFSGroupInMemory(t *testing.T) {
 		named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys", DefaultMode: ptr[int32](0o400)}}),
 	), 4711), dir)
 	for path, want := range map[string][]string{
-		"kubernetes.io~empty-dir/scratch": {". 2777 0:4711"},
+		"kubernetes.io~empty-dir/scratch": {". 3777 0:4711"},
 		"kubernetes.io~secret/keys":       {". 2755 0:4711", "..1 2755 0:4711", "..1/tls.crt 0440 0:4711", "..1/tls.key 0440 0:4711"},
 	} {
 		if got := owned(t, filepath.Join(dir, "volumes", path)); !slices.Equal(got, want) {
