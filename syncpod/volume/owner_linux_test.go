@@ -163,6 +163,21 @@ func TestFSGroupInMemory(t *testing.T) {
 	}
 }
 
+// A directory that is made for a subPath is as sticky as its volume.
+func TestSubPathInMemory(t *testing.T) {
+	needsRoot(t)
+	dir := t.TempDir()
+	needsMount(t, dir)
+	v := newVolumes(t, volume.Config{})
+	setUp(t, v, withGroup(podWith(named("vol", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}})), 4711), dir)
+	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := owned(t, filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")), []string{". 3777 0:4711", "a 3777 0:4711"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A directory that is made for a subPath is the group's, too.
 func TestFSGroupOfSubPath(t *testing.T) {
 	needsRoot(t)

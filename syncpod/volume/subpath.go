@@ -99,7 +99,7 @@ func makeSubPath(root *os.Root, below string) error {
 	if err != nil {
 		return err
 	}
-	if err := makeDirsIn(root, filepath.ToSlash(filepath.Clean(below)), info.Mode()&(fs.ModePerm|fs.ModeSetgid)); err != nil {
+	if err := makeDirsIn(root, filepath.ToSlash(filepath.Clean(below)), info.Mode()&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky)); err != nil {
 		return err
 	}
 	_, err = root.Stat(below)
