@@ -245,6 +245,24 @@ func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
 	}
 }
 
+// S3: a pod that may not restart is not over because the runtime does not know how its init
+// container stands. It is stopped, and begins anew if that has succeeded.
+func TestS3_UnknownInitContainerIsStoppedBeforeItIsJudged(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("init")), never)
+		pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "file"}
+		n.sync(pod)
+		must(t, n.Restart(critest.Restart{Containers: critest.EffectUnknown}))
+		time.Sleep(time.Second)
+		if r := n.sync(pod); r.Over {
+			t.Fatalf("it is over before it is known how the init container ended:\n%v", r.Plan)
+		}
+		must(t, n.EditContainer(n.current("init").ID.ID, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 })) // it ended by itself
+		n.live(pod)
+		n.wantStarts("init", 2) // in a new sandbox
+	})
+}
+
 // W11: of a pod that no work was done on, or that is gone, a status is not kept.
 func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
 	dir := t.TempDir()

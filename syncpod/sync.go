@@ -227,7 +227,21 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 
 // isOver reports whether the pod has had its run, or is deleted.
 func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() || w.report.over || w.memory.status.ended()
+	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() && !w.awaitsEnd() || w.report.over || w.memory.status.ended()
+}
+
+// awaitsEnd reports whether a pod seems to be over only because the runtime does not know
+// how an init container stands: that may be known once it was stopped, and the pod then has
+// yet to run. So it is stopped first, and judged again without its sandbox.
+func (w *work) awaitsEnd() bool {
+	if w.plan.KillReason != actions.PodInitFailed || w.memory.status.ended() {
+		return false
+	}
+	unknown := func(spec v1.Container) bool {
+		c := w.status.Latest(spec.Name)
+		return c != nil && c.State == runtime.ContainerUnknown
+	}
+	return slices.ContainsFunc(w.pod.Spec.InitContainers, unknown)
 }
 
 func (w *work) result() Result {
