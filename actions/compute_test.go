@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-func TestBadInputHasTheZeroPlanAndAClearError(t *testing.T) {
+func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 	named := func(names ...string) []v1.Container {
 		var cs []v1.Container
 		for _, n := range names {

@@ -55,10 +55,9 @@
 //
 // # Bad input
 //
-// A pod that [Input.Validate] refuses, or that is nil, has a Plan that says so and
-// has nothing to do. A nil
-// status is that of a pod the runtime does not know. Containers in the status
-// that the pod does not have are left alone, unless the pod is stopped as a
+// The Plan of a pod that [Input.Validate] refuses, or that is nil, says so and has
+// nothing to do. A nil status is that of a pod the runtime does not know. Containers in
+// the status that the pod does not have are left alone, unless the pod is stopped as a
 // whole. Nothing panics.
 //
 // # Parity

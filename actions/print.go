@@ -8,14 +8,15 @@ import (
 // String prints the plan, one line a step in the order of execution, each with
 // its reason. The form is stable: equal plans print alike.
 func (p Plan) String() string {
+	if p.Invalid != nil {
+		return fmt.Sprintf("nothing is decided: %v\n", p.Invalid)
+	}
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, ref := range p.Release {
 		line("release the resources held for %v", ref)
 	}
 	switch {
-	case p.Invalid != nil:
-		return fmt.Sprintf("nothing is decided: %v\n", p.Invalid)
 	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
 	case p.KillPod:

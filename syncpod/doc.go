@@ -24,7 +24,8 @@
 //     differs from the last one, while the work goes on.
 //  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
 //     made for it. That it was to end by a deadline, as an earlier agent was told, does
-//     not hold for one that goes on.
+//     not hold for one that goes on. One that seems to be over because the runtime does
+//     not know how an init container stands is stopped in step 9, and judged again.
 //  6. A pod that was not admitted is stopped, and has to wait.
 //  7. A pod with a network of its own waits until the node has one.
 //  8. A static pod gets its mirror pod.

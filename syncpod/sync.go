@@ -230,11 +230,11 @@ func (w *work) isOver() bool {
 	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() && !w.awaitsEnd() || w.report.over || w.memory.status.ended()
 }
 
-// awaitsEnd reports whether a pod seems to be over only because the runtime does not know
-// how an init container stands: that may be known once it was stopped, and the pod then has
-// yet to run. So it is stopped first, and judged again without its sandbox.
+// awaitsEnd reports whether a pod seems to be over because the runtime does not know how an
+// init container stands. That may be known once it was stopped, and the pod may have yet to
+// run: so it is stopped first, and judged again without its sandbox.
 func (w *work) awaitsEnd() bool {
-	if w.plan.KillReason != actions.PodInitFailed || w.memory.status.ended() {
+	if w.plan.KillReason != actions.PodInitFailed {
 		return false
 	}
 	unknown := func(spec v1.Container) bool {
