@@ -20,6 +20,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -34,6 +35,7 @@ type agent struct {
 	rest    *rest.Config
 	kube    kubernetes.Interface
 	runtime *cri.Client
+	metrics *prometheus.Metrics
 	log     logr.Logger
 }
 
@@ -54,7 +56,10 @@ func run(ctx context.Context, o options) error {
 	if err := a.connect(); err != nil {
 		return err
 	}
-	if a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint}); err != nil {
+	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name}); err != nil {
+		return err
+	}
+	if a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: a.metrics.DialOptions()}); err != nil {
 		return err
 	}
 	defer a.runtime.Close()
@@ -101,6 +106,7 @@ func (a *agent) run(ctx context.Context) error {
 		p.loop.Run,
 		func(ctx context.Context) error { p.statuses.Run(ctx); return nil },
 		func(ctx context.Context) error { p.objects.Run(ctx); return nil },
+		func(ctx context.Context) error { p.mirrors.Run(ctx); return nil },
 		func(ctx context.Context) error { p.node.Run(ctx); return nil },
 		func(ctx context.Context) error { return a.serve(ctx, p.loop) },
 	)

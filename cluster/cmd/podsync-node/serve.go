@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podsync/podsync/cluster/serve"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -36,9 +37,17 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop) error {
 	if *k.Authentication.Webhook.Enabled {
 		tokens = a.kube
 	}
+	metrics, err := a.metrics.Handler(l)
+	if err != nil {
+		return err
+	}
+	figures, err := stats.New(stats.Config{Runtime: a.runtime, Dir: a.root})
+	if err != nil {
+		return err
+	}
 	authz := k.Authorization.Webhook
 	s, err := server.New(server.Config{
-		Agent: l, Runtime: a.runtime, NodeName: a.name, Log: a.log,
+		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: figures, Log: a.log,
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
 		Authorizer:    serve.NewAuthorizer(a.kube, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
 	})
