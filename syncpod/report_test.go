@@ -232,8 +232,8 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })
 		for _, m := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StopContainer} {
-			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
-			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
+			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
+			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
 		}
 		n.settle(testPod(), time.Minute)
 		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
