@@ -77,6 +77,7 @@ var rooms = []room{
 	{"internal/base/pace", nil, "it gives turns to work of any kind"},
 	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
 	{"internal/base/podfile", []string{"internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
+	{"internal/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/architecture", nil, "it reads the module from outside"},
 	{"internal/licences", nil, "it reads the module cache"},
