@@ -42,6 +42,8 @@ var rooms = []room{
 		"the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
 	{"syncpod/resize", []string{"internal/base/linux", "internal/base/podfile", "syncpod/podspec/qos"},
 		"what pods are allotted follows from pods and the node alone, and is kept in files: no runtime is within reach"},
+	{"syncpod/eviction", []string{"internal/base/linux", "runtime", "syncpod/podspec/qos"},
+		"who has to go follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"},
@@ -120,7 +122,7 @@ var bans = []ban{
 	},
 	{
 		in: []string{"actions/...", "backoff/...", "runtime", "syncpod/container/...", "syncpod/apistatus/...",
-			"syncpod/cgroup", "syncpod/podspec/...", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"},
+			"syncpod/cgroup", "syncpod/eviction", "syncpod/podspec/...", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configs are values: making one neither calls nor logs",
 	},
