@@ -189,7 +189,7 @@ func TestAPIServerIsKilled(t *testing.T) {
 		return code == 3
 	})
 	r.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "next"}, Spec: one.Spec})
-	r.wait(time.Minute, "a new pod", func() bool { return r.ranOnce(folder) == 6 })
+	r.wait(3*time.Minute, "a new pod", func() bool { return r.ranOnce(folder) == 6 }) // watches of client-go wait for up to a minute
 }
 
 // The Node is deleted under its agent: it is there again, its pods run on, and it gets new ones.

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/syncpod/hook"
 )
 
@@ -28,6 +29,17 @@ type outcome struct {
 	failure string // what failed, for people
 	warning string // what is odd about a success, for people
 	unknown bool   // nothing can be said
+}
+
+// result is the outcome in the words of actions.
+func (o outcome) result() actions.ProbeResult {
+	switch {
+	case o.unknown:
+		return actions.ProbeUnknown
+	case o.failure != "":
+		return actions.ProbeFailure
+	}
+	return actions.ProbeSuccess
 }
 
 func failed(format string, args ...any) outcome {

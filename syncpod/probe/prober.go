@@ -47,6 +47,8 @@ type Config struct {
 	// users of Kubernetes expect. What an endpoint writes there is not for secrets.
 	// Default: nobody is.
 	Warning func(pod *v1.Pod, container string, kind Kind, message string)
+	// Observer is told of each check. Default: nobody is.
+	Observer Observer
 }
 
 // A Prober runs probes.
@@ -78,6 +80,9 @@ func New(c Config) (*Prober, error) {
 	}
 	if c.Warning == nil {
 		c.Warning = func(*v1.Pod, string, Kind, string) {}
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
 	}
 	hooks, err := hook.New(hook.Config{Exec: c.Exec, Dial: c.Dial, UserAgent: userAgent})
 	if err != nil {
@@ -153,14 +158,13 @@ func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 func (p *Prober) Forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.pods[uid]
-	if known == nil {
-		return
+	if known := p.pods[uid]; known != nil {
+		for _, probe := range known.probes {
+			probe.rest()
+		}
+		delete(p.pods, uid)
 	}
-	for _, probe := range known.probes {
-		probe.rest()
-	}
-	delete(p.pods, uid)
+	p.config.Observer.PodForgotten(uid)
 }
 
 // ProbeResults returns the newest results of a pod's probes, by container.

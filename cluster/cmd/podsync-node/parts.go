@@ -147,8 +147,8 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
 		},
 	}
-	c.Workers.Observer = observer{a.metrics.Workers(), p.statuses}
-	c.Sync.Observer, c.Watch.Observer = a.metrics.Sync(), a.metrics.Watch()
+	c.Workers.Observer = p.statuses
+	a.metrics.Observe(&c)
 	if a.kubelet.StaticPodPath != "" {
 		folder, err := source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
 		if err != nil {
@@ -158,19 +158,6 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	}
 	p.loop, err = loop.New(c)
 	return err
-}
-
-// An observer hears how the work on pods goes: what counts it, and what writes statuses,
-// which minds phases alone.
-type observer struct {
-	podworkers.Observer
-	statuses *status.Manager
-}
-
-// PhaseChanged tells both.
-func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
-	o.Observer.PhaseChanged(uid, from, to)
-	o.statuses.PhaseChanged(uid, from, to)
 }
 
 // sync says how the work on a pod is done.
