@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,4 +227,47 @@ func TestNodeIsDeleted(t *testing.T) {
 	if after := r.uids(); !same(before, after) {
 		t.Errorf("the pods were %v and are %v", before, after)
 	}
+}
+
+// The agent is started while the API server is away. What it ran goes on: a container that
+// ends is started again, by an agent that remembers pods.
+func TestStartWithoutAPIServer(t *testing.T) {
+	r := newRig(t)
+	if !slices.Contains(r.words(r.pid("kubelet"), "cmdline"), "--remember-pods") {
+		t.Skip("the agent remembers no pods: it runs without --remember-pods")
+	}
+	folder := t.TempDir()
+	ends := template(folder, "sleep 5", v1.RestartPolicyAlways)
+	r.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "again"}, Spec: ends.Spec})
+	r.wait(time.Minute, "a pod that runs", func() bool { return r.runs(folder) > 0 })
+	time.Sleep(15 * time.Second) // in which it is remembered
+	server := r.kill("kube-apiserver")
+	r.kill("kubelet")()
+	before := r.runs(folder)
+	r.wait(3*time.Minute, "two more runs", func() bool { return r.runs(folder) >= before+2 })
+	server()
+	r.wait(3*time.Minute, "a status with the runs", func() bool {
+		list, err := r.kube.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 || len(list.Items[0].Status.ContainerStatuses) != 1 {
+			return false
+		}
+		return int(list.Items[0].Status.ContainerStatuses[0].RestartCount) >= before+1
+	})
+}
+
+// runs is how often containers have run.
+func (r *rig) runs(folder string) (n int) {
+	r.Helper()
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
+		if err != nil {
+			r.Fatal(err)
+		}
+		n += strings.Count(string(text), "\n")
+	}
+	return n
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/cluster/pods"
 	"github.com/podsync/podsync/cluster/status"
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
@@ -139,8 +140,12 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 		return err
 	}
 	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, p.objects.Supply(), allocator
+	bound, err := a.bound(p, &sync.Objects)
+	if err != nil {
+		return err
+	}
 	c := loop.Config{
-		Client: a.runtime, Root: a.root, Sources: []source.Source{p.source}, NodeName: a.name, Log: a.log,
+		Client: a.runtime, Root: a.root, Sources: []source.Source{bound}, NodeName: a.name, Log: a.log,
 		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
@@ -160,10 +165,26 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	return err
 }
 
+// bound is the source of the pods that the API server has bound to the node. If they are to
+// be remembered, so is what they refer to.
+func (a *agent) bound(p *parts, objects *syncpod.Objects) (source.Source, error) {
+	if !a.remember {
+		return p.source, nil
+	}
+	r, err := source.NewRemembered(source.RememberedConfig{
+		Source: p.source, ConfigMaps: p.objects, Secrets: p.objects, Path: filepath.Join(a.root, "remembered-pods"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects.ConfigMaps, objects.Secrets = r, r
+	return r, nil
+}
+
 // sync says how the work on a pod is done.
 func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.Config, error) {
 	k := a.kubelet
-	c := syncpod.Config{Node: syncpod.Node{
+	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
 		Allocatable: allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
 		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault},
 	}}
