@@ -61,18 +61,14 @@ const refreshTimeout = 5 * time.Second
 
 // placeFits is about the node selector, the affinity and the name of the node. What the
 // node is known by may have changed right before the pod was bound to it, so that nothing
-// is refused for what was known before, nor while nothing is known: a pod that is remembered
-// did fit.
+// is refused for what was known before.
 func (a *Admission) placeFits(pod *v1.Pod) *syncpod.Rejection {
 	if runtime.IsStatic(pod) || placeFits(pod, a.Node.Object()) == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
-	if node := a.Node.refresh(ctx); a.Node.known() {
-		return placeFits(pod, node)
-	}
-	return nil
+	return placeFits(pod, a.Node.refresh(ctx))
 }
 
 func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {

@@ -147,13 +147,6 @@ func (n *Node) Object() *v1.Node {
 	return n.initial()
 }
 
-// known reports whether the API server has shown the Node.
-func (n *Node) known() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.object != nil
-}
-
 // saw notes a version of the object, unless a newer one is known.
 func (n *Node) saw(object *v1.Node) {
 	n.mu.Lock()

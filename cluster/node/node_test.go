@@ -13,7 +13,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -266,21 +265,4 @@ func TestTaints(t *testing.T) {
 			s.Errorf("refused for %+v: it is bound already", refused)
 		}
 	})
-}
-
-// Nothing is refused for labels that cannot be known: a pod that is remembered did fit.
-func TestAdmissionWhileTheServerIsAway(t *testing.T) {
-	kube := fake.NewClientset()
-	kube.PrependReactor("get", "nodes", func(ktesting.Action) (bool, k8sruntime.Object, error) { return true, nil, errors.New("away") })
-	n, err := node.New(configOf(kube, &cri{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admission := node.Admission{Node: n}
-	if refused := admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nil); refused != nil {
-		t.Errorf("refused for %+v", refused)
-	}
-	if refused := admission.Admit(podOf(asks("3")), nil); refused == nil {
-		t.Error("a pod that does not fit is let in")
-	}
 }

@@ -15,8 +15,6 @@ import (
 type options struct {
 	config, kubeconfig, bootstrap, root, certDir, name string
 	ips                                                []netip.Addr
-	// remember is whether pods are remembered for a start without the API server.
-	remember bool
 	// adopt is whether what a kubelet runs on the node is taken over.
 	adopt bool
 }
@@ -32,7 +30,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.bootstrap, "bootstrap-kubeconfig", "", "`file` with which a first client certificate is asked for, and --kubeconfig written, if that is not there or its certificate has expired")
 	flags.StringVar(&o.certDir, "cert-dir", "", "`folder` for certificates that were asked for (default pki in --root-dir)")
 	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
-	flags.BoolVar(&o.remember, "remember-pods", false, "if started while the API server is away, run the pods that it had wanted last; no Secrets are remembered")
 	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "take over the pods that a kubelet runs; it must have ended, with the same --root-dir")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")

@@ -140,12 +140,8 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 		return err
 	}
 	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, p.objects.Supply(), allocator
-	bound, err := a.bound(p, &sync.Objects)
-	if err != nil {
-		return err
-	}
 	c := loop.Config{
-		Client: a.runtime, Root: a.root, Sources: []source.Source{bound}, NodeName: a.name, Log: a.log,
+		Client: a.runtime, Root: a.root, Sources: []source.Source{p.source}, NodeName: a.name, Log: a.log,
 		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
@@ -163,22 +159,6 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	}
 	p.loop, err = loop.New(c)
 	return err
-}
-
-// bound is the source of the pods that the API server has bound to the node. If they are to
-// be remembered, so is what they refer to.
-func (a *agent) bound(p *parts, objects *syncpod.Objects) (source.Source, error) {
-	if !a.remember {
-		return p.source, nil
-	}
-	r, err := source.NewRemembered(source.RememberedConfig{
-		Source: p.source, ConfigMaps: p.objects, Secrets: p.objects, Path: filepath.Join(a.root, "remembered-pods"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	objects.ConfigMaps, objects.Secrets = r, r
-	return r, nil
 }
 
 // sync says how the work on a pod is done.
