@@ -19,11 +19,15 @@ import (
 // makeProbes makes the prober of the Client, if no other is given.
 func (c *Config) makeProbes() error {
 	switch {
+	case c.Probes != nil && c.ProbeObserver != nil:
+		return errors.New("loop: Config.ProbeObserver is set, and so is Probes, which has to tell it")
 	case c.Probes == nil && c.Client == nil:
 		c.Probes = noProbes{}
 		return nil
 	case c.Probes == nil:
-		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy()}
+		config := probe.Config{
+			Exec: c.Client, Unhealthy: c.probeEvents("Unhealthy"), Warning: c.probeEvents("ProbeWarning"), Observer: c.ProbeObserver,
+		}
 		if len(c.Sync.Node.HostIPs) > 0 {
 			config.HostIP = c.Sync.Node.HostIPs[0]
 		}
@@ -37,9 +41,8 @@ func (c *Config) makeProbes() error {
 	return nil
 }
 
-// unhealthy makes an event of each probe that fails, which says nothing of what the probe
-// has answered or printed.
-func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
+// probeEvents makes an event with a reason of whatever is told of a probe.
+func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, string) {
 	events := c.Sync.Events
 	if events == nil {
 		return nil
@@ -50,7 +53,7 @@ func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
 			list = "initContainers" // a sidecar
 		}
 		about.FieldPath = fmt.Sprintf("spec.%s{%s}", list, container)
-		events.Eventf(about, v1.EventTypeWarning, "Unhealthy", "%s", message)
+		events.Eventf(about, v1.EventTypeWarning, reason, "%s", message)
 	}
 }
 
