@@ -81,7 +81,7 @@ func TestLogsAreRotated(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 			wantWholeLog(t, root, "u", 0)
 			fault.Match = critest.Match{Method: critest.ReopenContainerLog}
-			if _, err := n.rt.Inject(fault); err != nil {
+			if _, err := n.Inject(fault); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Minute)
@@ -99,10 +99,10 @@ func TestLogsAreRotated(t *testing.T) {
 		if got := countFiles(t, filepath.Join(root, "*", "app", "0.log*")); got != 3 {
 			t.Errorf("there are %d files, want 3", got)
 		}
-		if got := n.rt.Journal().Count(critest.ReopenContainerLog); got < 60 {
+		if got := n.Journal().Count(critest.ReopenContainerLog); got < 60 {
 			t.Errorf("the log was rotated %d times", got)
 		}
-		if starts := n.rt.Journal().Count(critest.StartContainer); starts != 1 {
+		if starts := n.Journal().Count(critest.StartContainer); starts != 1 {
 			t.Errorf("%d starts", starts)
 		}
 	})
@@ -119,7 +119,7 @@ func TestLogsAreNotRotatedUnasked(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, "logs", "default_web_u", "app", "0.log")); err != nil || info.Size() < 11<<20 {
 			t.Errorf("the log is %v, %v", info, err)
 		}
-		if got := n.rt.Journal().Count(critest.ReopenContainerLog); got > 0 {
+		if got := n.Journal().Count(critest.ReopenContainerLog); got > 0 {
 			t.Errorf("the runtime was asked %d times", got)
 		}
 	})
