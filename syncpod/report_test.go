@@ -247,8 +247,8 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })
 		for _, m := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StopContainer} {
-			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
-			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
+			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
+			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
 		}
 		n.settle(testPod(), time.Minute)
 		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
@@ -272,8 +272,8 @@ func TestPullsAndHooksAreObserved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second, Err: errBroken})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 2 * time.Second})
+		n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second, Err: errBroken})
+		n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 2 * time.Second})
 		pod := testPod(func(p *v1.Pod) {
 			p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{
 				PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "5"}}},

@@ -24,7 +24,9 @@ func (c *Config) makeProbes() error {
 		c.Probes = noProbes{}
 		return nil
 	case c.Probes == nil:
-		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy(), Observer: c.ProbeObserver}
+		config := probe.Config{
+			Exec: c.Client, Unhealthy: c.probeEvents("Unhealthy"), Warning: c.probeEvents("ProbeWarning"), Observer: c.ProbeObserver,
+		}
 		if len(c.Sync.Node.HostIPs) > 0 {
 			config.HostIP = c.Sync.Node.HostIPs[0]
 		}
@@ -38,9 +40,8 @@ func (c *Config) makeProbes() error {
 	return nil
 }
 
-// unhealthy makes an event of each probe that fails, which says nothing of what the probe
-// has answered or printed.
-func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
+// probeEvents makes an event with a reason of whatever is told of a probe.
+func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, string) {
 	events := c.Sync.Events
 	if events == nil {
 		return nil
@@ -51,7 +52,7 @@ func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
 			list = "initContainers" // a sidecar
 		}
 		about.FieldPath = fmt.Sprintf("spec.%s{%s}", list, container)
-		events.Eventf(about, v1.EventTypeWarning, "Unhealthy", "%s", message)
+		events.Eventf(about, v1.EventTypeWarning, reason, "%s", message)
 	}
 }
 

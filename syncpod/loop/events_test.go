@@ -35,13 +35,13 @@ func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
-		fault, err := n.rt.Inject(critest.Fault{
+		fault, err := n.Inject(critest.Fault{
 			Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: status.Error(codes.Internal, "broken"),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.rt.ExitContainer(n.rt.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID, critest.Exit{Code: 7}); err != nil {
+		if err := n.ExitContainer(n.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID, critest.Exit{Code: 7}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -37,11 +37,11 @@ func Example() {
 	}
 	for _, pod := range history.Pods() {
 		for _, e := range pod.Entries {
-			fmt.Printf("%s %s: %s %s\n", pod.Name, e.Container, e.Name, e.Reason)
+			fmt.Printf("%s %s %q %q\n", pod.Name, e.Kind, e.Name, e.Reason)
 		}
 	}
 	// Output:
-	// web app: Ran exit code 3 (Error)
-	// web : Running
-	// web app: CrashLoopBackOff
+	// web run "Ran" "exit code 3 (Error)"
+	// web phase "Running" ""
+	// web wait "CrashLoopBackOff" ""
 }
