@@ -20,6 +20,15 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// serveTimeline leaves what happened to pods to who remembers it.
+func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) error {
+	if s.config.Timeline == nil {
+		return notFound("nobody remembers what happened to pods")
+	}
+	s.config.Timeline.ServeHTTP(w, r)
+	return nil
+}
+
 // serveResourceMetrics answers with CPU and memory as metrics-server reads them, in the
 // text format of Prometheus, version 0.0.4.
 func (s *Server) serveResourceMetrics(w http.ResponseWriter, r *http.Request) error {

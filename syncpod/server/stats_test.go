@@ -209,6 +209,11 @@ func TestMetricsOfTheEmbedder(t *testing.T) {
 	n.want("GET", "/metrics", 200, "of /metrics")
 	n.want("GET", "/metrics/probes", 200, "of /metrics/probes")
 	n.want("GET", "/metrics/others", 404, "not found")
+	n.want("GET", "/timeline", 404, "nobody remembers")
+	n = newNode(t, func(c *server.Config) {
+		c.Timeline = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("of " + r.URL.RawQuery)) })
+	})
+	n.want("GET", "/timeline?pod=web", 200, "of pod=web")
 }
 
 // odd is an agent on whose runtime somebody has made a pod with any name.
