@@ -14,7 +14,7 @@ var restartPromises = []Promise{
 		Source:   docPod,
 		Evidence: "StopContainer for processes of pods that are wanted as they are and run for ever, in the life of the agent and of the runtime in which they were started.",
 		check: func(h *history, v *verdict) {
-			h.spared(v, func(p critest.Process, c critest.Call) bool {
+			h.spared(v, func(p critest.Process, c call) bool {
 				return !h.agentRestarted(p, c) && !h.awayIn(p.Started, c.Start)
 			})
 		},
@@ -24,7 +24,7 @@ var restartPromises = []Promise{
 		Source: docStatic, Breaks: "kubernetes #63814",
 		Evidence: "The same, after a restart of the agent. What was being started as the agent ended is let pass.",
 		check: func(h *history, v *verdict) {
-			h.spared(v, func(p critest.Process, c critest.Call) bool {
+			h.spared(v, func(p critest.Process, c call) bool {
 				return h.agentRestarted(p, c) && !h.awayIn(p.Started, c.Start)
 			})
 		},
@@ -34,7 +34,7 @@ var restartPromises = []Promise{
 		Source: docCRI, Breaks: "kubernetes #45942", Own: true,
 		Evidence: "The same, after a restart of the runtime that left sandboxes and containers as they were.",
 		check: func(h *history, v *verdict) {
-			h.spared(v, func(p critest.Process, c critest.Call) bool { return h.awayIn(p.Started, c.Start) })
+			h.spared(v, func(p critest.Process, c call) bool { return h.awayIn(p.Started, c.Start) })
 		},
 	},
 }
@@ -60,11 +60,11 @@ var agentPromises = []Promise{
 	},
 }
 
-func uid(c critest.Call) types.UID { return types.UID(c.PodUID) }
+func uid(c call) types.UID { return types.UID(c.PodUID) }
 
 // agentRestarted reports whether the agent that makes a call is another one than that in
 // whose life a process started.
-func (h *history) agentRestarted(p critest.Process, c critest.Call) bool {
+func (h *history) agentRestarted(p critest.Process, c call) bool {
 	return h.life(c.Start).from.After(p.Started)
 }
 
@@ -75,7 +75,7 @@ func plain(k kind) bool {
 
 // spared judges the plain processes that were told to stop, or were let live, to which a
 // promise applies.
-func (h *history) spared(v *verdict, applies func(critest.Process, critest.Call) bool) {
+func (h *history) spared(v *verdict, applies func(critest.Process, call) bool) {
 	for _, l := range h.inOrder() {
 		if !plain(l.kind()) {
 			continue
@@ -84,7 +84,7 @@ func (h *history) spared(v *verdict, applies func(critest.Process, critest.Call)
 			if isInit(p.Container) {
 				continue
 			}
-			last := critest.Call{Start: h.end}
+			last := call{Call: critest.Call{Start: h.end}}
 			if s, ok := l.wantedAt(p.Started); ok && !s.to.IsZero() {
 				last.Start = s.to
 			}
@@ -98,8 +98,8 @@ func (h *history) spared(v *verdict, applies func(critest.Process, critest.Call)
 
 // leftAloneBy judges the stops of a pod's processes for which nothing of the scenario is a
 // reason.
-func (h *history) leftAloneBy(v *verdict, l *podLife, applies func(critest.Process, critest.Call) bool, why string) {
-	for _, c := range h.calls.Of(critest.StopContainer) {
+func (h *history) leftAloneBy(v *verdict, l *podLife, applies func(critest.Process, call) bool, why string) {
+	for _, c := range h.callsOf(critest.StopContainer) {
 		if uid(c) != l.uid {
 			continue
 		}
@@ -121,8 +121,8 @@ func (h *history) interrupted(p critest.Process) bool {
 
 func (h *history) othersUntouched(v *verdict) {
 	v.judged++
-	for _, c := range h.calls.Changes() {
-		if uid(c) == others {
+	for _, c := range h.calls {
+		if uid(c) == others && changes[c.Method] {
 			v.want(false, atCall(c), "it was made by somebody else, before the agent came")
 		}
 	}
@@ -136,14 +136,14 @@ func (h *history) fewCallsAway(v *verdict) {
 		if r.to.Sub(r.from) < 3*time.Second || !h.livesThroughout(away.from, away.to) {
 			continue
 		}
-		n, most := h.callsIn(away, nil), awayCalls*int(away.to.Sub(away.from)/time.Second)
+		n, most := h.begunIn(away, ""), awayCalls*int(away.to.Sub(away.from)/time.Second)
 		v.want(n <= most, at{t: away.to}, "%d calls in %v while the runtime was away", n, away.to.Sub(away.from))
 	}
 }
 
-// callsIn counts the calls that began in a time.
-func (h *history) callsIn(s span, but func(critest.Call) bool) int {
-	return h.calls.Where(func(c critest.Call) bool { return s.has(c.Start) && (but == nil || !but(c)) }).Count()
+// begunIn counts the calls that began in a time, but those of a method.
+func (h *history) begunIn(s span, but critest.Method) int {
+	return len(h.callsThat(func(c call) bool { return s.has(c.Start) && c.Method != but }))
 }
 
 const settledCalls = 10
@@ -153,7 +153,7 @@ func (h *history) fewCallsSettled(v *verdict) {
 		if h.awayIn(s.from, s.to) || h.chaosIn(s.from, s.to) || h.changesIn(s) || !h.livesThroughout(s.from, s.to) {
 			continue
 		}
-		n := h.callsIn(s, func(c critest.Call) bool { return c.Method == critest.ExecSync })
+		n := h.begunIn(s, critest.ExecSync)
 		v.figure("calls in a settled minute (s for calls)", time.Duration(float64(n)/s.to.Sub(s.from).Minutes())*time.Second)
 		v.want(float64(n) <= settledCalls*s.to.Sub(s.from).Seconds(), at{t: s.to}, "%d calls in %v in which nothing happened", n, s.to.Sub(s.from))
 	}

@@ -87,8 +87,8 @@ func (h *history) oneInstance(v *verdict) {
 }
 
 func (h *history) namesUnique(v *verdict) {
-	made := map[string]critest.Call{}
-	for _, c := range h.calls.Of(critest.CreateContainer) {
+	made := map[string]call{}
+	for _, c := range h.callsOf(critest.CreateContainer) {
 		key := fmt.Sprint(c.SandboxID, c.Container, c.Attempt)
 		before, ok := made[key]
 		v.want(!ok || c.Start.Before(before.End.Add(noted)), atCall(c), "%s attempt %d was created in this sandbox at %s already", c.Container, c.Attempt, h.clock(before.Start))
@@ -99,8 +99,8 @@ func (h *history) namesUnique(v *verdict) {
 }
 
 func (h *history) attemptsGrow(v *verdict) {
-	last := map[string]critest.Call{}
-	for _, c := range h.calls.Of(critest.CreateContainer) {
+	last := map[string]call{}
+	for _, c := range h.callsOf(critest.CreateContainer) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil || !h.answered(c) {
 			continue
@@ -168,7 +168,7 @@ func comesAgain(p *v1.Pod, name string, code int32) bool {
 
 func (h *history) restartsEnded(v *verdict) {
 	for _, l := range h.inOrder() {
-		all := h.of(l.uid)
+		all, again := h.of(l.uid), map[string]bool{}
 		for n, p := range all {
 			if p.Ended.IsZero() || !comesAgain(l.pod(), p.Container, p.ExitCode) || h.isOver(l, p.Ended) {
 				continue
@@ -181,18 +181,19 @@ func (h *history) restartsEnded(v *verdict) {
 				}
 				continue
 			}
-			h.restarted(v, l, p, *next)
+			h.restarted(v, l, p, *next, !again[p.Container])
+			again[p.Container] = true
 		}
 	}
 }
 
-// restarted judges how long a restart took.
-func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process) {
+// restarted judges how long a restart took, the first one or another.
+func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process, first bool) {
 	if !l.wantedThroughout(p.Ended, next.Started) || !h.quiet(l.uid, p.Ended, next.Started) {
 		return
 	}
 	took := next.Started.Sub(p.Ended)
-	if next.Attempt == 1 {
+	if first {
 		v.figure("from exit to first restart", took)
 	}
 	v.want(took <= longestBackOff+backOffLeniency, atStart(next), "%s ended with %d at %s, and was started again only after %v", p.Container, p.ExitCode, h.clock(p.Ended), took)
@@ -229,7 +230,7 @@ func (h *history) backsOff(v *verdict) {
 	waits := map[string]time.Duration{}
 	h.eachNext(func(l *podLife, before, p critest.Process) {
 		key := p.SandboxID + p.Container + h.life(p.Started).from.String()
-		if !h.livesThroughout(before.Ended, p.Started) || !l.wantedThroughout(before.Started, p.Started) {
+		if !comesAgain(l.pod(), p.Container, before.ExitCode) || !h.livesThroughout(before.Ended, p.Started) || !l.wantedThroughout(before.Started, p.Started) {
 			return
 		}
 		if before.SandboxID != p.SandboxID || before.ExitCode == 0 || h.touched[before.ContainerID] || h.awayIn(before.Started, p.Started) || h.killed(before) {
@@ -248,7 +249,7 @@ func (h *history) backsOff(v *verdict) {
 
 // killed reports whether a process was told to stop.
 func (h *history) killed(p critest.Process) bool {
-	for _, c := range h.calls.Of(critest.StopContainer) {
+	for _, c := range h.callsOf(critest.StopContainer) {
 		if c.ContainerID == p.ContainerID && (p.Ended.IsZero() || c.Start.Before(p.Ended)) {
 			return true
 		}

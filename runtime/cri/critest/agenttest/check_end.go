@@ -91,7 +91,7 @@ func (h *history) lackOf(l *podLife) string {
 	var lack []string
 	switch l.kind().outcome {
 	case finishes:
-		if !h.allEnded(l) || !h.began(l) || ready > 0 {
+		if !h.allEnded(l) || !h.began(l) && l.pod().Spec.ActiveDeadlineSeconds == nil || ready > 0 {
 			lack = append(lack, fmt.Sprintf("it has not finished, with %d sandboxes that are ready", ready))
 		}
 	case runs:
@@ -214,17 +214,18 @@ var sandboxPromises = []Promise{
 }
 
 func (h *history) oneSandbox(v *verdict) {
-	for _, c := range h.calls.Of(critest.RunPodSandbox) {
+	for _, c := range h.callsOf(critest.RunPodSandbox) {
 		for _, p := range h.of(types.UID(c.PodUID)) {
 			start, known := h.startOf(p)
-			v.want(!known || !runsAt(p, c.Start) || start.End.Add(noted).After(c.Start), atCall(c), "another sandbox was asked for while %s, started at %s, ran in the one before", p.Container, h.clock(p.Started))
+			v.want(!known || !runsAt(p, c.Start) || start.End.Add(noted).After(c.Start), atCall(c),
+				"another sandbox was asked for while %s, started at %s, ran in the one before", p.Container, h.clock(p.Started))
 		}
 	}
 }
 
 func (h *history) sandboxNames(v *verdict) {
-	made := map[string]critest.Call{}
-	for _, c := range h.calls.Of(critest.RunPodSandbox) {
+	made := map[string]call{}
+	for _, c := range h.callsOf(critest.RunPodSandbox) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil {
 			continue
@@ -241,7 +242,7 @@ func (h *history) sandboxNames(v *verdict) {
 
 func (h *history) stoppedFirst(v *verdict) {
 	stopped := map[string]bool{}
-	for _, c := range h.calls.Of(critest.StopPodSandbox, critest.RemovePodSandbox) {
+	for _, c := range h.callsOf(critest.StopPodSandbox, critest.RemovePodSandbox) {
 		switch {
 		case c.Method == critest.StopPodSandbox:
 			stopped[c.SandboxID] = stopped[c.SandboxID] || c.Err == nil
@@ -257,7 +258,7 @@ var imagePromises = []Promise{
 		Source:   docImages,
 		Evidence: "PullImage calls for images of such containers.",
 		check: func(h *history, v *verdict) {
-			h.pulls(v, v1.PullNever, func(critest.Call, v1.Container) (bool, string) { return false, "its policy is Never" })
+			h.pulls(v, v1.PullNever, func(call, v1.Container) (bool, string) { return false, "its policy is Never" })
 		},
 	},
 	{
@@ -265,7 +266,7 @@ var imagePromises = []Promise{
 		Source:   docImages,
 		Evidence: "PullImage calls for images that were there from the start.",
 		check: func(h *history, v *verdict) {
-			h.pulls(v, v1.PullIfNotPresent, func(c critest.Call, _ v1.Container) (bool, string) {
+			h.pulls(v, v1.PullIfNotPresent, func(c call, _ v1.Container) (bool, string) {
 				return !strings.HasSuffix(c.Image, ":1"), "it is on the node"
 			})
 		},
@@ -279,7 +280,7 @@ var imagePromises = []Promise{
 }
 
 // pulls judges the pulls of images that a policy is about, each of which one container has.
-func (h *history) pulls(v *verdict, policy v1.PullPolicy, allowed func(critest.Call, v1.Container) (bool, string)) {
+func (h *history) pulls(v *verdict, policy v1.PullPolicy, allowed func(call, v1.Container) (bool, string)) {
 	for _, l := range h.inOrder() {
 		for _, version := range l.versions {
 			for _, c := range append(version.pod.Spec.InitContainers, version.pod.Spec.Containers...) {
@@ -287,7 +288,7 @@ func (h *history) pulls(v *verdict, policy v1.PullPolicy, allowed func(critest.C
 					continue
 				}
 				v.judged++
-				for _, call := range h.calls.Of(critest.PullImage) {
+				for _, call := range h.callsOf(critest.PullImage) {
 					if call.Image == c.Image {
 						ok, why := allowed(call, c)
 						where := atCall(call)
@@ -301,8 +302,8 @@ func (h *history) pulls(v *verdict, policy v1.PullPolicy, allowed func(critest.C
 }
 
 func (h *history) pullsAlways(v *verdict) {
-	created := map[string]critest.Call{}
-	for _, c := range h.calls.Of(critest.CreateContainer) {
+	created := map[string]call{}
+	for _, c := range h.callsOf(critest.CreateContainer) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil || c.Err != nil {
 			continue
@@ -318,7 +319,7 @@ func (h *history) pullsAlways(v *verdict) {
 }
 
 func (h *history) pulledSince(image string, from, to time.Time) bool {
-	for _, c := range h.calls.Of(critest.PullImage) {
+	for _, c := range h.callsOf(critest.PullImage) {
 		if c.Image == image && c.Done() && c.Err == nil && !c.Start.Before(from) && !c.End.After(to) {
 			return true
 		}

@@ -34,7 +34,7 @@ var sidecarPromises = []Promise{
 	{
 		Name: "sidecars-last", Sentence: "When a pod is stopped, its sidecars are told to stop after its own containers have ended, the last one first.",
 		Source: docSidecarKEP, Breaks: "kubernetes #120620",
-		Evidence: "StopContainer calls for sidecars of pods that are not wanted, within the grace period. In the last three seconds of it all may be told at once.",
+		Evidence: "StopContainer calls for sidecars of removed pods, within the grace period, by the agent that lived when they were. In the last three seconds of it all may be told at once.",
 		check:    (*history).sidecarsLast,
 	},
 	{
@@ -119,13 +119,13 @@ func (h *history) startedBefore(name string, by critest.Process) bool {
 const lastSeconds = 3 * time.Second
 
 func (h *history) sidecarsLast(v *verdict) {
-	for _, c := range h.calls.Of(critest.StopContainer) {
+	for _, c := range h.callsOf(critest.StopContainer) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil || !isSidecar(c.Container) {
 			continue
 		}
 		gap, gone := l.unwantedAt(c.Start)
-		if !gone || c.Start.After(h.toldOf(gap.from).Add(l.grace()-lastSeconds)) {
+		if !gone || !h.sawGo(gap.from, c.Start) || c.Start.After(gap.from.Add(l.grace()-lastSeconds)) {
 			continue
 		}
 		for _, p := range h.of(l.uid) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
@@ -86,7 +85,7 @@ func (h *history) failedBefore(containerID, command string, t time.Time) int32 {
 			break
 		}
 		n++
-		if answer, ok := c.Response().(*runtimeapi.ExecSyncResponse); ok && answer.GetExitCode() == 0 && !c.End.After(t) {
+		if c.succeeded() && !c.End.After(t) {
 			n = 0
 		}
 	}
@@ -94,7 +93,7 @@ func (h *history) failedBefore(containerID, command string, t time.Time) int32 {
 }
 
 func (h *history) livenessThreshold(v *verdict) {
-	for _, c := range h.calls.Of(critest.StopContainer) {
+	for _, c := range h.callsOf(critest.StopContainer) {
 		p, ran := h.process(c.ContainerID)
 		l := h.pods[uid(c)]
 		if l == nil || !ran || !runsAt(p, c.Start) || !h.unprovoked(l, p, c) {
@@ -116,7 +115,7 @@ func (h *history) startupGates(v *verdict) {
 		}
 		started := time.Time{}
 		for _, e := range h.execs(p.ContainerID, commandOf(c.StartupProbe)) {
-			if answer, ok := e.Response().(*runtimeapi.ExecSyncResponse); ok && answer.GetExitCode() == 0 && started.IsZero() {
+			if e.succeeded() && started.IsZero() {
 				started = e.End
 			}
 		}
@@ -132,13 +131,11 @@ func (h *history) startupGates(v *verdict) {
 }
 
 // unprovoked reports whether nothing of the scenario is a reason for a stop: the pod is
-// wanted as it was, and neither its sandbox nor its start were in trouble.
-func (h *history) unprovoked(l *podLife, p critest.Process, c critest.Call) bool {
-	from := p.Started
-	if len(l.versions) > 0 {
-		from = from.Add(-time.Millisecond)
-	}
-	return l.wantedThroughout(from, c.Start) && h.knew(p) && !h.sandboxTrouble(p.SandboxID, p.Started.Add(-noted), c.Start) && !h.touched[p.ContainerID]
+// wanted as it was, also when its start was begun, and neither its sandbox nor its process
+// were in trouble.
+func (h *history) unprovoked(l *podLife, p critest.Process, c call) bool {
+	return l.wantedThroughout(p.Started, c.Start) && !l.editedIn(p.Started.Add(-time.Minute), c.Start) && h.knew(p) &&
+		!h.sandboxTrouble(p.SandboxID, p.Started.Add(-noted), c.Start) && !h.touched[p.ContainerID]
 }
 
 func (h *history) readinessSpares(v *verdict) {
@@ -147,7 +144,7 @@ func (h *history) readinessSpares(v *verdict) {
 			continue
 		}
 		v.judged += len(h.of(l.uid))
-		h.leftAloneBy(v, l, func(p critest.Process, c critest.Call) bool { return true },
+		h.leftAloneBy(v, l, func(p critest.Process, c call) bool { return true },
 			"%s was told to stop though its pod is wanted: only its readiness probe fails")
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
@@ -176,8 +175,7 @@ func (h *history) readyIsTrue(v *verdict) {
 
 // passed reports whether a probe of a container had succeeded by a time.
 func (h *history) passed(containerID, command string, by time.Time) bool {
-	return slices.ContainsFunc(h.execs(containerID, command), func(c critest.Call) bool {
-		answer, ok := c.Response().(*runtimeapi.ExecSyncResponse)
-		return ok && answer.GetExitCode() == 0 && !c.End.After(by)
+	return slices.ContainsFunc(h.execs(containerID, command), func(c call) bool {
+		return c.succeeded() && !c.End.After(by)
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
@@ -22,13 +21,14 @@ var stopPromises = []Promise{
 	{
 		Name: "grace-kept", Sentence: "What a removed pod runs has ended when its grace period is over, preStop handlers included.",
 		Source: docLifecycle, Breaks: "kubernetes #115817",
-		Evidence: "Processes, while nothing but the agent holds them up. The time to notice the removal, 2 s that a kubelet gives at least, and 10 s are let pass; how long it takes is a figure. It counts from the last start of the agent.",
-		check:    (*history).graceKept,
+		Evidence: "Processes, while nothing but the agent holds them up. The time to notice the removal, 2 s that a kubelet gives at least, and 10 s are let pass; " +
+			"how long it takes is a figure. It counts from the last start of the agent.",
+		check: (*history).graceKept,
 	},
 	{
 		Name: "prestop-first", Sentence: "A preStop handler has been run, and has ended or used the grace period up, before its container is told to stop.",
 		Source: docHooks, Breaks: "kubernetes #115817",
-		Evidence: "ExecSync of the handler, and StopContainer. A handler that failed has been run.",
+		Evidence: "ExecSync of the handler, and StopContainer by the agent that lived when the pod was removed. A handler that failed has been run.",
 		check:    (*history).preStopFirst,
 	},
 	{
@@ -62,9 +62,9 @@ const minimum = 2 * time.Second
 
 // firstStops are the StopContainer calls that told a process of a removed pod to stop first,
 // with the time in which the pod is not wanted.
-func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process, c critest.Call)) {
+func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process, c call)) {
 	seen := map[string]bool{}
-	for _, c := range h.calls.Of(critest.StopContainer) {
+	for _, c := range h.callsOf(critest.StopContainer) {
 		l := h.pods[types.UID(c.PodUID)]
 		p, ran := h.process(c.ContainerID)
 		if l == nil || !ran || !runsAt(p, c.Start) || seen[c.ContainerID] {
@@ -82,11 +82,11 @@ func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process,
 // graceGiven does not judge pods that were removed while there was no agent: the next one
 // does not know them, and no document says what it owes them.
 func (h *history) graceGiven(v *verdict) {
-	h.firstStops(func(l *podLife, gap span, p critest.Process, c critest.Call) {
-		if !h.livesThroughout(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) {
+	h.firstStops(func(l *podLife, gap span, p critest.Process, c call) {
+		if !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) {
 			return
 		}
-		given := time.Duration(c.Request().(*runtimeapi.StopContainerRequest).GetTimeout()) * time.Second
+		given := time.Duration(c.timeout()) * time.Second
 		left := l.grace() - c.Start.Sub(gap.from)
 		v.want(given >= left-leniency, atCall(c), "%s was told to stop with %v, and the pod had %v left of its %v",
 			p.Container, given, left.Round(time.Second/10), l.grace())
@@ -96,9 +96,15 @@ func (h *history) graceGiven(v *verdict) {
 // wasStopped reports whether a process had been told to stop before some time: for another
 // reason, which has a time of its own.
 func (h *history) wasStopped(p critest.Process, before time.Time) bool {
-	return slices.ContainsFunc(h.calls.Of(critest.StopContainer), func(c critest.Call) bool {
+	return slices.ContainsFunc(h.callsOf(critest.StopContainer), func(c call) bool {
 		return c.ContainerID == p.ContainerID && c.Start.Before(before)
 	})
+}
+
+// sawGo reports whether the agent that acts at a time is the one that knew a pod when it was
+// removed. Another one finds what it has no spec of.
+func (h *history) sawGo(removed, acts time.Time) bool {
+	return h.life(acts).from.Before(removed)
 }
 
 const endsSoon = 10 * time.Second
@@ -138,25 +144,14 @@ func preStopOf(p *v1.Pod, container string) string {
 	return strings.Join(c.Lifecycle.PreStop.Exec.Command, " ")
 }
 
-// execs are the runs of a command in a container.
-func (h *history) execs(containerID, command string) critest.Journal {
-	return h.calls.Where(func(c critest.Call) bool {
-		if c.Method != critest.ExecSync || c.ContainerID != containerID {
-			return false
-		}
-		q, ok := c.Request().(*runtimeapi.ExecSyncRequest)
-		return ok && strings.Join(q.GetCmd(), " ") == command
-	})
-}
-
 func (h *history) preStopFirst(v *verdict) {
-	h.firstStops(func(l *podLife, gap span, p critest.Process, c critest.Call) {
+	h.firstStops(func(l *podLife, gap span, p critest.Process, c call) {
 		command := preStopOf(l.pod(), p.Container)
-		if command == "" || !h.knew(p) || h.wasStopped(p, gap.from) || c.Start.After(gap.from.Add(l.grace()-lastSeconds)) {
+		if command == "" || !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) || c.Start.After(gap.from.Add(l.grace()-lastSeconds)) {
 			return
 		}
 		runs := h.execs(p.ContainerID, command)
-		ended := slices.ContainsFunc(runs, func(e critest.Call) bool { return e.Done() && !e.End.After(c.Start) })
+		ended := slices.ContainsFunc(runs, func(e call) bool { return e.Done() && !e.End.After(c.Start) })
 		v.want(len(runs) > 0, atCall(c), "%s was told to stop, and its preStop handler (%s) was not run", p.Container, command)
 		if len(runs) > 0 {
 			v.want(ended, atCall(c), "%s was told to stop while its preStop handler (%s) still ran, with %v left of the grace period",
@@ -167,7 +162,7 @@ func (h *history) preStopFirst(v *verdict) {
 
 func (h *history) toldToStop(v *verdict) {
 	stopped := map[string]bool{}
-	for _, c := range h.calls.Of(critest.StopContainer, critest.StopPodSandbox, critest.RemovePodSandbox) {
+	for _, c := range h.callsOf(critest.StopContainer, critest.StopPodSandbox, critest.RemovePodSandbox) {
 		if c.Method == critest.StopContainer {
 			stopped[c.ContainerID] = true
 			continue
@@ -186,7 +181,7 @@ var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, 
 var stopping = []critest.Method{critest.StopContainer, critest.StopPodSandbox}
 
 func (h *history) nothingAfterDelete(v *verdict) {
-	for _, c := range h.calls.Of(starting...) {
+	for _, c := range h.callsOf(starting...) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil {
 			continue
@@ -204,7 +199,7 @@ func (h *history) nothingAfterDelete(v *verdict) {
 // stop says so, or the time is over that it may take.
 func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
 	at := h.toldOf(removed).Add(h.notice)
-	for _, c := range h.calls.Of(stopping...) {
+	for _, c := range h.callsOf(stopping...) {
 		if c.PodUID == string(uid) && c.Start.After(removed) && c.Start.Before(at) && h.stopsForGood(c) {
 			at = c.Start
 		}
@@ -214,7 +209,7 @@ func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
 
 // stopsForGood leaves out what an agent stops in order to start it again: a container that
 // was made anew, a sandbox that was lost.
-func (h *history) stopsForGood(c critest.Call) bool {
+func (h *history) stopsForGood(c call) bool {
 	p, ran := h.process(c.ContainerID)
 	return c.Method == critest.StopContainer && ran && runsAt(p, c.Start) && h.knew(p) && !h.sandboxTrouble(p.SandboxID, p.Started, c.Start) && h.pods[types.UID(c.PodUID)].kind().name != "sick"
 }

@@ -155,7 +155,7 @@ func (s *stage) heard(_ int, c critest.Call) {
 		return
 	}
 	defer s.kills.Done()
-	s.say(types.UID(c.PodUID), "the agent is killed before it has the answer to %s", c.Subject())
+	s.say("", "the agent is killed before it has the answer to %s", c.Subject())
 	s.note(s.agent.Kill())
 }
 
@@ -267,6 +267,10 @@ func (s *stage) loseSandbox(step Step) error {
 	return nil
 }
 
+// latency bounds what each call takes at least, and each event: so hardly two things happen
+// in one instant, and what came first can be told.
+const latency = 3 * time.Millisecond
+
 // chaosDelay bounds how long a call takes that is struck by chance.
 const chaosDelay = 8 * time.Second
 
@@ -275,7 +279,7 @@ func (s *stage) chaos(step Step) error {
 	s.h.chaos = append(s.h.chaos, span{from: time.Now()})
 	share := float64(step.N) / 100
 	return s.rt.SetRandom(critest.Random{
-		Seed: s.h.scenario.Seed, Rate: share, EventRate: share, MaxDelay: chaosDelay, Methods: struckByChance,
+		Seed: s.h.scenario.Seed, Latency: latency, Rate: share, EventRate: share, MaxDelay: chaosDelay, Methods: struckByChance,
 	})
 }
 

@@ -27,7 +27,7 @@ type history struct {
 	chaos          []span
 	execHung       []span
 	// calls are the agent's, processes what really ran, told its statuses.
-	calls     critest.Journal
+	calls     []call
 	processes []critest.Process
 	told      []told
 	// unanswered are the calls, by number, whose answer a crash kept from the agent.
@@ -112,8 +112,12 @@ func (l *podLife) wantedAt(t time.Time) (span, bool) {
 // the beginning.
 func (l *podLife) wantedThroughout(from, to time.Time) bool {
 	s, ok := l.wantedAt(from)
-	edited := slices.ContainsFunc(l.versions, func(v version) bool { return v.at.After(from) && !v.at.After(to) })
-	return ok && !edited && (s.to.IsZero() || s.to.After(to))
+	return ok && !l.editedIn(from, to) && (s.to.IsZero() || s.to.After(to))
+}
+
+// editedIn reports whether the pod was changed, or came again, in some of a time.
+func (l *podLife) editedIn(from, to time.Time) bool {
+	return slices.ContainsFunc(l.versions[1:], func(v version) bool { return v.at.After(from) && !v.at.After(to) })
 }
 
 // unwantedAt returns the time in which the pod is not wanted that a moment is in.
@@ -173,7 +177,7 @@ func (h *history) livesThroughout(from, to time.Time) bool {
 const noted = 500 * time.Millisecond
 
 // answered reports whether a call succeeded, and the agent got to know it.
-func (h *history) answered(c critest.Call) bool {
+func (h *history) answered(c call) bool {
 	return c.Done() && c.Err == nil && !h.unanswered[c.N] && h.livesThroughout(c.Start, c.End.Add(noted))
 }
 
@@ -190,7 +194,7 @@ func (h *history) chaosIn(from, to time.Time) bool {
 
 // struck reports whether a call of a pod was struck by a fault in some of a time.
 func (h *history) struck(uid types.UID, from, to time.Time) bool {
-	return slices.ContainsFunc(h.calls, func(c critest.Call) bool {
+	return slices.ContainsFunc(h.calls, func(c call) bool {
 		return c.PodUID == string(uid) && (c.Fault != "" || c.Err != nil) && span{c.Start, c.End}.meets(from, to)
 	})
 }
@@ -223,13 +227,13 @@ func (h *history) inOrder() []*podLife {
 }
 
 // startOf returns the call that started a process, if it was answered.
-func (h *history) startOf(p critest.Process) (critest.Call, bool) {
+func (h *history) startOf(p critest.Process) (call, bool) {
 	for _, c := range h.calls {
 		if c.Method == critest.StartContainer && c.ContainerID == p.ContainerID && h.answered(c) {
 			return c, true
 		}
 	}
-	return critest.Call{}, false
+	return call{}, false
 }
 
 // knew reports whether an agent knew that a process had been started.

@@ -84,7 +84,7 @@ type at struct {
 	container string
 }
 
-func atCall(c critest.Call) at {
+func atCall(c call) at {
 	return at{uid: types.UID(c.PodUID), t: c.Start, call: c.N}
 }
 

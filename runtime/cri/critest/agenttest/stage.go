@@ -98,13 +98,16 @@ func (s *stage) playAll(rest time.Duration) (err error) {
 		return err
 	}
 	defer s.rt.OnCall(s.heard)()
+	if err := s.calm(); err != nil {
+		return err
+	}
 	s.h.begin = time.Now()
 	if err := s.tell(); err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, s.stopAgent(Step{}))
-		s.h.calls, s.h.processes = s.rt.Journal().Where(ofAgent), s.rt.Processes()
+		s.h.calls, s.h.processes = callsIn(s.rt.Journal()), s.rt.Processes()
 	}()
 	if err := s.startAgent(Step{}); err != nil {
 		return err
@@ -120,8 +123,14 @@ func (s *stage) playAll(rest time.Duration) (err error) {
 	return s.settle(rest)
 }
 
+// aftermath is how long what goes wrong may still meet what was done last.
+const aftermath = 6 * time.Second
+
 // settle leaves the node in peace until all is as it should be.
 func (s *stage) settle(rest time.Duration) error {
+	if err := s.pass(aftermath); err != nil {
+		return err
+	}
 	s.disarm()
 	for len(s.timers) > 0 {
 		if err := s.pass(time.Until(s.timers[0].at)); err != nil {
@@ -169,7 +178,7 @@ func (s *stage) calm() error {
 			s.h.chaos[n].to = time.Now()
 		}
 	}
-	return s.rt.SetRandom(critest.Random{})
+	return s.rt.SetRandom(critest.Random{Seed: s.h.scenario.Seed, Latency: latency})
 }
 
 // pass lets time pass, and does what is due meanwhile.

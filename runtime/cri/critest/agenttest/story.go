@@ -87,15 +87,16 @@ func (h *history) called(where at) []Line {
 var changes = map[critest.Method]bool{
 	critest.RunPodSandbox: true, critest.StopPodSandbox: true, critest.RemovePodSandbox: true, critest.CreateContainer: true, critest.StartContainer: true,
 	critest.StopContainer: true, critest.RemoveContainer: true, critest.PullImage: true, critest.ExecSync: true,
+	critest.UpdateContainerResources: true, critest.UpdatePodSandboxResources: true,
 }
 
 // callText is a call in a line: what it is about, and how it ended.
-func callText(c critest.Call) string {
+func callText(c call) string {
 	text := string(c.Method)
 	if c.Container != "" {
 		text += fmt.Sprintf(" %s attempt %d", c.Container, c.Attempt)
 	}
-	switch q := c.Request().(type) {
+	switch q := c.request.(type) {
 	case *runtimeapi.StopContainerRequest:
 		text += fmt.Sprintf(" with %d s", q.GetTimeout())
 	case *runtimeapi.ExecSyncRequest:
