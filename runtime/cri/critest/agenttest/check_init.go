@@ -115,8 +115,8 @@ func (h *history) startedBefore(name string, by critest.Process) bool {
 	return false
 }
 
-// lastSeconds are those of a grace period in which all that is left may be told to stop.
-const lastSeconds = 3 * time.Second
+// lastOfGrace is the end of a grace period, in which all that is left may be told to stop.
+const lastOfGrace = 3 * time.Second
 
 func (h *history) sidecarsLast(v *verdict) {
 	for _, c := range h.callsOf(critest.StopContainer) {
@@ -125,7 +125,7 @@ func (h *history) sidecarsLast(v *verdict) {
 			continue
 		}
 		gap, gone := l.unwantedAt(c.Start)
-		if !gone || !h.sawGo(gap.from, c.Start) || c.Start.After(gap.from.Add(l.grace()-lastSeconds)) {
+		if !gone || !h.sawGo(gap.from, c.Start) || c.Start.After(gap.from.Add(l.grace()-lastOfGrace)) {
 			continue
 		}
 		for _, p := range h.of(l.uid) {

@@ -147,7 +147,7 @@ func preStopOf(p *v1.Pod, container string) string {
 func (h *history) preStopFirst(v *verdict) {
 	h.firstStops(func(l *podLife, gap span, p critest.Process, c call) {
 		command := preStopOf(l.pod(), p.Container)
-		if command == "" || !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) || c.Start.After(gap.from.Add(l.grace()-lastSeconds)) {
+		if command == "" || !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) || c.Start.After(gap.from.Add(l.grace()-lastOfGrace)) {
 			return
 		}
 		runs := h.execs(p.ContainerID, command)

@@ -20,7 +20,9 @@ type Report struct {
 type State string
 
 const (
-	Kept   State = "kept"
+	// Kept: it was put to the test, and held each time.
+	Kept State = "kept"
+	// Broken: it did not hold at least once.
 	Broken State = "broken"
 	// NotJudged: nothing that was played put it to the test, or the agent does not tell what
 	// it is judged by.

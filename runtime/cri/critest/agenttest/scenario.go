@@ -77,14 +77,14 @@ func (s Step) validate() error {
 	d, known := deeds[s.Do]
 	switch {
 	case !known:
-		return fmt.Errorf("Do: unknown step %q", s.Do)
+		return fmt.Errorf("unknown step %q in Do", s.Do)
 	case s.After < 0 || s.For < 0 || s.N < 0:
-		return errors.New("After, For and N must not be negative")
+		return errors.New("negative After, For or N")
 	case d.pod && !isKind(s.Pod):
-		return fmt.Errorf("Pod: no kind begins the name %q, known are %s", s.Pod, strings.Join(Kinds(), ", "))
+		return fmt.Errorf("no kind begins the name %q in Pod, known are %s", s.Pod, strings.Join(Kinds(), ", "))
 	}
 	if _, known := effects[s.Effect]; !known {
-		return fmt.Errorf("Effect: unknown effect %q", s.Effect)
+		return fmt.Errorf("unknown effect %q in Effect", s.Effect)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func play(ctx context.Context, cfg Config, sc Scenario, rest time.Duration) (_ *
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove(dir)) }()
 	s := &stage{cfg: cfg, ctx: ctx, h: newHistory(sc, cfg), wanted: map[string]*v1.Pod{}}
 	node := Node{Root: filepath.Join(dir, "r"), Logs: filepath.Join(dir, "l"), listen: new(listening), report: s.report}
 	if err := errors.Join(os.Mkdir(node.Root, 0o755), os.Mkdir(node.Logs, 0o755)); err != nil {
@@ -79,6 +79,12 @@ func play(ctx context.Context, cfg Config, sc Scenario, rest time.Duration) (_ *
 	}
 	err = s.playAll(rest)
 	return s.h, errors.Join(append(s.errs, err)...)
+}
+
+// remove removes a directory with what agents have left in it.
+func remove(dir string) error {
+	unmountBelow(dir)
+	return os.RemoveAll(dir)
 }
 
 func runtimeOf(sc Scenario, node Node) critest.Config {
