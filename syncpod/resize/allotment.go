@@ -27,6 +27,34 @@ func AllotmentOf(pod *v1.Pod) Allotment {
 	return a
 }
 
+// reported returns what a pod was allotted by its status, which an agent before has made,
+// and where that does not say it what it asks for.
+func reported(pod *v1.Pod) Allotment {
+	a := AllotmentOf(pod)
+	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if asked, ok := a[list[i].Name]; ok && list[i].Resources != nil {
+				a[list[i].Name] = reportedOf(&list[i], asked)
+			}
+		}
+	}
+	return a
+}
+
+// reportedOf is what one container was allotted by its status. That has the limits in
+// force, which differ from those allotted during a resize: where what is asked for is as
+// much as was allotted, or has limits that are its requests, it is known better.
+func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.ResourceRequirements {
+	requests := resizable(s.AllocatedResources)
+	switch {
+	case equalLists(requests, asked.Requests):
+		return asked
+	case equalLists(asked.Requests, asked.Limits):
+		return v1.ResourceRequirements{Requests: requests, Limits: resizable(requests)}
+	}
+	return v1.ResourceRequirements{Requests: requests, Limits: resizable(s.Resources.Limits)}
+}
+
 // wholePod is no name of a container.
 const wholePod = ""
 
