@@ -388,4 +388,3 @@ func othersCgroup(n *node, at string) (check func()) {
 		}
 	}
 }
-
