@@ -39,6 +39,13 @@ func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements
 	}
 }
 
+// addDevices adds how the devices of the container are. It shares nothing with the Input.
+func (k *subject) addDevices(s *v1.ContainerStatus) {
+	for _, d := range k.Devices[k.spec.Name] {
+		s.AllocatedResourcesStatus = append(s.AllocatedResourcesStatus, *d.DeepCopy())
+	}
+}
+
 // copyOf is nil for nil alone: what a spec has no list of is in no list.
 func copyOf(list v1.ResourceList) v1.ResourceList { return list.DeepCopy() }
 

@@ -192,3 +192,28 @@ func TestResourcesAreTheStatusOwn(t *testing.T) {
 		t.Error("what was handed in was written to")
 	}
 }
+
+// A container's devices are reported as they are told, and nothing is shared with that.
+func TestDevices(t *testing.T) {
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}},
+		Containers:     []v1.Container{{Name: "app"}, {Name: "beside"}},
+	}}
+	gpu := func(health v1.ResourceHealthStatus) []v1.ResourceStatus {
+		return []v1.ResourceStatus{{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: health, Message: new("hot")}}}}
+	}
+	in := apistatus.Input{Pod: pod, Devices: map[string][]v1.ResourceStatus{"app": gpu(v1.ResourceHealthStatusUnhealthy), "proxy": gpu(v1.ResourceHealthStatusUnknown), "gone": nil}}
+	s := apistatus.Compute(in)
+	if !reflect.DeepEqual(s.ContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnhealthy)) ||
+		!reflect.DeepEqual(s.InitContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnknown)) || s.ContainerStatuses[1].AllocatedResourcesStatus != nil {
+		t.Errorf("%+v, %+v", s.InitContainerStatuses, s.ContainerStatuses)
+	}
+	*s.ContainerStatuses[0].AllocatedResourcesStatus[0].Resources[0].Message = "changed"
+	if *in.Devices["app"][0].Resources[0].Message != "hot" {
+		t.Error("the input was written to")
+	}
+	in.Previous, in.Devices = &s, nil
+	if s = apistatus.Compute(in); s.ContainerStatuses[0].AllocatedResourcesStatus != nil {
+		t.Errorf("devices that are gone are reported: %+v", s.ContainerStatuses[0].AllocatedResourcesStatus)
+	}
+}
