@@ -49,6 +49,8 @@
 //     classes, by name for both drivers, and what stands in their files.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether a pod is allotted other
 //     resources that it asks for while it runs, and what it is allotted until then.
+//   - [github.com/podsync/podsync/syncpod/eviction]: who has to go when the node runs
+//     short of memory, disk or processes.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].

@@ -46,6 +46,7 @@ func kinds() map[string]check {
 		"cgroup":    checkCgroup,
 		"config":    checkConfig,
 		"env":       checkEnv,
+		"rank":      checkRank,
 		"resources": checkResources,
 		"status":    checkStatus,
 		"workers":   checkWorkers,

@@ -3,7 +3,6 @@ package cri_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -11,84 +10,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
-
-// node is a runtime in memory, reached as any runtime is.
-type node struct {
-	*critest.Runtime
-	t      *testing.T
-	client *cri.Client
-}
-
-func newNode(t *testing.T, c critest.Config) *node {
-	t.Helper()
-	r, err := critest.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	l := bufconn.Listen(1 << 16)
-	go r.Serve(l)
-	client, err := cri.Dial(t.Context(), cri.Config{Dialer: func(ctx context.Context) (net.Conn, error) { return l.DialContext(ctx) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return &node{Runtime: r, t: t, client: client}
-}
-
-func (n *node) reader(o cri.Owner) *cri.Reader {
-	n.t.Helper()
-	r, err := cri.NewReader(cri.ReaderConfig{Runtime: n.client, RuntimeName: n.client.RuntimeName(), Owner: o})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return r
-}
-
-// pod runs a pod whose containers sleep, and returns their IDs.
-func (n *node) pod(o cri.Owner, uid string, containers ...string) (ids []string) {
-	n.t.Helper()
-	labels := o.Mark(map[string]string{runtime.LabelPodName: uid, runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: uid})
-	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: uid, Namespace: "ns", Uid: uid}, Labels: labels}
-	sb, err := n.client.RunPodSandbox(n.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	if _, err := n.client.PullImage(n.t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "app:v1"}}); err != nil {
-		n.t.Fatal(err)
-	}
-	for _, name := range containers {
-		c, err := n.client.CreateContainer(n.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sb.PodSandboxId, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: name},
-			Image:    &runtimeapi.ImageSpec{Image: "app:v1"},
-			Labels:   labels,
-			Command:  []string{"sleep", "86400"},
-		}})
-		if err != nil {
-			n.t.Fatal(err)
-		}
-		if _, err := n.client.StartContainer(n.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}); err != nil {
-			n.t.Fatal(err)
-		}
-		ids = append(ids, c.ContainerId)
-	}
-	return ids
-}
-
-// reads are the calls f makes, by method.
-func (n *node) reads(f func()) map[critest.Method]int {
-	before := len(n.Journal())
-	f()
-	return n.Journal().After(before).Counts()
-}
 
 // The numbers in the package documentation.
 func TestNumberOfCalls(t *testing.T) {
@@ -100,26 +29,26 @@ func TestNumberOfCalls(t *testing.T) {
 					if evented {
 						model = critest.CRIO
 					}
-					n := newNode(t, critest.Config{Like: model})
-					ids := n.pod(cri.Owner{}, "u", containers...)
-					numberOfCalls(n, n.reader(cri.Owner{}), evented, ids)
+					n := testnode.New(t, critest.Config{Like: model}).Dial(cri.Config{})
+					ids := n.RunPod("u", containers...)
+					numberOfCalls(n, n.Reader(), evented, ids)
 				})
 			})
 		}
 	}
 }
 
-func numberOfCalls(n *node, r *cri.Reader, evented bool, ids []string) {
+func numberOfCalls(n *testnode.Node, r *cri.Reader, evented bool, ids []string) {
 	var last *runtime.PodStatus
 	look := func() {
-		s, err := r.PodStatus(n.t.Context(), "u", last)
+		s, err := r.PodStatus(n.Context(), "u", last)
 		if err != nil {
-			n.t.Fatal(err)
+			n.Fatal(err)
 		}
 		last = s
 	}
 	expect := func(what string, got map[critest.Method]int, sandboxes, containers int) {
-		n.t.Helper()
+		n.Helper()
 		want := map[critest.Method]int{critest.ListPodSandbox: 1, critest.ListContainers: 1}
 		if sandboxes > 0 {
 			want[critest.PodSandboxStatus] = sandboxes
@@ -128,24 +57,24 @@ func numberOfCalls(n *node, r *cri.Reader, evented bool, ids []string) {
 			want[critest.ContainerStatus] = containers
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			n.t.Errorf("%s: calls %v, want %v", what, got, want)
+			n.Errorf("%s: calls %v, want %v", what, got, want)
 		}
 	}
 	if evented {
-		expect("a new pod", n.reads(look), 1, 0)
+		expect("a new pod", n.Calls(look).Counts(), 1, 0)
 	} else {
-		expect("a new pod", n.reads(look), 1, len(ids))
+		expect("a new pod", n.Calls(look).Counts(), 1, len(ids))
 	}
-	expect("a settled pod", n.reads(look), 0, 0)
+	expect("a settled pod", n.Calls(look).Counts(), 0, 0)
 	if err := n.ExitContainer(ids[0], critest.Exit{Code: 3}); err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	synctest.Wait()
-	expect("one container exited", n.reads(look), 0, 1)
+	expect("one container exited", n.Calls(look).Counts(), 0, 1)
 	if c := last.Latest("a"); c.State != runtime.ContainerExited || c.ExitCode != 3 {
-		n.t.Errorf("exited container: %+v", c)
+		n.Errorf("exited container: %+v", c)
 	}
-	expect("settled again", n.reads(look), 0, 0)
+	expect("settled again", n.Calls(look).Counts(), 0, 0)
 }
 
 func TestNumberOfCallsOfARelist(t *testing.T) {
@@ -156,11 +85,11 @@ func TestNumberOfCallsOfARelist(t *testing.T) {
 
 // fresh is the number of calls for ten new pods.
 func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
-	n := newNode(t, critest.Config{Like: model})
+	n := testnode.New(t, critest.Config{Like: model}).Dial(cri.Config{})
 	for i := range 10 {
-		n.pod(cri.Owner{}, fmt.Sprint("u", i), "a", "b", "c")
+		n.RunPod(fmt.Sprint("u", i), "a", "b", "c")
 	}
-	r := n.reader(cri.Owner{})
+	r := n.Reader()
 	known := map[types.UID]*runtime.PodStatus{}
 	relist := func() {
 		pods, err := r.List(t.Context())
@@ -175,17 +104,17 @@ func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
 			}
 		}
 	}
-	if got := n.reads(relist); sum(got) != fresh {
+	if got := n.Calls(relist).Counts(); sum(got) != fresh {
 		t.Errorf("10 new pods of 3 containers: calls %v, want %d", got, fresh)
 	}
-	if got := n.reads(relist); sum(got) != 2 {
+	if got := n.Calls(relist).Counts(); sum(got) != 2 {
 		t.Errorf("10 settled pods: calls %v, want 2", got)
 	}
 	if err := n.ExitContainer(known["u3"].Latest("b").ID.ID, critest.Exit{}); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	if got := n.reads(relist); sum(got) != 3 {
+	if got := n.Calls(relist).Counts(); sum(got) != 3 {
 		t.Errorf("one container of one pod exited: calls %v, want 3", got)
 	}
 }
@@ -200,11 +129,11 @@ func sum(counts map[critest.Method]int) (n int) {
 // Two agents and a kubelet on one runtime.
 func TestAgentsLeaveEachOtherAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		a, b := cri.Owner{Name: "a"}, cri.Owner{Name: "b"}
-		n.pod(a, "of-a", "c")
-		n.pod(b, "of-b", "c")
-		n.kubeletPod()
+		n.As(a).RunPod("of-a", "c")
+		n.As(b).RunPod("of-b", "c")
+		runKubeletPod(n)
 		for name, tc := range map[string]struct {
 			owner cri.Owner
 			want  []types.UID
@@ -213,7 +142,7 @@ func TestAgentsLeaveEachOtherAlone(t *testing.T) {
 			"b":          {b, []types.UID{"of-b"}},
 			"a adopting": {cri.Owner{Name: "a", AdoptUnmarked: true}, []types.UID{"of-a", "of-kubelet"}},
 		} {
-			pods, err := n.reader(tc.owner).List(t.Context())
+			pods, err := n.As(tc.owner).Reader().List(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,31 +157,31 @@ func TestAgentsLeaveEachOtherAlone(t *testing.T) {
 	})
 }
 
-func (n *node) kubeletPod() {
-	n.t.Helper()
-	_, err := n.client.RunPodSandbox(n.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+func runKubeletPod(n *testnode.Node) {
+	n.Helper()
+	_, err := n.Client.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "of-kubelet"},
 		Labels:   map[string]string{runtime.LabelPodName: "p", runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: "of-kubelet"},
 	}})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 }
 
 // F6, K2: what disappears between the list and the look is left out.
 func TestF6_ListAndStatusDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
-		ids := n.pod(cri.Owner{}, "u", "a", "b")
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
+		ids := n.RunPod("u", "a", "b")
 		defer n.Hide(ids[0], critest.InStatus)()
-		s, err := n.reader(cri.Owner{}).PodStatus(t.Context(), "u", nil)
+		s, err := n.Reader().PodStatus(t.Context(), "u", nil)
 		if err != nil || s.Latest("a") != nil || s.Latest("b") == nil {
 			t.Errorf("%+v, %v; want b alone", s, err)
 		}
 		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Err: status.Error(codes.Internal, "disk")}); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := n.reader(cri.Owner{}).PodStatus(t.Context(), "u", nil); err == nil || s != nil {
+		if s, err := n.Reader().PodStatus(t.Context(), "u", nil); err == nil || s != nil {
 			t.Errorf("%+v, %v; want an error for the whole pod", s, err)
 		}
 	})
@@ -262,9 +191,9 @@ func TestF6_ListAndStatusDisagree(t *testing.T) {
 // restart has changed is seen.
 func TestF8_ReadsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
-		n.pod(cri.Owner{}, "u", "a")
-		r := n.reader(cri.Owner{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
+		n.RunPod("u", "a")
+		r := n.Reader()
 		before, err := r.PodStatus(t.Context(), "u", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -304,9 +233,9 @@ func (h *hints) HandleEvent(e cri.Event) {
 // and what is lost with a stream is announced by the next one's opening.
 func TestF9_StreamFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, critest.Config{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		h := &hints{events: map[types.UID]int{}}
-		e, err := cri.NewEvents(cri.EventsConfig{Runtime: n.client, Handler: h})
+		e, err := cri.NewEvents(cri.EventsConfig{Runtime: n.Client, Handler: h})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,9 +257,9 @@ func TestF9_StreamFaults(t *testing.T) {
 			}
 		}
 		for _, uid := range []string{"plain", "dropped", "twice", "timeless", "late", "reordered", "bare"} {
-			n.pod(cri.Owner{}, uid, "c")
+			n.RunPod(uid, "c")
 		}
-		n.pod(cri.Owner{Name: "other"}, "theirs", "c")
+		n.As(cri.Owner{Name: "other"}).RunPod("theirs", "c")
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		each := h.events["plain"]
@@ -340,7 +269,7 @@ func TestF9_StreamFaults(t *testing.T) {
 		}
 		n.DisconnectEvents(status.Error(codes.Unavailable, "slow consumer"))
 		time.Sleep(time.Second)
-		n.pod(cri.Owner{}, "after", "c")
+		n.RunPod("after", "c")
 		synctest.Wait()
 		if h.opened != 2 || h.lost != 1 || h.events["after"] != each {
 			t.Errorf("opened %d times, lost %d times, events %v", h.opened, h.lost, h.events)

@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// node answers the StatusCalls of literal sandboxes and containers that counts calls.
-type node struct {
+// fakeRuntime answers the StatusCalls of literal sandboxes and containers that counts calls.
+type fakeRuntime struct {
 	sandboxes  []*runtimeapi.PodSandboxStatus
 	containers []*runtimeapi.ContainerStatus
 	inSandbox  map[string]string // of each container
@@ -25,7 +25,7 @@ type node struct {
 	calls      []string
 }
 
-func (n *node) took() (calls []string) {
+func (n *fakeRuntime) took() (calls []string) {
 	calls, n.calls = n.calls, nil
 	return calls
 }
@@ -39,7 +39,7 @@ func podLabels(owner, uid string) map[string]string {
 }
 
 // sandbox adds a ready sandbox with an address.
-func (n *node) sandbox(owner, uid string, attempt uint32) *runtimeapi.PodSandboxStatus {
+func (n *fakeRuntime) sandbox(owner, uid string, attempt uint32) *runtimeapi.PodSandboxStatus {
 	s := &runtimeapi.PodSandboxStatus{
 		Id:       fmt.Sprintf("s-%s-%d", uid, attempt),
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "p" + uid, Namespace: "ns", Uid: uid, Attempt: attempt},
@@ -51,7 +51,7 @@ func (n *node) sandbox(owner, uid string, attempt uint32) *runtimeapi.PodSandbox
 }
 
 // container adds a running container.
-func (n *node) container(s *runtimeapi.PodSandboxStatus, name string, attempt uint32) *runtimeapi.ContainerStatus {
+func (n *fakeRuntime) container(s *runtimeapi.PodSandboxStatus, name string, attempt uint32) *runtimeapi.ContainerStatus {
 	labels := maps.Clone(s.Labels)
 	labels[runtime.LabelContainerName] = name
 	c := &runtimeapi.ContainerStatus{
@@ -81,7 +81,7 @@ func matches(labels, selector map[string]string) bool {
 	return true
 }
 
-func (n *node) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (n *fakeRuntime) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	n.calls = append(n.calls, "ListPodSandbox")
 	resp := &runtimeapi.ListPodSandboxResponse{}
 	for _, s := range n.sandboxes {
@@ -92,7 +92,7 @@ func (n *node) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxReq
 	return resp, n.gone["ListPodSandbox"]
 }
 
-func (n *node) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+func (n *fakeRuntime) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
 	n.calls = append(n.calls, "ListContainers")
 	resp := &runtimeapi.ListContainersResponse{}
 	for _, c := range n.containers {
@@ -105,7 +105,7 @@ func (n *node) ListContainers(_ context.Context, r *runtimeapi.ListContainersReq
 	return resp, n.gone["ListContainers"]
 }
 
-func (n *node) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest, _ ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (n *fakeRuntime) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest, _ ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
 	n.calls = append(n.calls, "PodSandboxStatus "+r.PodSandboxId)
 	if err := n.gone[r.PodSandboxId]; err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (n *node) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatu
 	return resp, nil
 }
 
-func (n *node) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+func (n *fakeRuntime) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
 	n.calls = append(n.calls, "ContainerStatus "+r.ContainerId)
 	if err := n.gone[r.ContainerId]; err != nil {
 		return nil, err
@@ -138,15 +138,15 @@ func (n *node) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusR
 }
 
 // slowReader takes a second for each list.
-type slowReader struct{ *node }
+type slowReader struct{ *fakeRuntime }
 
 func (s *slowReader) ListPodSandbox(ctx context.Context, r *runtimeapi.ListPodSandboxRequest, o ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	time.Sleep(time.Second)
-	return s.node.ListPodSandbox(ctx, r, o...)
+	return s.fakeRuntime.ListPodSandbox(ctx, r, o...)
 }
 
 // lost answers for a sandbox without a status.
-type lost struct{ *node }
+type lost struct{ *fakeRuntime }
 
 func (l *lost) PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest, ...grpc.CallOption) (*runtimeapi.PodSandboxStatusResponse, error) {
 	return &runtimeapi.PodSandboxStatusResponse{}, nil

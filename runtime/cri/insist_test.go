@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
@@ -27,19 +28,19 @@ type maker struct {
 var names = map[critest.Model]string{critest.CRIO: "cri-o", critest.Containerd2: "containerd"}
 
 // onMakers runs a test for sandboxes and for containers.
-func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *node, m maker)) {
+func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnode.Node, m maker)) {
 	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "u"}}
 	t.Run("sandbox", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t, critest.Config{Like: model, Name: names[model]})
+			n := testnode.New(t, critest.Config{Like: model, Name: names[model]}).Dial(cri.Config{})
 			f(t, n, maker{
 				critest.RunPodSandbox,
 				func(ctx context.Context) (string, error) {
-					r, err := n.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+					r, err := n.Client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 					return r.GetPodSandboxId(), err
 				},
 				func() int {
-					r, err := n.client.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+					r, err := n.Client.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
 					if err != nil {
 						t.Error(err)
 					}
@@ -50,23 +51,23 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *node, m
 	})
 	t.Run("container", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			n := newNode(t, critest.Config{Like: model, Name: names[model]})
-			n.pod(cri.Owner{}, "other") // which pulls the image
-			sb, err := n.client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+			n := testnode.New(t, critest.Config{Like: model, Name: names[model]}).Dial(cri.Config{})
+			n.RunPod("other", "app") // which pulls the image
+			sb, err := n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
 			if err != nil {
 				t.Fatal(err)
 			}
 			f(t, n, maker{
 				critest.CreateContainer,
 				func(ctx context.Context) (string, error) {
-					r, err := n.client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
+					r, err := n.Client.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 						PodSandboxId: sb.PodSandboxId, SandboxConfig: config,
-						Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "app:v1"}},
+						Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: testnode.Image}},
 					})
 					return r.GetContainerId(), err
 				},
 				func() int {
-					r, err := n.client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+					r, err := n.Client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
 					if err != nil {
 						t.Error(err)
 					}
@@ -77,20 +78,13 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *node, m
 	})
 }
 
-func (n *node) inject(f critest.Fault) {
-	n.t.Helper()
-	if _, err := n.Inject(f); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
 // S1: what CRI-O was making for an agent that was killed does not hold up the next one
 // until the end of its call: it gets that, or another if that came to nothing.
 func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 	for outcome, fault := range map[string]error{"made": nil, "failed": errNoNetwork} {
 		t.Run(outcome, func(t *testing.T) {
-			onMakers(t, critest.CRIO, func(t *testing.T, n *node, m maker) {
-				n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true, Err: fault})
+			onMakers(t, critest.CRIO, func(t *testing.T, n *testnode.Node, m maker) {
+				n.Fault(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true, Err: fault})
 				before := m.count()
 				killed, kill := context.WithTimeout(t.Context(), time.Second)
 				defer kill()
@@ -115,10 +109,10 @@ func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
 	const slow = 100 * time.Second
 	for _, model := range []critest.Model{critest.CRIO, critest.Containerd2} {
-		onMakers(t, model, func(t *testing.T, n *node, m maker) {
+		onMakers(t, model, func(t *testing.T, n *testnode.Node, m maker) {
 			before := m.count()
 			for _, fault := range []error{errNoNetwork, nil} {
-				n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: slow, Err: fault})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Delay: slow, Err: fault})
 				began, calls := time.Now(), n.Journal().Count(m.method)
 				id, err := m.make(t.Context())
 				if took := time.Since(began); (err == nil) != (fault == nil) || (id == "") != (fault != nil) || took != slow {
@@ -136,10 +130,10 @@ func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
 }
 
 func TestInsistingEndsWithItsCaller(t *testing.T) {
-	onMakers(t, critest.CRIO, func(t *testing.T, n *node, m maker) {
+	onMakers(t, critest.CRIO, func(t *testing.T, n *testnode.Node, m maker) {
 		gate := new(critest.Gate)
 		defer gate.Open()
-		n.inject(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Hang: gate})
+		n.Fault(critest.Fault{Match: critest.Match{Method: m.method}, When: critest.Midway, Hang: gate})
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		began := time.Now()

@@ -30,7 +30,7 @@ func newTestReader(t *testing.T, n StatusCalls, o Owner) *Reader {
 }
 
 // read reads a pod and compares the calls this took.
-func read(t *testing.T, r *Reader, n *node, prev *runtime.PodStatus, want ...string) *runtime.PodStatus {
+func read(t *testing.T, r *Reader, n *fakeRuntime, prev *runtime.PodStatus, want ...string) *runtime.PodStatus {
 	t.Helper()
 	n.took()
 	got, err := r.PodStatus(t.Context(), "u", prev)
@@ -45,22 +45,22 @@ func read(t *testing.T, r *Reader, n *node, prev *runtime.PodStatus, want ...str
 }
 
 // stutter lists everything twice.
-type stutter struct{ *node }
+type stutter struct{ *fakeRuntime }
 
 func (s stutter) ListPodSandbox(ctx context.Context, r *runtimeapi.ListPodSandboxRequest, o ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
-	l, err := s.node.ListPodSandbox(ctx, r, o...)
+	l, err := s.fakeRuntime.ListPodSandbox(ctx, r, o...)
 	l.Items = slices.Concat(l.GetItems(), l.GetItems())
 	return l, err
 }
 
 func (s stutter) ListContainers(ctx context.Context, r *runtimeapi.ListContainersRequest, o ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
-	l, err := s.node.ListContainers(ctx, r, o...)
+	l, err := s.fakeRuntime.ListContainers(ctx, r, o...)
 	l.Containers = slices.Concat(l.GetContainers(), l.GetContainers())
 	return l, err
 }
 
 func TestWhatIsListedTwiceIsReadOnce(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	n.container(n.sandbox(DefaultOwner, "u", 0), "a", 0)
 	got := read(t, newTestReader(t, stutter{n}, Owner{}), n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0")
 	if len(got.Sandboxes) != 1 || len(got.Containers) != 1 {
@@ -69,7 +69,7 @@ func TestWhatIsListedTwiceIsReadOnce(t *testing.T) {
 }
 
 func TestCallsOfOnePod(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	s := n.sandbox(DefaultOwner, "u", 0)
 	a, _ := n.container(s, "a", 0), n.container(s, "b", 0)
 	r := newTestReader(t, n, Owner{})
@@ -93,7 +93,7 @@ func TestCallsOfOnePod(t *testing.T) {
 }
 
 func TestCallsOfAnEventedRuntime(t *testing.T) {
-	n := &node{evented: true}
+	n := &fakeRuntime{evented: true}
 	s := n.sandbox(DefaultOwner, "u", 0)
 	a, b, c := n.container(s, "a", 0), n.container(s, "b", 0), n.container(s, "c", 0)
 	r := newTestReader(t, n, Owner{})
@@ -110,7 +110,7 @@ func TestCallsOfAnEventedRuntime(t *testing.T) {
 }
 
 func TestCallsOfSandboxes(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	old, latest := n.sandbox(DefaultOwner, "u", 0), n.sandbox(DefaultOwner, "u", 1)
 	old.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	latest.Network = &runtimeapi.PodSandboxNetworkStatus{}
@@ -132,7 +132,7 @@ func TestCallsOfSandboxes(t *testing.T) {
 }
 
 func TestASandboxOnTheNodesNetworkAwaitsNoAddress(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	s := n.sandbox(DefaultOwner, "u", 0)
 	s.Linux = &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}
 	r := newTestReader(t, n, Owner{})
@@ -150,7 +150,7 @@ func TestK2_ListedButGone(t *testing.T) {
 		"by code": status.Error(codes.NotFound, "x"),
 		"by text": status.Error(codes.Unknown, "No such container: x"),
 	} {
-		n := &node{}
+		n := &fakeRuntime{}
 		s := n.sandbox(DefaultOwner, "u", 0)
 		n.container(s, "a", 0)
 		n.container(s, "b", 0)
@@ -164,7 +164,7 @@ func TestK2_ListedButGone(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for _, fails := range []string{"ListPodSandbox", "ListContainers", "s-u-0", "c-u-a-0"} {
-		n := &node{}
+		n := &fakeRuntime{}
 		n.container(n.sandbox(DefaultOwner, "u", 0), "a", 0)
 		n.gone = map[string]error{fails: status.Error(codes.Unavailable, "gone away")}
 		got, err := newTestReader(t, n, Owner{}).PodStatus(t.Context(), "u", nil)
@@ -172,12 +172,12 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("%s fails: %v, %v; want no status and class %q", fails, got, err, ErrUnavailable)
 		}
 	}
-	n := &node{}
+	n := &fakeRuntime{}
 	n.sandbox(DefaultOwner, "u", 0).Id = "unknown"
 	if _, err := newTestReader(t, &lost{n}, Owner{}).PodStatus(t.Context(), "u", nil); !errors.Is(err, ErrUnknown) {
 		t.Errorf("an answer without a status: %v", err)
 	}
-	if _, err := newTestReader(t, &node{}, Owner{}).PodStatus(t.Context(), "", nil); err == nil || !strings.Contains(err.Error(), "UID is empty") {
+	if _, err := newTestReader(t, &fakeRuntime{}, Owner{}).PodStatus(t.Context(), "", nil); err == nil || !strings.Contains(err.Error(), "UID is empty") {
 		t.Errorf("an empty UID: %v", err)
 	}
 }
@@ -185,9 +185,9 @@ func TestReadErrors(t *testing.T) {
 // P4: a snapshot is as old as the beginning of the read.
 func TestP4_ObservedAtIsWhenTheReadBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &node{}
+		n := &fakeRuntime{}
 		n.sandbox(DefaultOwner, "u", 0)
-		slow := &slowReader{node: n}
+		slow := &slowReader{fakeRuntime: n}
 		r, err := NewReader(ReaderConfig{Runtime: slow, RuntimeName: "fake"})
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestP4_ObservedAtIsWhenTheReadBegan(t *testing.T) {
 }
 
 func TestListAllPods(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	b := n.sandbox(DefaultOwner, "b", 0)
 	n.container(b, "c", 0)
 	n.sandbox(DefaultOwner, "a", 0).State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
@@ -239,7 +239,7 @@ func TestListAllPods(t *testing.T) {
 
 // Newest first, by attempt and not by the clock (C2), and in one order always.
 func TestOrder(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	s := n.sandbox(DefaultOwner, "u", 0)
 	for _, c := range []struct {
 		name    string
@@ -262,7 +262,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestOnlyOwnPodsAreSeen(t *testing.T) {
-	n := &node{}
+	n := &fakeRuntime{}
 	for uid, owner := range map[string]string{"mine": "me", "theirs": "other", "kubelets": ""} {
 		n.container(n.sandbox(owner, uid, 0), "c", 0)
 	}
@@ -297,7 +297,7 @@ func TestOnlyOwnPodsAreSeen(t *testing.T) {
 }
 
 func TestReadingWritesToNothing(t *testing.T) {
-	n := &node{evented: true}
+	n := &fakeRuntime{evented: true}
 	s := n.sandbox(DefaultOwner, "u", 0)
 	a := n.container(s, "a", 0)
 	r := newTestReader(t, n, Owner{})
@@ -316,8 +316,8 @@ func TestReadingWritesToNothing(t *testing.T) {
 func TestNewReaderValidates(t *testing.T) {
 	for want, c := range map[string]ReaderConfig{
 		"ReaderConfig.Runtime":     {RuntimeName: "x"},
-		"ReaderConfig.RuntimeName": {Runtime: &node{}},
-		"Owner.Name":               {Runtime: &node{}, RuntimeName: "x", Owner: Owner{Name: "not a label"}},
+		"ReaderConfig.RuntimeName": {Runtime: &fakeRuntime{}},
+		"Owner.Name":               {Runtime: &fakeRuntime{}, RuntimeName: "x", Owner: Owner{Name: "not a label"}},
 	} {
 		if _, err := NewReader(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)
@@ -326,7 +326,7 @@ func TestNewReaderValidates(t *testing.T) {
 }
 
 func BenchmarkChanged(b *testing.B) {
-	n := &node{}
+	n := &fakeRuntime{}
 	s := n.sandbox(DefaultOwner, "u", 0)
 	n.container(s, "a", 0)
 	n.container(s, "b", 0)

@@ -38,14 +38,14 @@ func TestP1_HungPodsDelayNoOther(t *testing.T) {
 		stuck, well := n.pods("stuck", 20), n.pods("well", 20)
 		w := n.settled(changes...)
 		gate := &critest.Gate{}
-		n.inject(critest.Fault{Hang: gate, Times: critest.Always, Match: critest.Match{
+		n.Fault(critest.Fault{Hang: gate, Times: critest.Always, Match: critest.Match{
 			Method: critest.ContainerStatus, If: func(c critest.Call) bool { return strings.HasPrefix(c.PodUID, "stuck") },
 		}})
 		for _, id := range stuck {
-			n.exit(id, 1)
+			n.Exit(id, 1)
 		}
 		for _, id := range well {
-			n.exit(id, 2)
+			n.Exit(id, 2)
 		}
 		time.Sleep(1500 * time.Millisecond)
 		told := map[types.UID]string{}
@@ -91,7 +91,7 @@ func TestP1_SlowLooksAddUpToLittle(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.heard()
 		for _, id := range ids {
-			n.exit(id, 1)
+			n.Exit(id, 1)
 		}
 		time.Sleep(2 * time.Second)
 		if got := len(w.heard()); got != len(ids) {
@@ -127,8 +127,8 @@ func TestP2_FailedLookIsRepeatedUntilItSucceeds(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		id := n.pod("u")
 		w := n.settled(changes...)
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
-		n.exit(id, 3)
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: 4, Err: internal()})
+		n.Exit(id, 3)
 		time.Sleep(1200 * time.Millisecond)
 		if _, err := w.cache.Get("u"); err == nil || fault.Hits() == 0 {
 			t.Errorf("no error of the look in the cache after %d failures", fault.Hits())
@@ -152,8 +152,8 @@ func TestP2_RecoveryIsToldOnce(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.settled()
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
-		calls := n.calls(func() {
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Err: internal()})
+		calls := n.Calls(func() {
 			if _, err := w.Fresh(t.Context(), "u", time.Now()); !strings.Contains(fmt.Sprint(err), "disk on fire") {
 				t.Errorf("Fresh: %v, want the error of the look", err)
 			}
@@ -176,7 +176,7 @@ func TestP2_PauseBeginsAnew(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		fail := func(times int) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: times, Err: internal()})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: times, Err: internal()})
 			w.Look("u")
 		}
 		fail(8)
@@ -202,9 +202,9 @@ func TestP2_FailingPodIsNotHammered(t *testing.T) {
 		id := n.pod("u")
 		w := n.run(changes...)
 		time.Sleep(2 * time.Second)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
-		n.exit(id, 3)
-		looks := n.calls(func() { time.Sleep(time.Minute) }).Count(critest.ContainerStatus)
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
+		n.Exit(id, 3)
+		looks := n.Calls(func() { time.Sleep(time.Minute) }).Count(critest.ContainerStatus)
 		if looks < 10 || looks > 20 {
 			t.Errorf("%d looks in a minute, want them to grow apart to %v", looks, w.config.MaxRetry)
 		}
@@ -217,9 +217,9 @@ func TestP2_OneUnavailablePodIsNoRuntimeAway(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		stuck, well := n.pod("stuck"), n.pod("well")
 		w := n.settled(changes...)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "stuck"}, Times: critest.Always, Err: status.Error(codes.Unavailable, "shim gone")})
-		n.exit(stuck, 1)
-		n.exit(well, 2)
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "stuck"}, Times: critest.Always, Err: status.Error(codes.Unavailable, "shim gone")})
+		n.Exit(stuck, 1)
+		n.Exit(well, 2)
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 1 || got[0].uid != "well" {
 			t.Errorf("told %v, want the pod that is well, and not that the runtime is away", got)
@@ -244,10 +244,10 @@ func TestP3_NothingIsDropped(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for attempt := range uint32(200) {
 			for uid, id := range ids {
-				n.exit(id, 1)
+				n.Exit(id, 1)
 				synctest.Wait()
-				n.check(n.Remove(id))
-				ids[uid] = n.start(string(uid), "app", attempt+1, "sleep infinity")
+				n.Must(n.Remove(id))
+				ids[uid] = n.Start(string(uid), "app", attempt+1, "sleep infinity")
 			}
 			time.Sleep(25 * time.Millisecond)
 		}
@@ -270,12 +270,12 @@ func TestP3_NothingIsDropped(t *testing.T) {
 // The event of a start comes late. Who asks after the start sees it nevertheless.
 func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.sandbox("u")
+		n.RunSandbox("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDelay, Delay: 3 * time.Second, Times: critest.Always})
-		n.check(err)
-		n.start("u", "app", 0, "sleep infinity")
+		n.Must(err)
+		n.Start("u", "app", 0, "sleep infinity")
 		since := time.Now()
 		s, err := w.Fresh(t.Context(), "u", since)
 		if err != nil || s.Latest("app") == nil || time.Since(since) != 0 {
@@ -287,12 +287,12 @@ func TestP4_FreshDoesNotWaitForTheEvent(t *testing.T) {
 // A look that is in flight began too early to know what happened since.
 func TestP4_LookInFlightIsNotFreshEnough(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ContainerStatus: time.Second}}, func(t *testing.T, n *node) {
-		n.sandbox("u")
+		n.RunSandbox("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		n.start("u", "first", 0, "sleep infinity")
+		n.Start("u", "first", 0, "sleep infinity")
 		time.Sleep(500 * time.Millisecond) // the look that the event asked for has listed
-		n.start("u", "second", 0, "sleep infinity")
+		n.Start("u", "second", 0, "sleep infinity")
 		since := time.Now()
 		time.Sleep(time.Nanosecond)
 		s, err := w.Fresh(t.Context(), "u", since)
@@ -307,17 +307,17 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 	for _, inFlight := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in flight %v", inFlight), func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-				n.sandbox("u")
+				n.RunSandbox("u")
 				w := n.run()
 				time.Sleep(2 * time.Second)
 				_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
-				n.check(err)
+				n.Must(err)
 				if inFlight {
-					n.inject(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Delay: time.Second})
+					n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Delay: time.Second})
 				}
 				w.Look("u")
 				synctest.Wait()
-				n.start("u", "app", 0, "sleep infinity")
+				n.Start("u", "app", 0, "sleep infinity")
 				if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
 					t.Errorf("Fresh: %s, %v, want the container", states(s), err)
 				}
@@ -348,18 +348,18 @@ func TestP4_LookOlderThanAListSaysNothing(t *testing.T) {
 func TestP4_EveryStampIsTheBeginningOfARead(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		ids := n.pods("u", 5)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: critest.Always, Delay: 50 * time.Millisecond})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: critest.Always, Delay: 50 * time.Millisecond})
 		w := n.run(changes...)
 		for i, id := range ids {
 			time.Sleep(time.Duration(i) * 777 * time.Millisecond)
-			n.exit(id, 1)
+			n.Exit(id, 1)
 			uid := types.UID(fmt.Sprintf("u%02d", i))
 			if _, err := w.Fresh(t.Context(), uid, time.Now()); err != nil {
 				t.Error(err)
 			}
 			for _, uid := range append(w.cache.UIDs(), "none") {
 				s, ok, err := w.cache.Newer(uid, time.Time{})
-				n.check(err)
+				n.Must(err)
 				if _, later, _ := w.cache.Newer(uid, s.ObservedAt.Add(1)); !ok || later {
 					t.Errorf("%s is said to be newer than its read", uid)
 				}
@@ -377,7 +377,7 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 		n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
 		for _, ahead := range []time.Duration{0, time.Minute} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -395,7 +395,7 @@ func TestP7_HungListIsVisible(t *testing.T) {
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
 		gate := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
 		time.Sleep(w.config.QuietRelist + 30*time.Second)
 		h := w.Health()
 		if age := h.At.Sub(h.Listing); h.Listing.IsZero() || age < 30*time.Second || h.OK() || !strings.Contains(h.String(), "list: in progress for") {
@@ -419,7 +419,7 @@ func TestP7_WhatHangsIsGivenUp(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				w := n.run(listsOnly, func(c *Config) { c.LookTimeout = 10 * time.Second })
 				time.Sleep(time.Second)
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Hang: &critest.Gate{}})
 				n.pod("u")
 				w.heard()
 				time.Sleep(12 * time.Second)
@@ -457,13 +457,13 @@ func TestHealthSaysEachThingOnce(t *testing.T) {
 
 func TestP8_ContainerThatLivedBetweenLooksIsSeen(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
-		n.sandbox("u")
+		n.RunSandbox("u")
 		w := n.run(changes...)
 		time.Sleep(time.Minute)
 		w.heard()
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDelay, Delay: time.Second, Times: critest.Always})
-		n.check(err)
-		n.start("u", "app", 0, "exit 3")
+		n.Must(err)
+		n.Start("u", "app", 0, "exit 3")
 		synctest.Wait()
 		time.Sleep(20 * time.Second)
 		if got, want := w.heardOf("u"), []string{"sandbox ready, app/0 exited 3"}; !slices.Equal(got, want) {
@@ -480,13 +480,13 @@ func TestP8_ListedButNotFoundIsLeftOut(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		show := n.Hide(id, critest.InStatus)
 		defer show()
-		n.exit(id, 3)
+		n.Exit(id, 3)
 		time.Sleep(20 * time.Second)
 		if s, err := w.cache.Get("u"); err != nil || states(s) != "sandbox ready" {
 			t.Errorf("%s, %v, want the container left out", states(s), err)
 		}
 		time.Sleep(time.Minute)
-		if got := n.calls(func() { time.Sleep(time.Minute) }).Count(critest.ListContainers); got > 10 {
+		if got := n.Calls(func() { time.Sleep(time.Minute) }).Count(critest.ListContainers); got > 10 {
 			t.Errorf("%d lists a minute for a pod that does not change", got)
 		}
 	})
@@ -500,8 +500,8 @@ func TestE1_RuntimeAway(t *testing.T) {
 				const away = 20 * time.Minute
 				n.pods("u", 30)
 				w := n.settled(changes...)
-				calls := n.calls(func() {
-					n.check(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.EffectStopped}))
+				calls := n.Calls(func() {
+					n.Must(n.Restart(critest.Restart{Down: away, Disconnect: disconnect, Containers: critest.EffectStopped}))
 					time.Sleep(away - time.Second)
 				})
 				if most := int(away/w.config.MaxRetry) + 20; len(calls) > most || !disconnect && len(calls) < most-40 {
@@ -512,7 +512,7 @@ func TestE1_RuntimeAway(t *testing.T) {
 					t.Errorf("told %v, want once that the runtime is away", gone)
 				}
 				turnedAway(t, w)
-				calls = n.calls(func() { time.Sleep(10 * time.Second) })
+				calls = n.Calls(func() { time.Sleep(10 * time.Second) })
 				answered := calls.Where(func(c critest.Call) bool { return c.Err == nil })
 				if len(answered) == 0 || answered[0].Method != critest.ListPodSandbox {
 					t.Errorf("the first call that was answered is not a list:\n%v", answered)
@@ -551,7 +551,7 @@ func turnedAway(t *testing.T, w *watch) {
 func TestE1_RuntimeAwayFromTheBeginning(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		n.check(n.Restart(critest.Restart{Down: time.Minute}))
+		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
 		w := n.run()
 		if _, err := w.Fresh(t.Context(), "u", time.Time{}); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("Fresh: %v, want that the runtime is away", err)
@@ -569,7 +569,7 @@ func TestE1_LookFindsTheRuntimeAway(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
 		w := n.settled()
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unavailable, "away")})
 		if _, err := w.Fresh(t.Context(), "u", time.Now()); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("Fresh: %v", err)
 		}
@@ -594,9 +594,9 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		w.slots <- struct{}{}
 		w.Look("u")
-		n.check(n.Restart(critest.Restart{Down: time.Minute}))
+		n.Must(n.Restart(critest.Restart{Down: time.Minute}))
 		time.Sleep(w.config.QuietRelist)
-		calls := n.calls(func() {
+		calls := n.Calls(func() {
 			<-w.slots
 			synctest.Wait()
 		})
@@ -610,7 +610,7 @@ func TestE1_LookWaitsForTheReturn(t *testing.T) {
 func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pods("u", 3)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: critest.Always, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus, PodUID: "u01"}, Times: critest.Always, Hang: &critest.Gate{}})
 		w := n.run()
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -629,10 +629,10 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 			f := c.Request().(*runtimeapi.ListPodSandboxRequest).GetFilter().GetLabelSelector()
 			return f[runtime.LabelPodUID] == ""
 		}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox, If: all}, Times: critest.Always, Err: internal()})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox, If: all}, Times: critest.Always, Err: internal()})
 		n.DisconnectEvents(nil) // has the pods listed
 		time.Sleep(time.Second)
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		time.Sleep(time.Second)
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q, want the exit", got)
@@ -640,7 +640,7 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 		if h := w.Health(); h.ListErr == nil || h.OK() || !strings.Contains(h.String(), "list: fails for") {
 			t.Errorf("health: %v", h)
 		}
-		calls := n.calls(func() { time.Sleep(time.Minute) })
+		calls := n.Calls(func() { time.Sleep(time.Minute) })
 		if got := calls.Count(critest.ListPodSandbox); got > 14 {
 			t.Errorf("%d lists a minute that fail, want them to grow apart", got)
 		}

@@ -19,9 +19,9 @@ func TestEventOfWhatIsKnownCostsNothing(t *testing.T) {
 		id := n.pod("u")
 		w := n.run()
 		time.Sleep(2 * time.Second)
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		synctest.Wait()
-		calls := n.calls(func() {
+		calls := n.Calls(func() {
 			for _, e := range []cri.EventType{cri.EventCreated, cri.EventStarted, cri.EventStopped} {
 				w.stream.HandleEvent(cri.Event{PodUID: "u", ContainerID: id, Type: e})
 			}
@@ -80,9 +80,9 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 				id := n.pod("u")
 				w := n.settled()
 				w.Hold("u")
-				calls := n.calls(func() {
-					n.exit(id, 1)
-					n.start("u", "app", 1, "sleep infinity")
+				calls := n.Calls(func() {
+					n.Exit(id, 1)
+					n.Start("u", "app", 1, "sleep infinity")
 					time.Sleep(100*time.Millisecond - 1)
 					if got := w.heard(); len(got) != 0 {
 						t.Errorf("told %v while the pod is worked on", got)
@@ -130,13 +130,13 @@ func TestReleaseLooksIfThereIsReason(t *testing.T) {
 					w.Hold("u")
 				}
 				if tt.event {
-					n.exit(id, 1)
+					n.Exit(id, 1)
 				}
 				if tt.late {
 					time.Sleep(eventHold)
 				}
 				synctest.Wait()
-				calls := n.calls(func() {
+				calls := n.Calls(func() {
 					w.Release("u", tt.changed)
 					w.Release("unheard of", true)
 					synctest.Wait()
@@ -244,13 +244,13 @@ func TestEventDuringALook(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
-				other := n.start("u", "other", 0, "sleep infinity")
+				other := n.Start("u", "other", 0, "sleep infinity")
 				w := n.settled()
-				n.inject(critest.Fault{Match: critest.Match{Method: tt.slow}, Delay: 50 * time.Millisecond})
-				calls := n.calls(func() {
-					n.exit(id, 1)
+				n.Fault(critest.Fault{Match: critest.Match{Method: tt.slow}, Delay: 50 * time.Millisecond})
+				calls := n.Calls(func() {
+					n.Exit(id, 1)
 					time.Sleep(tt.after)
-					n.exit(other, 2)
+					n.Exit(other, 2)
 					time.Sleep(time.Second)
 				})
 				if got := calls.Count(critest.ListContainers); got != tt.looks {

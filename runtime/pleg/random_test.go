@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -31,9 +33,9 @@ func TestP3_AllEndsWell(t *testing.T) {
 }
 
 func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
-	n := newNode(t, critest.Config{Like: model, Latency: map[critest.Method]time.Duration{
+	n := &node{testnode.New(t, critest.Config{Like: model, Latency: map[critest.Method]time.Duration{
 		critest.ListContainers: 2 * time.Millisecond, critest.ContainerStatus: 5 * time.Millisecond,
-	}})
+	}}).Dial(cri.Config{})}
 	w := n.run()
 	stop, faults := make(chan struct{}), []*critest.Injected{}
 	events := n.afflict(r, &faults)
@@ -55,13 +57,13 @@ func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 	time.Sleep(time.Minute)
 	close(stop)
 	time.Sleep(w.config.EventRelist + time.Minute)
-	pods, err := n.reader().List(t.Context())
-	n.check(err)
+	pods, err := n.Reader().List(t.Context())
+	n.Must(err)
 	there := map[types.UID]bool{}
 	for _, p := range pods {
 		there[p.UID] = true
-		want, err := n.reader().Inspect(t.Context(), p, nil)
-		n.check(err)
+		want, err := n.Reader().Inspect(t.Context(), p, nil)
+		n.Must(err)
 		if got, err := w.cache.Get(p.UID); err != nil || !got.Equal(want) {
 			t.Errorf("%s is %q in the cache (%v), and %q in truth", p.UID, states(got), err, states(want))
 		}
@@ -106,8 +108,8 @@ func (n *node) afflict(r *rand.Rand, faults *[]*critest.Injected) (events []*cri
 		chance := func(c critest.Call) bool { return (uint32(c.N)*2654435761^salt)>>8%12 == 0 }
 		code := []codes.Code{codes.Internal, codes.Unavailable, codes.DeadlineExceeded}[r.IntN(3)]
 		*faults = append(*faults,
-			n.inject(critest.Fault{Match: critest.Match{Method: m, If: chance}, Times: critest.Always, Err: status.Error(code, "random")}),
-			n.inject(critest.Fault{Match: critest.Match{Method: m, If: chance}, Times: critest.Always, Delay: 300 * time.Millisecond}),
+			n.Fault(critest.Fault{Match: critest.Match{Method: m, If: chance}, Times: critest.Always, Err: status.Error(code, "random")}),
+			n.Fault(critest.Fault{Match: critest.Match{Method: m, If: chance}, Times: critest.Always, Delay: 300 * time.Millisecond}),
 		)
 	}
 	for i := range 200 {
@@ -116,7 +118,7 @@ func (n *node) afflict(r *rand.Rand, faults *[]*critest.Injected) (events []*cri
 			f.Delay = time.Duration(1+r.IntN(2000)) * time.Millisecond
 		}
 		e, err := n.InjectEvent(f)
-		n.check(err)
+		n.Must(err)
 		events = append(events, e)
 	}
 	return events
@@ -127,26 +129,26 @@ func (n *node) disturb(r *rand.Rand) {
 	uid := fmt.Sprintf("u%d", r.IntN(6))
 	switch {
 	case r.IntN(20) == 0:
-		n.check(n.Restart(critest.Restart{Down: time.Duration(r.IntN(3000)) * time.Millisecond}))
+		n.Must(n.Restart(critest.Restart{Down: time.Duration(r.IntN(3000)) * time.Millisecond}))
 		time.Sleep(3 * time.Second)
 	case r.IntN(10) == 0:
 		n.DisconnectEvents(nil)
-	case n.sandboxes[uid] == "":
-		n.sandbox(uid)
+	case n.SandboxIDs[uid] == "":
+		n.RunSandbox(uid)
 	case r.IntN(4) == 0:
-		_ = n.Remove(n.sandboxes[uid]) // it may be gone
-		delete(n.sandboxes, uid)
+		_ = n.Remove(n.SandboxIDs[uid]) // it may be gone
+		delete(n.SandboxIDs, uid)
 	default:
-		n.start(uid, "app", uint32(r.IntN(1<<30)), []string{"exit 3", "sleep 1", "sleep infinity"}[r.IntN(3)])
+		n.Start(uid, "app", uint32(r.IntN(1<<30)), []string{"exit 3", "sleep 1", "sleep infinity"}[r.IntN(3)])
 	}
 }
 
 // BenchmarkEvent is the time from the end of a container's process, in a node of
 // 1,000 pods, to the call of Changed; the runtime in memory and gRPC included.
 func BenchmarkEvent(b *testing.B) {
-	n := newNode(b, critest.Config{JournalLimit: 10})
+	n := &node{testnode.New(b, critest.Config{JournalLimit: 10}).Dial(cri.Config{})}
 	n.pods("u", 1000)
-	n.sandbox("busy")
+	n.RunSandbox("busy")
 	exited := make(chan struct{}, 1)
 	w := n.run(func(c *Config) {
 		c.Changed = func(_ types.UID, s *runtime.PodStatus) {
@@ -161,16 +163,16 @@ func BenchmarkEvent(b *testing.B) {
 	attempt := uint32(0)
 	for b.Loop() {
 		b.StopTimer()
-		id := n.start("busy", "app", attempt, "sleep infinity")
+		id := n.Start("busy", "app", attempt, "sleep infinity")
 		attempt++
 		if _, err := w.Fresh(b.Context(), "busy", time.Now()); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		<-exited
 		b.StopTimer()
-		if _, err := n.client.RemoveContainer(b.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
+		if _, err := n.Client.RemoveContainer(b.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -180,7 +182,7 @@ func BenchmarkEvent(b *testing.B) {
 // BenchmarkList is a list of 1,000 pods in which nothing has changed, without the
 // runtime's part.
 func BenchmarkList(b *testing.B) {
-	n := newNode(b, critest.Config{})
+	n := &node{testnode.New(b, critest.Config{}).Dial(cri.Config{})}
 	n.pods("u", 1000)
 	w := n.run(listsOnly)
 	for {
@@ -192,8 +194,8 @@ func BenchmarkList(b *testing.B) {
 	if err := w.stop(); err == nil {
 		b.Fatal("Run returned nil")
 	}
-	pods, err := n.reader().List(b.Context())
-	n.check(err)
+	pods, err := n.Reader().List(b.Context())
+	n.Must(err)
 	for b.Loop() {
 		w.Watcher.mu.Lock()
 		w.compare(pods)

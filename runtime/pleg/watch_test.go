@@ -39,11 +39,11 @@ func TestChangesAreTold(t *testing.T) {
 			}
 		}
 		var id string
-		step(func() { n.sandbox("u") }, "sandbox ready")
-		step(func() { id = n.start("u", "app", 0, "sleep infinity") }, "sandbox ready, app/0 running 0")
-		step(func() { n.exit(id, 3) }, "sandbox ready, app/0 exited 3")
-		step(func() { n.check(n.Remove(id)) }, "sandbox ready")
-		n.check(n.Remove(n.sandboxes["u"]))
+		step(func() { n.RunSandbox("u") }, "sandbox ready")
+		step(func() { id = n.Start("u", "app", 0, "sleep infinity") }, "sandbox ready, app/0 running 0")
+		step(func() { n.Exit(id, 3) }, "sandbox ready, app/0 exited 3")
+		step(func() { n.Must(n.Remove(id)) }, "sandbox ready")
+		n.Must(n.Remove(n.SandboxIDs["u"]))
 		time.Sleep(15 * time.Second)
 		if got := w.heardOf("u"); len(got) == 0 || got[len(got)-1] != "" {
 			t.Errorf("told %q, want that the pod is gone", got)
@@ -65,7 +65,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 		if len(first) != 4 || first[3].status != nil || first[3].err != nil {
 			t.Errorf("the first words: %v, want 3 pods and then that the runtime is there", first)
 		}
-		n.exit(ids[0], 1)
+		n.Exit(ids[0], 1)
 		time.Sleep(time.Hour)
 		if got := w.heard(); len(got) != 1 {
 			t.Errorf("told %v of one change", got)
@@ -88,7 +88,7 @@ func TestQuietNodeCostsNearlyNothing(t *testing.T) {
 				n.pods("u", 30)
 				n.run()
 				time.Sleep(time.Minute)
-				calls := n.calls(func() { time.Sleep(time.Hour) })
+				calls := n.Calls(func() { time.Sleep(time.Hour) })
 				if got := calls.Count(critest.ListContainers, critest.ListPodSandbox); got != len(calls) || got > tt.atMost || got < tt.atMost*3/4 {
 					t.Errorf("%v in an hour, want at most %d lists and nothing else", calls.Counts(), tt.atMost)
 				}
@@ -101,8 +101,8 @@ func TestEventsCostALookAtTheirPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		ids := n.pods("u", 30)
 		w := n.settled()
-		calls := n.calls(func() {
-			n.exit(ids[7], 1)
+		calls := n.Calls(func() {
+			n.Exit(ids[7], 1)
 			synctest.Wait()
 		})
 		if got := fmt.Sprint(calls.Counts()); got != "map[ContainerStatus:1 ListContainers:1 ListPodSandbox:1]" {
@@ -121,11 +121,11 @@ func TestBurstOfEventsIsOneLook(t *testing.T) {
 		n.run()
 		time.Sleep(2 * time.Second)
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDuplicate, Times: critest.Always})
-		n.check(err)
-		calls := n.calls(func() {
-			n.exit(id, 1)
+		n.Must(err)
+		calls := n.Calls(func() {
+			n.Exit(id, 1)
 			for i := range 20 {
-				n.start("u", fmt.Sprintf("c%d", i), 0, "sleep infinity")
+				n.Start("u", fmt.Sprintf("c%d", i), 0, "sleep infinity")
 			}
 			time.Sleep(400 * time.Millisecond)
 		})
@@ -153,8 +153,8 @@ func TestF9_EventsGoWrong(t *testing.T) {
 				id := n.pod("u")
 				w := n.settled()
 				_, err := n.InjectEvent(critest.EventFault{Action: tt.action, Times: critest.Always})
-				n.check(err)
-				n.exit(id, 1)
+				n.Must(err)
+				n.Exit(id, 1)
 				time.Sleep(tt.within)
 				if got := w.heardOf("u"); len(got) != 1 {
 					t.Errorf("told %q within %v, want once", got, tt.within)
@@ -170,7 +170,7 @@ func TestF9_BareEventOfUnknownContainer(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventBare, Times: critest.Always})
-		n.check(err)
+		n.Must(err)
 		n.pod("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) == 0 || got[len(got)-1] != "sandbox ready, app/0 running 0" {
@@ -189,9 +189,9 @@ func TestF9_StreamBreaks(t *testing.T) {
 			t.Errorf("not streaming: %v", h.StreamErr)
 		}
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop})
-		n.check(err)
+		n.Must(err)
 		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		time.Sleep(100 * time.Millisecond)
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q soon after the stream broke, want once", got)
@@ -215,18 +215,18 @@ func TestF9_StreamThatStaysAway(t *testing.T) {
 		first, second := n.pod("u"), n.pod("v")
 		w := n.settled(func(*Config) {})
 		_, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unavailable, "no stream")})
-		n.check(err)
+		n.Must(err)
 		for lists := n.Journal().Count(critest.ListContainers); n.Journal().Count(critest.ListContainers) == lists; {
 			time.Sleep(10 * time.Millisecond) // one has just been made: the next is not due by itself
 		}
 		n.DisconnectEvents(status.Error(codes.Unavailable, "transport is closing"))
-		n.exit(first, 1)
+		n.Exit(first, 1)
 		time.Sleep(100 * time.Millisecond)
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q soon after the stream broke, want the exit", got)
 		}
 		time.Sleep(time.Minute)
-		n.exit(second, 1)
+		n.Exit(second, 1)
 		time.Sleep(w.config.QuietRelist)
 		if got := w.heardOf("v"); len(got) != 1 {
 			t.Errorf("told %q without a stream, want the exit", got)
@@ -260,10 +260,10 @@ func TestListsAndLooksAreObserved(t *testing.T) {
 		seen := &observed{}
 		n.run(listsOnly, func(c *Config) { c.Observer = seen })
 		time.Sleep(time.Second)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 100 * time.Millisecond, Err: internal()})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 50 * time.Millisecond, Err: internal()})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 70 * time.Millisecond})
-		n.exit(id, 1)
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Delay: 100 * time.Millisecond, Err: internal()})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 50 * time.Millisecond, Err: internal()})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Delay: 70 * time.Millisecond})
+		n.Exit(id, 1)
 		time.Sleep(time.Minute)
 		for _, want := range []string{"list of 1 in 0s", "list of 0 in 100ms, failed", "look at u in 50ms, failed", "look at u in 70ms"} {
 			if !slices.Contains(seen.said(), want) {
@@ -323,11 +323,11 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 		defer close(stop)
 		time.Sleep(2 * time.Minute)
 		w.heard()
-		calls := n.calls(func() { time.Sleep(time.Minute) })
+		calls := n.Calls(func() { time.Sleep(time.Minute) })
 		if got := calls.Count(critest.ListContainers); got < 6 || got > 8 {
 			t.Errorf("%d lists a minute, want one in %v", got, w.config.QuietRelist)
 		}
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		time.Sleep(w.config.QuietRelist)
 		if got := w.heardOf("u"); len(got) != 1 {
 			t.Errorf("told %q, want the exit", got)
@@ -338,7 +338,7 @@ func TestF9_StreamThatFlaps(t *testing.T) {
 // An upgrade of the runtime brings events.
 func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.GetContainerEvents}, Times: critest.Always, Err: status.Error(codes.Unimplemented, "unknown method")})
 		w := n.run()
 		time.Sleep(time.Minute)
 		if h := w.Health(); h.Streaming || !errors.Is(h.StreamErr, cri.ErrUnimplemented) || !h.OK() || !strings.Contains(h.String(), "events") {
@@ -348,7 +348,7 @@ func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 			t.Errorf("the stream was tried %d times, want once", got)
 		}
 		fault.Remove()
-		n.check(n.Restart(critest.Restart{Down: 20 * time.Second}))
+		n.Must(n.Restart(critest.Restart{Down: 20 * time.Second}))
 		time.Sleep(time.Minute)
 		if h := w.Health(); !h.Streaming {
 			t.Errorf("health: %+v", h)
@@ -363,7 +363,7 @@ func TestListsFollowWhatHappens(t *testing.T) {
 		w := n.run(func(c *Config) { c.Busy = func(uid types.UID) bool { return busy.Load() && uid == "u" } })
 		time.Sleep(5 * time.Minute)
 		perMinute := func() int {
-			return n.calls(func() { time.Sleep(time.Minute) }).Count(critest.ListContainers)
+			return n.Calls(func() { time.Sleep(time.Minute) }).Count(critest.ListContainers)
 		}
 		if got := perMinute(); got > 7 {
 			t.Errorf("%d lists in a quiet minute", got)
@@ -375,10 +375,10 @@ func TestListsFollowWhatHappens(t *testing.T) {
 		}
 		busy.Store(false)
 		time.Sleep(5 * time.Minute)
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		time.Sleep(w.config.QuietRelist)
 		w.heard()
-		next := n.start("u", "app", 1, "sleep 1")
+		next := n.Start("u", "app", 1, "sleep 1")
 		if _, err := w.Fresh(t.Context(), "u", time.Now()); err != nil {
 			t.Error(err)
 		}
@@ -395,7 +395,7 @@ func TestListsLeaveTheRuntimeAlone(t *testing.T) {
 		n.pod("u")
 		n.run(func(c *Config) { c.Busy = func(types.UID) bool { return true } })
 		time.Sleep(time.Minute)
-		calls := n.calls(func() { time.Sleep(10 * time.Minute) })
+		calls := n.Calls(func() { time.Sleep(10 * time.Minute) })
 		if got := calls.Count(critest.ListContainers); got > 61 {
 			t.Errorf("%d lists of 2 s in 10 min, want them to take a fifth of the time", got)
 		}
@@ -407,8 +407,8 @@ func TestF12_LateAddressIsLookedFor(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		w := n.run(changes...)
 		time.Sleep(2 * time.Second)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: 7 * time.Second})
-		n.sandbox("u")
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: 7 * time.Second})
+		n.RunSandbox("u")
 		time.Sleep(5 * time.Second)
 		if s, _ := w.cache.Get("u"); s == nil || len(s.IPs()) != 0 {
 			t.Errorf("before the address comes: %+v", s)
@@ -431,7 +431,7 @@ func TestFreshIsShared(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		since := time.Now()
 		time.Sleep(time.Nanosecond)
-		calls := n.calls(func() {
+		calls := n.Calls(func() {
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
@@ -457,7 +457,7 @@ func TestFreshOfWhatIsListedMakesNoList(t *testing.T) {
 		n.pods("u", pods)
 		before := time.Now()
 		time.Sleep(time.Nanosecond)
-		calls := n.calls(func() {
+		calls := n.Calls(func() {
 			w := n.run(listsOnly)
 			time.Sleep(10 * time.Millisecond)
 			var all sync.WaitGroup
@@ -485,7 +485,7 @@ func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
 		w := n.run()
 		before := time.Now()
 		time.Sleep(2 * time.Second)
-		calls := n.calls(func() {
+		calls := n.Calls(func() {
 			for _, uid := range []types.UID{"u", "new"} {
 				for _, since := range []time.Time{{}, before} {
 					s, err := w.Fresh(t.Context(), uid, since)
@@ -520,11 +520,11 @@ func TestFreshCountsAsTold(t *testing.T) {
 	inBubble(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.ListPodSandbox: time.Second}}, func(t *testing.T, n *node) {
 		id := n.pod("u")
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
-		n.check(err)
+		n.Must(err)
 		w := n.run()
 		time.Sleep(10 * time.Second)
 		w.heard()
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || states(s) != "sandbox ready, app/0 exited 1" {
 			t.Errorf("Fresh: %s, %v", states(s), err)
 		}
@@ -532,7 +532,7 @@ func TestFreshCountsAsTold(t *testing.T) {
 		if got := w.heard(); len(got) != 0 {
 			t.Errorf("told %v what Fresh has returned", got)
 		}
-		n.start("u", "app", 1, "sleep infinity")
+		n.Start("u", "app", 1, "sleep infinity")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		if _, err := w.Fresh(ctx, "u", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
@@ -564,15 +564,15 @@ func TestFreshThatNobodyTakesIsTold(t *testing.T) {
 				w := n.run()
 				time.Sleep(2 * time.Second)
 				_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
-				n.check(err)
+				n.Must(err)
 				w.heard()
 				if tt.news {
-					n.exit(id, 1)
+					n.Exit(id, 1)
 				}
 				var l *look
 				for range tt.taken {
 					_, l, err = w.fresh("u", time.Now())
-					n.check(err)
+					n.Must(err)
 				}
 				synctest.Wait()
 				for _, taken := range tt.taken {
@@ -594,9 +594,9 @@ func TestFreshTakenLate(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		_, l, err := w.fresh("u", time.Now())
-		n.check(err)
+		n.Must(err)
 		time.Sleep(time.Second)
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		synctest.Wait()
 		w.heard()
 		w.leave("u", l, true)
@@ -614,8 +614,8 @@ func TestW11_FreshLeavesNothingOfAPodThatIsGone(t *testing.T) {
 		w := n.run()
 		time.Sleep(2 * time.Second)
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
-		n.check(err)
-		n.check(n.Remove(n.sandboxes["u"]))
+		n.Must(err)
+		n.Must(n.Remove(n.SandboxIDs["u"]))
 		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
 			t.Errorf("Fresh: %s, %v", states(s), err)
 		}
@@ -635,8 +635,8 @@ func TestLookIsDoneSoon(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		w.heard()
 		_, err := n.InjectEvent(critest.EventFault{Action: critest.EventDrop, Times: critest.Always})
-		n.check(err)
-		n.exit(id, 1)
+		n.Must(err)
+		n.Exit(id, 1)
 		w.Look("u")
 		synctest.Wait()
 		if got := w.heardOf("u"); len(got) != 1 {
@@ -651,10 +651,10 @@ func TestPodsAreThoseOfTheList(t *testing.T) {
 		id := n.pod("v")
 		w := n.run(changes...)
 		time.Sleep(2 * time.Second)
-		n.exit(id, 0)
-		_, err := n.client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: n.sandboxes["v"]})
-		n.check(err)
-		n.check(n.Remove(n.sandboxes["u01"]))
+		n.Exit(id, 0)
+		_, err := n.Client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: n.SandboxIDs["v"]})
+		n.Must(err)
+		n.Must(n.Remove(n.SandboxIDs["u01"]))
 		time.Sleep(10 * time.Second)
 		var got []string
 		for _, p := range w.Pods() {
@@ -669,17 +669,17 @@ func TestPodsAreThoseOfTheList(t *testing.T) {
 // Two lists disagree with what a look has found since: the look counts.
 func TestOlderListDoesNotUndoALook(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		n.sandbox("u")
+		n.RunSandbox("u")
 		w := n.run(listsOnly)
 		time.Sleep(time.Minute)
 		w.heard()
 		gate := &critest.Gate{}
-		n.inject(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
+		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
 		time.Sleep(w.config.QuietRelist)
 		if gate.Waiting() != 1 {
 			t.Fatal("no list is in progress")
 		}
-		n.start("u", "app", 0, "sleep infinity")
+		n.Start("u", "app", 0, "sleep infinity")
 		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || s.Latest("app") == nil {
 			t.Errorf("Fresh: %s, %v", states(s), err)
 		}
@@ -694,6 +694,57 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 	})
 }
 
+// The list began before a look that found the pod gone, when nothing else was known of it any
+// more: it does not come back.
+func TestOlderListDoesNotBringBackAPod(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.pod("u")
+		w := n.run(listsOnly)
+		time.Sleep(time.Minute)
+		gate := &critest.Gate{}
+		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
+		time.Sleep(w.config.QuietRelist)
+		if gate.Waiting() != 1 {
+			t.Fatal("no list is in progress")
+		}
+		n.Must(n.Remove(n.SandboxIDs["u"]))
+		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
+			t.Errorf("Fresh: %s, %v, want nothing", states(s), err)
+		}
+		synctest.Wait()
+		w.heard()
+		gate.Open()
+		synctest.Wait()
+		if got := w.Pods(); len(got) != 0 {
+			t.Errorf("pods %v, want none", got)
+		}
+		if got := w.heard(); len(got) != 0 {
+			t.Errorf("told %v, want nothing", got)
+		}
+	})
+}
+
+// W11: who saw the pod among Pods is told when it is not among them any more, though no
+// look has ever found anything of it.
+func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		w := n.settled(listsOnly)
+		gate := &critest.Gate{}
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Hang: gate})
+		n.RunSandbox("u")
+		time.Sleep(w.config.QuietRelist)
+		if got := w.Pods(); len(got) != 1 {
+			t.Fatalf("pods %v, want the one that is looked at", got)
+		}
+		n.Must(n.Remove(n.SandboxIDs["u"]))
+		gate.Open()
+		time.Sleep(time.Minute)
+		if got := w.heardOf("u"); !slices.Equal(got, []string{""}) || len(w.Pods()) != 0 {
+			t.Errorf("told %q with pods %v, want once that it is gone", got, w.Pods())
+		}
+	})
+}
+
 func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		w := n.run(changes...)
@@ -702,14 +753,14 @@ func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 			uid := fmt.Sprintf("u%03d", i)
 			id := n.pod(uid)
 			if i%3 == 0 {
-				n.exit(id, 1)
+				n.Exit(id, 1)
 			}
 			if i%2 == 0 {
 				if _, err := w.Fresh(t.Context(), types.UID(uid), time.Now()); err != nil {
 					t.Error(err)
 				}
 			}
-			n.check(n.Remove(n.sandboxes[uid]))
+			n.Must(n.Remove(n.SandboxIDs[uid]))
 			w.Look(types.UID("unheard of " + uid))
 		}
 		time.Sleep(w.config.EventRelist + time.Minute)
@@ -724,8 +775,8 @@ func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 func TestRunAndRunAgain(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")
-		w, err := New(Config{Reader: n.reader(), Events: n.client})
-		n.check(err)
+		w, err := New(Config{Reader: n.Reader(), Events: n.Client})
+		n.Must(err)
 		if _, err := w.Available(); !errors.Is(err, ErrNotListed) || len(n.Journal().Of(critest.ListContainers)) != 0 {
 			t.Errorf("before Run: %v", err)
 		}
@@ -741,8 +792,8 @@ func TestRunAndRunAgain(t *testing.T) {
 				t.Error("Run twice at once: no error")
 			}
 			time.Sleep(2 * time.Second)
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Hang: &critest.Gate{}})
-			n.start("u", "app", round+1, "sleep infinity")
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Hang: &critest.Gate{}})
+			n.Start("u", "app", round+1, "sleep infinity")
 			synctest.Wait()
 			asked := make(chan error, 1)
 			go func() {
@@ -834,7 +885,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		})...)
 		close(ready)
 		time.Sleep(time.Minute)
-		n.exit(id, 1)
+		n.Exit(id, 1)
 		time.Sleep(w.config.QuietRelist)
 		if got := w.heardOf("u"); len(got) != 2 {
 			t.Errorf("told %q", got)

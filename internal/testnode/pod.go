@@ -1,0 +1,54 @@
+package testnode
+
+import (
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// SandboxConfig is that of a pod of the owner, whose name is its UID.
+func (n *Node) SandboxConfig(uid string) *runtimeapi.PodSandboxConfig {
+	return &runtimeapi.PodSandboxConfig{
+		Metadata:    &runtimeapi.PodSandboxMetadata{Name: uid, Namespace: "ns", Uid: uid},
+		Labels:      n.Owner.Mark(map[string]string{runtime.LabelPodName: uid, runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: uid}),
+		Annotations: map[string]string{runtime.AnnotationConfigSource: "file"},
+	}
+}
+
+// RunSandbox runs a sandbox, and what is started of that pod next runs in it.
+func (n *Node) RunSandbox(uid string) {
+	n.Helper()
+	resp, err := n.Client.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: n.SandboxConfig(uid)})
+	n.Must(err)
+	n.SandboxIDs[uid] = resp.GetPodSandboxId()
+}
+
+// Start starts a container in the pod's last sandbox, and returns its ID.
+func (n *Node) Start(uid, name string, attempt uint32, script string) string {
+	n.Helper()
+	image := &runtimeapi.ImageSpec{Image: Image}
+	_, err := n.Client.PullImage(n.Context(), &runtimeapi.PullImageRequest{Image: image})
+	n.Must(err)
+	config := n.SandboxConfig(uid)
+	resp, err := n.Client.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: n.SandboxIDs[uid], SandboxConfig: config,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: attempt},
+			Image:    image, Labels: config.Labels, Command: []string{"sh", "-c", script},
+		},
+	})
+	n.Must(err)
+	_, err = n.Client.StartContainer(n.Context(), &runtimeapi.StartContainerRequest{ContainerId: resp.GetContainerId()})
+	n.Must(err)
+	return resp.GetContainerId()
+}
+
+// RunPod runs a pod whose containers sleep, and returns their IDs.
+func (n *Node) RunPod(uid string, containers ...string) (ids []string) {
+	n.Helper()
+	n.RunSandbox(uid)
+	for _, name := range containers {
+		ids = append(ids, n.Start(uid, name, 0, "sleep infinity"))
+	}
+	return ids
+}

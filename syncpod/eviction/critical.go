@@ -1,0 +1,53 @@
+package eviction
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec/qos"
+)
+
+// systemCritical is the priority of system-cluster-critical, above which there is only
+// system-node-critical.
+const systemCritical = 2_000_000_000
+
+// IsCritical reports whether a pod stays whatever the node is short of: static pods, which
+// would not come back, and those whose priority is that of system-cluster-critical or more.
+func IsCritical(pod *v1.Pod) bool {
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror || runtime.IsStatic(pod) || priorityOf(pod) >= systemCritical
+}
+
+// Admit says whether a new pod may run on a node with these conditions. Under pressure of
+// memory alone a pod may that is not BestEffort or tolerates the taint for it; else none may
+// that is not critical. The message of one that may not is for people, its reason is Reason.
+func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {
+	var under []string
+	for _, c := range node {
+		if c.Status == v1.ConditionTrue {
+			under = append(under, string(c.Type))
+		}
+	}
+	memoryAlone := len(under) == 1 && under[0] == string(v1.NodeMemoryPressure)
+	switch {
+	case len(under) == 0, IsCritical(pod):
+		return "", true
+	case memoryAlone && (qos.Class(pod) != v1.PodQOSBestEffort || toleratesMemoryPressure(pod)):
+		return "", true
+	}
+	return fmt.Sprintf("The node had condition: [%s]. ", strings.Join(under, " ")), false
+}
+
+func toleratesMemoryPressure(pod *v1.Pod) bool {
+	for _, t := range pod.Spec.Tolerations {
+		key := t.Key == v1.TaintNodeMemoryPressure || t.Key == "" && t.Operator == v1.TolerationOpExists
+		effect := t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule
+		if key && effect && (t.Operator == v1.TolerationOpExists || t.Value == "" && (t.Operator == "" || t.Operator == v1.TolerationOpEqual)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package eviction
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/base/linux"
+)
+
+// exceeding are the pods that exceed limits of their own. What is not known exceeds none.
+func exceeding(s *State) []Eviction {
+	var list []Eviction
+	for _, p := range s.Pods {
+		if p.Usage == nil || IsCritical(p.Pod) || slices.Contains(s.Ending, p.Pod.UID) {
+			continue
+		}
+		for _, check := range []func(Candidate, Layout) (Signal, string){emptyDirs, wholePod, singleContainers} {
+			if signal, message := check(p, s.Layout); message != "" {
+				list = append(list, Eviction{Pod: p.Pod, Signal: signal, GraceSeconds: immediately, Message: message})
+				break
+			}
+		}
+	}
+	return list
+}
+
+// emptyDirs looks at emptyDir.sizeLimit.
+func emptyDirs(p Candidate, _ Layout) (Signal, string) {
+	for i := range p.Pod.Spec.Volumes {
+		v := &p.Pod.Spec.Volumes[i]
+		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
+			continue
+		}
+		if beyond(p.Usage.volume(v.Name).Bytes, *v.EmptyDir.SizeLimit) {
+			return EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+		}
+	}
+	return "", ""
+}
+
+// wholePod looks at the sum of the containers' limits, which bounds what the pod has on
+// disk altogether.
+func wholePod(p Candidate, _ Layout) (Signal, string) {
+	limit := linux.Total(&p.Pod.Spec, linux.Limits, v1.ResourceEphemeralStorage)
+	if limit == nil || limit.IsZero() {
+		return "", ""
+	}
+	all := limit.DeepCopy()
+	all.Add(p.Pod.Spec.Overhead[v1.ResourceEphemeralStorage])
+	if beyond(new(p.Usage.ephemeral(p.Pod)), all) {
+		return PodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", all.String())
+	}
+	return "", ""
+}
+
+// ephemeral is all that a pod has on disk. A hostPath is not its own.
+func (u *Usage) ephemeral(pod *v1.Pod) uint64 {
+	var total uint64
+	for i := range u.Containers {
+		total = plus(plus(total, u.Containers[i].RootFS.Bytes), u.Containers[i].Logs.Bytes)
+	}
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; isLocal(v) {
+			total = plus(total, u.volume(v.Name).Bytes)
+		}
+	}
+	return total
+}
+
+// singleContainers looks at the limit of each container. What it writes beside volumes is
+// not on the node's disk where images have one of their own.
+func singleContainers(p Candidate, on Layout) (Signal, string) {
+	for i := range p.Usage.Containers {
+		c := &p.Usage.Containers[i]
+		limit, ok := limitOf(p.Pod, c.Name)
+		if !ok || limit.IsZero() {
+			continue
+		}
+		used := plus(0, c.Logs.Bytes)
+		if on == OneDisk {
+			used = plus(used, c.RootFS.Bytes)
+		}
+		if beyond(&used, limit) {
+			return ContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
+		}
+	}
+	return "", ""
+}
+
+func beyond(used *uint64, limit resource.Quantity) bool {
+	u := quantity(v1.ResourceEphemeralStorage, known(used))
+	return used != nil && u.Cmp(limit) > 0
+}
+
+// spec returns a container that runs beside or before the others, nil if there is none of
+// the name.
+func spec(pod *v1.Pod, name string) *v1.Container {
+	for _, list := range [...][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func requestOf(pod *v1.Pod, container string, name v1.ResourceName) (resource.Quantity, bool) {
+	c := spec(pod, container)
+	if c == nil {
+		return resource.Quantity{}, false
+	}
+	return c.Resources.Requests[name], true
+}
+
+func limitOf(pod *v1.Pod, container string) (resource.Quantity, bool) {
+	c := spec(pod, container)
+	if c == nil {
+		return resource.Quantity{}, false
+	}
+	limit, ok := c.Resources.Limits[v1.ResourceEphemeralStorage]
+	return limit, ok
+}

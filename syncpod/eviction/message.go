@@ -1,0 +1,87 @@
+package eviction
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Reason is the reason of a pod that was evicted, or refused by Admit.
+const Reason = "Evicted"
+
+// An Eviction is a pod that has to go, and what is to be said of it.
+type Eviction struct {
+	Pod *v1.Pod
+	// Signal is why: what the node is short of, or which limit of its own it exceeds.
+	Signal Signal
+	// GraceSeconds is the time that it has to stop.
+	GraceSeconds int64
+	// Message is for people; the reason is Reason.
+	Message string
+	// Disruption: it is the node that is in need, and the pod gets the condition
+	// DisruptionTarget.
+	Disruption bool
+}
+
+// String says who goes, and why.
+func (e Eviction) String() string {
+	return fmt.Sprintf("evict %s/%s within %d s: %s: %s", e.Pod.Namespace, e.Pod.Name, e.GraceSeconds, e.Signal, strings.TrimSpace(e.Message))
+}
+
+// immediately is the time that a pod has to stop which has to go at once.
+const immediately = 1
+
+// pressed is the eviction of a pod for what the node is short of.
+func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
+	e := Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Message: messageOf(p, why), Disruption: true}
+	if why.Grace > 0 {
+		e.GraceSeconds = max(int64(maxGrace/time.Second), immediately)
+		if own := p.Pod.Spec.TerminationGracePeriodSeconds; own != nil {
+			e.GraceSeconds = max(min(e.GraceSeconds, *own), immediately)
+		}
+	}
+	return e
+}
+
+// messageOf says what the node is short of, and which containers use more of that than they
+// ask for.
+func messageOf(p Candidate, why *Met) string {
+	name := why.Signal.resource()
+	var text strings.Builder
+	fmt.Fprintf(&text, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
+		name, why.Value.text(why.Reading.Capacity), amountOf(why.Signal, why.Reading.Available))
+	if p.Usage == nil {
+		return text.String()
+	}
+	if whole := p.Pod.Spec.Resources; whole != nil && name == v1.ResourceMemory && p.Usage.MemoryBytes != nil {
+		if request, ok := whole.Requests[name]; ok {
+			used := quantity(name, *p.Usage.MemoryBytes)
+			fmt.Fprintf(&text, "Pod %s was using %s, request is %s, has larger consumption of %s. ", p.Pod.Name, used.String(), request.String(), name)
+		}
+	}
+	for i := range p.Usage.Containers {
+		c := &p.Usage.Containers[i]
+		request, known := requestOf(p.Pod, c.Name, name)
+		used := c.of(name)
+		if !known || used == nil {
+			continue
+		}
+		if u := quantity(name, *used); u.Cmp(request) > 0 {
+			fmt.Fprintf(&text, "Container %s was using %s, request is %s, has larger consumption of %s. ", c.Name, u.String(), request.String(), name)
+		}
+	}
+	return text.String()
+}
+
+// of is how much of a resource a container uses, nil if that is not known.
+func (c *ContainerUsage) of(name v1.ResourceName) *uint64 {
+	switch {
+	case name == v1.ResourceMemory:
+		return c.MemoryBytes
+	case name == v1.ResourceEphemeralStorage && c.RootFS.Bytes != nil && c.Logs.Bytes != nil:
+		return new(plus(*c.RootFS.Bytes, c.Logs.Bytes))
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package eviction
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Rank returns pods in the order in which they would be evicted while a signal says that
+// the node is short of something. For memory and disks that is: pods of which nothing is
+// known, pods that use more than they ask for, and those that do not; among these the
+// lesser priority first, and then what is used beyond the request. For processes it is the
+// priority, and then their number. What is equal in all of this stays in its order. The
+// list that was given is not changed.
+func Rank(pods []Candidate, s Signal, on Layout) []Candidate {
+	standings := make([]standing, len(pods))
+	for i, p := range pods {
+		standings[i] = standingOf(p, s, on)
+	}
+	slices.SortStableFunc(standings, func(a, b standing) int {
+		if s == PIDAvailable {
+			return cmp.Or(cmp.Compare(a.priority, b.priority), before(a.unknown, b.unknown), b.beyond.Cmp(a.beyond))
+		}
+		return cmp.Or(before(a.unknown, b.unknown), before(a.exceeds, b.exceeds), cmp.Compare(a.priority, b.priority), b.beyond.Cmp(a.beyond))
+	})
+	ranked := make([]Candidate, len(pods))
+	for i := range standings {
+		ranked[i] = standings[i].Candidate
+	}
+	return ranked
+}
+
+// A standing is what of a pod its rank depends on.
+type standing struct {
+	Candidate
+	unknown, exceeds bool
+	priority         int32
+	// beyond is what it uses beyond its request, below zero if it uses less.
+	beyond resource.Quantity
+}
+
+func standingOf(p Candidate, s Signal, on Layout) standing {
+	r := standing{Candidate: p, unknown: p.Usage == nil, priority: priorityOf(p.Pod)}
+	if r.unknown {
+		return r
+	}
+	name := s.resource()
+	used := p.Usage.of(p.Pod, name, on.parts(s))
+	r.exceeds = used.Cmp(requested(p.Pod, name)) > 0
+	// Nobody asks for inodes. A kubelet takes the bytes of the request off them, and so
+	// does this: who asked for more room has more of them.
+	counted := name
+	if name == inodes {
+		counted = v1.ResourceEphemeralStorage
+	}
+	r.beyond = used
+	r.beyond.Sub(requested(p.Pod, counted))
+	return r
+}
+
+func priorityOf(pod *v1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+// before puts what is true first.
+func before(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}

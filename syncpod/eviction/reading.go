@@ -1,0 +1,72 @@
+package eviction
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Reading is how much is available of what a signal watches.
+type Reading struct {
+	Signal Signal
+	// Available and Capacity are in bytes, inodes or processes.
+	Available, Capacity uint64
+	// Time is when it was read.
+	Time time.Time
+}
+
+// MaxAge is how old a Reading may be for anything to follow from it, and how far ahead
+// of now.
+const MaxAge = time.Minute
+
+// fault is why nothing may follow from a reading, empty if it may.
+func (r *Reading) fault(now time.Time) string {
+	switch age := now.Sub(r.Time); {
+	case r.Capacity == 0:
+		return "it is said that there is none at all"
+	case r.Available > r.Capacity:
+		return fmt.Sprintf("%d are said to be available of %d", r.Available, r.Capacity)
+	case r.Time.IsZero():
+		return "nobody knows when it was read"
+	case age > MaxAge:
+		return fmt.Sprintf("it was read %v ago", age.Round(time.Second))
+	case age < -MaxAge:
+		return fmt.Sprintf("it is said to be read %v from now", (-age).Round(time.Second))
+	}
+	return ""
+}
+
+// A Problem is why a threshold was not looked at.
+type Problem struct {
+	Threshold Threshold
+	// Message is for people.
+	Message string
+}
+
+// String says of which threshold it is.
+func (p Problem) String() string {
+	return fmt.Sprintf("%v is not looked at: %s", p.Threshold, p.Message)
+}
+
+// readable returns the reading for a threshold, or why there is none to go by.
+func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
+	for i := range s.Readings {
+		r := &s.Readings[i]
+		if r.Signal != t.Signal {
+			continue
+		}
+		if fault := r.fault(now); fault != "" {
+			return nil, fault
+		}
+		if t.Value.of(r.Capacity) > r.Capacity {
+			return nil, fmt.Sprintf("the threshold is more than the node has, %v", amountOf(t.Signal, r.Capacity))
+		}
+		return r, ""
+	}
+	return nil, "it could not be read"
+}
+
+// amountOf writes an amount of what a signal watches.
+func amountOf(s Signal, n uint64) string {
+	q := quantity(s.resource(), n)
+	return q.String()
+}
