@@ -324,7 +324,7 @@ func TestCgroupInAResize(t *testing.T) {
 
 // refused is a resize of a container that the runtime refuses.
 func (n *node) refused(times int) {
-	n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: times, Err: errBroken})
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: times, Err: errBroken})
 }
 
 // While a container could not be resized its pod's cgroup is not lowered: the container

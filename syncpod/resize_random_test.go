@@ -76,11 +76,11 @@ func (n *node) limitsOf() map[string][2]int64 {
 
 // checkLimits looks whether each container fits the pod's cgroup.
 func (n *node) checkLimits(c *keptCgroup, when string) {
-	n.t.Helper()
+	n.Helper()
 	for id, has := range n.limitsOf() {
 		for i, of := range []*int64{c.has.CPUQuota, c.has.Memory} {
 			if of != nil && *of > 0 && (has[i] == 0 || has[i] > *of) {
-				n.t.Errorf("%s: container %s has %v and its pod quota %v, memory %v", when, id, has, amount(c.has.CPUQuota), amount(c.has.Memory))
+				n.Errorf("%s: container %s has %v and its pod quota %v, memory %v", when, id, has, amount(c.has.CPUQuota), amount(c.has.Memory))
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestC10_RandomResizes(t *testing.T) {
 			for range 12 {
 				pod, trouble = randomSize(r, 1), true
 				if r.IntN(2) == 0 {
-					n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: 1 + r.IntN(2), Err: errBroken})
+					n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: 1 + r.IntN(2), Err: errBroken})
 				}
 				n.crashWhile(pod, 1+r.IntN(12), restart)
 				if t.Failed() {
@@ -148,7 +148,7 @@ func TestC10_RandomResizes(t *testing.T) {
 			if got := n.Journal().Count(critest.CreateContainer); got != made {
 				t.Errorf("%d containers were made, want %d", got, made)
 			}
-			n.checkAllottedInForce(pod, dir)
+			n.checkAllottedInForce(t, pod, dir)
 		})
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -159,7 +159,7 @@ func TestC10_RandomResizes(t *testing.T) {
 // crashWhile works on a pod for a while. The agent may be killed after one of its calls, and
 // then another goes on.
 func (n *node) crashWhile(pod *v1.Pod, k int, restart func()) {
-	ctx, cancel := context.WithCancel(n.t.Context())
+	ctx, cancel := context.WithCancel(n.Context())
 	defer cancel()
 	conn, armed := n.conn, true
 	n.CrashAfter(k, func() {
@@ -182,9 +182,9 @@ func (n *node) crashWhile(pod *v1.Pod, k int, restart func()) {
 
 // rest works on a pod until there is nothing to come for.
 func (n *node) rest(pod *v1.Pod) {
-	n.t.Helper()
+	n.Helper()
 	for range 100 {
-		r, err := n.SyncPod(n.t.Context(), pod, nil)
+		r, err := n.SyncPod(n.Context(), pod, nil)
 		synctest.Wait()
 		switch {
 		case !r.NextTry.IsZero() && !n.isDeferred():
@@ -195,7 +195,7 @@ func (n *node) rest(pod *v1.Pod) {
 			time.Sleep(time.Second)
 		}
 	}
-	n.t.Error("the pod does not come to rest")
+	n.Error("the pod does not come to rest")
 }
 
 func (n *node) isDeferred() bool {
@@ -203,13 +203,13 @@ func (n *node) isDeferred() bool {
 }
 
 // checkAllottedInForce holds what runs against what the pod is allotted, as the files say.
-func (n *node) checkAllottedInForce(pod *v1.Pod, dir string) {
-	n.t.Helper()
+func (n *node) checkAllottedInForce(t *testing.T, pod *v1.Pod, dir string) {
+	n.Helper()
 	var c syncpod.Config
-	allotting(n.t, dir)(&c)
+	allotting(t, dir)(&c)
 	allotted := c.Extensions.Allocations.Allotted(pod)
 	if total := sumCPU(allotted); total > 4000 && total > sumCPU(pod) {
-		n.t.Errorf("%dm are allotted", total)
+		n.Errorf("%dm are allotted", total)
 	}
 	limits := n.limitsOf()
 	for i := range allotted.Spec.Containers {
@@ -218,7 +218,7 @@ func (n *node) checkAllottedInForce(pod *v1.Pod, dir string) {
 		got := limits[now.ID.ID]
 		memory := want.Resources.Limits.Memory().Value()
 		if quota := want.Resources.Limits.Cpu().MilliValue() * 100; got[0] != quota || got[1] != memory {
-			n.t.Errorf("%s has %v, want quota %d, memory %d", want.Name, got, quota, memory)
+			n.Errorf("%s has %v, want quota %d, memory %d", want.Name, got, quota, memory)
 		}
 	}
 }
