@@ -56,7 +56,7 @@ func (w *work) inOrder(steps []actions.ResizeStep) []actions.ResizeStep {
 
 // takesMemory reports whether the memory limit of a container goes up, or goes.
 func (w *work) takesMemory(step actions.ResizeStep) bool {
-	before, next := w.instance(step.ID).Resources.MemoryLimit, step.Container.Spec(w.pod).Resources.Limits.Memory().Value()
+	before, next := w.instance(step.ID).Resources.MemoryLimit, runtime.ResourcesOf(&w.pod.Spec, step.Container.Spec(w.pod)).MemoryLimit
 	return before != 0 && (next == 0 || next > before)
 }
 
@@ -89,9 +89,9 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 	err := w.resize(ctx, step, spec)
 	if err == nil {
 		w.memory.backOffs.succeeded(resizeKey(spec))
-		w.memory.setResources(step.ID.ID, resourcesOf(spec))
+		w.memory.setResources(step.ID.ID, runtime.ResourcesOf(&w.pod.Spec, spec))
 		w.markResized(step.ID)
-		w.status = withInForce(w.status, step.ID, resourcesOf(spec))
+		w.status = withInForce(w.status, step.ID, runtime.ResourcesOf(&w.pod.Spec, spec))
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
@@ -153,14 +153,6 @@ func lift(r *runtimeapi.LinuxContainerResources, before *runtime.ContainerResour
 	}
 	if before.MemoryLimit != 0 {
 		r.MemoryLimitInBytes = cmp.Or(r.GetMemoryLimitInBytes(), -1)
-	}
-}
-
-// resourcesOf are the resources that a container made from a spec has.
-func resourcesOf(c *v1.Container) runtime.ContainerResources {
-	return runtime.ContainerResources{
-		CPURequest: c.Resources.Requests.Cpu().MilliValue(), CPULimit: c.Resources.Limits.Cpu().MilliValue(),
-		MemoryRequest: c.Resources.Requests.Memory().Value(), MemoryLimit: c.Resources.Limits.Memory().Value(),
 	}
 }
 

@@ -202,3 +202,32 @@ func TestAllotmentThatFails(t *testing.T) {
 		}
 	})
 }
+
+// C10: what a pod has as a whole is resized like what its containers have, and reaches those
+// that have no limits of their own (KEP-5419).
+func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	whole := func(cpu string) *v1.Pod {
+		return testPod(limited("", ""), func(p *v1.Pod) {
+			list := v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse("1Gi")}
+			p.Spec.Resources = &v1.ResourceRequirements{Limits: list, Requests: list}
+		})
+	}
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n), allotting(t, dir))
+		n.settle(whole("1"), time.Minute)
+		if r := n.inForce(); r.GetCpuQuota() != 100000 || r.GetMemoryLimitInBytes() != 1<<30 {
+			t.Errorf("made with %v", r)
+		}
+		n.settle(whole("2"), time.Minute)
+		n.wantStates("app 0 running")
+		if r := n.inForce(); r.GetCpuQuota() != 200000 || n.Journal().Count(critest.UpdateContainerResources) != 1 {
+			t.Errorf("resized to %v\n%v", r, n.Journal())
+		}
+		n.drive(whole("5"), time.Minute)
+		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000")
+		if s := n.report.last(); s.AllocatedResources.Cpu().String() != "2" || s.Resources.Limits.Cpu().String() != "2" {
+			t.Errorf("allotted %v, resources %v", s.AllocatedResources, s.Resources)
+		}
+	})
+}

@@ -46,7 +46,7 @@ var rooms = []room{
 		"who has to go follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
-	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"},
+	{"syncpod/apistatus", []string{"actions", "internal/base/linux", "runtime", "syncpod/podspec/qos"},
 		"a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
 	{"syncpod/probe", []string{"actions", "internal/base/jitter", "runtime", "runtime/cri", "syncpod/hook"},

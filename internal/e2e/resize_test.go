@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -303,6 +304,7 @@ func TestResize(t *testing.T) {
 		step("back", sized("a", list("100m", "32Mi"), list("200m", "64Mi")), sized("b", list("100m", "48Mi"), list("100m", "48Mi")))
 
 		r.deferred()
+		r.whole()
 		r.drop(p.UID)
 		r.eventually(func() error { return absent(dir("cpu", filepath.Join(r.cgroup, "burstable", "pod"+string(p.UID)))) })
 		others()
@@ -361,6 +363,44 @@ func (r *resizer) deferred() {
 		r.Error("the container has restarted")
 	}
 	r.drop(p.UID)
+}
+
+// whole has a pod resized that has resources as a whole: its cgroup has them, and the container
+// that has no limits of its own.
+func (r *resizer) whole() {
+	r.Helper()
+	with := func(cpu, memory string) *v1.Pod {
+		p := r.sizedPod("whole", sized("a", nil, nil), sized("b", list("50m", "16Mi"), list("100m", "32Mi")))
+		p.Spec.Resources = &v1.ResourceRequirements{Requests: list("100m", "32Mi"), Limits: list(cpu, memory)}
+		return podspec.Default(p)
+	}
+	var first string
+	for _, size := range [][2]string{{"200m", "64Mi"}, {"400m", "128Mi"}, {"150m", "48Mi"}} {
+		p := with(size[0], size[1])
+		r.set(p)
+		by := r.settled(p)
+		first = cmp.Or(first, by["a"].ContainerID)
+		limits := p.Spec.Resources.Limits
+		r.eventually(func() error {
+			if got := r.status(p.UID).Resources; got == nil || !same(got.Limits, limits) {
+				return fmt.Errorf("resources of the pod %v", got)
+			}
+			return nil
+		})
+		r.wantKernel(p, v1.ContainerStatus{}, 100, limits.Cpu().MilliValue(), limits.Memory().Value())
+		r.wantKernel(p, by["b"], 50, 100, 32*mib)
+		if got := r.inKernel(dirOf(r, p, by["a"])); got[2] != fmt.Sprint(limits.Memory().Value()) || by["a"].ContainerID != first {
+			r.Errorf("a has %v in the kernel, want memory %v", got, limits.Memory())
+		}
+	}
+	r.drop(with("1", "1Gi").UID)
+}
+
+// dirOf is where a container's cgroup is for CPU and memory.
+func dirOf(r *resizer, p *v1.Pod, k v1.ContainerStatus) (cpu, memory string) {
+	_, id, _ := strings.Cut(k.ContainerID, "://")
+	at := filepath.Join(r.cgroup, "burstable", "pod"+string(p.UID), id)
+	return dir("cpu", at), dir("memory", at)
 }
 
 // othersCgroup makes a cgroup that nobody has asked for, with a process in it, and returns

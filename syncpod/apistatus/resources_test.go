@@ -217,3 +217,30 @@ func TestDevices(t *testing.T) {
 		t.Errorf("devices that are gone are reported: %+v", s.ContainerStatuses[0].AllocatedResourcesStatus)
 	}
 }
+
+// What is allotted to a pod altogether is what it requests at most at any time, with its
+// overhead, or what it requests as a whole (KEP-5419).
+func TestAllocatedResourcesOfThePod(t *testing.T) {
+	list := func(cpu, memory string) v1.ResourceList {
+		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
+	}
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		Overhead:       v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")},
+		InitContainers: []v1.Container{{Name: "init", Resources: v1.ResourceRequirements{Requests: list("3", "1Mi")}}},
+		Containers:     []v1.Container{{Name: "a", Resources: v1.ResourceRequirements{Requests: list("1", "2Mi")}}, {Name: "b", Resources: v1.ResourceRequirements{Requests: list("1", "4Mi")}}},
+	}}
+	want := func(about, cpu, memory string, whole *v1.ResourceRequirements) {
+		t.Helper()
+		s := apistatus.Compute(apistatus.Input{Pod: pod})
+		if got := s.AllocatedResources; len(got) != 2 || got.Cpu().String() != cpu || got.Memory().String() != memory || !reflect.DeepEqual(s.Resources, whole) {
+			t.Errorf("%s: allotted %v, want %s and %s; resources %v", about, got, cpu, memory, s.Resources)
+		}
+	}
+	want("of containers", "3", "7Mi", nil)
+	pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}
+	want("as a whole", "4", "7Mi", pod.Spec.Resources)
+	pod.Spec = v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}
+	if s := apistatus.Compute(apistatus.Input{Pod: pod}); s.AllocatedResources != nil || s.Resources != nil {
+		t.Errorf("of nothing: %v, %v", s.AllocatedResources, s.Resources)
+	}
+}

@@ -31,6 +31,9 @@ func AllotmentOf(pod *v1.Pod) Allotment {
 // and where that does not say it what it asks for.
 func reported(pod *v1.Pod) Allotment {
 	a := AllotmentOf(pod)
+	if r := pod.Status.Resources; r != nil && pod.Spec.Resources != nil {
+		a[wholePod] = v1.ResourceRequirements{Requests: resizable(r.Requests), Limits: resizable(r.Limits)}
+	}
 	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
 			if asked, ok := a[list[i].Name]; ok && list[i].Resources != nil {
@@ -96,8 +99,8 @@ func (a Allotment) Apply(pod *v1.Pod) *v1.Pod {
 	allotted := *pod
 	allotted.Spec.InitContainers = a.apply(pod.Spec.InitContainers)
 	allotted.Spec.Containers = a.apply(pod.Spec.Containers)
-	if r, ok := a[wholePod]; ok && pod.Spec.Resources != nil {
-		whole := *pod.Spec.Resources
+	if pod.Spec.Resources != nil {
+		whole, r := *pod.Spec.Resources, a[wholePod]
 		whole.Requests, whole.Limits = replace(whole.Requests, r.Requests), replace(whole.Limits, r.Limits)
 		allotted.Spec.Resources = &whole
 	}
@@ -110,6 +113,8 @@ func (a Allotment) of(pod *v1.Pod) Allotment {
 	for name := range all {
 		if r, ok := a[name]; ok {
 			all[name] = r
+		} else if name == wholePod { // what it had none of, it asks for
+			all[name] = v1.ResourceRequirements{}
 		}
 	}
 	return all
