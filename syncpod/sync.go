@@ -117,6 +117,9 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	w.expire()
 	w.plan, w.noAddress = w.decide(ctx)
+	if !w.plan.NoOp() {
+		w.config.Observer.PlanMade(w.pod, w.plan)
+	}
 	w.rejected = w.admit(ctx)
 	before := w.memory.lastFailed()
 	w.tell(ctx, before)
