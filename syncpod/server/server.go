@@ -42,7 +42,7 @@ type Config struct {
 	Agent Agent
 	// Runtime is the agent's. Required.
 	Runtime Runtime
-	// NodeName is the node of which Authorizer is asked.
+	// NodeName is the node of which Authorizer is asked, and that of /stats/summary.
 	NodeName string
 
 	// Authenticator says who asks, and Authorizer whether they may. Default: nobody
