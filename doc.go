@@ -80,6 +80,8 @@
 //     probes.
 //   - [github.com/podsync/podsync/runtime/logs]: what containers have printed, as
 //     kubectl logs wants it: its end, its beginning at some time, or followed.
+//   - [github.com/podsync/podsync/runtime/logs/rotate]: logs that are full are rotated
+//     away, compressed and in the end removed, without the loss of a line.
 //   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs
 //     that nothing depends on are removed.
 //

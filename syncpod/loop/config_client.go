@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/probe"
@@ -110,6 +111,29 @@ func (c *Config) makeCollectors() error {
 	}
 	c.Collectors = []Collector{collector}
 	return nil
+}
+
+// makeRotator makes the rotator of a LogPolicy, nil if there is none.
+func (c *Config) makeRotator() (*rotate.Rotator, error) {
+	if c.LogPolicy == nil {
+		return nil, nil
+	}
+	if err := c.LogPolicy.Validate(); err != nil {
+		return nil, fmt.Errorf("loop: Config.LogPolicy: %w", err)
+	}
+	if c.Client == nil {
+		return nil, errors.New("loop: Config.LogPolicy needs a Client")
+	}
+	if c.Sync.Deps.Logs != nil {
+		return nil, errors.New("loop: Config.LogPolicy: Sync.Deps.Logs is set, so where the logs are is not known")
+	}
+	rotator, err := rotate.New(rotate.Config{
+		Pods: c.Watch.Cache, Runtime: c.Client, Policy: *c.LogPolicy, LogsRoot: cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("loop: Config.LogPolicy: %w", err)
+	}
+	return rotator, nil
 }
 
 // makeImageCollector makes the ImageCollector of an ImagePolicy. It shares the leases of

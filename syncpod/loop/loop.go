@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 )
@@ -26,7 +27,8 @@ type Loop struct {
 	workers *podworkers.Workers
 	watcher *pleg.Watcher
 	sink    sink
-	events  *eventQueue // nil if the embedder has no recorder
+	events  *eventQueue     // nil if the embedder has no recorder
+	rotator *rotate.Rotator // nil if logs are not rotated
 	states  *podStates
 	runtime gate
 	ran     atomic.Bool
@@ -99,13 +101,18 @@ func (l *Loop) assemble() error {
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
+	if l.rotator, err = c.makeRotator(); err != nil {
+		return err
+	}
 	workersConfig := c.Workers
 	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = work{l}, statuses{l}, observer{l}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
-	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
-		n.Notify(l.lookAgain)
+	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Lifecycle} {
+		if n, ok := part.(notifier); ok {
+			n.Notify(l.lookAgain)
+		}
 	}
 	return nil
 }
@@ -159,6 +166,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	if l.config.ImageCollector != nil {
 		l.children.Go(func() { l.collectImages(ctx) })
+	}
+	if l.rotator != nil {
+		l.children.Go(func() { l.rotateLogs(ctx) })
 	}
 	<-ctx.Done()
 	l.windUp()
