@@ -20,9 +20,10 @@ const (
 )
 
 // services sets the variables that tell of services: of the API's, and, unless
-// spec.enableServiceLinks is false, of all in the pod's namespace.
+// spec.enableServiceLinks is false, of all in the pod's namespace. A static pod is told of none:
+// it may be what they are to be known from.
 func (r *resolver) services(ctx context.Context) error {
-	if r.from.Services == nil {
+	if r.from.Services == nil || runtime.IsStatic(r.in.Pod) {
 		return nil
 	}
 	namespace := cmp.Or(r.in.MasterNamespace, defaultMasterNamespace)
