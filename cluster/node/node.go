@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -143,8 +144,15 @@ func (n *Node) Object() *v1.Node {
 	return n.initial()
 }
 
+// saw notes the Node as the API server has it, unless a newer one is known: a cache of the
+// API server may be behind.
 func (n *Node) saw(object *v1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if known := n.object; known != nil && known.UID == object.UID {
+		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
+			return
+		}
+	}
 	n.object = object
 }
