@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/shutdown"
 	"github.com/podsync/podsync/syncpod/source"
@@ -30,21 +29,6 @@ func rankedPod(name string, priority int32, grace int64, script string) *v1.Pod 
 	p := api(pod("", name, "uid-"+name, script))
 	p.Spec.Priority, p.Spec.TerminationGracePeriodSeconds = &priority, &grace
 	return p
-}
-
-// ends are when the containers of pods have ended, since a time.
-func (n *node) ends(since time.Time, uids ...string) map[string]time.Duration {
-	n.Helper()
-	ends := map[string]time.Duration{}
-	for _, uid := range uids {
-		for _, c := range n.instances(uid).Containers {
-			ends[uid] = -1
-			if c.State == runtime.ContainerExited {
-				ends[uid] = c.FinishedAt.Sub(since)
-			}
-		}
-	}
-	return ends
 }
 
 func hasDisruption(s v1.PodStatus) bool {
