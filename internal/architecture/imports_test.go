@@ -24,6 +24,8 @@ var rooms = []room{
 
 	{"runtime/cri", []string{"runtime"}, "it turns the runtime's messages into the words of package runtime, and decides nothing"},
 	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
+	{"runtime/cri/critest/agenttest/loopagent", []string{"runtime", "runtime/cri", "runtime/cri/critest/agenttest", "syncpod", "syncpod/loop", "syncpod/source"},
+		"it is podsync's loop as an agent under test: the one place where both are known"},
 	{"runtime/cri/critest/...", []string{"internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
