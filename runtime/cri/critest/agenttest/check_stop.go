@@ -43,8 +43,9 @@ var deletePromises = []Promise{
 	{
 		Name: "nothing-after-delete", Sentence: "Nothing of a pod is started once its end has begun.",
 		Source: docLifecycle, Breaks: "kubernetes #125050",
-		Evidence: "RunPodSandbox, CreateContainer and StartContainer calls after the agent's first stop of a pod that was removed, or after the time to notice the removal, until it is wanted again.",
-		check:    (*history).nothingAfterDelete,
+		Evidence: "RunPodSandbox, CreateContainer and StartContainer calls after the agent's first stop of a pod that was removed, or after the time to notice the removal, " +
+			"until it is wanted again. That time begins no sooner than as much after the agent's start.",
+		check: (*history).nothingAfterDelete,
 	},
 	{
 		Name: "nothing-left", Sentence: "Of a pod that was removed no container and no sandbox is left in the end.",
@@ -115,7 +116,7 @@ func (h *history) graceKept(v *verdict) {
 			if s.to.IsZero() {
 				continue
 			}
-			from := h.toldOf(s.to)
+			from := h.heardOf(s.to)
 			until := from.Add(h.notice + l.grace() + minimum + endsSoon)
 			gap, _ := l.unwantedAt(s.to)
 			if !h.quiet(l.uid, from, until) || !gap.to.IsZero() && gap.to.Before(until) || h.end.Before(until) && !h.allEnded(l) {
@@ -195,10 +196,20 @@ func (h *history) nothingAfterDelete(v *verdict) {
 	}
 }
 
+// heardOf is from when on an agent has its time to notice what was said at a time: at once,
+// or when it has had that time once since its start, in which it may not look yet.
+func (h *history) heardOf(t time.Time) time.Time {
+	told := h.toldOf(t)
+	if up := h.life(told).from.Add(h.notice); up.After(told) {
+		return up
+	}
+	return told
+}
+
 // noticed is when an agent must have known that a pod was removed at a time: its own first
 // stop says so, or the time is over that it may take.
 func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
-	at := h.toldOf(removed).Add(h.notice)
+	at := h.heardOf(removed).Add(h.notice)
 	for _, c := range h.callsOf(stopping...) {
 		if c.PodUID == string(uid) && c.Start.After(removed) && c.Start.Before(at) && h.stopsForGood(c) {
 			at = c.Start

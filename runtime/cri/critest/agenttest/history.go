@@ -192,10 +192,11 @@ func (h *history) chaosIn(from, to time.Time) bool {
 	return slices.ContainsFunc(h.chaos, func(s span) bool { return s.meets(from.Add(-chaosDelay-time.Second), to) })
 }
 
-// struck reports whether a call of a pod was struck by a fault in some of a time.
+// struck reports whether a call of a pod was struck by a fault in some of a time. An error
+// alone says nothing: of what is not there, NotFound is an answer.
 func (h *history) struck(uid types.UID, from, to time.Time) bool {
 	return slices.ContainsFunc(h.calls, func(c call) bool {
-		return c.PodUID == string(uid) && (c.Fault != "" || c.Err != nil) && span{c.Start, c.End}.meets(from, to)
+		return c.PodUID == string(uid) && c.Fault != "" && span{c.Start, c.End}.meets(from, to)
 	})
 }
 
