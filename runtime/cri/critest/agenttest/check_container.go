@@ -194,7 +194,7 @@ func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process, fir
 	}
 	took := next.Started.Sub(p.Ended)
 	if first {
-		v.figure("from exit to first restart", took)
+		v.took("from exit to first restart", took)
 	}
 	v.want(took <= longestBackOff+backOffLeniency, atStart(next), "%s ended with %d at %s, and was started again only after %v", p.Container, p.ExitCode, h.clock(p.Ended), took)
 }

@@ -127,7 +127,7 @@ func (h *history) graceKept(v *verdict) {
 					continue
 				}
 				if !p.Ended.IsZero() {
-					v.figure("from removal to end, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
+					v.took("from removal to end, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
 				}
 				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the pod was removed, its grace period is %v",
 					p.Container, until.Sub(from), l.grace())
@@ -170,8 +170,8 @@ func (h *history) toldToStop(v *verdict) {
 		}
 		for _, p := range h.of(types.UID(c.PodUID)) {
 			start, known := h.startOf(p)
-			if p.SandboxID == c.SandboxID && runsAt(p, c.Start) && known && start.End.Add(noted).Before(c.Start) {
-				v.want(stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which nobody had told to stop", p.Container)
+			if p.SandboxID == c.SandboxID && known && start.End.Add(noted).Before(c.Start) {
+				v.want(!runsAt(p, c.Start) || stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which nobody had told to stop", p.Container)
 			}
 		}
 	}
@@ -182,6 +182,13 @@ var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, 
 var stopping = []critest.Method{critest.StopContainer, critest.StopPodSandbox}
 
 func (h *history) nothingAfterDelete(v *verdict) {
+	for _, l := range h.inOrder() {
+		for _, s := range l.wanted {
+			if !s.to.IsZero() {
+				v.judged++ // whether or not anything is started
+			}
+		}
+	}
 	for _, c := range h.callsOf(starting...) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil {
