@@ -49,7 +49,7 @@ var rooms = []room{
 		"who has to go follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
-	{"syncpod/apistatus", []string{"actions", "runtime", "syncpod/podspec/qos"},
+	{"syncpod/apistatus", []string{"actions", "internal/base/linux", "runtime", "syncpod/podspec/qos"},
 		"a status is made from what was observed, not by asking those who act; that a container is to run again it must say as the plan does, so it asks the same pure rules"},
 	{"syncpod/hook", []string{"runtime", "runtime/cri"}, "a handler is run when it is asked for: by whom is not its business"},
 	{"syncpod/probe", []string{"actions", "internal/base/jitter", "runtime", "runtime/cri", "syncpod/hook"},
@@ -61,7 +61,7 @@ var rooms = []room{
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/source", []string{"internal/base/podfile", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
@@ -71,6 +71,9 @@ var rooms = []room{
 
 	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
+
+	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/loop", "syncpod/probe"},
+		"it remembers what observers tell it; nothing that is done for a pod knows of it"},
 
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
