@@ -119,11 +119,11 @@ func (h *history) graceKept(v *verdict) {
 			from := h.heardOf(s.to)
 			until := from.Add(h.notice + l.grace() + minimum + endsSoon)
 			gap, _ := l.unwantedAt(s.to)
-			if !h.quiet(l.uid, from, until) || !gap.to.IsZero() && gap.to.Before(until) || h.end.Before(until) && !h.allEnded(l) {
+			if !gap.to.IsZero() && gap.to.Before(until) {
 				continue
 			}
 			for _, p := range h.of(l.uid) {
-				if !runsAt(p, from) {
+				if !runsAt(p, from) || h.heldUp(p, from, until) {
 					continue
 				}
 				if !p.Ended.IsZero() {

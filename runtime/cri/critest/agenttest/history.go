@@ -207,6 +207,15 @@ func (h *history) quiet(uid types.UID, from, to time.Time) bool {
 		!slices.ContainsFunc(h.execHung, func(s span) bool { return s.meets(from, to) })
 }
 
+// heldUp reports whether what a process should have done by a time cannot be judged: it was
+// held up before it ended, or the scenario ended while it ran.
+func (h *history) heldUp(p critest.Process, from, until time.Time) bool {
+	if !p.Ended.IsZero() && p.Ended.Before(until) {
+		until = p.Ended
+	}
+	return h.end.Before(until) || !h.quiet(types.UID(p.PodUID), from, until)
+}
+
 // of returns what ran of a pod, in the order of the starts.
 func (h *history) of(uid types.UID) []critest.Process {
 	return slices.DeleteFunc(slices.Clone(h.processes), func(p critest.Process) bool { return p.PodUID != string(uid) })
