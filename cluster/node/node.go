@@ -81,6 +81,8 @@ type Node struct {
 	reported time.Time
 	// registered is closed once it was registered.
 	registered chan struct{}
+	// deleted has a value while the object is to be made again.
+	deleted chan struct{}
 }
 
 // New returns a Node that is not registered yet.
@@ -115,7 +117,7 @@ func New(c Config) (*Node, error) {
 	if c.Pressure == nil {
 		c.Pressure = func() map[v1.NodeConditionType]bool { return nil }
 	}
-	return &Node{config: c, registered: make(chan struct{})}, nil
+	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1)}, nil
 }
 
 // Run registers the node, and looks after it until ctx ends. It is called once.
@@ -124,9 +126,10 @@ func (n *Node) Run(ctx context.Context) {
 		return
 	}
 	close(n.registered)
-	var leased sync.WaitGroup
-	leased.Go(func() { n.renewLease(ctx) })
-	defer leased.Wait()
+	var parts sync.WaitGroup
+	parts.Go(func() { n.renewLease(ctx) })
+	parts.Go(func() { n.watch(ctx) })
+	defer parts.Wait()
 	n.beat(ctx)
 }
 

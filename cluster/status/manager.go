@@ -26,6 +26,9 @@ import (
 type Pods interface {
 	// Get returns a pod, nil if there is none of that name with that UID.
 	Get(namespace, name string, uid types.UID) *v1.Pod
+	// Synced reports whether it knows all of them. Before that one that is not known may be
+	// there.
+	Synced() bool
 }
 
 // Config is what a Manager is made of.
@@ -201,10 +204,10 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 	}
 	pod := m.current(uid, e)
 	if pod == nil {
-		if e.static == nil || finished {
+		if m.config.Pods.Synced() && (e.static == nil || finished) {
 			m.deleted(uid)
 		}
-		return nil // a mirror may come
+		return nil // it may come, or its mirror
 	}
 	if e.status != nil {
 		answer, err := m.patch(ctx, pod, e.status)

@@ -28,12 +28,17 @@ type desk struct {
 	kube *fake.Clientset
 	// mirror is that of a static pod, nil if there is none.
 	mirror *v1.Pod
+	// away: the API server has not listed the pods yet.
+	away bool
 }
+
+// Synced makes a desk a status.Pods.
+func (d *desk) Synced() bool { return !d.away }
 
 // Get makes a desk a status.Pods which sees what the API server has.
 func (d *desk) Get(namespace, name string, uid types.UID) *v1.Pod {
 	object, err := d.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), namespace, name)
-	if pod, ok := object.(*v1.Pod); err == nil && ok && pod.UID == uid {
+	if pod, ok := object.(*v1.Pod); err == nil && ok && pod.UID == uid && !d.away {
 		return pod
 	}
 	return nil
@@ -325,6 +330,21 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		synctest.Wait()
 		if slices.ContainsFunc(d.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() == "delete" }) {
 			d.Error("the mirror was deleted")
+		}
+	})
+}
+
+// The end of a pod that came while the API server was away is told when it is back.
+func TestStatusWaitsForTheFirstList(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		d.away = true
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodFailed})
+		time.Sleep(time.Hour)
+		d.away = false
+		d.PodChanged(podOf(), false)
+		synctest.Wait()
+		if got := d.status().Phase; got != v1.PodFailed {
+			d.Errorf("the pod is %q", got)
 		}
 	})
 }
