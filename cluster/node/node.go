@@ -147,13 +147,13 @@ func (n *Node) Object() *v1.Node {
 	return n.initial()
 }
 
-// saw notes a version of the object, unless a newer one is known.
+// saw notes the Node as the API server has it, unless a newer one is known: a cache of the
+// API server may be behind.
 func (n *Node) saw(object *v1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.object != nil && n.object.UID == object.UID {
-		order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, n.object.ResourceVersion)
-		if err == nil && order < 0 {
+	if known := n.object; known != nil && known.UID == object.UID {
+		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
 			return
 		}
 	}

@@ -189,11 +189,44 @@ func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 		before.UID = "0"
 		d.set(before, v1.PodStatus{Phase: v1.PodFailed})
 		d.PhaseChanged("0", podworkers.Terminated, podworkers.Finished)
-		synctest.Wait()
+		time.Sleep(time.Hour)
 		if got := d.status().Phase; got != "" {
 			d.Errorf("the phase is %q", got)
 		}
+		if n := d.Kept(); n != 0 {
+			d.Errorf("%d pods are kept that have gone", n)
+		}
 	})
+}
+
+// W8: a pod is deleted if the step before its end is told after that, and if there was nothing
+// to write of it, whether it was asked to be deleted before or after.
+func TestW8_EndThatIsToldOutOfOrder(t *testing.T) {
+	for name, askedFirst := range map[string]bool{"asked before": true, "asked after": false} {
+		t.Run(name, func(t *testing.T) {
+			asked := podOf()
+			asked.DeletionTimestamp = new(metav1.Now())
+			atDesk(t, asked, func(d *desk) {
+				if askedFirst {
+					d.PodChanged(asked, false)
+				}
+				d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+				d.PhaseChanged("1", podworkers.Terminating, podworkers.Terminated)
+				synctest.Wait()
+				if !askedFirst {
+					d.PodChanged(asked, false)
+					synctest.Wait()
+				}
+				if len(d.deletions()) != 1 {
+					d.Errorf("the deletions are %+v", d.deletions())
+				}
+				time.Sleep(time.Hour)
+				if n := d.Kept(); n != 0 {
+					d.Errorf("%d pods are kept that have gone", n)
+				}
+			})
+		})
+	}
 }
 
 func (d *desk) deletions() (deletions []metav1.DeleteOptions) {

@@ -37,7 +37,7 @@ var rooms = []room{
 	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
 	{"syncpod/container", []string{"internal/base/linux", "internal/base/safepath", "runtime", "syncpod/container/env", "syncpod/internal/expand",
 		"syncpod/internal/podcontainer", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
-	{"syncpod/container/env", []string{"syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
+	{"syncpod/container/env", []string{"runtime", "syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
 	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
@@ -63,10 +63,11 @@ var rooms = []room{
 		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
+	{"syncpod/shutdown", nil, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/podfile", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "internal/base/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/source", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
