@@ -112,8 +112,10 @@ func (l *Loop) assemble() error {
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
-	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
-		n.Notify(l.lookAgain)
+	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Lifecycle} {
+		if n, ok := part.(notifier); ok {
+			n.Notify(l.lookAgain)
+		}
 	}
 	return nil
 }
