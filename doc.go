@@ -77,6 +77,8 @@
 //     itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
 //     kept up to date and removed with what runs in them.
+//   - [github.com/podsync/podsync/syncpod/device]: what containers were given of the
+//     devices of the node, kept over restarts.
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.

@@ -61,8 +61,9 @@ var rooms = []room{
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
+	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/shutdown", nil, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/podfile", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
