@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/apistatus"
@@ -39,6 +40,8 @@ type memory struct {
 	calledOff bool
 	// evicted is why the pod was put off the node, nil if it was not.
 	evicted *apistatus.Problem
+	// disrupted: it was for the need of the node.
+	disrupted bool
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
@@ -62,12 +65,25 @@ func newMemory(uid types.UID, c *Config) *memory {
 }
 
 // evict notes why the pod is put off the node, the first time.
-func (m *memory) evict(why *apistatus.Problem) {
+func (m *memory) evict(why *apistatus.Problem, disrupted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.evicted == nil && why != nil {
-		m.evicted = new(*why)
+		m.evicted, m.disrupted = new(*why), disrupted
 	}
+}
+
+// disruption is the condition of a pod that was put off for the need of the node, none for
+// any other.
+func (m *memory) disruption() []v1.PodCondition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.evicted == nil || !m.disrupted {
+		return nil
+	}
+	return []v1.PodCondition{{
+		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: m.evicted.Message,
+	}}
 }
 
 func (m *memory) evictedFor() *apistatus.Problem {

@@ -144,6 +144,25 @@ func (c *Collector) Collect(ctx context.Context) error {
 	return c.removeAll(ctx, images, DecideGC(images.stored(), disk, c.config.Policy, now))
 }
 
+// RemoveUnused removes all images that no container uses, however much room there is, but
+// those that are younger than the policy's MinAge. It is what a node does before a pod has
+// to go for lack of room. The error joins all that went wrong.
+func (c *Collector) RemoveUnused(ctx context.Context) error {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now := time.Now()
+	c.notePods(now)
+	images, err := c.look(ctx, now)
+	if err != nil {
+		return err
+	}
+	return c.removeAll(ctx, images, decideUnused(images.stored(), c.config.Policy, now))
+}
+
 // notePods notes which images the pods that are known use.
 func (c *Collector) notePods(now time.Time) {
 	if c.config.Pods == nil {

@@ -25,8 +25,7 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 	read := &run{files: files{FS: r.config.Root}, disks: disks{look: statfs, seen: map[string]*FS{}}, now: time.Now(), all: all}
 	stats := Stats{Node: read.procNode(read.now, all)}
 	if all {
-		stats.Node.FS = read.of(r.config.Dir)
-		stats.Node.ImageFS, stats.Node.ContainerFS = read.imageFS(ctx, r.config.Runtime)
+		read.nodeDisks(ctx, r.config, &stats.Node)
 	}
 	read.reported = ask(ctx, r.config.Runtime)
 	r.mu.Lock()
@@ -38,6 +37,19 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 	r.found = read.finder
 	r.rate(&stats)
 	return stats, errors.Join(append(read.files.errs, read.disks.errs...)...)
+}
+
+func (r *run) nodeDisks(ctx context.Context, c Config, n *Node) {
+	n.FS = r.of(c.Dir)
+	n.ImageFS, n.ContainerFS = r.imageFS(ctx, c.Runtime)
+}
+
+func (r *Reader) readNode(ctx context.Context) (Node, error) {
+	read := &run{files: files{FS: r.config.Root}, disks: disks{look: statfs, seen: map[string]*FS{}}, now: time.Now(), all: true}
+	n := Node{Memory: read.nodeMemory(read.now)}
+	n.Processes, n.MaxProcesses = read.nodeProcesses()
+	read.nodeDisks(ctx, r.config, &n)
+	return n, errors.Join(append(read.files.errs, read.disks.errs...)...)
 }
 
 // rate tells how fast CPU time is spent.
@@ -78,7 +90,7 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 	told := r.reported.sandboxes[sandbox.ID]
 	p := Pod{
 		Namespace: status.Namespace, Name: status.Name, UID: status.UID, StartTime: sandbox.CreatedAt,
-		CPU: cpuFrom(told.GetCpu()), Memory: memoryFrom(told.GetMemory()),
+		CPU: cpuFrom(told.GetCpu()), Memory: memoryFrom(told.GetMemory()), Processes: value(told.GetProcess().GetProcessCount()),
 	}
 	if r.all && sandbox.NetworkMode != runtime.NamespaceNode {
 		p.Network = networkFrom(told.GetNetwork())

@@ -14,6 +14,8 @@
 //	loop.go        New, Run, Drain, KillPod
 //	feed.go        what each source has said, and what all of them want
 //	reconcile.go   that is compared with what the workers know: stop, update, add
+//	evictor.go     how a pressure.Manager looks after the node
+//	oom.go         what is told of processes that were killed for lack of memory
 //	admitted.go    who runs beside a new pod, for an Admission
 //	worker_pod.go  one pod that the workers know; what of a pod counts as a change
 //	state.go       what is known of each pod, besides its definition
@@ -69,6 +71,7 @@
 //
 //	pods/<uid>/           a pod's directory, see package poddir
 //	statuses/<uid>.json   what was reported of a pod: [FileStore], read when Run begins
+//	evictions/<uid>.json  an eviction that has not ended, with an EvictionPolicy
 //	records/<uid>.json    what the work on a pod has to remember: syncpod.FileRecords,
 //	                      read when the work on it begins
 //

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/pressure"
 )
 
 // A Loop keeps the pods running that its sources want. Make one with New; its
@@ -27,9 +29,11 @@ type Loop struct {
 	watcher *pleg.Watcher
 	sink    sink
 	events  *eventQueue // nil if the embedder has no recorder
-	states  *podStates
-	runtime gate
-	ran     atomic.Bool
+	// pressure is nil without an EvictionPolicy.
+	pressure *pressure.Manager
+	states   *podStates
+	runtime  gate
+	ran      atomic.Bool
 	// children are what Run has started.
 	children sync.WaitGroup
 	// listed: the runtime has said once what it has.
@@ -37,6 +41,9 @@ type Loop struct {
 	// news is raised when a source has delivered, tidy when there may be something to
 	// tidy up.
 	news, tidy flag
+
+	// collecting is held while a Collector is called.
+	collecting sync.Mutex
 
 	// removals are those of pods from the runtime that are in progress, and deletions those
 	// of what is recorded of pods.
@@ -105,7 +112,7 @@ func (l *Loop) assemble() error {
 	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
 		n.Notify(l.lookAgain)
 	}
-	return nil
+	return l.makeEvictor()
 }
 
 // notifier tells of pods that there is work on for a reason of its own.
@@ -157,6 +164,12 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	if l.config.ImageCollector != nil {
 		l.children.Go(func() { l.collectImages(ctx) })
+	}
+	if l.config.OOM != nil {
+		l.children.Go(func() { l.watchOOM(ctx) })
+	}
+	if l.pressure != nil {
+		l.children.Go(func() { l.relieve(ctx) })
 	}
 	<-ctx.Done()
 	l.windUp()
@@ -248,6 +261,11 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 	if known := l.states.get(pod.UID); why != nil && !known.worked && !known.over() {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+		if why.Disruption {
+			status.Conditions = append(status.Conditions, v1.PodCondition{
+				Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: why.Message, LastTransitionTime: metav1.Now(),
+			})
+		}
 		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
 	}
 	if err := l.sink.repeat(ctx, pod); err != nil {
