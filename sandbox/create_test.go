@@ -11,59 +11,44 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/sandbox"
 )
 
-// node is a runtime in memory and a Runner on it.
+// node is a node with a Runner on it.
 type node struct {
-	*critest.Runtime
-	t      *testing.T
-	client *cri.Client
+	*testnode.Node
 	runner *sandbox.Runner
 }
 
 func newNode(t *testing.T, model critest.Model) *node {
 	t.Helper()
-	r, _ := critest.Start(t, critest.Config{Like: model, Handlers: []string{"kata"}})
-	conn, err := r.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	n := &node{Runtime: r, t: t, client: cri.NewClient(conn)}
+	n := &node{Node: testnode.New(t, critest.Config{Like: model, Handlers: []string{"kata"}})}
 	n.runner = n.newRunner(cri.Owner{})
 	return n
 }
 
 func (n *node) newRunner(o cri.Owner) *sandbox.Runner {
-	n.t.Helper()
-	r, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, Owner: o})
+	n.Helper()
+	r, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.Client, Owner: o})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return r
 }
 
-func (n *node) inject(f critest.Fault) {
-	n.t.Helper()
-	if _, err := n.Inject(f); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
 // ready are the attempts of the ready sandboxes.
 func (n *node) ready() (attempts []uint32) {
-	n.t.Helper()
-	for _, s := range n.sandboxes() {
+	n.Helper()
+	for _, s := range n.Sandboxes() {
 		if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 			attempts = append(attempts, s.GetMetadata().GetAttempt())
 		}
@@ -71,59 +56,49 @@ func (n *node) ready() (attempts []uint32) {
 	return attempts
 }
 
-// sandboxes are all there are.
-func (n *node) sandboxes() []*runtimeapi.PodSandbox {
-	n.t.Helper()
-	resp, err := n.client.ListPodSandbox(n.t.Context(), &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return resp.GetItems()
-}
-
 // create creates until it succeeds, with pauses of 10 s.
 func (n *node) create(tries int) sandbox.Created {
-	n.t.Helper()
+	n.Helper()
 	var err error
 	for range tries {
 		var c sandbox.Created
-		if c, err = n.runner.Create(n.t.Context(), podConfig(), ""); err == nil {
+		if c, err = n.runner.Create(n.Context(), podConfig(), ""); err == nil {
 			return c
 		}
 		time.Sleep(10 * time.Second)
 	}
-	n.t.Fatalf("no sandbox after %d tries: %v\n%v", tries, err, n.Journal())
+	n.Fatalf("no sandbox after %d tries: %v\n%v", tries, err, n.Journal())
 	return sandbox.Created{}
 }
 
 // onlyReady checks that the created sandbox is the one that is ready, when all
 // that can come late has come and the pod has been looked at again.
 func (n *node) onlyReady(c sandbox.Created) {
-	n.t.Helper()
+	n.Helper()
 	time.Sleep(time.Hour)
 	n.resolve(c.ID)
 	if got := n.ready(); len(got) != 1 || got[0] != c.Attempt {
-		n.t.Errorf("ready are attempts %v, want %d alone\n%v", got, c.Attempt, n.Journal())
+		n.Errorf("ready are attempts %v, want %d alone\n%v", got, c.Attempt, n.Journal())
 	}
 }
 
 func (n *node) resolve(keep string) {
-	n.t.Helper()
-	if err := n.runner.Resolve(n.t.Context(), "u", keep); err != nil {
-		n.t.Error(err)
+	n.Helper()
+	if err := n.runner.Resolve(n.Context(), "u", keep); err != nil {
+		n.Error(err)
 	}
 }
 
 // looksFirst checks S1 (b): between a RunPodSandbox that failed and the next
 // there is a look at what is there.
 func (n *node) looksFirst() {
-	n.t.Helper()
+	n.Helper()
 	blind := false
 	for _, c := range n.Journal() {
 		switch c.Method {
 		case critest.RunPodSandbox:
 			if blind {
-				n.t.Errorf("asked again without looking: %v\n%v", c, n.Journal())
+				n.Errorf("asked again without looking: %v\n%v", c, n.Journal())
 			}
 			blind = true
 		case critest.ListPodSandbox:
@@ -162,7 +137,7 @@ func TestCreate(t *testing.T) {
 		if calls := n.Journal().Count(); calls != 1 {
 			t.Errorf("%d calls, want one\n%v", calls, n.Journal())
 		}
-		resp, err := n.client.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: c.ID})
+		resp, err := n.Client.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: c.ID})
 		if err != nil || !(cri.Owner{}).Owns(resp.GetStatus().GetLabels()) {
 			t.Errorf("the sandbox does not carry the owner's mark: %v, %v", resp.GetStatus().GetLabels(), err)
 		}
@@ -194,7 +169,7 @@ func TestCreateValidates(t *testing.T) {
 				t.Errorf("%v; want an error that says %s", err, want)
 			}
 		}
-		r, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }})
+		r, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +187,7 @@ func TestCreateValidates(t *testing.T) {
 func TestS1_LateSuccess(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		time.AfterFunc(4*time.Minute+15*time.Second, late.Open)
 		began := time.Now()
 		c := n.create(5)
@@ -231,7 +206,7 @@ func TestS1_LateSuccess(t *testing.T) {
 func TestS1_LostAnswer(t *testing.T) {
 	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(code, "lost")})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(code, "lost")})
 			c, err := n.runner.Create(t.Context(), podConfig(), "")
 			if err != nil || !c.Adopted || c.Attempt != 0 {
 				t.Errorf("%+v, %v; want the sandbox that is there", c, err)
@@ -244,10 +219,10 @@ func TestS1_LostAnswer(t *testing.T) {
 // S1 (c): what is there but not ready is stopped and removed.
 func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Unavailable, "restarting")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Unavailable, "restarting")})
 		stop := n.OnCall(func(_ int, c critest.Call) {
 			if c.Method == critest.RunPodSandbox {
-				n.EditSandbox(n.sandboxes()[0].Id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
+				n.EditSandbox(n.Sandboxes()[0].Id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
 			}
 		})
 		_, err := n.runner.Create(t.Context(), podConfig(), "")
@@ -266,7 +241,7 @@ func TestS1_LostAnswerOfADeadSandbox(t *testing.T) {
 func TestS1_ReservedForEver(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: never, IgnoreCancel: true})
 		c := n.create(10)
 		if c.Attempt != 1 {
 			t.Errorf("attempt %d, want the next", c.Attempt)
@@ -288,7 +263,7 @@ func TestS1_ReservedFromTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothStyles(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{
+				n.Fault(critest.Fault{
 					Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool { return c.Attempt == 0 }},
 					Times: critest.Always, Err: refused,
 				})
@@ -319,8 +294,8 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 func TestS1_BothComeUp(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
-		n.inject(critest.Fault{
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+		n.Fault(critest.Fault{
 			Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 				if c.Attempt == 1 {
 					time.AfterFunc(time.Second, late.Open)
@@ -341,7 +316,7 @@ func TestS1_BothComeUp(t *testing.T) {
 // is of no more use.
 func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Delay: time.Minute})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Delay: time.Minute})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := n.runner.Create(ctx, podConfig(), "")
@@ -351,12 +326,12 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 		// The runtime may have noticed the end only after Create looked: then the
 		// sandbox is unresolved, and the next look at the pod removes it.
 		synctest.Wait()
-		if len(n.sandboxes()) != 0 && n.runner.Unresolved("u") {
+		if len(n.Sandboxes()) != 0 && n.runner.Unresolved("u") {
 			if err := n.runner.Resolve(t.Context(), "u", ""); err != nil {
 				t.Error(err)
 			}
 		}
-		if got := n.sandboxes(); len(got) != 0 {
+		if got := n.Sandboxes(); len(got) != 0 {
 			t.Errorf("left behind: %v", got)
 		}
 		if j := n.Journal(); j.Count(critest.StopPodSandbox) != 1 || j.Count(critest.RemovePodSandbox) != 1 {
@@ -369,13 +344,13 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		never := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: never, IgnoreCancel: true})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
 			t.Errorf("%+v, want the context's error", c)
 		}
-		if left := n.sandboxes(); len(left) != 0 {
+		if left := n.Sandboxes(); len(left) != 0 {
 			t.Errorf("left behind: %v\n%v", left, n.Journal())
 		}
 	})
@@ -384,14 +359,14 @@ func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 // S1 (c): a refused creation after which nothing could be listed is unresolved.
 func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "made, and then refused")})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: status.Error(codes.Unavailable, "lost")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "made, and then refused")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: status.Error(codes.Unavailable, "lost")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); err == nil {
 			t.Fatal("no error")
 		}
 		n.wantUnresolved(true)
 		n.resolve("")
-		if left := n.sandboxes(); len(left) != 0 {
+		if left := n.Sandboxes(); len(left) != 0 {
 			t.Errorf("left behind: %v\n%v", left, n.Journal())
 		}
 	})
@@ -401,8 +376,8 @@ func TestS1_RefusalThatCannotBeLookedAt(t *testing.T) {
 func TestS1_LostAnswerOfAnotherHandler(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnavailable) {
 			t.Fatal(err)
 		}
@@ -410,7 +385,7 @@ func TestS1_LostAnswerOfAnotherHandler(t *testing.T) {
 		if err != nil || c.Adopted {
 			t.Errorf("%+v, %v; want one of its own", c, err)
 		}
-		if all := n.sandboxes(); len(all) != 1 || all[0].GetRuntimeHandler() != "kata" {
+		if all := n.Sandboxes(); len(all) != 1 || all[0].GetRuntimeHandler() != "kata" {
 			t.Errorf("there are %v", all)
 		}
 	})
@@ -424,9 +399,9 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 			if err := n.runner.Stop(t.Context(), first.ID); err != nil {
 				t.Fatal(err)
 			}
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Err: status.Error(code, "x")})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Err: status.Error(code, "x")})
 			n.create(2)
-			if all := n.sandboxes(); len(all) != 2 {
+			if all := n.Sandboxes(); len(all) != 2 {
 				t.Errorf("after %v: %d sandboxes, want the stopped one and the new one\n%v", code, len(all), n.Journal())
 			}
 		})
@@ -437,11 +412,11 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 func TestResolveIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		lost := status.Error(codes.Unavailable, "lost")
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		stop := n.OnCall(func(_ int, c critest.Call) {
 			if c.Method == critest.RunPodSandbox {
-				n.EditSandbox(n.sandboxes()[0].Id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
+				n.EditSandbox(n.Sandboxes()[0].Id, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY })
 			}
 		})
 		defer stop()
@@ -458,8 +433,8 @@ func TestResolveIsBounded(t *testing.T) {
 // A clean-up that does not succeed ends by its own bound, and is made up for.
 func TestCleanUpIsBounded(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "after all")})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "after all")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		began := time.Now()
 		_, err := n.runner.Create(t.Context(), podConfig(), "")
 		if took := time.Since(began); took != time.Minute || err == nil || !strings.Contains(err.Error(), "after all") || !strings.Contains(err.Error(), "CNI DEL") {
@@ -473,11 +448,11 @@ func TestCleanUpIsBounded(t *testing.T) {
 
 func TestCreateUndoesADefiniteFailure(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "no")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: status.Error(codes.Internal, "no")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnknown) {
 			t.Errorf("%v", err)
 		}
-		if got := n.sandboxes(); len(got) != 0 {
+		if got := n.Sandboxes(); len(got) != 0 {
 			t.Errorf("left behind: %v", got)
 		}
 		n.onlyReady(n.create(1))
@@ -493,7 +468,7 @@ func TestAnotherAgentsSandboxIsLeftAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("%v", err)
 		}
@@ -507,11 +482,11 @@ func TestAnotherAgentsSandboxIsLeftAlone(t *testing.T) {
 func TestAdoptingAKubeletsSandbox(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		bothStyles(t, func(t *testing.T, n *node) {
-			kubelets, err := n.client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig()})
+			kubelets, err := n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 			c, err := n.newRunner(cri.Owner{AdoptUnmarked: adopt}).Create(t.Context(), podConfig(), "")
 			if got := err == nil && c.ID == kubelets.GetPodSandboxId(); got != adopt {
 				t.Errorf("AdoptUnmarked %v: %+v, %v", adopt, c, err)
@@ -524,7 +499,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 func TestF14_CrashDuringCreate(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		late := &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 		ctx, crash := context.WithTimeout(t.Context(), time.Second)
 		defer crash()
 		n.runner.Create(ctx, podConfig(), "")
@@ -556,8 +531,8 @@ func TestS1_Converges(t *testing.T) {
 			for range 1 + random.IntN(4) {
 				f := faults[random.IntN(len(faults))]
 				f.Match.Method, f.Skip = critest.RunPodSandbox, random.IntN(2)
-				n.inject(f)
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.Unknown, "CNI DEL")})
+				n.Fault(f)
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.Unknown, "CNI DEL")})
 			}
 			c := n.create(20)
 			n.looksFirst()

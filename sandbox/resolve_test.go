@@ -27,26 +27,26 @@ func whereTheLateAreListed(t *testing.T, f func(t *testing.T, n *node)) {
 // hang makes the next creation of an attempt go on in the runtime until the gate
 // is open.
 func (n *node) hang(attempt uint32) *critest.Gate {
-	n.t.Helper()
+	n.Helper()
 	late := &critest.Gate{}
 	ofAttempt := func(c critest.Call) bool { return c.Attempt == attempt }
-	n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, IgnoreCancel: true})
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: ofAttempt}, When: critest.Midway, Hang: late, IgnoreCancel: true})
 	return late
 }
 
 // comesUpUnnoticed makes a sandbox of attempt 0 of which the Runner knows only
 // that it may be there.
 func (n *node) comesUpUnnoticed() (id string) {
-	n.t.Helper()
+	n.Helper()
 	lost := status.Error(codes.Unavailable, "lost")
-	n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
-	n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Err: lost})
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: lost})
 	if _, err := n.createFrom(0); !errors.Is(err, cri.ErrUnavailable) {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
-	all := n.sandboxes()
+	all := n.Sandboxes()
 	if len(all) != 1 {
-		n.t.Fatalf("there are %v", all)
+		n.Fatalf("there are %v", all)
 	}
 	return all[0].GetId()
 }
@@ -54,10 +54,10 @@ func (n *node) comesUpUnnoticed() (id string) {
 // givesUpEarly makes a Runner that gives an attempt up when it was asked for again
 // in vain.
 func (n *node) givesUpEarly() {
-	n.t.Helper()
+	n.Helper()
 	var err error
-	if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, NameReservedRetries: 1}); err != nil {
-		n.t.Fatal(err)
+	if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.Client, NameReservedRetries: 1}); err != nil {
+		n.Fatal(err)
 	}
 }
 
@@ -70,13 +70,13 @@ func (n *node) dies(id string) {
 func (n *node) createFrom(attempt uint32) (sandbox.Created, error) {
 	config := podConfig()
 	config.Metadata.Attempt = attempt
-	return n.runner.Create(n.t.Context(), config, "")
+	return n.runner.Create(n.Context(), config, "")
 }
 
 func (n *node) wantUnresolved(want bool) {
-	n.t.Helper()
+	n.Helper()
 	if got := n.runner.Unresolved("u"); got != want {
-		n.t.Errorf("unresolved: %v, want %v\n%v", got, want, n.Journal())
+		n.Errorf("unresolved: %v, want %v\n%v", got, want, n.Journal())
 	}
 }
 
@@ -90,7 +90,7 @@ func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.runner = n.newRunner(cri.Owner{}) // the agent has restarted
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(code, "x")})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(code, "x")})
 			if _, err := n.createFrom(0); err == nil {
 				t.Fatal("no error")
 			}
@@ -111,7 +111,7 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 			t.Fatalf("%+v, %v", c, err)
 		}
 		n.onlyReady(c)
-		if all := n.sandboxes(); len(all) != 2 {
+		if all := n.Sandboxes(); len(all) != 2 {
 			t.Errorf("%d sandboxes, want the stopped one too\n%v", len(all), n.Journal())
 		}
 		n.wantUnresolved(false)
@@ -168,14 +168,14 @@ func TestS1_HigherComesUpAfterTheLowerWasAdopted(t *testing.T) {
 				}
 				late1.Open()
 				time.Sleep(time.Hour)
-				for _, s := range n.sandboxes() {
+				for _, s := range n.Sandboxes() {
 					if dead && s.GetId() != c.ID {
 						n.dies(s.GetId())
 					}
 				}
 				n.onlyReady(c)
 				// One that died would pass for the pod's latest.
-				if all := n.sandboxes(); len(all) != 1 {
+				if all := n.Sandboxes(); len(all) != 1 {
 					t.Errorf("there are %v", all)
 				}
 				n.wantUnresolved(false)
@@ -191,7 +191,7 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whereTheLateAreListed(t, func(t *testing.T, n *node) {
 				var err error
-				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.client, turn}, NameReservedRetries: 1})
+				n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: listOrder{n.Client, turn}, NameReservedRetries: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +267,7 @@ func TestResolveKeepsWhatIsUsed(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.dies(n.comesUpUnnoticed())
 		n.resolve("")
-		if all := n.sandboxes(); len(all) != 1 {
+		if all := n.Sandboxes(); len(all) != 1 {
 			t.Errorf("history removed\n%v", n.Journal())
 		}
 		n.wantUnresolved(false)
@@ -279,7 +279,7 @@ func TestResolveWithoutASandboxInUse(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.comesUpUnnoticed()
 		n.resolve("")
-		if all := n.sandboxes(); len(all) != 0 {
+		if all := n.Sandboxes(); len(all) != 0 {
 			t.Errorf("there are %v", all)
 		}
 	})
@@ -292,7 +292,7 @@ func TestResolveTriesAgain(t *testing.T) {
 		c := n.create(10)
 		late.Open()
 		time.Sleep(time.Hour)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 7, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		began := time.Now()
 		err := n.runner.Resolve(t.Context(), "u", c.ID)
 		if took := time.Since(began); err == nil || took != time.Minute {
@@ -319,12 +319,12 @@ func TestResolveGoesOnPastAFailure(t *testing.T) {
 			g.Open()
 		}
 		time.Sleep(time.Hour)
-		for _, s := range n.sandboxes() {
+		for _, s := range n.Sandboxes() {
 			if s.GetMetadata().GetAttempt() < 2 {
 				n.dies(s.GetId())
 			}
 		}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		c, err := n.createFrom(0)
 		if err != nil || c.Attempt != 2 || !c.Adopted {
 			t.Errorf("%+v, %v; want the one that is ready\n%v", c, err, n.Journal())

@@ -29,8 +29,8 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: gone})
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Times: critest.Always, Err: gone})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: gone})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Times: critest.Always, Err: gone})
 		}
 	})
 }
@@ -39,8 +39,8 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 8, Err: status.Error(codes.Unknown, "CNI DEL failed")})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Err: status.Error(codes.Unavailable, "restarting")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 8, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Err: status.Error(codes.Unavailable, "restarting")})
 		began := time.Now()
 		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 			}
 			stopped = stopped || call.Method == critest.StopPodSandbox && call.Err == nil
 		}
-		if got := n.sandboxes(); len(got) != 0 {
+		if got := n.Sandboxes(); len(got) != 0 {
 			t.Errorf("still there: %v", got)
 		}
 	})
@@ -66,7 +66,7 @@ func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 func TestK3_StopEndsWithItsContext(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		err := n.runner.Remove(ctx, c.ID)
@@ -84,7 +84,7 @@ func TestK3_StopEndsWithItsContext(t *testing.T) {
 
 func TestStopReturnsWhatNoRepetitionChanges(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.PermissionDenied, "no")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.PermissionDenied, "no")})
 		began := time.Now()
 		if err := n.runner.Stop(t.Context(), n.create(1).ID); !errors.Is(err, cri.ErrPermission) || time.Since(began) != 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
@@ -98,7 +98,7 @@ func TestStopReturnsWhatNoRepetitionChanges(t *testing.T) {
 func TestOneStopInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -124,7 +124,7 @@ func TestOneStopInFlight(t *testing.T) {
 func TestOneStopInFlightAfterItsCallerLeft(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Delay: 10 * time.Second, IgnoreCancel: true})
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -155,7 +155,7 @@ func TestWaitWaitsForStopsInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner.Wait()
 		a := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Delay: 10 * time.Second})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Delay: 10 * time.Second})
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -172,7 +172,7 @@ func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner.CancelPending()
 		a := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 2, Delay: 10 * time.Second})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 2, Delay: 10 * time.Second})
 		for _, want := range []time.Duration{3 * time.Second, 10 * time.Second} {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -193,11 +193,11 @@ func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 func TestStopTimeout(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		var err error
-		if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, StopTimeout: 20 * time.Second}); err != nil {
+		if n.runner, err = sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.Client, StopTimeout: 20 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		c := n.create(1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Hang: &critest.Gate{}})
 		began := time.Now()
 		if err := n.runner.Stop(t.Context(), c.ID); err != nil || time.Since(began) != 21*time.Second {
 			t.Errorf("after %v: %v; want success after the timeout and a pause", time.Since(began), err)
@@ -215,7 +215,7 @@ func TestF8_StopOverARestart(t *testing.T) {
 		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
 		}
-		if got := n.sandboxes(); len(got) != 0 {
+		if got := n.Sandboxes(); len(got) != 0 {
 			t.Errorf("still there: %v", got)
 		}
 	})

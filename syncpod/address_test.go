@@ -18,8 +18,8 @@ import (
 
 // address sets or takes away the address of the pod's sandbox.
 func (n *node) address(ip string) {
-	n.t.Helper()
-	must(n.t, n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) {
+	n.Helper()
+	n.Must(n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) {
 		s.Network = &runtimeapi.PodSandboxNetworkStatus{Ip: ip}
 	}))
 }
@@ -90,7 +90,7 @@ func TestS4_WaitingForAnAddressHoldsUpStartsOnly(t *testing.T) {
 
 func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, IPAfter: critest.Never})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, IPAfter: critest.Never})
 		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 			n.SyncPod(t.Context(), testPod(), nil)
 		}
@@ -111,7 +111,7 @@ func TestS4_RecreatedAtMostOncePerBackOffStep(t *testing.T) {
 // makes the pod start over.
 func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: time.Hour, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: time.Hour, IgnoreCancel: true})
 		for end := time.Now().Add(50 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 			if r, err := n.SyncPod(t.Context(), testPod(), n.status()); err == nil && r.Plan.NoOp() {
 				break
@@ -143,8 +143,8 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 func TestS1_SandboxInUseIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		first, second := &critest.Gate{}, &critest.Gate{}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: first, IgnoreCancel: true})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Hang: first, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox, If: func(c critest.Call) bool {
 			if c.Attempt == 1 {
 				first.Open()
 			}
@@ -193,7 +193,7 @@ func TestS4_AddressEndsTheBackOff(t *testing.T) {
 		n.address(ip)
 		n.sync(testPod())
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
 		if r, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))
 		}
@@ -234,7 +234,7 @@ func TestS4_WhatIsToldOfANewSandbox(t *testing.T) {
 // A pod has its address in its status while its images are pulled.
 func TestAddressIsReportedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
 		time.AfterFunc(5*time.Second, func() {
 			if s := n.report.last(); s.PodIP == "" {
 				t.Errorf("reported %+v", s)

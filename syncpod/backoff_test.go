@@ -26,9 +26,9 @@ import (
 // drive syncs a pod for a while as a worker does: at the time it is told, at once
 // when something has ended, and every second otherwise.
 func (n *node) drive(pod *v1.Pod, d time.Duration) {
-	n.t.Helper()
+	n.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		r, _ := n.SyncPod(n.t.Context(), pod, nil)
+		r, _ := n.SyncPod(n.Context(), pod, nil)
 		synctest.Wait()
 		switch {
 		case !r.NextTry.IsZero():
@@ -118,7 +118,7 @@ func TestB1_AChangeOfResourcesEndsTheWait(t *testing.T) {
 // A pull that failed is soon told as waiting, which operators look for.
 func TestB2_FailedPullIsSoonToldAsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
 		pod := testPod()
 		for range 3 {
 			r, err := n.SyncPod(t.Context(), pod, nil)
@@ -161,7 +161,7 @@ func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
 				if tc.pod != nil {
 					tc.pod(pod)
 				} else {
-					n.inject(tc.fault)
+					n.Fault(tc.fault)
 				}
 				_, err := n.SyncPod(t.Context(), pod, nil)
 				if !errors.Is(err, tc.want) {
@@ -183,7 +183,7 @@ func TestB2_FailuresBeforeTheStartBackOff(t *testing.T) {
 
 func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		step, ok := errors.AsType[*syncpod.StepError](err)
 		if !ok || step.Step != syncpod.StepCreate || step.Container.Name != "app" || step.NotBefore.IsZero() {
@@ -205,7 +205,7 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 	for code, want := range map[codes.Code]error{codes.Unavailable: cri.ErrUnavailable, codes.Canceled: cri.ErrCanceled} {
 		t.Run(code.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(code, "EOF")})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: status.Error(code, "EOF")})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, want) {
 					t.Fatalf("error %v", err)
 				}
@@ -221,7 +221,7 @@ func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
 		for end := time.Now().Add(time.Minute + 20*time.Second); time.Now().Before(end); time.Sleep(time.Second) {
 			n.SyncPod(t.Context(), testPod(), nil)
 		}
@@ -237,17 +237,17 @@ func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 // B2: what has succeeded begins with the shortest wait again.
 func TestB2_SuccessEndsTheBackOff(t *testing.T) {
 	for m, lose := range map[critest.Method]func(n *node){
-		critest.CreateContainer: func(n *node) { must(n.t, n.Remove(n.current("app").ID.ID)) },
+		critest.CreateContainer: func(n *node) { n.Must(n.Remove(n.current("app").ID.ID)) },
 		critest.RunPodSandbox: func(n *node) {
-			must(n.t, n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+			n.Must(n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		},
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: 3, Err: errBroken})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: 3, Err: errBroken})
 				n.settle(testPod(), 5*time.Minute)
 				lose(n)
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, Err: errBroken})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Err: errBroken})
 				r, err := n.SyncPod(t.Context(), testPod(), nil)
 				failed, ok := errors.AsType[*syncpod.StepError](err)
 				if !ok || time.Until(failed.NotBefore) != 10*time.Second {
@@ -263,7 +263,7 @@ func TestB2_GivingUpCostsNoWait(t *testing.T) {
 	for _, m := range []critest.Method{critest.RunPodSandbox, critest.PullImage, critest.CreateContainer} {
 		t.Run(string(m), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m}, When: critest.Before, Hang: &critest.Gate{}})
 				ctx := giveUp(t, time.Minute)
 				if _, err := n.SyncPod(ctx, testPod(), nil); err == nil {
 					t.Error("no error")
@@ -326,8 +326,8 @@ func TestNextTryIsTheFirst(t *testing.T) {
 // One that may be tried at any time does not take the time of another away.
 func TestNextTryOfWhatHasNone(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unavailable, "gone")})
 		r, err := n.SyncPod(t.Context(), testPod(containers(ctr("a"), ctr("b"))), nil)
 		if err == nil || len(r.Failed) != 2 || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s", err, time.Until(r.NextTry))

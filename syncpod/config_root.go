@@ -16,10 +16,14 @@ func (c *Config) fromRoot() error {
 		return nil
 	}
 	if c.Deps.Volumes == nil {
-		volumes, err := volume.New(volume.Config{
+		config := volume.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Allocatable: c.Node.Allocatable,
 			Unprivileged: os.Geteuid() > 0,
-		})
+		}
+		if c.Observer != nil {
+			config.Observer = c.Observer.VolumeSetUp
+		}
+		volumes, err := volume.New(config)
 		if err != nil {
 			return fmt.Errorf("syncpod: Config.Deps.Volumes: %w", err)
 		}

@@ -33,8 +33,8 @@ func TestNewNamesTheField(t *testing.T) {
 			"Config.Client is missing, or else Config.Deps.Statuses":    func(c *syncpod.Config) { c.Deps.Statuses = nil },
 			"Config.Client is not connected: make it with cri.Dial":     func(c *syncpod.Config) { c.Client = &cri.Client{} },
 			`Config.RuntimeName "a://b" has a colon`:                    func(c *syncpod.Config) { c.RuntimeName = "a://b" },
-			`Config.RuntimeName "a/b" has`:                              func(c *syncpod.Config) { c.Client, c.RuntimeName = n.client, "a/b" },
-			"Config.RuntimeName is missing: only":                       func(c *syncpod.Config) { c.Client, c.RuntimeName = n.client, "" },
+			`Config.RuntimeName "a/b" has`:                              func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "a/b" },
+			"Config.RuntimeName is missing: only":                       func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "" },
 			"Config.Extensions.Admit[1] is nil":                         func(c *syncpod.Config) { c.Extensions.Admit = []syncpod.Admitter{admitAll, nil} },
 			"Config.Extensions.Clean[0] is nil":                         func(c *syncpod.Config) { c.Extensions.Clean = []syncpod.Cleaner{nil} },
 			`Config.Node.LogsRoot "logs" is not an absolute path`:       func(c *syncpod.Config) { c.Node.LogsRoot = "logs" },
@@ -137,11 +137,11 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 		})
 		n.settle(pod, time.Minute)
 		n.exit("app", 88)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer, Container: "b"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer, Container: "b"}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil || n.Journal().Container("app").Count(critest.RemoveContainer) != 0 {
 			t.Errorf("error %v; app was removed although b is still there", err)
 		}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken}) // it runs no more
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken}) // it runs no more
 		n.settle(pod, time.Minute)
 		removed := n.Journal().Of(critest.RemoveContainer)
 		removed = slices.DeleteFunc(removed, func(c critest.Call) bool { return c.Err != nil })
@@ -188,7 +188,7 @@ func TestAnotherAgentsPodIsNotTouchedThroughAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		mine := n.current("app").ID.ID
-		other, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Owner: cri.Owner{Name: "other"}})
+		other, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Owner: cri.Owner{Name: "other"}})
 		must(t, err)
 		must(t, other.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), GraceSeconds: new(int64)}))
 		if n.peek(mine).String() != "CONTAINER_RUNNING" || n.readySandboxes() != 1 {
@@ -202,7 +202,7 @@ func TestAnotherAgentsPodIsNotTouched(t *testing.T) {
 		n.settle(testPod(), time.Minute)
 		mine := n.current("app").ID.ID
 		n.restart(func(c *syncpod.Config) { c.Owner.Name = "other" })
-		if st, err := n.reader.PodStatus(t.Context(), podUID, nil); err != nil || len(st.Containers) != 1 {
+		if st, err := n.Reader().PodStatus(t.Context(), podUID, nil); err != nil || len(st.Containers) != 1 {
 			t.Fatal(st, err)
 		}
 		_, err := n.SyncPod(t.Context(), testPod(), &runtime.PodStatus{UID: podUID})
@@ -275,7 +275,7 @@ func TestLogLinkName(t *testing.T) {
 func TestClientAlone(t *testing.T) {
 	logs := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
-		s, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Node: syncpod.Node{LogsRoot: logs}})
+		s, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Node: syncpod.Node{LogsRoot: logs}})
 		must(t, err)
 		pod := testPod(limited("1", "1Gi"), func(p *v1.Pod) { p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: exec("true")} })
 		for _, cpu := range []string{"1", "2"} {

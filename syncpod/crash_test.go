@@ -39,14 +39,14 @@ func stories() map[string]story {
 		return err == nil && r.Plan.NoOp()
 	}
 	runs := func(n *node) {
-		n.t.Helper()
+		n.Helper()
 		for _, name := range []string{"proxy", "app", "b"} {
 			if c := n.current(name); c.State != runtime.ContainerRunning {
-				n.t.Errorf("%s is %v", name, c.State)
+				n.Errorf("%s is %v", name, c.State)
 			}
 		}
 		if ready := n.readySandboxes(); ready != 1 {
-			n.t.Errorf("%d sandboxes are ready", ready)
+			n.Errorf("%d sandboxes are ready", ready)
 		}
 	}
 	settled := func(n *node, pod *v1.Pod) { n.settle(pod, time.Minute) }
@@ -114,7 +114,7 @@ func crashPoints(i int) (first, step int) {
 func (n *node) crashIn(s story, k int, reboot bool) bool {
 	s.before(n, s.pod)
 	n.watch()
-	ctx, cancel := context.WithCancel(n.t.Context())
+	ctx, cancel := context.WithCancel(n.Context())
 	defer cancel()
 	conn := n.conn
 	n.CrashAfter(k, func() {
@@ -129,19 +129,19 @@ func (n *node) crashIn(s story, k int, reboot bool) bool {
 		return false
 	}
 	if reboot {
-		must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}))
+		n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}))
 	}
 	n.restart()
 	for range 120 {
-		if s.act(n.t.Context(), n, s.pod) {
+		if s.act(n.Context(), n, s.pod) {
 			break
 		}
 		time.Sleep(time.Second)
 	}
 	s.end(n)
 	n.checkJournal(s.pod)
-	if n.t.Failed() {
-		n.t.Logf("the calls were:\n%v", n.Journal())
+	if n.Failed() {
+		n.Logf("the calls were:\n%v", n.Journal())
 	}
 	return true
 }
@@ -151,7 +151,7 @@ func (n *node) crashIn(s story, k int, reboot bool) bool {
 // instance that was removed before it was ever started leaves no trace anywhere,
 // and may come again.
 func (n *node) checkJournal(pod *v1.Pod) {
-	n.t.Helper()
+	n.Helper()
 	made, ran := map[string]int64{}, map[string]int64{}
 	id := map[string]bool{}
 	started := map[string][]string{}
@@ -164,7 +164,7 @@ func (n *node) checkJournal(pod *v1.Pod) {
 		case critest.CreateContainer:
 			this := c.Response().(*runtimeapi.CreateContainerResponse).GetContainerId()
 			if !id[this] && (attempt < made[c.Container] || attempt <= ran[c.Container]) {
-				n.t.Errorf("attempt %d of %s, after %d was made and %d was started", attempt-1, c.Container, made[c.Container]-1, ran[c.Container]-1)
+				n.Errorf("attempt %d of %s, after %d was made and %d was started", attempt-1, c.Container, made[c.Container]-1, ran[c.Container]-1)
 			}
 			made[c.Container], id[this] = attempt, true
 		case critest.StartContainer:
@@ -178,7 +178,7 @@ func (n *node) checkJournal(pod *v1.Pod) {
 }
 
 func (n *node) checkOrder(sandbox string, names []string, pod *v1.Pod) {
-	n.t.Helper()
+	n.Helper()
 	var order []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		order = append(order, c.Name)
@@ -188,7 +188,7 @@ func (n *node) checkOrder(sandbox string, names []string, pod *v1.Pod) {
 	for _, name := range names {
 		at := slices.Index(order, name)
 		if !seen[name] && at > reached {
-			n.t.Errorf("in sandbox %.8s %s was started before %s: %v", sandbox, name, order[reached], names)
+			n.Errorf("in sandbox %.8s %s was started before %s: %v", sandbox, name, order[reached], names)
 		}
 		if !seen[name] {
 			reached = at + 1

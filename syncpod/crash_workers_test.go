@@ -35,10 +35,10 @@ type crew struct {
 
 // hire starts workers on the agent that the node has.
 func (n *node) hire() *crew {
-	n.t.Helper()
+	n.Helper()
 	workers, err := podworkers.New(podworkers.Config{Syncer: driven{n.Syncer}, Status: fresh{n}})
-	must(n.t, err)
-	ctx, cancel := context.WithCancel(n.t.Context())
+	n.Must(err)
+	ctx, cancel := context.WithCancel(n.Context())
 	over := make(chan error, 1)
 	go func() { over <- workers.Run(ctx) }()
 	synctest.Wait()
@@ -72,7 +72,7 @@ func (d driven) SyncTerminatedPod(ctx context.Context, w podworkers.Work, s *run
 type fresh struct{ n *node }
 
 func (f fresh) Fresh(ctx context.Context, uid types.UID, _ time.Time) (*runtime.PodStatus, error) {
-	return f.n.reader.PodStatus(ctx, uid, nil)
+	return f.n.Reader().PodStatus(ctx, uid, nil)
 }
 
 // housekeep tells the workers what is wanted, and what the runtime has besides.
@@ -83,7 +83,7 @@ func (c *crew) housekeep(wanted []*v1.Pod) {
 		for _, pod := range wanted {
 			has[pod.UID] = c.has(pod.UID)
 		}
-		listed, err = c.reader.List(c.t.Context())
+		listed, err = c.Reader().List(c.Context())
 		return err // of an agent that has crashed
 	})
 	c.tell(wanted, has, listed)
@@ -130,7 +130,7 @@ func (c *crew) crashAfter(k int, crash func()) {
 
 // has returns what the runtime has of a pod.
 func (c *crew) has(uid types.UID) *runtime.PodStatus {
-	status, err := c.reader.PodStatus(c.t.Context(), uid, nil)
+	status, err := c.Reader().PodStatus(c.Context(), uid, nil)
 	if err != nil {
 		return nil // the agent has crashed
 	}
@@ -176,7 +176,7 @@ func plots() map[string]plot {
 		"end":     {first: []*v1.Pod{pod}, then: []*v1.Pod{deleted}, over: func(n *node) error { return n.nothingOf(podUID) }},
 		"removal": {first: []*v1.Pod{pod}, over: func(n *node) error { return n.nothingOf(podUID) }},
 		"sandbox lost": {first: []*v1.Pod{pod}, then: []*v1.Pod{pod}, upset: func(n *node) {
-			must(n.t, n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+			n.Must(n.EditSandbox(n.status().LatestSandbox().ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		}, over: running(podUID, "proxy", "app", "b")},
 		"static pod edited": {first: []*v1.Pod{old}, then: []*v1.Pod{edited}, over: func(n *node) error {
 			return errors.Join(n.nothingOf(podUID), n.runs(edited.UID, "app"))
@@ -191,7 +191,7 @@ func static(p *v1.Pod) {
 
 // runs returns what keeps a pod from running as it should.
 func (n *node) runs(uid types.UID, names ...string) error {
-	status, err := n.reader.PodStatus(n.t.Context(), uid, nil)
+	status, err := n.Reader().PodStatus(n.Context(), uid, nil)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (n *node) runs(uid types.UID, names ...string) error {
 
 // nothingOf returns what of a pod is left that may run.
 func (n *node) nothingOf(uid types.UID) error {
-	status, err := n.reader.PodStatus(n.t.Context(), uid, nil)
+	status, err := n.Reader().PodStatus(n.Context(), uid, nil)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func TestF14_CrashOfTheWorkersAfterEveryCall(t *testing.T) {
 // crashWorkers plays a plot with a crash after call k, and reports whether there
 // were that many.
 func (n *node) crashWorkers(p plot, k int) bool {
-	n.t.Helper()
+	n.Helper()
 	c := n.hire()
 	n.watch()
 	if len(p.first) > 0 {
@@ -291,11 +291,11 @@ func (n *node) crashWorkers(p plot, k int) bool {
 	time.Sleep(time.Minute)
 	c.dismiss()
 	if err := p.over(n); err != nil {
-		n.t.Errorf("after all that: %v", err)
+		n.Errorf("after all that: %v", err)
 	}
 	n.checkCrash(p, asked)
-	if n.t.Failed() {
-		n.t.Logf("the calls were:\n%v", n.Journal())
+	if n.Failed() {
+		n.Logf("the calls were:\n%v", n.Journal())
 	}
 	return true
 }
@@ -317,7 +317,7 @@ func (n *node) work(c *crew, p plot, gone <-chan struct{}) {
 
 // play lets the workers work until what is wanted is there.
 func (n *node) play(c *crew, wanted []*v1.Pod, over func(*node) error) {
-	n.t.Helper()
+	n.Helper()
 	var err error
 	for range 180 {
 		c.housekeep(wanted)
@@ -326,12 +326,12 @@ func (n *node) play(c *crew, wanted []*v1.Pod, over func(*node) error) {
 			return
 		}
 	}
-	n.t.Errorf("not within three minutes: %v", err)
+	n.Errorf("not within three minutes: %v", err)
 }
 
 // checkCrash looks at what holds for all calls.
 func (n *node) checkCrash(p plot, asked int) {
-	n.t.Helper()
+	n.Helper()
 	wanted := map[types.UID]bool{}
 	for _, pod := range p.then {
 		n.checkJournal(pod)
@@ -341,11 +341,11 @@ func (n *node) checkCrash(p plot, asked int) {
 	stopped := 0
 	for i, c := range n.Journal() {
 		if i >= asked && !wanted[types.UID(c.PodUID)] && c.PodUID != "" && slices.Contains(made, c.Method) {
-			n.t.Errorf("W1: %v, and the pod is to end", c)
+			n.Errorf("W1: %v, and the pod is to end", c)
 		}
 		if c.Method == critest.StartContainer && c.PodUID != podUID {
 			for _, before := range n.Journal()[i:].Pod(podUID).Of(critest.StopContainer) {
-				n.t.Errorf("M1: %v, after its successor was started", before)
+				n.Errorf("M1: %v, after its successor was started", before)
 			}
 		}
 		if c.Method == critest.StopPodSandbox && c.Err == nil {
@@ -353,6 +353,6 @@ func (n *node) checkCrash(p plot, asked int) {
 		}
 	}
 	if len(p.first) > 0 && len(wanted) == 0 && stopped == 0 {
-		n.t.Error("S6: no sandbox was stopped")
+		n.Error("S6: no sandbox was stopped")
 	}
 }

@@ -32,7 +32,7 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				for _, f := range tc.faults {
-					n.inject(f)
+					n.Fault(f)
 				}
 				r, err := n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b"))), nil)
 				retry, ok := errors.AsType[podworkers.RetryError](err)
@@ -55,7 +55,7 @@ func TestErrorsSayWhenToComeAgain(t *testing.T) {
 
 func TestBackOffIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil {
 			t.Fatal("the failed pull is no error")
 		}

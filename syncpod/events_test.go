@@ -47,7 +47,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 	nfs := v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs.test", Path: "/"}}
 	host := v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/nosuch", Type: new(v1.HostPathDirectory)}}
 	rooted := func(n *node, c *syncpod.Config) {
-		c.Root, c.Objects.Sources.ConfigMaps, c.Deps.Statuses, c.Deps.Logs = n.t.TempDir(), noConfigMap{}, n.reader, nil
+		c.Root, c.Objects.Sources.ConfigMaps, c.Deps.Statuses, c.Deps.Logs = n.TempDir(), noConfigMap{}, n.Reader(), nil
 		c.Node.LogsRoot = filepath.Join(c.Root, "logs")
 	}
 	prepare := func(err error) func(*node, *syncpod.Config) {
@@ -65,7 +65,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 		"no such path":      {mounting(host), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : hostPath.type Directory: `}},
 		"no directory": {testPod(), func(n *node, c *syncpod.Config) {
 			rooted(n, c)
-			must(n.t, os.WriteFile(filepath.Join(c.Root, "pods"), nil, 0o600))
+			n.Must(os.WriteFile(filepath.Join(c.Root, "pods"), nil, 0o600))
 		}, []string{"Failed  error making pod data directories: pod directory: mkdir "}},
 		"volumes of another": {testPod(), prepare(errors.New("no driver")), []string{"FailedMount  Unable to attach or mount volumes: no driver"}},
 		"several": {testPod(), prepare(fmt.Errorf("CSI: %w", errors.Join(&volume.Error{Volume: "a", Err: errBroken}, &volume.Error{Volume: "b", Err: errBroken}))),
@@ -75,7 +75,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 		"resolver": {testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = "Nosuch" }), func(_ *node, c *syncpod.Config) { c.Node.DNS.Servers = []string{"192.0.2.1"} },
 			[]string{"FailedCreatePodSandBox  Failed to create pod sandbox: "}},
 		"status of the sandbox": {testPod(), func(n *node, _ *syncpod.Config) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})
 		}, []string{"FailedPodSandBoxStatus  Unable to get pod sandbox status: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestS4_WantOfAnAddressIsTold(t *testing.T) {
 func TestWorkInVainIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")})
 		changed := testPod(func(p *v1.Pod) { p.Spec.Containers[0].Image = "registry.test/app:2" })
 		if _, err := n.SyncPod(t.Context(), changed, nil); err == nil || n.events.count("FailedKillPod spec.containers{app} error killing container app: ") != 1 {
 			t.Errorf("error %v, events %q", err, n.events.all)

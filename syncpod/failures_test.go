@@ -53,7 +53,7 @@ func TestS6_EverySandboxIsStopped(t *testing.T) {
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		n.settle(testPod(), time.Minute)
 		before := len(n.Journal())
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: errBroken})
 		for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}) != nil {
 			time.Sleep(time.Second)
 		}
@@ -76,7 +76,7 @@ func TestS6_SparedSandboxIsStopped(t *testing.T) {
 		pod := testPod(containers(ctr("app", "sleep", "10")))
 		n.sync(pod)
 		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Delay: 15 * time.Second, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Delay: 15 * time.Second, Err: errBroken})
 		for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) != nil {
 			time.Sleep(time.Second)
 		}
@@ -153,7 +153,7 @@ func TestB5_PullErrorsDoNotKeepAPodFromEnding(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unknown, codes.Unavailable, codes.NotFound, codes.PermissionDenied, codes.DeadlineExceeded} {
 		t.Run(code.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(code, "no")})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(code, "no")})
 				n.drive(testPod(), time.Minute)
 				if took := n.end(testPod(), nil); took > 0 {
 					t.Errorf("took %v", took)
@@ -191,7 +191,7 @@ func TestC7_DeadlineOfAHook(t *testing.T) {
 func TestC8_CreatedIsNotFinished(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(never)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		n.wantStates("app 0 created")
 		n.end(pod, nil)
@@ -229,8 +229,8 @@ func TestC9_ContainersOfAPodStopSideBySide(t *testing.T) {
 func TestC9_AllAreStoppedThoughOneFails(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(containers(ctr("a"), ctr("b"), ctr("c"))), time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "a"}, Err: errBroken})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "a"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
 		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(containers(ctr("a"), ctr("b"), ctr("c")))})
 		joined := fmt.Sprint(err)
 		for _, name := range []string{"container a", "container b"} {

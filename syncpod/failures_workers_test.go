@@ -26,17 +26,17 @@ func deletedPod(pod *v1.Pod, seconds int64) *v1.Pod {
 }
 
 func (c *crew) update(t podworkers.UpdateType, pod *v1.Pod) {
-	c.t.Helper()
-	must(c.t, c.workers.UpdatePod(podworkers.Update{Type: t, Pod: pod}))
+	c.Helper()
+	c.Must(c.workers.UpdatePod(podworkers.Update{Type: t, Pod: pod}))
 }
 
 // finished waits for a pod to be over, without telling the workers anything.
 func (c *crew) finished(within time.Duration) (took time.Duration) {
-	c.t.Helper()
+	c.Helper()
 	began := time.Now()
 	for !c.workers.State(podUID).ShouldBeFinished {
 		if took = time.Since(began); took > within {
-			c.t.Fatalf("not finished after %v\n%v", took, c.Journal())
+			c.Fatalf("not finished after %v\n%v", took, c.Journal())
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -45,9 +45,9 @@ func (c *crew) finished(within time.Duration) (took time.Duration) {
 
 // startsNothing fails the test if anything was made or started since a call.
 func (n *node) startsNothing(since int) {
-	n.t.Helper()
+	n.Helper()
 	if late := n.Journal().After(since).Of(critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer); len(late) > 0 {
-		n.t.Errorf("after the pod was told to stop:\n%v", late)
+		n.Errorf("after the pod was told to stop:\n%v", late)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 				t.Run(string(m)+"/"+name, func(t *testing.T) {
 					bubble(t, func(t *testing.T, n *node) {
 						gate := &critest.Gate{}
-						n.inject(critest.Fault{Match: critest.Match{Method: m}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
+						n.Fault(critest.Fault{Match: critest.Match{Method: m}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
 						c := n.hire()
 						defer c.dismiss()
 						pod := testPod(inits(sidecar("proxy")), containers(ctr("app"), ctr("b")))
@@ -99,7 +99,7 @@ func TestW2_EndBeginsAtOnce(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				gate := &critest.Gate{}
 				defer gate.Open()
-				n.inject(critest.Fault{Match: critest.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: critest.Midway, Hang: gate, IgnoreCancel: true})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m, Container: only(m, "app"), Image: onlyImage(m)}, When: critest.Midway, Hang: gate, IgnoreCancel: true})
 				c := n.hire()
 				defer c.dismiss()
 				pod := testPod(containers(ctr("first"), postStart(ctr("app"), "true")))
@@ -152,7 +152,7 @@ func TestW3_SecondRequestWithLess(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					n.stubborn("app")
 					if hang {
-						n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: &critest.Gate{}})
+						n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: &critest.Gate{}})
 					}
 					c.update(podworkers.Changed, deletedPod(pod, 120))
 					time.Sleep(5 * time.Second)
@@ -182,7 +182,7 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				var faults []*critest.Injected
 				for _, m := range broken {
-					faults = append(faults, n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken}))
+					faults = append(faults, n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken}))
 				}
 				c.update(podworkers.Kill, testPod())
 				time.Sleep(10 * time.Minute)
@@ -209,7 +209,7 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 func TestW4_StoppedWithTheSandbox(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()}))
 		n.wantEnded()
 	})
@@ -272,7 +272,7 @@ func TestK3_SandboxThatDoesNotStop(t *testing.T) {
 		defer c.dismiss()
 		c.update(podworkers.Create, testPod())
 		time.Sleep(10 * time.Second)
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
 		c.update(podworkers.Kill, testPod())
 		time.Sleep(10 * time.Minute)
 		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 143 {

@@ -36,7 +36,7 @@ func mountingImages(t *testing.T) func(*syncpod.Config) {
 
 // created is the configuration that a container was last made with.
 func (n *node) created(container string) *runtimeapi.ContainerConfig {
-	n.t.Helper()
+	n.Helper()
 	var config *runtimeapi.ContainerConfig
 	for _, call := range n.Journal().Of(critest.CreateContainer) {
 		if req := call.Request().(*runtimeapi.CreateContainerRequest); req.GetConfig().GetMetadata().GetName() == container {
@@ -44,7 +44,7 @@ func (n *node) created(container string) *runtimeapi.ContainerConfig {
 		}
 	}
 	if config == nil {
-		n.t.Fatalf("%s was not made\n%v", container, n.Journal())
+		n.Fatalf("%s was not made\n%v", container, n.Journal())
 	}
 	return config
 }
@@ -99,7 +99,7 @@ func TestImageVolume(t *testing.T) {
 func TestImageVolumeThatIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(mountingImages(t))
-		fault := n.inject(critest.Fault{
+		fault := n.Fault(critest.Fault{
 			Match: critest.Match{Method: critest.PullImage, Image: dataImage}, Times: critest.Always, Err: errBroken,
 		})
 		pod := testPod(withImageVolume)
@@ -128,7 +128,7 @@ func TestImageVolumeThatIsMissing(t *testing.T) {
 func TestImagesAreGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(mountingImages(t))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		_, _ = n.SyncPod(t.Context(), testPod(withImageVolume), nil)
 		for _, name := range []string{dataImage, testPod().Spec.Containers[0].Image} {
 			img := &runtimeapi.Image{RepoTags: []string{name}}

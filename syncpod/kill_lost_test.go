@@ -63,7 +63,7 @@ func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
 				n.restart()
 				fault := critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1}
 				fail(&fault)
-				n.inject(fault)
+				n.Fault(fault)
 				began := time.Now()
 				must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
 				if took := time.Since(began); took > 3*time.Second {

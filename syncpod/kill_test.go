@@ -29,9 +29,9 @@ func preStop(c v1.Container, command ...string) v1.Container {
 
 // stubborn makes a container ignore its stop signal.
 func (n *node) stubborn(names ...string) {
-	n.t.Helper()
+	n.Helper()
 	for _, name := range names {
-		must(n.t, n.SetIgnoreSignals(n.current(name).ID.ID, critest.IgnoreSignals{Term: true}))
+		n.Must(n.SetIgnoreSignals(n.current(name).ID.ID, critest.IgnoreSignals{Term: true}))
 	}
 }
 
@@ -39,10 +39,10 @@ func grace(seconds int64) *int64 { return &seconds }
 
 // end ends the pod and returns how long that took.
 func (n *node) end(pod *v1.Pod, g *int64) time.Duration {
-	n.t.Helper()
+	n.Helper()
 	began := time.Now()
-	if err := n.SyncTerminatingPod(n.t.Context(), syncpod.Termination{Pod: pod, GraceSeconds: g}); err != nil {
-		n.t.Fatalf("SyncTerminatingPod: %v\n%v", err, n.Journal())
+	if err := n.SyncTerminatingPod(n.Context(), syncpod.Termination{Pod: pod, GraceSeconds: g}); err != nil {
+		n.Fatalf("SyncTerminatingPod: %v\n%v", err, n.Journal())
 	}
 	return time.Since(began)
 }
@@ -69,14 +69,14 @@ func TestLastStatusWithoutTheRuntime(t *testing.T) {
 }
 
 func (n *node) wantEnded() {
-	n.t.Helper()
+	n.Helper()
 	for _, c := range n.status().Containers {
 		if c.Live() {
-			n.t.Errorf("%s %d is %v", c.Name, c.Attempt, c.State)
+			n.Errorf("%s %d is %v", c.Name, c.Attempt, c.State)
 		}
 	}
 	if n.readySandboxes() > 0 {
-		n.t.Error("a sandbox is ready")
+		n.Error("a sandbox is ready")
 	}
 }
 
@@ -208,7 +208,7 @@ func TestK1_ATimeThatWasNotUsedIsNotRemembered(t *testing.T) {
 		})
 		pod := testPod()
 		n.settle(pod, time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
 		refusal = &syncpod.Rejection{Reason: "Busy"}
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatal("the stop has not failed")
@@ -246,9 +246,9 @@ func TestK1_ARefusedStopStillLeavesTwoSeconds(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.stubborn("app")
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
 		// The sandbox must not take the container with it.
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.InvalidArgument, "no")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.InvalidArgument, "no")})
 		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now()}
 		if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {
 			t.Fatal("no error")
@@ -284,7 +284,7 @@ func TestI5_FailedStopDoesNotKeepSidecarsWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(sidecar("s1")))
 		n.settle(pod, time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Err: errBroken})
 		began := time.Now()
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}); err == nil {
 			t.Error("no error")
@@ -302,7 +302,7 @@ func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 		bubble(t, func(t *testing.T, n *node) {
 			pod := testPod(inits(sidecar("s1"), sidecar("s2")))
 			n.settle(pod, time.Minute)
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Times: 4, Err: errBroken})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "app"}, Times: 4, Err: errBroken})
 			before, began := len(n.Journal()), time.Now()
 			for n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Deadline: began.Add(time.Duration(grace) * time.Second)}) != nil {
 				time.Sleep(time.Second)
@@ -335,7 +335,7 @@ func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 				must(t, n.SetIgnoreSignals(id, setup.deaf))
 				gate := &critest.Gate{}
 				if setup.hang {
-					n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: gate})
+					n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Skip: 1, Times: critest.Always, Hang: gate})
 				}
 				began := time.Now()
 				ctx := giveUp(t, 5*time.Second)
@@ -381,7 +381,7 @@ func TestW3_ASecondStopHasWhatIsLeft(t *testing.T) {
 func TestW3_EscalatesInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Hang: &critest.Gate{}})
 		before := len(n.Journal())
 		took := n.end(testPod(), grace(10))
 		var calls []string
@@ -417,7 +417,7 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 							}
 						}
 					})
-					n.inject(critest.Fault{Match: critest.Match{Method: method}, Err: answer})
+					n.Fault(critest.Fault{Match: critest.Match{Method: method}, Err: answer})
 					n.end(testPod(), nil)
 					n.wantEnded()
 				})
@@ -426,9 +426,9 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 	}
 	t.Run("RemoveContainer", func(t *testing.T) {
 		bubble(t, func(t *testing.T, n *node) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 			n.SyncPod(t.Context(), testPod(), nil)
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, When: critest.After, Err: status.Error(codes.NotFound, "not found")})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, When: critest.After, Err: status.Error(codes.NotFound, "not found")})
 			time.Sleep(time.Minute)
 			n.sync(testPod())
 			n.wantStates("app 1 running")
@@ -439,7 +439,7 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 func TestK3_ExitCodesAreReportedThoughTheSandboxDoesNotStop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: errBroken})
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
 			t.Fatal("no error")
 		}
@@ -460,7 +460,7 @@ func TestK3_OtherSandboxesAreStopped(t *testing.T) {
 		n.settle(testPod(), time.Minute)
 		for i, sb := range n.status().Sandboxes {
 			before := len(n.Journal())
-			fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox, ID: sb.ID}, Times: critest.Always, Err: errBroken})
+			fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox, ID: sb.ID}, Times: critest.Always, Err: errBroken})
 			if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); err == nil {
 				t.Errorf("no error although sandbox %d was not stopped", sb.Attempt)
 			}
@@ -480,7 +480,7 @@ func TestK5_UnknownIsStoppedBeforeItIsReplaced(t *testing.T) {
 		id := n.current("app").ID.ID
 		doubt := func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN }
 		must(t, n.EditContainer(id, doubt))
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillContainer) {
 			t.Fatalf("error %v", err)
 		}
@@ -494,7 +494,7 @@ func TestK5_UnknownIsStoppedBeforeItIsReplaced(t *testing.T) {
 func TestK6_AllThatIsAliveIsStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("created"), ctr("unknown"), ctr("running")))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "created"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "created"}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		must(t, n.EditContainer(n.current("unknown").ID.ID, func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN }))
 		n.wantStates("created 0 created", "running 0 running", "unknown 0 unknown")
@@ -509,7 +509,7 @@ func TestK6_WhatBecomesAliveMeanwhileIsStopped(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, 70 * time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, IgnoreCancel: true})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: late, IgnoreCancel: true})
 				ctx := giveUp(t, 5*time.Second)
 				n.SyncPod(ctx, testPod(), nil)
 				var err error
@@ -544,8 +544,8 @@ func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		// The runtime says that it has stopped the container, and has not.
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, When: critest.Before, Err: status.Error(codes.NotFound, "not found"), Times: critest.Always})
 		if err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()}); !errors.Is(err, syncpod.ErrStillRunning) {
 			t.Errorf("error %v, want %v", err, syncpod.ErrStillRunning)
 		}
@@ -671,7 +671,7 @@ func TestTerminatedPodIsTidiedUpAndForgotten(t *testing.T) {
 func TestK1_ARefusedStopDoesNotCutTheGraceShort(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: errBroken})
 		ended := syncpod.Termination{Pod: testPod(), Deadline: time.Now().Add(30 * time.Second)}
 		for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(5 * time.Second) {
 			if err := n.SyncTerminatingPod(t.Context(), ended); err == nil {

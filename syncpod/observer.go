@@ -12,10 +12,11 @@ import (
 // Observer is told how long things took, for metrics. Its methods are called
 // concurrently and must not block. Embed [NopObserver] to implement only some.
 //
-// It is one of four: this one is told of the work on pods, podworkers.Observer of when
-// there is work, pleg.Observer of how the runtime is watched, and image.Observer of pulls.
-// A loop.Config takes them as Sync.Observer, Workers.Observer and Watch.Observer, and the
-// last with Sync.Deps.Images, which is made by image.New.
+// It is one of five: this one is told of the work on pods, podworkers.Observer of when
+// there is work, pleg.Observer of how the runtime is watched, probe.Observer of checks of
+// probes, and image.Observer of pulls. A loop.Config takes them as Sync.Observer,
+// Workers.Observer, Watch.Observer and ProbeObserver, and the last with Sync.Deps.Images,
+// which is made by image.New.
 type Observer interface {
 	// PodRunning is called when a pod is first reported to run; took counts from when
 	// the Syncer was first told of it.
@@ -28,6 +29,10 @@ type Observer interface {
 	// ContainerStopped is called when a container has been stopped, or could not. pod
 	// is nil if no spec of it is known.
 	ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error)
+	// VolumeSetUp is called for each volume of a pod that was made, or brought up to
+	// date before a start, and for each that could not be. It is told by the volumes that a
+	// Syncer makes of its Root; others are Deps.Volumes, which can tell it themselves.
+	VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
 	// EventDropped is called when an event is lost because Config.Events has not taken
 	// those before it. Only a Loop drops any; a Syncer on its own waits for Events.
 	EventDropped(object k8sruntime.Object, reason string)
@@ -47,6 +52,9 @@ func (NopObserver) ContainerStarted(*v1.Pod, actions.ContainerRef, time.Duration
 
 // ContainerStopped does nothing.
 func (NopObserver) ContainerStopped(*v1.Pod, string, time.Duration, error) {}
+
+// VolumeSetUp does nothing.
+func (NopObserver) VolumeSetUp(*v1.Pod, *v1.Volume, time.Duration, error) {}
 
 // EventDropped does nothing.
 func (NopObserver) EventDropped(k8sruntime.Object, string) {}

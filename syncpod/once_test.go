@@ -18,17 +18,17 @@ import (
 
 // wantStarts checks how often a container was started, whatever came of it.
 func (n *node) wantStarts(container string, want int) {
-	n.t.Helper()
+	n.Helper()
 	if got := n.Journal().Container(container).Count(critest.StartContainer); got != want {
-		n.t.Errorf("%s was started %d times, want %d\n%v", container, got, want, n.Journal())
+		n.Errorf("%s was started %d times, want %d\n%v", container, got, want, n.Journal())
 	}
 }
 
 // live syncs a pod every second for a minute, and ends it when it is over.
 func (n *node) live(pod *v1.Pod) {
-	n.t.Helper()
+	n.Helper()
 	for range 60 {
-		if r, _ := n.SyncPod(n.t.Context(), pod, nil); r.Over {
+		if r, _ := n.SyncPod(n.Context(), pod, nil); r.Over {
 			n.end(pod, nil)
 			return
 		}
@@ -38,24 +38,24 @@ func (n *node) live(pod *v1.Pod) {
 
 // wantLost checks that a container is told to have ended in a way that nobody saw.
 func (n *node) wantLost(container string) {
-	n.t.Helper()
+	n.Helper()
 	s := n.report.container(container)
 	if end := s.State.Terminated; end == nil || end.Reason != string(apistatus.StatusUnknown) || end.ContainerID != "" || s.RestartCount != 0 {
-		n.t.Errorf("%s is told to be %+v, want it lost", container, s)
+		n.Errorf("%s is told to be %+v, want it lost", container, s)
 	}
 }
 
 // losses are ways in which a runtime loses all that it has of the container app.
 func losses() map[string]func(*node) {
 	return map[string]func(*node){
-		"its record": func(n *node) { must(n.t, n.Remove(n.current("app").ID.ID)) },
+		"its record": func(n *node) { n.Must(n.Remove(n.current("app").ID.ID)) },
 		"all records": func(n *node) {
-			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
+			n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 			time.Sleep(time.Second)
 		},
 		"its record, and the sandbox": func(n *node) {
-			must(n.t, n.Remove(n.current("app").ID.ID))
-			must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
+			n.Must(n.Remove(n.current("app").ID.ID))
+			n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 			time.Sleep(time.Second)
 		},
 	}
@@ -126,7 +126,7 @@ func TestC5_StartIsRecordedWithItsAnswer(t *testing.T) {
 				if tc.hanging == critest.PullImage {
 					hang.Image = "registry.test/b:1"
 				}
-				n.inject(critest.Fault{Match: hang, Delay: time.Hour})
+				n.Fault(critest.Fault{Match: hang, Delay: time.Hour})
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })
 				n.SyncPod(ctx, pod, nil)
@@ -165,10 +165,10 @@ func TestC5_SeenWhileTheWorkGoesOn(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(never)
-				n.inject(critest.Fault{
+				n.Fault(critest.Fault{
 					Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "gone"),
 				})
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}) // that after the start
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken}) // that after the start
 				n.SyncPod(t.Context(), pod, nil)
 				n.Observe(t.Context(), n.status())
 				must(t, n.Remove(n.current("app").ID.ID))
@@ -334,10 +334,10 @@ func TestC5_RanAfterAll(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(recorded(dir))
 				pod := testPod(tc.change)
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 12 * time.Second, IgnoreCancel: true})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.Midway, Delay: 12 * time.Second, IgnoreCancel: true})
 				n.SyncPod(giveUp(t, 10*time.Second), pod, nil)
 				n.restart(recorded(dir))
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Delay: 5 * time.Second})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Delay: 5 * time.Second})
 				time.AfterFunc(3*time.Second, func() { n.Observe(t.Context(), n.status()) })
 				n.SyncPod(t.Context(), pod, nil)
 				n.live(pod)
@@ -444,7 +444,7 @@ func TestI1_ALateLookBringsNoResetContainerBack(t *testing.T) {
 			before := n.status()
 			for range times {
 				n.exit("app", 88)
-				refused := n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "one"}, Err: errBroken})
+				refused := n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "one"}, Err: errBroken})
 				for refused.Hits() == 0 {
 					n.SyncPod(t.Context(), pod, nil)
 				}
@@ -471,7 +471,7 @@ func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
 // T2: what has just been started is not lost because the last look is older.
 func TestT2_JustStartedIsNotLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "b"}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(containers(ctr("app"), ctr("b")), never), nil)
 		if s := n.report.container("app").State; s.Waiting == nil {
 			t.Errorf("app is told to be %+v", s)

@@ -220,14 +220,14 @@ func TestVolumesNeedARoot(t *testing.T) {
 
 func TestRootIsAbsolute(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		_, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Root: "relative"})
+		_, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Root: "relative"})
 		if err == nil || !strings.Contains(err.Error(), "Config.Root") {
 			t.Errorf("error %v", err)
 		}
-		if _, err := syncpod.New(syncpod.Config{Client: n.client}); err == nil || !strings.Contains(err.Error(), "Config.RuntimeName") {
+		if _, err := syncpod.New(syncpod.Config{Client: n.Client}); err == nil || !strings.Contains(err.Error(), "Config.RuntimeName") {
 			t.Errorf("error %v", err)
 		}
-		if _, err := syncpod.New(syncpod.Config{Client: n.client, RuntimeName: "critest", Root: "/x"}); err != nil {
+		if _, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Root: "/x"}); err != nil {
 			t.Error(err)
 		}
 	})

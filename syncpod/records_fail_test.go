@@ -162,7 +162,7 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 			parts.SandboxManager, parts.images = c.Deps.Sandboxes, c.Deps.Images
 			c.Deps.Sandboxes, c.Deps.Images = parts, forgetfulImages{c.Deps.Images, parts}
 		})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		must(t, n.Forget(t.Context(), podUID))
 		if parts.sandboxes != 1 || parts.pulls != 1 {
@@ -196,18 +196,18 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 	pod := testPod(never)
 	end := func(n *node) {
 		n.end(pod, nil)
-		must(n.t, n.SyncTerminatedPod(n.t.Context(), pod, nil))
+		n.Must(n.SyncTerminatedPod(n.Context(), pod, nil))
 	}
 	for name, goes := range map[string]func(*node){
 		"ended": end,
 		"ended and forgotten": func(n *node) {
 			end(n)
-			if err := n.Forget(n.t.Context(), podUID); !errors.Is(err, errNoDisk) {
-				n.t.Errorf("forgotten: %v", err)
+			if err := n.Forget(n.Context(), podUID); !errors.Is(err, errNoDisk) {
+				n.Errorf("forgotten: %v", err)
 			}
 		},
 		"unknown": func(n *node) {
-			must(n.t, n.SyncTerminatingRuntimePod(n.t.Context(), syncpod.RuntimePod{UID: podUID, Status: n.status()}))
+			n.Must(n.SyncTerminatingRuntimePod(n.Context(), syncpod.RuntimePod{UID: podUID, Status: n.status()}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestW10_RecordThatCouldNotBeDeleted(t *testing.T) {
 				goes(n)
 				must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectRemoved, Containers: critest.EffectRemoved}))
 				time.Sleep(time.Second)
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: errBroken})
 				n.SyncPod(t.Context(), pod, nil)
 				if r, err := records.LoadRecord(t.Context(), podUID); err != nil || len(r.EverStarted)+len(r.Started)+len(r.Exited) != 0 {
 					t.Errorf("record %+v, %v, want one of a pod that has not run", r, err)

@@ -104,7 +104,7 @@ func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 				n.settle(testPod(), time.Minute)
 				n.restart(watching(w, dir))
 				n.stubborn("app")
-				hang := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
+				hang := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: &critest.Gate{}})
 				began := time.Now()
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(10*time.Second, func() { w.dead.Store(true); cancel() })

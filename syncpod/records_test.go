@@ -24,8 +24,8 @@ import (
 // crashDuring runs an agent until the call that it is told of begins to end, and
 // then starts another.
 func (n *node) crashDuring(m critest.Method, container string, act func(ctx context.Context), adjust ...func(*syncpod.Config)) {
-	n.t.Helper()
-	ctx, crash := context.WithCancel(n.t.Context())
+	n.Helper()
+	ctx, crash := context.WithCancel(n.Context())
 	defer crash()
 	conn := n.conn
 	stop := n.OnCall(func(_ int, c critest.Call) {
@@ -200,7 +200,7 @@ func TestC5_OnlyWhatMayHaveRunIsToldToRunAgain(t *testing.T) {
 				n.restart(recorded(dir))
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
 				for _, f := range tc.faults {
-					n.inject(f)
+					n.Fault(f)
 				}
 				n.SyncPod(t.Context(), pod, nil)
 				must(t, n.Remove(n.current("app").ID.ID))
@@ -303,7 +303,7 @@ func TestC11_EphemeralRunsOnce(t *testing.T) {
 // C11: one whose start was refused has not run.
 func TestC11_RefusedStartIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "debug"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "debug"}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(ephemeral("debug", "true")), nil)
 		n.settle(testPod(ephemeral("debug", "true")), time.Minute)
 		n.wantStates("app 0 running", "debug 0 exited")
@@ -350,7 +350,7 @@ func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(recorded(dir))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.sync(testPod())
 		n.wantStates()

@@ -124,7 +124,7 @@ func TestRefreshIsBounded(t *testing.T) {
 				s := &stuck{}
 				n.restart(func(c *syncpod.Config) { c.Deps.Refresh = s })
 				if tc.beforeImages {
-					n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
+					n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Hang: &critest.Gate{}})
 				}
 				began := time.Now()
 				n.SyncPod(giveUp(t, tc.given), testPod(), nil)

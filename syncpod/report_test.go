@@ -232,8 +232,8 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 		observer := &took{}
 		n.restart(func(c *syncpod.Config) { c.Observer = observer })
 		for _, m := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StopContainer} {
-			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
-			n.inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
+			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: time.Second, Err: errBroken})
+			n.Fault(critest.Fault{Match: critest.Match{Method: m}, Delay: 2 * time.Second})
 		}
 		n.settle(testPod(), time.Minute)
 		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
@@ -242,6 +242,29 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 			"sandbox 1s true", "sandbox 2s false", "start app 1s true", "start app 2s false", "stop app 1s true", "stop app 2s false",
 		}
 		if !slices.Equal(observer.all, want) {
+			t.Errorf("observed %q, want %q", observer.all, want)
+		}
+	})
+}
+
+func (o *took) VolumeSetUp(_ *v1.Pod, volume *v1.Volume, _ time.Duration, err error) {
+	o.note("volume "+volume.Name, 0, err)
+}
+
+func TestVolumesAreObserved(t *testing.T) {
+	root := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		observer := &took{}
+		n.restart(func(c *syncpod.Config) { c.Root, c.Observer = root, observer })
+		n.SyncPod(t.Context(), testPod(func(p *v1.Pod) {
+			p.Spec.Volumes = []v1.Volume{
+				{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+				{Name: "conf", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}}, // nobody has ConfigMaps
+				{Name: "unused", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+			}
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}, {Name: "conf", MountPath: "/conf"}}
+		}), nil)
+		if want := []string{"volume tmp 0s false", "volume conf 0s true"}; !slices.Equal(observer.all, want) {
 			t.Errorf("observed %q, want %q", observer.all, want)
 		}
 	})

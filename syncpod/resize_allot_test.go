@@ -24,18 +24,18 @@ func allotting(t *testing.T, dir string) func(*syncpod.Config) {
 
 // wantCondition checks a condition of the last status, none for an empty reason of "absent".
 func (n *node) wantCondition(kind v1.PodConditionType, reason, message string) {
-	n.t.Helper()
+	n.Helper()
 	for _, c := range n.report.last().Conditions {
 		if c.Type != kind {
 			continue
 		}
 		if reason == "absent" || c.Status != v1.ConditionTrue || c.Reason != reason || !strings.Contains(c.Message, message) {
-			n.t.Errorf("condition %s %s %q %q, want %q %q", kind, c.Status, c.Reason, c.Message, reason, message)
+			n.Errorf("condition %s %s %q %q, want %q %q", kind, c.Status, c.Reason, c.Message, reason, message)
 		}
 		return
 	}
 	if reason != "absent" {
-		n.t.Errorf("there is no condition %s", kind)
+		n.Errorf("there is no condition %s", kind)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestC10_ResizeInProgress(t *testing.T) {
 		n.restart(resizing(n))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.wantCondition(v1.PodResizeInProgress, "absent", "")
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), testPod(limited("2", "1Gi")), nil); err == nil {
 			t.Fatal("no error")
 		}
@@ -109,7 +109,7 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<20 {
 			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
 		}
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ContainerStats}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStats}, Err: errBroken})
 		n.settle(testPod(limited("1", "1000Ki")), time.Minute)
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1000<<10 {
 			t.Errorf("memory %d, though the runtime does not say what is in use", r.GetMemoryLimitInBytes())

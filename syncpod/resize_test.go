@@ -29,14 +29,14 @@ func limited(cpu, memory string) func(*v1.Pod) {
 
 // resizing makes agents that resize in place.
 func resizing(n *node) func(*syncpod.Config) {
-	return func(c *syncpod.Config) { c.Deps.Updater = n.client }
+	return func(c *syncpod.Config) { c.Deps.Updater = n.Client }
 }
 
 // inForce are the resources of the running app.
 func (n *node) inForce() *runtimeapi.LinuxContainerResources {
-	n.t.Helper()
-	resp, err := n.client.ContainerStatus(n.t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: n.current("app").ID.ID})
-	must(n.t, err)
+	n.Helper()
+	resp, err := n.Client.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: n.current("app").ID.ID})
+	n.Must(err)
 	return resp.GetStatus().GetResources().GetLinux()
 }
 
@@ -97,7 +97,7 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(resizing(n))
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
-		fault := n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: critest.Always, Err: errBroken})
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: critest.Always, Err: errBroken})
 		pod := testPod(limited("2", "1Gi"))
 		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrResizeContainer) {
 			t.Fatalf("error %v, want %v", err, syncpod.ErrResizeContainer)
@@ -115,7 +115,7 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 			t.Errorf("quota %d", r.GetCpuQuota())
 		}
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
 		if r, err := n.SyncPod(t.Context(), pod, nil); err == nil || time.Until(r.NextTry) != 10*time.Second {
 			t.Errorf("error %v, next try in %v, want 10s after what has succeeded", err, time.Until(r.NextTry))
 		}
@@ -173,7 +173,7 @@ func TestC10_ReportedResourcesAreInForce(t *testing.T) {
 		}
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		reported("made", "1", "1")
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
 		bigger := testPod(limited("2", "1Gi"))
 		if _, err := n.SyncPod(t.Context(), bigger, nil); err == nil {
 			t.Fatal("the resize did not fail")

@@ -63,7 +63,7 @@ func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 				_, _ = n.SyncPod(t.Context(), pod, nil) // the hook fails
 				n.wantStates("app 0 created")
 				n.restart(recorded(dir))
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
 				_, _ = n.SyncPod(t.Context(), pod, nil) // the removal fails
 				n.wantStates("app 0 exited")
 				if restarts {
@@ -85,11 +85,11 @@ func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 
 // cutStart syncs a pod with an agent that goes while a container starts.
 func (n *node) cutStart(pod *v1.Pod, container string) error {
-	n.t.Helper()
+	n.Helper()
 	_, err := n.Inject(critest.Fault{
 		Match: critest.Match{Method: critest.StartContainer, Container: container}, When: critest.Midway, Delay: time.Hour,
 	})
-	ctx, cancel := context.WithTimeout(n.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(n.Context(), 10*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
 		n.SyncPod(ctx, pod, nil)

@@ -49,7 +49,7 @@ func TestWhatDoesNotRunIsReleased(t *testing.T) {
 // What a result says has failed stays, whatever comes of it later.
 func TestResultsAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
 		first, _ := n.SyncPod(t.Context(), testPod(), nil)
 		second := n.sync(testPod())
 		if len(first.Failed) != 1 || first.Failed[0].Waits || len(second.Failed) != 1 || !second.Failed[0].Waits {
@@ -114,7 +114,7 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 		n.settle(pod, time.Minute)
 		n.exit("app", 1)
 		sandbox, other := n.status().Sandboxes[0].ID, n.current("b").ID.ID
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errors.New("sandbox " + sandbox + " is busy with " + other)})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errors.New("sandbox " + sandbox + " is busy with " + other)})
 		n.drive(pod, time.Minute)
 		if n.events.count(sandbox)+n.events.count(other) != 0 || n.events.count("Error: ") != 1 || n.events.count("is busy with b") != 1 {
 			t.Errorf("events %q", n.events.all)
@@ -127,7 +127,7 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "false")))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); !strings.Contains(err.Error(), "exit code 1") || !strings.Contains(err.Error(), "it is broken") {
 			t.Errorf("error %v, want both causes", err)
 		}
@@ -149,7 +149,7 @@ func TestC6_NoHandlerForWhatIsToGo(t *testing.T) {
 		pod := testPod(containers(postStart(ctr("app"), "true")))
 		n.crashDuring(critest.StartContainer, "app", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
 		old := n.current("app").ID.ID
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
 		pod.Spec.Containers[0].Image = "registry.test/app:2"
 		n.SyncPod(t.Context(), pod, nil)
 		for _, c := range n.Journal().Of(critest.ExecSync) {
@@ -228,14 +228,14 @@ func TestEventsOfImages(t *testing.T) {
 		"ErrImageNeverPull spec.containers{app} ": func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },
 		"InspectFailed spec.containers{app} ":     func(_ *node, c *v1.Container) { c.Image = "registry.test/APP:1" },
 		"Failed spec.containers{app} ": func(n *node, _ *v1.Container) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
 		},
 		"BackOff spec.containers{app} ": func(n *node, _ *v1.Container) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
-			n.SyncPod(n.t.Context(), testPod(), nil)
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
+			n.SyncPod(n.Context(), testPod(), nil)
 		},
 		`Pulled spec.containers{app} Successfully pulled image "registry.test/app:1" in 3s. Image size: 1048576 bytes.`: func(n *node, _ *v1.Container) {
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second})
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second})
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -259,8 +259,8 @@ func TestC6_HandlerThatIsGone(t *testing.T) {
 		"process":   func(n *node, _ *v1.Pod) { n.exit("app", 0) },
 		"sandbox": func(n *node, p *v1.Pod) {
 			p.Spec.Containers = p.Spec.Containers[1:] // no other handler is to be run
-			must(n.t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-			n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
+			n.Must(n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: errBroken})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestChangeOfASandboxIsTold(t *testing.T) {
 	}{
 		"first one":       {testPod(), func(*node) {}, 0},
 		"its run is over": {testPod(never), func(n *node) { n.exit("app", 0) }, 0},
-		"lost":            {testPod(), func(n *node) { must(n.t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped})) }, 1},
+		"lost":            {testPod(), func(n *node) { n.Must(n.Restart(critest.Restart{Sandboxes: critest.EffectStopped})) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -343,8 +343,8 @@ func TestLooksAreBounded(t *testing.T) {
 			t.Run(fmt.Sprint(m, timeout), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
 					n.restart(func(c *syncpod.Config) { c.Limits.CleanupTimeout = timeout })
-					n.inject(critest.Fault{Match: critest.Match{Method: m}, Err: errDeadline})
-					n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Hang: &critest.Gate{}})
+					n.Fault(critest.Fault{Match: critest.Match{Method: m}, Err: errDeadline})
+					n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Hang: &critest.Gate{}})
 					began := time.Now()
 					_, err := n.SyncPod(t.Context(), testPod(), &runtime.PodStatus{UID: podUID})
 					if took := time.Since(began); err == nil || took != want {
@@ -373,7 +373,7 @@ func TestC2_WhatGivesANumberUp(t *testing.T) {
 				if tc.fault.Hang != nil {
 					tc.fault.Hang = &critest.Gate{} // of this bubble
 				}
-				fault := n.inject(tc.fault)
+				fault := n.Fault(tc.fault)
 				for range 3 {
 					n.SyncPod(giveUp(t, tc.calls), testPod(), nil)
 					time.Sleep(time.Hour)

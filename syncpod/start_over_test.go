@@ -28,7 +28,7 @@ func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				app := ctr("app")
 				pod := testPod(never, inits(sidecar("s1"), ctr("init", tc.init...)), containers(app))
-				slow := n.inject(critest.Fault{Match: critest.Match{Method: critest.PullImage, Image: app.Image}, Times: 2, Err: errBroken})
+				slow := n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage, Image: app.Image}, Times: 2, Err: errBroken})
 				var r syncpod.Result
 				for range tc.syncs {
 					r, _ = n.SyncPod(t.Context(), pod, nil) // what fails is tried again

@@ -35,7 +35,7 @@ func names(style critest.Model) func(*critest.Config) {
 // watch fails the test if ever two instances of a container are alive at once,
 // counting those that may yet start.
 func (n *node) watch() {
-	n.t.Helper()
+	n.Helper()
 	var mu sync.Mutex
 	ids := map[string][]string{}
 	n.OnCall(func(_ int, c critest.Call) {
@@ -53,7 +53,7 @@ func (n *node) watch() {
 				}
 			}
 			if len(alive) > 1 {
-				n.t.Errorf("after %v: %d instances of %s are alive", c, len(alive), name)
+				n.Errorf("after %v: %d instances of %s are alive", c, len(alive), name)
 			}
 		}
 	})
@@ -79,7 +79,7 @@ func TestS1_TimedOutSandboxConverges(t *testing.T) {
 	for name, style := range map[string]critest.Model{"reserved": critest.Containerd2, "returned": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: 6 * time.Minute, IgnoreCancel: true})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.Midway, Delay: 6 * time.Minute, IgnoreCancel: true})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreatePodSandbox) {
 					t.Fatalf("error %v, want %v", err, syncpod.ErrCreatePodSandbox)
 				}
@@ -96,7 +96,7 @@ func TestS1_TimedOutSandboxConverges(t *testing.T) {
 func TestS3_CreatedNeverStartedAndSandboxLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		must(t, n.Restart(critest.Restart{Sandboxes: critest.EffectStopped}))
 		n.wantStates("app 0 created")
@@ -115,7 +115,7 @@ func TestS4_SandboxWithoutAddress(t *testing.T) {
 	}{"comes late": {3 * time.Second, 1}, "never comes": {critest.Never, 2}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: tc.comes})
 				began := time.Now()
 				n.SyncPod(t.Context(), testPod(), nil)
 				n.settle(testPod(), time.Minute)
@@ -138,7 +138,7 @@ func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.settle(testPod(), time.Minute)
 				must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
-				fault := n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
+				fault := n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
 				if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrKillPodSandbox) || !strings.Contains(err.Error(), "it is broken") {
 					t.Fatalf("error %v, want %v and its cause", err, syncpod.ErrKillPodSandbox)
 				}
@@ -169,7 +169,7 @@ func TestC1_OneInstance(t *testing.T) {
 			t.Run(name+"/"+style, func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
 					n.watch()
-					n.inject(fault)
+					n.Fault(fault)
 					n.SyncPod(t.Context(), testPod(), nil)
 					n.settle(testPod(), 10*time.Minute)
 					time.Sleep(5 * time.Minute)
@@ -194,7 +194,7 @@ func TestS1_ContainerNameReservedForEver(t *testing.T) {
 	for name, style := range map[string]critest.Model{"refused": critest.Containerd2, "waits": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Hang: &critest.Gate{}, IgnoreCancel: true})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Hang: &critest.Gate{}, IgnoreCancel: true})
 				n.settle(testPod(), 30*time.Minute)
 				n.wantStates("app 1 running")
 				asked := n.Journal().Of(critest.CreateContainer).Where(func(c critest.Call) bool { return c.Attempt == 0 })
@@ -213,7 +213,7 @@ func TestG1_ImagesAreLetGoWhenStartsStopEarly(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("a"), ctr("b")))
 		pod.Spec.Containers[1].Image = second
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, When: critest.Midway, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "a"}, When: critest.Midway, Hang: &critest.Gate{}})
 		ctx := giveUp(t, time.Second)
 		if _, err := n.SyncPod(ctx, pod, nil); err == nil {
 			t.Fatal("no error although the creation hangs")
@@ -258,7 +258,7 @@ func (l lateImages) EnsureImage(ctx context.Context, req image.Request) (*image.
 
 func TestC1_StartIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 		if started := n.Journal().Count(critest.StartContainer); started != 1 {
@@ -269,7 +269,7 @@ func TestC1_StartIsNotRepeated(t *testing.T) {
 
 func TestC1_CreatedIsAdopted(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
 		n.sync(testPod())
 		n.wantStates("app 0 running")
 		if made := n.Journal().Count(critest.CreateContainer); made != 1 {
@@ -280,10 +280,10 @@ func TestC1_CreatedIsAdopted(t *testing.T) {
 
 func TestC1_NoStartBesideAStrayThatDoesNotGo(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.wantStates("app 0 created")
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemoveContainer}, Err: errBroken})
 		time.Sleep(time.Minute)
 		r, err := n.SyncPod(t.Context(), testPod(), nil)
 		if !errors.Is(err, syncpod.ErrKillContainer) || len(r.Failed) != 1 {
@@ -301,13 +301,13 @@ func TestC1_OnlyWhatWasAskedForIsAdopted(t *testing.T) {
 	for name, change := range map[string]func(n *node, pod *v1.Pod){
 		"spec": func(_ *node, pod *v1.Pod) { pod.Spec.Containers[0].Image += "2" },
 		"sandbox": func(n *node, _ *v1.Pod) {
-			must(n.t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+			n.Must(n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				pod := testPod()
-				n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 				n.SyncPod(t.Context(), pod, nil)
 				before := n.current("app").ID
 				change(n, pod)
@@ -353,7 +353,7 @@ func TestC1_HolderThatStays(t *testing.T) {
 				stale := n.status()
 				stale.Containers = nil
 				n.restart()
-				n.inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
+				n.Fault(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Err: errBroken})
 				before := len(n.Journal())
 				_, err := n.SyncPod(t.Context(), testPod(), stale)
 				if !errors.Is(err, syncpod.ErrCreateContainer) || !errors.Is(err, cri.ErrNameReserved) || !strings.Contains(err.Error(), "it is broken") {
@@ -370,7 +370,7 @@ func TestC1_HolderThatStays(t *testing.T) {
 // C1: a start without an answer of a container that is gone by then is no start.
 func TestC1_StartedAndGone(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: errDeadline})
 		n.OnCall(func(_ int, c critest.Call) {
 			if c.Method == critest.StartContainer {
 				_ = n.Remove(c.ContainerID)
@@ -430,7 +430,7 @@ func TestC2_OtherAttemptsAreNotInTheWay(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		n.exit("app", 1)
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Err: errDeadline})
 		n.settle(testPod(), time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 	})
@@ -439,7 +439,7 @@ func TestC2_OtherAttemptsAreNotInTheWay(t *testing.T) {
 // C2: also the number of an instance that never ran is not used again.
 func TestC2_RemovedInstancesCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.sync(testPod()) // clears it, and waits
 		n.wantStates()
@@ -462,7 +462,7 @@ func TestC2_InstancesNeverSeenCount(t *testing.T) {
 func TestC2_InstancesSeenCount(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true")))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer, Container: "app"}, Err: errBroken})
 		n.sync(pod)
 		synctest.Wait()
 		n.SyncPod(t.Context(), pod, nil)
@@ -539,8 +539,8 @@ func TestC7_FailedPostStartHookKills(t *testing.T) {
 func TestC6_HookOfALateStartIsRun(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "EOF")})
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, When: critest.After, Err: status.Error(codes.Unavailable, "EOF")})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Skip: 1, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); err == nil {
 			t.Fatalf("the start is known to have worked\n%v", n.Journal())
 		}
@@ -563,7 +563,7 @@ func TestC9_KillsAreParallelAndAllAttempted(t *testing.T) {
 			changed.Spec.Containers[i].Image += "2"
 		}
 		must(t, n.SetIgnoreSignals(n.current("a").ID.ID, critest.IgnoreSignals{Term: true}))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
 		before := len(n.Journal())
 		_, err := n.SyncPod(t.Context(), changed, nil)
 		if !errors.Is(err, syncpod.ErrKillContainer) {
@@ -613,7 +613,7 @@ func startedNames(j critest.Journal) (all []string) {
 func TestI3_CreatedInitContainerIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(inits(ctr("one", "true")))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, syncpod.ErrRunContainer) {
 			t.Fatalf("error %v, want %v", err, syncpod.ErrRunContainer)
 		}
@@ -630,7 +630,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/deaf %v", method, deaf), func(t *testing.T) {
 				bubble(t, func(t *testing.T, n *node) {
 					gate := &critest.Gate{}
-					n.inject(critest.Fault{Match: critest.Match{Method: method}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
+					n.Fault(critest.Fault{Match: critest.Match{Method: method}, When: critest.Midway, Hang: gate, IgnoreCancel: deaf})
 					ctx, cancel := context.WithCancel(t.Context())
 					time.AfterFunc(time.Minute, cancel)
 					began := time.Now()
@@ -657,7 +657,7 @@ func TestW2_CancelEndsAPullAndACreate(t *testing.T) {
 
 func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Hang: &critest.Gate{}})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.After, Hang: &critest.Gate{}})
 		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		n.wantStates()
@@ -667,7 +667,7 @@ func TestW2_WhatACancelledCreateHasMadeIsRemoved(t *testing.T) {
 // W2, second half: what comes up late is found by the end of the pod.
 func TestW2_LateCreateIsRemovedByTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, IgnoreCancel: true})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 90 * time.Second, IgnoreCancel: true})
 		ctx := giveUp(t, time.Minute)
 		n.SyncPod(ctx, testPod(), nil)
 		time.Sleep(time.Minute)
@@ -681,7 +681,7 @@ func TestG1_ImageIsHeldUntilTheContainerIsCreated(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		leases := &image.Leases{}
 		n.restart(func(c *syncpod.Config) {
-			images, err := image.New(image.Config{Runtime: n.client, Leases: leases})
+			images, err := image.New(image.Config{Runtime: n.Client, Leases: leases})
 			must(t, err)
 			t.Cleanup(images.Wait)
 			c.Deps.Images = images
@@ -721,11 +721,11 @@ func TestG3_ImagesOfAPodArePulledSideBySide(t *testing.T) {
 func TestEventsHaveNoIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("b")))
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), pod, nil)
 		n.exit("b", 1)
 		sandbox := n.status().Sandboxes[0].ID
-		n.inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unknown, "no place in "+sandbox)})
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer, Container: "b"}, Err: status.Error(codes.Unknown, "no place in "+sandbox)})
 		n.SyncPod(t.Context(), pod, nil)
 		n.settle(pod, time.Minute)
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -30,11 +31,9 @@ import (
 
 const podUID = "3f0c2c1e-1111-4222-8333-444455556666"
 
-// node is a runtime in memory, and an agent on it.
+// node is a node with an agent on it.
 type node struct {
-	*critest.Runtime
-	t      *testing.T
-	client *cri.Client
+	*testnode.Node
 	agent
 }
 
@@ -42,7 +41,6 @@ type node struct {
 type agent struct {
 	*syncpod.Syncer
 	conn   *grpc.ClientConn
-	reader *cri.Reader
 	images *image.Manager
 	events *events
 	hooks  *hooks
@@ -58,8 +56,7 @@ func bubble(t *testing.T, f func(t *testing.T, n *node), adjust ...func(*critest
 		for _, a := range adjust {
 			a(&config)
 		}
-		r, _ := critest.Start(t, config)
-		n := &node{Runtime: r, t: t}
+		n := &node{Node: testnode.New(t, config)}
 		n.restart()
 		f(t, n)
 	})
@@ -67,7 +64,7 @@ func bubble(t *testing.T, f func(t *testing.T, n *node), adjust ...func(*critest
 
 // restart replaces the agent by a new one that knows nothing.
 func (n *node) restart(adjust ...func(*syncpod.Config)) {
-	n.t.Helper()
+	n.Helper()
 	if n.conn != nil {
 		n.conn.Close()
 	}
@@ -75,27 +72,25 @@ func (n *node) restart(adjust ...func(*syncpod.Config)) {
 	if n.agent.logs != nil {
 		logs = n.agent.logs
 	}
-	conn, err := n.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
-	must(n.t, err)
-	n.t.Cleanup(func() { conn.Close() })
-	n.client = cri.NewClient(conn)
-	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.client}, logs: logs, report: &reports{}}
-	n.reader, err = cri.NewReader(cri.ReaderConfig{Runtime: n.client, RuntimeName: "critest"})
-	must(n.t, err)
-	sandboxes, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.client, MakeLogDirectory: func(string) error { return nil }})
-	must(n.t, err)
-	n.images, err = image.New(image.Config{Runtime: n.client})
-	must(n.t, err)
-	n.t.Cleanup(n.images.Wait)
+	conn, err := n.Runtime.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
+	n.Must(err)
+	n.Cleanup(func() { conn.Close() })
+	n.Client = cri.NewClient(conn)
+	n.agent = agent{conn: conn, events: &events{}, hooks: &hooks{client: n.Client}, logs: logs, report: &reports{}}
+	sandboxes, err := sandbox.NewRunner(sandbox.RunnerConfig{Runtime: n.Client, MakeLogDirectory: func(string) error { return nil }})
+	n.Must(err)
+	n.images, err = image.New(image.Config{Runtime: n.Client})
+	n.Must(err)
+	n.Cleanup(n.images.Wait)
 	config := syncpod.Config{
-		Deps: syncpod.Dependencies{Runtime: n.client, Statuses: n.reader, Sandboxes: sandboxes, Images: n.images, Hooks: n.hooks, Logs: logs}, RuntimeName: "critest",
+		Deps: syncpod.Dependencies{Runtime: n.Client, Statuses: n.Reader(), Sandboxes: sandboxes, Images: n.images, Hooks: n.hooks, Logs: logs}, RuntimeName: "critest",
 		Node: syncpod.Node{Containers: container.Node{MemoryBytes: 8 << 30}}, Events: n.events, Sink: n.report,
 	}
 	for _, a := range adjust {
 		a(&config)
 	}
 	n.Syncer, err = syncpod.New(config)
-	must(n.t, err)
+	n.Must(err)
 }
 
 func must(t *testing.T, err error) {
@@ -113,19 +108,12 @@ func giveUp(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func (n *node) inject(f critest.Fault) *critest.Injected {
-	n.t.Helper()
-	in, err := n.Inject(f)
-	must(n.t, err)
-	return in
-}
-
 // sync runs SyncPod once, and fails the test if it fails.
 func (n *node) sync(pod *v1.Pod) syncpod.Result {
-	n.t.Helper()
-	r, err := n.SyncPod(n.t.Context(), pod, nil)
+	n.Helper()
+	r, err := n.SyncPod(n.Context(), pod, nil)
 	if err != nil {
-		n.t.Fatalf("SyncPod: %v\n%v", err, n.Journal())
+		n.Fatalf("SyncPod: %v\n%v", err, n.Journal())
 	}
 	return r
 }
@@ -133,30 +121,28 @@ func (n *node) sync(pod *v1.Pod) syncpod.Result {
 // settle syncs until the plan is quiet, coming again when told to and every
 // second otherwise.
 func (n *node) settle(pod *v1.Pod, within time.Duration) {
-	n.t.Helper()
+	n.Helper()
 	end := time.Now().Add(within)
 	var err error
 	var r syncpod.Result
 	for !time.Now().After(end) {
-		r, err = n.SyncPod(n.t.Context(), pod, nil)
+		r, err = n.SyncPod(n.Context(), pod, nil)
 		if err == nil && r.Plan.NoOp() {
 			return
 		}
 		time.Sleep(time.Second)
 	}
-	n.t.Fatalf("not settled within %v: %v\n%v\n%v", within, err, r.Plan, n.Journal())
+	n.Fatalf("not settled within %v: %v\n%v\n%v", within, err, r.Plan, n.Journal())
 }
 
 func (n *node) status() *runtime.PodStatus {
-	n.t.Helper()
-	s, err := n.reader.PodStatus(n.t.Context(), podUID, nil)
-	must(n.t, err)
-	return s
+	n.Helper()
+	return n.Status(podUID)
 }
 
 // states are the containers that are there, such as "app 0 running".
 func (n *node) states() []string {
-	n.t.Helper()
+	n.Helper()
 	var all []string
 	for _, c := range n.status().Containers {
 		all = append(all, fmt.Sprintf("%s %d %s", c.Name, c.Attempt, c.State))
@@ -166,26 +152,26 @@ func (n *node) states() []string {
 }
 
 func (n *node) wantStates(want ...string) {
-	n.t.Helper()
+	n.Helper()
 	if got := n.states(); !slices.Equal(got, want) {
-		n.t.Fatalf("containers %q, want %q\n%v", got, want, n.Journal())
+		n.Fatalf("containers %q, want %q\n%v", got, want, n.Journal())
 	}
 }
 
 // current returns the current instance of a container.
 func (n *node) current(name string) *runtime.ContainerStatus {
-	n.t.Helper()
+	n.Helper()
 	c := n.status().Latest(name)
 	if c == nil {
-		n.t.Fatalf("no container %s", name)
+		n.Fatalf("no container %s", name)
 	}
 	return c
 }
 
 // exit ends a container's process.
 func (n *node) exit(name string, code int32) {
-	n.t.Helper()
-	must(n.t, n.ExitContainer(n.current(name).ID.ID, critest.Exit{Code: code}))
+	n.Helper()
+	n.Must(n.ExitContainer(n.current(name).ID.ID, critest.Exit{Code: code}))
 	synctest.Wait()
 }
 

@@ -21,18 +21,18 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// A node is an agent in virtual time, spoken to over HTTP.
-type node struct {
+// served is an agent in virtual time, spoken to over HTTP.
+type served struct {
 	*testing.T
 	runtime *critest.Runtime
 	http    http.Handler
 }
 
-func onNode(t *testing.T, test func(n *node)) {
+func onNode(t *testing.T, test func(n *served)) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{})
 		handler, _ := start(t, conn, t.TempDir())
-		test(&node{t, rt, handler})
+		test(&served{t, rt, handler})
 	})
 }
 
@@ -57,7 +57,7 @@ func start(t *testing.T, conn *grpc.ClientConn, root string) (handler http.Handl
 
 // ask makes a request, and waits until all that follows from it without the passing of
 // time has happened.
-func (n *node) ask(method, path, body string, want int) string {
+func (n *served) ask(method, path, body string, want int) string {
 	n.Helper()
 	w := httptest.NewRecorder()
 	n.http.ServeHTTP(w, httptest.NewRequestWithContext(n.Context(), method, path, strings.NewReader(body)))
@@ -68,7 +68,7 @@ func (n *node) ask(method, path, body string, want int) string {
 	return w.Body.String()
 }
 
-func (n *node) pod(path string) v1.Pod {
+func (n *served) pod(path string) v1.Pod {
 	n.Helper()
 	var pod v1.Pod
 	if err := json.Unmarshal([]byte(n.ask("GET", path, "", 200)), &pod); err != nil {
@@ -94,7 +94,7 @@ const (
 )
 
 func TestPutRunsAPod(t *testing.T) {
-	onNode(t, func(n *node) {
+	onNode(t, func(n *served) {
 		n.ask("PUT", web, manifest(serve), 201)
 		pod := n.pod(web)
 		if pod.Status.Phase != v1.PodRunning || pod.Status.PodIP == "" || pod.UID == "" || pod.Name != "web" {
@@ -117,7 +117,7 @@ func TestPutRunsAPod(t *testing.T) {
 
 // Another manifest takes the place of the first, once that has stopped.
 func TestPutReplacesAPod(t *testing.T) {
-	onNode(t, func(n *node) {
+	onNode(t, func(n *served) {
 		n.ask("PUT", web, manifest(serve), 201)
 		was := n.pod(web)
 		n.ask("PUT", web, manifest(deaf), 200)
@@ -147,7 +147,7 @@ func TestDelete(t *testing.T) {
 		{deaf, "?gracePeriodSeconds=7", 7 * time.Second},
 		{serve, "?gracePeriodSeconds=2", 2 * time.Second},
 	} {
-		onNode(t, func(n *node) {
+		onNode(t, func(n *served) {
 			n.ask("PUT", web, manifest(tt.script), 201)
 			n.ask("DELETE", web+tt.query, "", 202)
 			if pod := n.pod(web); pod.DeletionTimestamp == nil || pod.Status.Phase != v1.PodRunning {
@@ -168,7 +168,7 @@ func TestDelete(t *testing.T) {
 }
 
 func TestDeleteAgainShortensTheTime(t *testing.T) {
-	onNode(t, func(n *node) {
+	onNode(t, func(n *served) {
 		n.ask("PUT", web, manifest(deaf), 201)
 		n.ask("DELETE", web, "", 202)
 		time.Sleep(10 * time.Second)
@@ -181,7 +181,7 @@ func TestDeleteAgainShortensTheTime(t *testing.T) {
 
 // Nothing runs of a pod that has ended or that never began.
 func TestDeleteOfWhatDoesNotRun(t *testing.T) {
-	onNode(t, func(n *node) {
+	onNode(t, func(n *served) {
 		n.ask("PUT", web, strings.Replace(manifest("exit 0"), `{"containers"`, `{"restartPolicy": "Never", "containers"`, 1), 201)
 		if pod := n.pod(web); pod.Status.Phase != v1.PodSucceeded {
 			t.Errorf("it is %s", pod.Status.Phase)
@@ -200,7 +200,7 @@ func TestDeleteOfWhatDoesNotRun(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	onNode(t, func(n *node) {
+	onNode(t, func(n *served) {
 		ok := manifest(serve)
 		for _, tt := range []struct {
 			method, path, body string
@@ -246,7 +246,7 @@ func TestRestart(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{})
 		root := t.TempDir()
 		handler, end := start(t, conn, root)
-		n := &node{t, rt, handler}
+		n := &served{t, rt, handler}
 		n.ask("PUT", web, manifest(serve), 201)
 		n.ask("PUT", "/pods/default/db", manifest(serve), 201)
 		kept, gone := n.pod(web), n.pod("/pods/default/db")

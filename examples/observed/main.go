@@ -9,9 +9,9 @@
 //
 //   - slog for the agent's log: Log in New. podsync logs each transition in one line at the
 //     level Info, and at Error what fails. Details have logr's V(1), which is slog's level -1.
-//   - Observers for metrics: observers.go. There are four, each told in the words of its
+//   - Observers for metrics: observers.go. There are five, each told in the words of its
 //     package: podworkers of work on pods, syncpod of sandboxes and containers, pleg of
-//     lists and looks at the runtime, and image of pulls. They are called while work
+//     lists and looks at the runtime, image of pulls, and probe of checks. They are called while work
 //     waits, so they count and return.
 //   - How the pods do now is asked for when somebody wants to know: Agent.Metrics.
 package main

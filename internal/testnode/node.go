@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -20,6 +21,9 @@ import (
 // Image is pulled, or is there, for whatever a Node starts itself.
 const Image = "registry.test/app:1"
 
+// Name is how the runtime is called in the IDs of containers.
+const Name = "critest"
+
 // Node is a runtime in memory, reached as any runtime is. Its methods end the test if
 // they fail, so they are for the test's own goroutine.
 type Node struct {
@@ -31,16 +35,16 @@ type Node struct {
 	SandboxIDs map[string]string // of the last one of each pod, by UID
 }
 
-// New starts a node that ends with the test.
+// New starts a node that ends with the test. No call has been made of it, not even the one
+// that asks for the runtime's name.
 func New(t testing.TB, c critest.Config) *Node {
 	t.Helper()
-	r, err := critest.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
+	r, _ := critest.Start(t, c)
 	n := &Node{TB: t, Runtime: r, SandboxIDs: map[string]string{}}
-	n.Client = n.Connect(cri.Config{})
+	conn, err := r.Dial(grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()))
+	n.Must(err)
+	n.Cleanup(func() { conn.Close() })
+	n.Client = cri.NewClient(conn)
 	return n
 }
 
@@ -50,9 +54,8 @@ func Run(t *testing.T, c critest.Config, test func(t *testing.T, n *Node)) {
 	synctest.Test(t, func(t *testing.T) { test(t, New(t, c)) })
 }
 
-// Connect makes one more connection, which lasts as long as the test unless it is closed.
-// Its Dialer is filled in.
-func (n *Node) Connect(c cri.Config) *cri.Client {
+// Dial has the node's Client be one of cri.Dial. Its Dialer is filled in.
+func (n *Node) Dial(c cri.Config) *Node {
 	n.Helper()
 	l := bufconn.Listen(1 << 16)
 	go n.Serve(l)
@@ -60,7 +63,8 @@ func (n *Node) Connect(c cri.Config) *cri.Client {
 	client, err := cri.Dial(n.Context(), c)
 	n.Must(err)
 	n.Cleanup(func() { client.Close() })
-	return client
+	n.Client = client
+	return n
 }
 
 // Must ends the test if there is an error.
@@ -96,7 +100,7 @@ func (n *Node) As(o cri.Owner) *Node {
 // Reader reads what the owner has on the node.
 func (n *Node) Reader() *cri.Reader {
 	n.Helper()
-	r, err := cri.NewReader(cri.ReaderConfig{Runtime: n.Client, RuntimeName: n.Client.RuntimeName(), Owner: n.Owner})
+	r, err := cri.NewReader(cri.ReaderConfig{Runtime: n.Client, RuntimeName: Name, Owner: n.Owner})
 	n.Must(err)
 	return r
 }

@@ -7,12 +7,14 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
 )
 
 // Agent is what is asked how many pods there are. A *loop.Loop is one.
@@ -39,6 +41,10 @@ type Metrics struct {
 	operations *client.CounterVec
 	errors     *client.CounterVec
 	durations  *client.HistogramVec
+	evictions  *client.CounterVec
+	cgroups    *client.HistogramVec
+	storage    *client.HistogramVec
+	probes     *probes
 }
 
 const (
@@ -61,11 +67,21 @@ func New(c Config) (*Metrics, error) {
 		operations: counters("runtime_operations_total", "Calls of the runtime."),
 		errors:     counters("runtime_operations_errors_total", "Calls of the runtime that failed."),
 		durations:  histograms("runtime_operations_duration_seconds", "Time of a call of the runtime.", client.ExponentialBuckets(0.005, 2.5, 14)),
+		evictions:  client.NewCounterVec(client.CounterOpts{Subsystem: subsystem, Name: "evictions", Help: "Pods that were evicted, by the signal that asked for it."}, []string{"eviction_signal"}),
+		cgroups:    histograms("cgroup_manager_duration_seconds", "Time of work on the cgroup of a pod: create, update, destroy.", client.DefBuckets),
+		storage: client.NewHistogramVec(client.HistogramOpts{
+			Name: "storage_operation_duration_seconds", Help: "Time of making a volume, or bringing it up to date before a start.", Buckets: storageBuckets(),
+		}, []string{"migrated", "operation_name", "status", "volume_plugin"}),
+		probes: newProbes(),
 	}, nil
 }
 
 func podStartBuckets() []float64 {
 	return []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
+}
+
+func storageBuckets() []float64 {
+	return []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600}
 }
 
 func histogramOpts(name, help string, buckets []float64) client.HistogramOpts {
@@ -85,50 +101,63 @@ func counters(name, help string) *client.CounterVec {
 }
 
 // Observe has a Loop that is made of this configuration tell the Metrics how its work
-// goes. It sets the Observers of Sync, Workers and Watch, and refuses a configuration
-// that has one of them: an observer that tells two others is the embedder's to write.
-func (m *Metrics) Observe(c *loop.Config) error {
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"Sync.Observer", c.Sync.Observer != nil},
-		{"Workers.Observer", c.Workers.Observer != nil},
-		{"Watch.Observer", c.Watch.Observer != nil},
-	} {
-		if f.set {
-			return errors.New("prometheus: Config." + f.name + " is set already")
-		}
+// goes. It sets the Observers of Sync, Workers, Watch and probes; those that are set
+// already are told as before. The Cgroups of Sync, if there are any, are called by way of
+// the Metrics from then on.
+func (m *Metrics) Observe(c *loop.Config) {
+	c.Sync.Observer = podObserver{or(c.Sync.Observer, syncpod.Observer(syncpod.NopObserver{})), m}
+	c.Workers.Observer = workObserver{or(c.Workers.Observer, podworkers.Observer(podworkers.NopObserver{})), m}
+	c.Watch.Observer = &listObserver{Observer: or(c.Watch.Observer, pleg.Observer(pleg.NopObserver{})), metrics: m}
+	if c.Probes == nil { // others have to tell by themselves
+		c.ProbeObserver = m.Probes(c.ProbeObserver)
 	}
-	c.Sync.Observer, c.Workers.Observer, c.Watch.Observer = m.Sync(), m.Workers(), m.Watch()
-	return nil
+	if c.Sync.Extensions.Cgroups != nil {
+		c.Sync.Extensions.Cgroups = &cgroups{Cgroups: c.Sync.Extensions.Cgroups, durations: m.cgroups, made: map[types.UID]bool{}}
+	}
 }
 
-// Sync, Workers and Watch are the observers that Observe sets.
-func (m *Metrics) Sync() syncpod.Observer { return podObserver{metrics: m} }
+// or returns an observer, or one that does nothing if there is none.
+func or[T comparable](observer, nop T) T {
+	var none T
+	if observer == none {
+		return nop
+	}
+	return observer
+}
 
-// Workers is told of the work on pods.
-func (m *Metrics) Workers() podworkers.Observer { return workObserver{metrics: m} }
+// Probes is the observer of probes that Observe sets, for who has a prober of their own.
+// next is told, too, unless it is nil.
+func (m *Metrics) Probes(next probe.Observer) probe.Observer {
+	return probeObserver{or(next, probe.Observer(probe.NopObserver{})), m.probes}
+}
 
-// Watch is told how the runtime is watched.
-func (m *Metrics) Watch() pleg.Observer { return &listObserver{metrics: m} }
+// CountEviction counts a pod that was evicted for a signal, such as memory.available.
+// Nothing else counts it: whoever evicts pods calls it.
+func (m *Metrics) CountEviction(signal string) { m.evictions.WithLabelValues(signal).Inc() }
 
-// Collector has all that was counted, and what the agent has when it is asked.
+// Collector has all that was counted but probes, and what the agent has when it is asked.
 func (m *Metrics) Collector(agent Agent) client.Collector {
 	return &collector{Metrics: m, agent: agent}
 }
 
-// Handler serves the metrics of the agent, of Go and of the process at /metrics, and
-// none yet at /metrics/probes. It is what server.Config.Metrics takes.
+// ProbeCollector has what was counted of probes: series of each pod, which go with it.
+func (m *Metrics) ProbeCollector() client.Collector { return m.probes }
+
+// Handler serves the metrics of the agent, of Go and of the process at /metrics, and those
+// of probes at /metrics/probes. It is what server.Config.Metrics takes.
 func (m *Metrics) Handler(agent Agent) (http.Handler, error) {
-	registry := client.NewRegistry()
-	all := []client.Collector{m.Collector(agent), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
-	for _, c := range all {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	for path, all := range map[string][]client.Collector{
+		"/metrics":        {m.Collector(agent), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})},
+		"/metrics/probes": {m.ProbeCollector()},
+	} {
+		registry := client.NewRegistry()
+		for _, c := range all {
+			if err := registry.Register(c); err != nil {
+				return nil, err
+			}
+		}
+		mux.Handle(path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	}
 	return mux, nil
 }

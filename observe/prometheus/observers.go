@@ -11,23 +11,36 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
+// An observer tells the one that was there before it as well.
 type podObserver struct {
-	syncpod.NopObserver
+	syncpod.Observer
 	metrics *Metrics
 }
 
 // PodRunning counts the start of a pod.
-func (o podObserver) PodRunning(_ *v1.Pod, took time.Duration) {
+func (o podObserver) PodRunning(pod *v1.Pod, took time.Duration) {
+	o.Observer.PodRunning(pod, took)
 	o.metrics.podStart.Observe(took.Seconds())
 }
 
+// VolumeSetUp counts what a kubelet counts as the mount of a volume.
+func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {
+	o.Observer.VolumeSetUp(pod, volume, took, err)
+	status := "success"
+	if err != nil {
+		status = "fail-unknown"
+	}
+	o.metrics.storage.WithLabelValues("false", "volume_mount", status, plugin(&volume.VolumeSource)).Observe(took.Seconds())
+}
+
 type workObserver struct {
-	podworkers.NopObserver
+	podworkers.Observer
 	metrics *Metrics
 }
 
 // SyncEnded counts work, however it ended.
-func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, _ error) {
+func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
+	o.Observer.SyncEnded(w, took, err)
 	kind := w.UpdateType.String()
 	if w.Type == podworkers.SyncTerminatedPod {
 		kind = "terminated"
@@ -36,7 +49,7 @@ func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, _ error) 
 }
 
 type listObserver struct {
-	pleg.NopObserver
+	pleg.Observer
 	metrics *Metrics
 
 	mu   sync.Mutex
@@ -45,7 +58,8 @@ type listObserver struct {
 
 // Listed counts a list, however it ended; the time when the runtime was last seen is
 // that of one that did not fail.
-func (o *listObserver) Listed(_ int, took time.Duration, err error) {
+func (o *listObserver) Listed(pods int, took time.Duration, err error) {
+	o.Observer.Listed(pods, took, err)
 	now := time.Now()
 	o.mu.Lock()
 	before := o.last

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ type agent struct {
 	*loop.Loop
 	t       *testing.T
 	metrics *prometheus.Metrics
+	cgroups *cgroups
 	rt      *critest.Runtime
 	pods    *source.Push
 }
@@ -55,9 +57,9 @@ func newAgent(t *testing.T) *agent {
 		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: dir + "/root",
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: dir + "/logs"}, RuntimeName: "critest"},
 	}
-	if err := a.metrics.Observe(&config); err != nil {
-		t.Fatal(err)
-	}
+	a.cgroups = &cgroups{}
+	config.Sync.Extensions.Cgroups = a.cgroups
+	a.metrics.Observe(&config)
 	if a.Loop, err = loop.New(config); err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +76,14 @@ func newAgent(t *testing.T) *agent {
 }
 
 // scrape asks as Prometheus does, and reads the answer with its parser.
-func (a *agent) scrape() map[string]*dto.MetricFamily {
+func (a *agent) scrape(path string) map[string]*dto.MetricFamily {
 	a.t.Helper()
 	handler, err := a.metrics.Handler(a)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(w.Body)
 	if err != nil || w.Code != 200 {
@@ -115,8 +117,11 @@ func pod(name, script string) *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name)},
 		Spec: v1.PodSpec{
 			RestartPolicy: v1.RestartPolicyNever,
-			Containers:    []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script}}},
-			Volumes:       []v1.Volume{{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},
+			Containers: []v1.Container{{
+				Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script},
+				VolumeMounts: []v1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+			}},
+			Volumes: []v1.Volume{{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},
 		},
 	}
 }
@@ -132,7 +137,8 @@ func TestMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		got := a.scrape()
+		a.metrics.CountEviction("memory.available")
+		got := a.scrape("/metrics")
 		for _, want := range []struct {
 			value float64
 			name  string
@@ -151,6 +157,9 @@ func TestMetrics(t *testing.T) {
 			{-1, "kubelet_runtime_operations_errors_total", []string{"operation_type", "create_container"}},
 			{2, "kubelet_runtime_operations_duration_seconds", []string{"operation_type", "start_container"}},
 			{1, "volume_manager_total_volumes", []string{"plugin_name", "kubernetes.io/empty-dir", "state", "desired_state_of_world"}},
+			{1, "kubelet_evictions", []string{"eviction_signal", "memory.available"}},
+			{2, "kubelet_cgroup_manager_duration_seconds", []string{"operation_type", "create"}},
+			{1, "kubelet_cgroup_manager_duration_seconds", []string{"operation_type", "destroy"}},
 		} {
 			if v := value(got, want.name, want.label...); v != want.value {
 				t.Errorf("%s %v is %v, want %v", want.name, want.label, v, want.value)
@@ -161,8 +170,15 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s is %v", name, value(got, name))
 			}
 		}
-		if value(got, "kubelet_pod_worker_duration_seconds", "operation_type", "create") < 1 {
-			t.Errorf("%v", got["kubelet_pod_worker_duration_seconds"])
+		mounts := []string{"migrated", "false", "operation_name", "volume_mount", "status", "success", "volume_plugin", "kubernetes.io/empty-dir"}
+		for name, labels := range map[string][]string{
+			"kubelet_pod_worker_duration_seconds":     {"operation_type", "create"},
+			"kubelet_cgroup_manager_duration_seconds": {"operation_type", "update"},
+			"storage_operation_duration_seconds":      mounts,
+		} {
+			if value(got, name, labels...) < 1 {
+				t.Errorf("%v", got[name])
+			}
 		}
 	})
 }
@@ -180,7 +196,7 @@ func TestSeriesDoNotGrow(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			n := 0
-			for name, f := range a.scrape() {
+			for name, f := range a.scrape("/metrics") {
 				if strings.HasPrefix(name, "kubelet_") {
 					n += len(f.Metric)
 				}
@@ -202,7 +218,9 @@ func TestInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		watch := m.Watch()
+		config := loop.Config{}
+		m.Observe(&config)
+		watch := config.Watch.Observer
 		watch.Listed(1, 2*time.Second, nil)
 		seen := float64(time.Now().Unix())
 		time.Sleep(time.Minute)
@@ -230,22 +248,29 @@ func TestInterval(t *testing.T) {
 	})
 }
 
+// cgroups are those of pods that have one.
+type cgroups struct {
+	mu     sync.Mutex
+	ensure []types.UID
+}
+
+func (c *cgroups) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ensure = append(c.ensure, pod.UID)
+	return "/pods", nil
+}
+
+func (c *cgroups) RemoveCgroup(context.Context, *v1.Pod) error { return nil }
+
 // none is an agent that has nothing.
 type none struct{}
 
 func (none) Pods() []loop.Pod      { return nil }
 func (none) Cache() *runtime.Cache { return &runtime.Cache{} }
 
-func TestWhatIsMissingOrTaken(t *testing.T) {
+func TestNodeNameIsRequired(t *testing.T) {
 	if _, err := prometheus.New(prometheus.Config{}); err == nil || !strings.Contains(err.Error(), "Config.NodeName") {
-		t.Error(err)
-	}
-	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := loop.Config{Sync: syncpod.Config{Observer: syncpod.NopObserver{}}}
-	if err := m.Observe(&config); err == nil || !strings.Contains(err.Error(), "Sync.Observer") {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ func TestNumberOfCalls(t *testing.T) {
 					if evented {
 						model = critest.CRIO
 					}
-					n := testnode.New(t, critest.Config{Like: model})
+					n := testnode.New(t, critest.Config{Like: model}).Dial(cri.Config{})
 					ids := n.RunPod("u", containers...)
 					numberOfCalls(n, n.Reader(), evented, ids)
 				})
@@ -85,7 +85,7 @@ func TestNumberOfCallsOfARelist(t *testing.T) {
 
 // fresh is the number of calls for ten new pods.
 func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
-	n := testnode.New(t, critest.Config{Like: model})
+	n := testnode.New(t, critest.Config{Like: model}).Dial(cri.Config{})
 	for i := range 10 {
 		n.RunPod(fmt.Sprint("u", i), "a", "b", "c")
 	}
@@ -129,7 +129,7 @@ func sum(counts map[critest.Method]int) (n int) {
 // Two agents and a kubelet on one runtime.
 func TestAgentsLeaveEachOtherAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnode.New(t, critest.Config{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		a, b := cri.Owner{Name: "a"}, cri.Owner{Name: "b"}
 		n.As(a).RunPod("of-a", "c")
 		n.As(b).RunPod("of-b", "c")
@@ -171,7 +171,7 @@ func runKubeletPod(n *testnode.Node) {
 // F6, K2: what disappears between the list and the look is left out.
 func TestF6_ListAndStatusDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnode.New(t, critest.Config{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		ids := n.RunPod("u", "a", "b")
 		defer n.Hide(ids[0], critest.InStatus)()
 		s, err := n.Reader().PodStatus(t.Context(), "u", nil)
@@ -191,7 +191,7 @@ func TestF6_ListAndStatusDisagree(t *testing.T) {
 // restart has changed is seen.
 func TestF8_ReadsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnode.New(t, critest.Config{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		n.RunPod("u", "a")
 		r := n.Reader()
 		before, err := r.PodStatus(t.Context(), "u", nil)
@@ -233,7 +233,7 @@ func (h *hints) HandleEvent(e cri.Event) {
 // and what is lost with a stream is announced by the next one's opening.
 func TestF9_StreamFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnode.New(t, critest.Config{})
+		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		h := &hints{events: map[types.UID]int{}}
 		e, err := cri.NewEvents(cri.EventsConfig{Runtime: n.Client, Handler: h})
 		if err != nil {

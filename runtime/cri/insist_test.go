@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/testnode"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -31,7 +32,7 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnod
 	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "u"}}
 	t.Run("sandbox", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			n := testnode.New(t, critest.Config{Like: model, Name: names[model]})
+			n := testnode.New(t, critest.Config{Like: model, Name: names[model]}).Dial(cri.Config{})
 			f(t, n, maker{
 				critest.RunPodSandbox,
 				func(ctx context.Context) (string, error) {
@@ -50,7 +51,7 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnod
 	})
 	t.Run("container", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			n := testnode.New(t, critest.Config{Like: model, Name: names[model]})
+			n := testnode.New(t, critest.Config{Like: model, Name: names[model]}).Dial(cri.Config{})
 			n.RunPod("other", "app") // which pulls the image
 			sb, err := n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
 			if err != nil {

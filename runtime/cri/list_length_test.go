@@ -15,7 +15,7 @@ import (
 func TestListLongerThanAMessage(t *testing.T) {
 	n := testnode.New(t, critest.Config{})
 	n.RunPod("u1", strings.Split("abcdefghij", "")...)
-	n.Client = n.Connect(cri.Config{MaxMessageBytes: 1000})
+	n.Dial(cri.Config{MaxMessageBytes: 1000})
 	pods, err := n.Reader().List(t.Context())
 	if !errors.Is(err, cri.ErrExhausted) || !strings.Contains(err.Error(), "list of containers") || !strings.Contains(err.Error(), "Config.MaxMessageBytes") {
 		t.Errorf("listed %d pods, %v", len(pods), err)

@@ -17,30 +17,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// node is a runtime in memory whose registry has one slow and one private image.
+// node is a node whose registry has one slow and one private image, and a Manager on it.
 type node struct {
-	*critest.Runtime
-	t       *testing.T
+	*testnode.Node
 	manager *image.Manager
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	r, conn := critest.Start(t, critest.Config{Registry: []critest.RemoteImage{
+	n := testnode.New(t, critest.Config{Registry: []critest.RemoteImage{
 		{Image: critest.Image{Name: "r.io/slow:v1", User: "1000"}, PullTime: 10 * time.Minute},
 		{Image: critest.Image{Name: "r.io/private:v1"}, PullTime: time.Second, Credentials: []*runtimeapi.AuthConfig{{Username: "bob", Password: "hunter2"}}},
 	}})
-	m, err := image.New(image.Config{Runtime: runtimeapi.NewImageServiceClient(conn)})
+	m, err := image.New(image.Config{Runtime: n.Client})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Wait)
-	return &node{r, t, m}
+	return &node{n, m}
 }
 
 func (n *node) ensure(ctx context.Context, name, uid string, secrets ...v1.Secret) error {

@@ -82,7 +82,8 @@ func (w *Watcher) listed(pods []*cri.ListedPod, began time.Time, busy bool) (loo
 func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 	for _, listed := range pods {
 		p := w.pod(listed.UID)
-		if p.newest().After(listed.ObservedAt) {
+		if w.readAfter(p, listed.ObservedAt) {
+			w.forget(p)
 			continue // a look has more to say
 		}
 		first := p.listed == nil
@@ -108,6 +109,16 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 	return looks
 }
 
+// readAfter reports whether a look that began after a list has read the pod, or reads it
+// now. Of a pod that it found gone the Cache alone may know.
+func (w *Watcher) readAfter(p *pod, list time.Time) bool {
+	if p.newest().After(list) {
+		return true
+	}
+	_, read, err := w.cache.Newer(p.uid, list.Add(1))
+	return read && err == nil
+}
+
 // confirm enters that a read found a pod as it was.
 func (w *Watcher) confirm(p *pod, observed time.Time) {
 	status := *p.latest
@@ -130,7 +141,6 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 		if there[uid] || p.newest().After(began) || p.listed == nil && p.latest.Empty() && p.told.Empty() && p.err == nil {
 			continue
 		}
-		p.listed = nil
 		looks = append(looks, w.offer(p, &cri.ListedPod{UID: uid, ObservedAt: began}))
 	}
 	return looks

@@ -105,6 +105,7 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 		w.config.Log.Info("pod can be read again", "podUID", p.uid, "failedFor", time.Since(p.since))
 	}
 	p.err, p.since = nil, time.Time{}
+	wasListed := p.listed != nil
 	if w.cache.Set(p.uid, status, nil, l.began) {
 		w.setLatest(p, status)
 		p.observe(status)
@@ -120,8 +121,8 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 	} else {
 		p.tries = 0
 	}
-	// Who waits for this look is told by its end.
-	p.untold = (differs || recovered) && l.waiting == 0
+	// Who waits for this look is told by its end, but not that Pods has one less.
+	p.untold = (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
 }
 
 // again has the pod looked at once more after a pause that grows.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -24,7 +25,7 @@ type node struct{ *testnode.Node }
 // inBubble runs a test in virtual time.
 func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) {
 	t.Helper()
-	testnode.Run(t, c, func(t *testing.T, n *testnode.Node) { test(t, &node{n}) })
+	testnode.Run(t, c, func(t *testing.T, n *testnode.Node) { test(t, &node{n.Dial(cri.Config{})}) })
 }
 
 // pod runs a pod of one container for ever and returns the container's ID.

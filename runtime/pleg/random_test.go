@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -34,7 +35,7 @@ func TestP3_AllEndsWell(t *testing.T) {
 func endsWell(t *testing.T, r *rand.Rand, model critest.Model) {
 	n := &node{testnode.New(t, critest.Config{Like: model, Latency: map[critest.Method]time.Duration{
 		critest.ListContainers: 2 * time.Millisecond, critest.ContainerStatus: 5 * time.Millisecond,
-	}})}
+	}}).Dial(cri.Config{})}
 	w := n.run()
 	stop, faults := make(chan struct{}), []*critest.Injected{}
 	events := n.afflict(r, &faults)
@@ -145,7 +146,7 @@ func (n *node) disturb(r *rand.Rand) {
 // BenchmarkEvent is the time from the end of a container's process, in a node of
 // 1,000 pods, to the call of Changed; the runtime in memory and gRPC included.
 func BenchmarkEvent(b *testing.B) {
-	n := &node{testnode.New(b, critest.Config{JournalLimit: 10})}
+	n := &node{testnode.New(b, critest.Config{JournalLimit: 10}).Dial(cri.Config{})}
 	n.pods("u", 1000)
 	n.RunSandbox("busy")
 	exited := make(chan struct{}, 1)
@@ -181,7 +182,7 @@ func BenchmarkEvent(b *testing.B) {
 // BenchmarkList is a list of 1,000 pods in which nothing has changed, without the
 // runtime's part.
 func BenchmarkList(b *testing.B) {
-	n := &node{testnode.New(b, critest.Config{})}
+	n := &node{testnode.New(b, critest.Config{}).Dial(cri.Config{})}
 	n.pods("u", 1000)
 	w := n.run(listsOnly)
 	for {

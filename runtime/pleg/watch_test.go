@@ -694,6 +694,57 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 	})
 }
 
+// The list began before a look that found the pod gone, when nothing else was known of it any
+// more: it does not come back.
+func TestOlderListDoesNotBringBackAPod(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.pod("u")
+		w := n.run(listsOnly)
+		time.Sleep(time.Minute)
+		gate := &critest.Gate{}
+		n.Fault(critest.Fault{When: critest.After, Match: critest.Match{Method: critest.ListContainers}, Hang: gate})
+		time.Sleep(w.config.QuietRelist)
+		if gate.Waiting() != 1 {
+			t.Fatal("no list is in progress")
+		}
+		n.Must(n.Remove(n.SandboxIDs["u"]))
+		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || !s.Empty() {
+			t.Errorf("Fresh: %s, %v, want nothing", states(s), err)
+		}
+		synctest.Wait()
+		w.heard()
+		gate.Open()
+		synctest.Wait()
+		if got := w.Pods(); len(got) != 0 {
+			t.Errorf("pods %v, want none", got)
+		}
+		if got := w.heard(); len(got) != 0 {
+			t.Errorf("told %v, want nothing", got)
+		}
+	})
+}
+
+// W11: who saw the pod among Pods is told when it is not among them any more, though no
+// look has ever found anything of it.
+func TestW11_PodThatOnlyAListHasSeen(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		w := n.settled(listsOnly)
+		gate := &critest.Gate{}
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Hang: gate})
+		n.RunSandbox("u")
+		time.Sleep(w.config.QuietRelist)
+		if got := w.Pods(); len(got) != 1 {
+			t.Fatalf("pods %v, want the one that is looked at", got)
+		}
+		n.Must(n.Remove(n.SandboxIDs["u"]))
+		gate.Open()
+		time.Sleep(time.Minute)
+		if got := w.heardOf("u"); !slices.Equal(got, []string{""}) || len(w.Pods()) != 0 {
+			t.Errorf("told %q with pods %v, want once that it is gone", got, w.Pods())
+		}
+	})
+}
+
 func TestW11_NothingIsLeftOfPodsThatAreGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, n *node, changes ...func(*Config)) {
 		w := n.run(changes...)

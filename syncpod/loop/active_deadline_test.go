@@ -39,7 +39,7 @@ func TestActiveDeadline(t *testing.T) {
 				t.Errorf("after %v: %s %s %q", time.Since(begin), s.Phase, s.Reason, s.Message)
 			}
 			time.Sleep(time.Hour)
-			if ran := len(n.rt.Processes()); ran != 1 {
+			if ran := len(n.Processes()); ran != 1 {
 				t.Errorf("it ran %d times", ran)
 			}
 		})
@@ -84,7 +84,7 @@ func TestK7_ActiveDeadlineOverARestart(t *testing.T) {
 		n.start([]source.Source{push}, with)
 		set(t, push, p)
 		time.Sleep(time.Hour)
-		all := n.rt.Processes()
+		all := n.Processes()
 		if took := all[0].Ended.Sub(begin).Round(10 * time.Second); len(all) != 1 || took != 11*time.Minute {
 			t.Errorf("it ended after %v, want 11m; it ran %d times", took, len(all))
 		}

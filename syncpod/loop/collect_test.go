@@ -71,9 +71,9 @@ func TestImagesAreCollectedOnDemand(t *testing.T) {
 			}
 			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)
 			time.Sleep(10*time.Minute + time.Second)
-			before := len(n.rt.Journal())
+			before := len(n.Journal())
 			time.Sleep(time.Hour)
-			calls := n.rt.Journal().After(before)
+			calls := n.Journal().After(before)
 			if got := calls.Count(critest.ImageFsInfo); got != tt.want || calls.Count(critest.ListImages) > 0 {
 				t.Errorf("%s: %d calls in an hour, want %d, of\n%v", tt.name, got, tt.want, calls.Counts())
 			}
@@ -103,18 +103,18 @@ func TestG1_ImagesOfPodsStay(t *testing.T) {
 		for i := range 3 {
 			pods = append(pods, pod("file", fmt.Sprint("web-", i), fmt.Sprint("u", i), "sleep 1; exit 1"))
 		}
-		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Delay: 5 * time.Second}); err != nil {
+		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Delay: 5 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		set(t, src, pods...)
 		time.Sleep(15 * time.Minute)
-		removed := n.rt.Journal().Of(critest.RemoveImage)
-		if len(removed) != 1 || len(n.rt.Journal().Of(critest.CreateContainer).Failed()) > 0 || n.rt.Journal().Count(critest.PullImage) > 0 {
+		removed := n.Journal().Of(critest.RemoveImage)
+		if len(removed) != 1 || len(n.Journal().Of(critest.CreateContainer).Failed()) > 0 || n.Journal().Count(critest.PullImage) > 0 {
 			t.Errorf("%d images were removed, want the old one:\n%v", len(removed), removed)
 		}
 		set(t, src)
 		time.Sleep(time.Minute)
-		if got := n.rt.Journal().Count(critest.RemoveImage); got != 2 {
+		if got := n.Journal().Count(critest.RemoveImage); got != 2 {
 			t.Errorf("%d images were removed after the pods were", got)
 		}
 	})
@@ -130,14 +130,14 @@ func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(90 * time.Minute)
-		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ListImages}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
+		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ListImages}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
 		set(t, src)
 		for _, want := range []int{0, 1} {
 			time.Sleep(time.Hour)
-			if got := n.rt.Journal().Count(critest.RemoveImage); got != want {
+			if got := n.Journal().Count(critest.RemoveImage); got != want {
 				t.Errorf("%d images were removed, want %d", got, want)
 			}
 		}
@@ -164,7 +164,7 @@ func TestImageEvents(t *testing.T) {
 		{nil, "n", "n Warning ImageGCFailed: image: where images are: not now"},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
+			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Err: status.Error(codes.Unknown, "not now")}); err != nil {
 				t.Fatal(err)
 			}
 			events := &nodeEvents{}
@@ -183,7 +183,7 @@ func TestImageEvents(t *testing.T) {
 // E2: a pass that hangs holds up no pod, and not the end of the agent.
 func TestE2_AHangingImageCollector(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Times: critest.Always, Hang: &critest.Gate{}}); err != nil {
+		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ImageFsInfo}, Times: critest.Always, Hang: &critest.Gate{}}); err != nil {
 			t.Fatal(err)
 		}
 		src := source.NewStaticPush("file")

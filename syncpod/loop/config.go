@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/pressure"
+	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -53,6 +54,9 @@ type Config struct {
 	// Probes runs the probes of pods. Default: those of package probe, with the
 	// Client; without one nobody does, and what declares a probe is never ready.
 	Probes Probes
+	// ProbeObserver is told of each check that the default Probes make; with others it
+	// must be nil. Default: nobody is.
+	ProbeObserver probe.Observer
 	// Collectors remove from the node what pods have left. Default: with a Client, that
 	// of package gc, which removes dead containers and their logs, but the newest ones;
 	// logs only where Sync.Deps.Logs is missing, too. It makes no call on a node where

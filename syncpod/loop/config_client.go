@@ -18,11 +18,13 @@ import (
 // makeProbes makes the prober of the Client, if no other is given.
 func (c *Config) makeProbes() error {
 	switch {
+	case c.Probes != nil && c.ProbeObserver != nil:
+		return errors.New("loop: Config.ProbeObserver is set, and so is Probes, which has to tell it")
 	case c.Probes == nil && c.Client == nil:
 		c.Probes = noProbes{}
 		return nil
 	case c.Probes == nil:
-		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy()}
+		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy(), Observer: c.ProbeObserver}
 		if len(c.Sync.Node.HostIPs) > 0 {
 			config.HostIP = c.Sync.Node.HostIPs[0]
 		}

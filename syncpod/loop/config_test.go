@@ -11,8 +11,12 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
+
+// unprobed is Probes of an embedder.
+type unprobed struct{ loop.Probes }
 
 // What is missing or wrong in a Config is told by the name of its field.
 func TestConfigNamesWhatIsWrong(t *testing.T) {
@@ -31,6 +35,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Collectors[0] is nil", func(c *loop.Config) { c.Collectors = []loop.Collector{nil} }},
 		{"Config.HousekeepingInterval is negative", func(c *loop.Config) { c.HousekeepingInterval = -1 }},
 		{"Config.CollectInterval is negative", func(c *loop.Config) { c.CollectInterval = -1 }},
+		{"Config.ProbeObserver is set, and so is Probes", func(c *loop.Config) { c.Probes, c.ProbeObserver = unprobed{}, probe.NopObserver{} }},
 		{"Config.Watch.Busy is set", func(c *loop.Config) { c.Watch.Busy = func(types.UID) bool { return false } }},
 		{"Config.Watch.Owner", func(c *loop.Config) { c.Watch.Owner = cri.Owner{Name: "other"} }},
 		{"Config.Watch: ", func(c *loop.Config) { c.Watch.MinRetry = -time.Second }},

@@ -25,25 +25,25 @@ func deleted(p *v1.Pod, grace int64) *v1.Pod {
 }
 
 func (n *node) inject(f critest.Fault) *critest.Injected {
-	n.t.Helper()
-	injected, err := n.rt.Inject(f)
+	n.Helper()
+	injected, err := n.Inject(f)
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return injected
 }
 
 // wantStops checks that a pod's containers were stopped, and by when at the latest.
 func (n *node) wantStops(uid string, by time.Time) {
-	n.t.Helper()
-	calls := n.rt.Journal().Pod(uid).Of(critest.StopContainer)
+	n.Helper()
+	calls := n.Journal().Pod(uid).Of(critest.StopContainer)
 	if len(calls) == 0 {
-		n.t.Error("it was not stopped")
+		n.Error("it was not stopped")
 	}
 	for _, c := range calls {
 		given := time.Duration(c.Request().(*runtimeapi.StopContainerRequest).Timeout) * time.Second
 		if left := by.Sub(c.Start); given >= left+time.Second { // it is given whole seconds
-			n.t.Errorf("%v is given %v, of the pod's time %v are left", c, given, left)
+			n.Errorf("%v is given %v, of the pod's time %v are left", c, given, left)
 		}
 	}
 }
@@ -98,12 +98,12 @@ func TestW3_DeletedAndRemovedBeforeTheFirstList(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		set(t, src, job)
 		time.Sleep(10 * time.Second)
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		time.Sleep(time.Minute)
 		n.wantStops("u", began.Add(30*time.Second))
 		n.wantRunning(0, "u")
 		n.wantRunning(1, "v")
-		if changes := n.rt.Journal().After(before).Pod("v").Changes(); len(changes) > 0 {
+		if changes := n.Journal().After(before).Pod("v").Changes(); len(changes) > 0 {
 			t.Errorf("the pod that runs on was not left alone:\n%v", changes)
 		}
 		if got := count.of("u", podworkers.SyncTerminatedPod); got != 1 {
@@ -133,10 +133,10 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 				set(t, src, deleted(web, 3))
 				time.Sleep(4 * time.Second)
 				n.wantRunning(0, "u")
-				starts := n.rt.Journal().Of(critest.StartContainer)
+				starts := n.Journal().Of(critest.StartContainer)
 				set(t, src)
 				time.Sleep(time.Minute)
-				if again := n.rt.Journal().Of(critest.StartContainer); len(again) != len(starts) {
+				if again := n.Journal().Of(critest.StartContainer); len(again) != len(starts) {
 					t.Errorf("it was started again:\n%v", again)
 				}
 			})
@@ -148,7 +148,7 @@ func TestW3_DeletedWhileItComesAgain(t *testing.T) {
 // before that is over: the time does not begin again.
 func TestK7_RestartWhileTheRuntimeIsAway(t *testing.T) {
 	for name, trouble := range map[string]func(*node) error{
-		"away": func(n *node) error { return n.rt.Restart(critest.Restart{Down: 30 * time.Second}) },
+		"away": func(n *node) error { return n.Restart(critest.Restart{Down: 30 * time.Second}) },
 		"hangs": func(n *node) error {
 			gate := &critest.Gate{}
 			hang := n.inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Times: critest.Always, Hang: gate})
@@ -209,7 +209,7 @@ func TestW3_DeletedAgainInOneBreath(t *testing.T) {
 		}
 		push.Delete("u")
 		time.Sleep(time.Hour)
-		if took := n.rt.Processes()[0].Ended.Sub(asked); took > 3*time.Second {
+		if took := n.Processes()[0].Ended.Sub(asked); took > 3*time.Second {
 			t.Errorf("it ended after %v", took)
 		}
 	})
@@ -224,7 +224,7 @@ func TestK1_FailedStopIsTriedAtTheDeadline(t *testing.T) {
 		n.start([]source.Source{push}, nil)
 		set(t, push, p)
 		time.Sleep(10 * time.Second)
-		_, err := n.rt.Inject(critest.Fault{
+		_, err := n.Inject(critest.Fault{
 			Match: critest.Match{Method: critest.StopContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "no"),
 		})
 		if err != nil {
@@ -233,7 +233,7 @@ func TestK1_FailedStopIsTriedAtTheDeadline(t *testing.T) {
 		begin := time.Now()
 		push.Delete("u")
 		time.Sleep(time.Hour)
-		if took := n.rt.Processes()[0].Ended.Sub(begin); took > 62*time.Second {
+		if took := n.Processes()[0].Ended.Sub(begin); took > 62*time.Second {
 			t.Errorf("it ended after %v", took)
 		}
 	})

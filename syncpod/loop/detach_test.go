@@ -49,10 +49,10 @@ func TestE3_RunCutsTheRemovalOfWhatIsHalfMade(t *testing.T) {
 }
 
 func (n *node) wantStopsInFlight(want int) {
-	n.t.Helper()
+	n.Helper()
 	synctest.Wait() // for the runtime to notice that its caller has left
-	if got := n.rt.Journal().Of(critest.StopPodSandbox).Running(); len(got) != want {
-		n.t.Errorf("%d stops of sandboxes are in flight, want %d\n%v", len(got), want, got)
+	if got := n.Journal().Of(critest.StopPodSandbox).Running(); len(got) != want {
+		n.Errorf("%d stops of sandboxes are in flight, want %d\n%v", len(got), want, got)
 	}
 }
 

@@ -54,29 +54,29 @@ func TestE1_RuntimeAwayForAnHour(t *testing.T) {
 			}
 			set(t, src, pods...)
 			time.Sleep(time.Minute)
-			before := len(n.rt.Journal())
-			n.rt.Restart(critest.Restart{Down: time.Hour})
+			before := len(n.Journal())
+			n.Restart(critest.Restart{Down: time.Hour})
 			time.Sleep(10 * time.Minute)
 			pods[1] = pods[1].DeepCopy()
 			pods[1].Labels = map[string]string{"changed": "1"}
 			set(t, src, append(pods[1:], pod("file", "late", "late", forever))...)
 			time.Sleep(50*time.Minute - time.Second)
-			away := n.rt.Journal().After(before)
+			away := n.Journal().After(before)
 			if got := len(away); got < 600 || got > 1600 {
 				t.Errorf("%d calls in an hour, want two every 5 s at most:\n%v", got, away.Counts())
 			}
 			if h := a.Health(); h.Runtime.Err == nil {
 				t.Errorf("health is %v", h)
 			}
-			gone := len(n.rt.Journal())
+			gone := len(n.Journal())
 			time.Sleep(7 * time.Second)
-			back := n.rt.Journal().After(gone).Where(func(c critest.Call) bool { return c.Err == nil })
+			back := n.Journal().After(gone).Where(func(c critest.Call) bool { return c.Err == nil })
 			if len(back) < 2 || !strings.HasPrefix(back[0].Subject(), "List") || !strings.HasPrefix(back[1].Subject(), "List") {
 				t.Fatalf("the first answers are to\n%v", back)
 			}
 			n.wantRunning(0, "u0")
 			n.wantRunning(1, "u1", "u49", "late")
-			if again := n.rt.Journal().After(before).Where(func(c critest.Call) bool { return c.PodUID != "late" }).Of(starts...); len(again) > 0 {
+			if again := n.Journal().After(before).Where(func(c critest.Call) bool { return c.PodUID != "late" }).Of(starts...); len(again) > 0 {
 				t.Errorf("pods that ran were started:\n%v", again)
 			}
 		})
@@ -94,7 +94,7 @@ func TestE2_HousekeepingHoldsUpNobody(t *testing.T) {
 		gate := new(critest.Gate)
 		defer gate.Open()
 		for _, m := range stops {
-			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
+			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -134,10 +134,10 @@ func TestE3_StopLeavesPodsRunning(t *testing.T) {
 		a := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever), pod("file", "slow", "s", forever))
 		time.Sleep(time.Minute)
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		a.stop()
 		time.Sleep(time.Hour)
-		if calls := n.rt.Journal().After(before); len(calls) > 0 {
+		if calls := n.Journal().After(before); len(calls) > 0 {
 			t.Errorf("after the agent was stopped there was\n%v", calls)
 		}
 		n.wantRunning(1, "u", "s")
@@ -162,7 +162,7 @@ func TestE3_StopWhileTheRuntimeIsAway(t *testing.T) {
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
-		if err := n.rt.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
+		if err := n.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -187,7 +187,7 @@ func TestE3_StopWhileTheRuntimeHangs(t *testing.T) {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 			gate := new(critest.Gate)
 			defer gate.Open()
-			if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
+			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: m}, Times: critest.Always, Hang: gate}); err != nil {
 				t.Fatal(err)
 			}
 			src := source.NewStaticPush("file")
@@ -244,16 +244,16 @@ func TestE5_OfflineRestart(t *testing.T) {
 			set(t, src, want()...)
 			time.Sleep(time.Minute)
 			first.kill()
-			n.rt.Restart(critest.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
+			n.Restart(critest.Restart{Down: time.Second, Sandboxes: fate, Containers: fate})
 			cached, server := source.NewStaticPush("cache"), source.NewPush()
 			n.start([]source.Source{server, cached}, nil)
 			set(t, cached, want()...)
 			time.Sleep(10 * time.Minute)
 			n.wantRunning(1, "u1", "u2")
-			before := len(n.rt.Journal())
+			before := len(n.Journal())
 			set(t, server, want()...)
 			time.Sleep(10 * time.Minute)
-			if changes := n.rt.Journal().After(before).Changes(); len(changes) > 0 {
+			if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
 				t.Errorf("the server is back, and there was\n%v", changes)
 			}
 		})
@@ -303,8 +303,8 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 		a := n.start([]source.Source{src}, nil)
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
-		id := n.rt.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID
-		if err := n.rt.ExitContainer(id, critest.Exit{Code: 7}); err != nil {
+		id := n.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID
+		if err := n.ExitContainer(id, critest.Exit{Code: 7}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -321,7 +321,7 @@ func TestHealthTellsOfWhatWaits(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)
-		if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")}); err != nil {
+		if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(codes.Unknown, "no registry")}); err != nil {
 			t.Fatal(err)
 		}
 		set(t, src, pod("file", "web", "u", forever))
@@ -353,7 +353,7 @@ func TestHealthTellsOfPods(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		a := n.start([]source.Source{src}, nil)
-		fault, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "no network")})
+		fault, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: critest.Always, Err: status.Error(codes.Unknown, "no network")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -13,10 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -32,13 +35,13 @@ func TestPodThatCannotBeLookedAtIsTold(t *testing.T) {
 		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Events = told })
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
-		fault, err := n.rt.Inject(critest.Fault{
+		fault, err := n.Inject(critest.Fault{
 			Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: status.Error(codes.Internal, "broken"),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.rt.ExitContainer(n.rt.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID, critest.Exit{Code: 7}); err != nil {
+		if err := n.ExitContainer(n.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID, critest.Exit{Code: 7}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -169,6 +172,43 @@ func TestEventOfAFailingProbe(t *testing.T) {
 		defer mu.Unlock()
 		if len(paths) != 2 || !paths["spec.containers{app} 7"] || !paths["spec.initContainers{side} 7"] {
 			t.Errorf("events are about %v", paths)
+		}
+	})
+}
+
+// checks are what an observer of probes is told, by UID.
+type checks struct {
+	mu   sync.Mutex
+	told map[types.UID][]string
+}
+
+func (c *checks) Checked(check probe.Check) { c.add(check.Pod.UID, string(check.Kind)) }
+
+func (c *checks) PodForgotten(uid types.UID) { c.add(uid, "forgotten") }
+
+func (c *checks) add(uid types.UID, what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if told := c.told[uid]; len(told) == 0 || told[len(told)-1] != what {
+		c.told[uid] = append(told, what)
+	}
+}
+
+// Whoever counts checks is told when a pod is gone, and so can forget it.
+func TestProbeObserver(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		web, plain := pod("file", "web", "u", forever), pod("file", "plain", "p", forever)
+		web.Spec.Containers[0].ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}, PeriodSeconds: 1}
+		src, c := source.NewStaticPush("file"), &checks{told: map[types.UID][]string{}}
+		n.start([]source.Source{src}, func(config *loop.Config) { config.ProbeObserver = c })
+		set(t, src, web, plain)
+		time.Sleep(time.Minute)
+		set(t, src)
+		time.Sleep(time.Minute)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if want := map[types.UID][]string{"u": {"Readiness", "forgotten"}, "p": {"forgotten"}}; !reflect.DeepEqual(c.told, want) {
+			t.Errorf("told %v, want %v", c.told, want)
 		}
 	})
 }

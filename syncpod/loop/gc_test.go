@@ -24,19 +24,19 @@ import (
 
 // instances returns what the runtime has of a pod.
 func (n *node) instances(uid string) *runtime.PodStatus {
-	n.t.Helper()
-	conn, err := n.rt.Dial()
+	n.Helper()
+	conn, err := n.Runtime.Dial()
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	defer conn.Close()
 	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
-	status, err := reader.PodStatus(n.t.Context(), types.UID(uid), nil)
+	status, err := reader.PodStatus(n.Context(), types.UID(uid), nil)
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return status
 }
@@ -79,7 +79,7 @@ func TestC3_CrashLoopOfADay(t *testing.T) {
 		if again := wantBounded(t, n, a, logs, links, restarts); again < 2*restarts-10 {
 			t.Errorf("%d restarts in a day, %d in the first half of it", again, restarts)
 		}
-		if got := n.rt.Journal().Container("init").Count(critest.StartContainer); got != 1 {
+		if got := n.Journal().Container("init").Count(critest.StartContainer); got != 1 {
 			t.Errorf("the init container ran %d times, want once", got)
 		}
 
@@ -114,7 +114,7 @@ func wantBounded(t *testing.T, n *node, a *agent, logs, links string, before int
 		t.Fatalf("%d containers are reported", len(reported))
 	}
 	got := reported[0]
-	started := n.rt.Journal().Container("app").Count(critest.StartContainer)
+	started := n.Journal().Container("app").Count(critest.StartContainer)
 	if int(got.RestartCount) != started-1 || got.RestartCount <= before {
 		t.Errorf("%d restarts are reported of %d starts, before it were %d", got.RestartCount, started, before)
 	}
@@ -170,7 +170,7 @@ func TestM3_CollectorsMayRemoveWhatIsCertain(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.want(t, "all have spoken", "unheard of", true, true)
 
-		stuck, err := n.rt.Inject(critest.Fault{
+		stuck, err := n.Inject(critest.Fault{
 			Match: critest.Match{Method: critest.RemovePodSandbox, PodUID: "web"}, Times: critest.Always, Err: status.Error(codes.Unknown, "busy"),
 		})
 		if err != nil {
@@ -202,9 +202,9 @@ func TestQuietNodeIsNotAskedForGarbage(t *testing.T) {
 		}
 		set(t, src, pods...)
 		time.Sleep(10 * time.Minute)
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		time.Sleep(time.Hour)
-		if calls := n.rt.Journal().After(before).Changes(); len(calls) > 0 {
+		if calls := n.Journal().After(before).Changes(); len(calls) > 0 {
 			t.Errorf("after 30 pods have settled there was\n%v", calls)
 		}
 	})

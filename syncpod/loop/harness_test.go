@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -23,16 +24,14 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// node is a runtime in memory, and the parts of an agent that outlive it.
+// node is a node, and the parts of an agent that outlive it.
 type node struct {
-	t     *testing.T
-	rt    *critest.Runtime
+	*testnode.Node
 	store *memoryStore
 }
 
 func newNode(t *testing.T, c critest.Config) *node {
-	rt, _ := critest.Start(t, c)
-	return &node{t: t, rt: rt, store: &memoryStore{records: map[types.UID]loop.StoredStatus{}}}
+	return &node{Node: testnode.New(t, c), store: &memoryStore{records: map[types.UID]loop.StoredStatus{}}}
 }
 
 // inBubble runs a test in virtual time.
@@ -44,7 +43,7 @@ func inBubble(t *testing.T, c critest.Config, test func(t *testing.T, n *node)) 
 // agent is one run of a Loop.
 type agent struct {
 	*loop.Loop
-	t      *testing.T
+	t      testing.TB
 	cancel context.CancelFunc
 	conn   *grpc.ClientConn
 	ended  chan struct{}
@@ -53,10 +52,10 @@ type agent struct {
 
 // start starts an agent with sources. change may change its Config.
 func (n *node) start(sources []source.Source, change func(*loop.Config)) *agent {
-	n.t.Helper()
-	conn, err := n.rt.Dial()
+	n.Helper()
+	conn, err := n.Runtime.Dial()
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	seen := &statuses{last: map[types.UID]v1.PodStatus{}}
 	c := loop.Config{
@@ -68,17 +67,17 @@ func (n *node) start(sources []source.Source, change func(*loop.Config)) *agent 
 	}
 	l, err := loop.New(c)
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(n.t.Context())
-	a := &agent{Loop: l, t: n.t, cancel: cancel, conn: conn, ended: make(chan struct{}), sink: seen}
+	ctx, cancel := context.WithCancel(n.Context())
+	a := &agent{Loop: l, t: n, cancel: cancel, conn: conn, ended: make(chan struct{}), sink: seen}
 	go func() {
 		defer close(a.ended)
 		if err := l.Run(ctx); err != nil {
-			n.t.Errorf("Run: %v", err)
+			n.Errorf("Run: %v", err)
 		}
 	}()
-	n.t.Cleanup(a.stop)
+	n.Cleanup(a.stop)
 	return a
 }
 
@@ -194,32 +193,19 @@ const forever = "trap 'exit 0' TERM; sleep infinity & wait"
 
 // leave has an agent run pods of one source for a minute, and be killed.
 func (n *node) leave(change func(*loop.Config), pods ...*v1.Pod) {
-	n.t.Helper()
+	n.Helper()
 	src := newPush(pods[0].Annotations[runtime.AnnotationConfigSource])
 	agent := n.start([]source.Source{src}, change)
-	set(n.t, src, pods...)
+	set(n, src, pods...)
 	time.Sleep(time.Minute)
 	agent.kill()
 }
 
 // running returns how many containers of a pod run.
 func (n *node) running(uid string) int {
-	n.t.Helper()
-	conn, err := n.rt.Dial()
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer conn.Close()
-	reader, err := cri.NewReader(cri.ReaderConfig{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	status, err := reader.PodStatus(n.t.Context(), types.UID(uid), nil)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	n.Helper()
 	count := 0
-	for _, c := range status.Containers {
+	for _, c := range n.Status(types.UID(uid)).Containers {
 		if c.State == runtime.ContainerRunning {
 			count++
 		}
@@ -241,7 +227,7 @@ func newPush(name string) *source.Push {
 	return source.NewStaticPush(name)
 }
 
-func set(t *testing.T, p *source.Push, pods ...*v1.Pod) {
+func set(t testing.TB, p *source.Push, pods ...*v1.Pod) {
 	t.Helper()
 	if err := p.Set(pods...); err != nil {
 		t.Fatal(err)
@@ -255,10 +241,10 @@ var (
 
 // wantRunning checks how many containers of pods run.
 func (n *node) wantRunning(want int, uids ...string) {
-	n.t.Helper()
+	n.Helper()
 	for _, uid := range uids {
 		if got := n.running(uid); got != want {
-			n.t.Errorf("%v: %d containers of pod %s run, want %d", time.Now(), got, uid, want)
+			n.Errorf("%v: %d containers of pod %s run, want %d", time.Now(), got, uid, want)
 		}
 	}
 }

@@ -41,9 +41,9 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
 			t.Fatalf("the pod is %s", got)
 		}
-		before := n.rt.Journal()
+		before := n.Journal()
 		id := before.Pod("u").Of(critest.StartContainer)[0].ContainerID
-		err := n.rt.EditContainer(id, func(s *runtimeapi.ContainerStatus) {
+		err := n.EditContainer(id, func(s *runtimeapi.ContainerStatus) {
 			s.State, s.FinishedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 0
 		})
 		if err != nil {
@@ -53,8 +53,8 @@ func TestW6_StrayContainerOfFinishedPod(t *testing.T) {
 			set(t, src, job, pod("file", "web", fmt.Sprint("web", i), forever))
 			time.Sleep(time.Second)
 		}
-		if stopped := n.rt.Journal().After(len(before)).ID(id).Of(critest.StopContainer); len(stopped) == 0 {
-			t.Errorf("what runs was not stopped:\n%v", n.rt.Journal().After(len(before)))
+		if stopped := n.Journal().After(len(before)).ID(id).Of(critest.StopContainer); len(stopped) == 0 {
+			t.Errorf("what runs was not stopped:\n%v", n.Journal().After(len(before)))
 		}
 		if got := a.sink.of("u").Phase; got != v1.PodSucceeded {
 			t.Errorf("the pod is %s after that", got)
@@ -72,7 +72,7 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 		n.leave(nil, once(pod("file", "job", "u", "exit 3")))
 		removeAll(t, n) // the runtime forgets it, as with a reboot
 
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		src := source.NewStaticPush("file")
 		count, beside := newCounter(), -1
 		second := n.start([]source.Source{src}, func(c *loop.Config) {
@@ -87,7 +87,7 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 		})
 		set(t, src, once(pod("file", "job", "u", "exit 3")), pod("file", "web", "w", forever))
 		time.Sleep(time.Minute)
-		if again := n.rt.Journal().After(before).Pod("u").Of(starts...); len(again) > 0 {
+		if again := n.Journal().After(before).Pod("u").Of(starts...); len(again) > 0 {
 			t.Errorf("it was started again:\n%v", again)
 		}
 		if got := count.of("u", podworkers.SyncTerminatedPod); got != 1 {
@@ -105,8 +105,8 @@ func TestW7_FinishedPodStaysFinished(t *testing.T) {
 // removeAll removes all sandboxes from the runtime.
 func removeAll(t *testing.T, n *node) {
 	t.Helper()
-	for _, c := range n.rt.Journal().Of(critest.RunPodSandbox) {
-		if err := n.rt.Remove(c.SandboxID); err != nil {
+	for _, c := range n.Journal().Of(critest.RunPodSandbox) {
+		if err := n.Remove(c.SandboxID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 		ready := first.sink.of("u").Conditions
 		first.kill()
 
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		src = source.NewStaticPush("file")
 		second := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(*v1.Pod, []*v1.Pod) *syncpod.Rejection {
@@ -132,7 +132,7 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 		})
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Hour)
-		if changes := n.rt.Journal().After(before).Changes(); len(changes) > 0 {
+		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
 			t.Errorf("there was\n%v", changes)
 		}
 		got := second.sink.of("u")
@@ -213,7 +213,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				if pods := a.Pods(); len(pods) != 0 || n.store.len() != 0 {
 					t.Errorf("it is not forgotten: %+v", pods)
 				}
-				if calls := n.rt.Journal().Pod("u").Changes(); len(calls) > 0 {
+				if calls := n.Journal().Pod("u").Changes(); len(calls) > 0 {
 					t.Errorf("the runtime was asked for\n%v", calls)
 				}
 			})
@@ -245,7 +245,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 				set(t, src)
 				time.Sleep(tt.later)
 				synctest.Wait()
-				removed := len(n.rt.Journal())
+				removed := len(n.Journal())
 				next := once(pod("file", "web", "u", forever))
 				next.Spec.Containers[0].Env = []v1.EnvVar{{Name: "NEW", Value: "1"}}
 				set(t, src, next)
@@ -254,7 +254,7 @@ func TestW10_UIDComesAgain(t *testing.T) {
 				if got := a.sink.of("u").Phase; got != v1.PodRunning {
 					t.Errorf("the new pod is %s", got)
 				}
-				for _, c := range n.rt.Journal().After(removed).Of(critest.CreateContainer) {
+				for _, c := range n.Journal().After(removed).Of(critest.CreateContainer) {
 					if env := c.Request().(*runtimeapi.CreateContainerRequest).Config.Envs; !hasEnv(env, "NEW") {
 						t.Errorf("a container of the old spec was made: %v", c)
 					}
@@ -299,7 +299,7 @@ func TestDrain(t *testing.T) {
 		if got := b.sink.of("j").Phase; got != v1.PodSucceeded {
 			t.Errorf("the job is %s", got)
 		}
-		if got := n.rt.Journal().Pod("j").Count(critest.StartContainer); got != 1 {
+		if got := n.Journal().Pod("j").Count(critest.StartContainer); got != 1 {
 			t.Errorf("the job was started %d times", got)
 		}
 	})
@@ -388,7 +388,7 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 				}
 				synctest.Wait()
 				n.wantRunning(0, "u")
-				for _, stop := range n.rt.Journal().Pod("u").Of(critest.StopContainer) {
+				for _, stop := range n.Journal().Pod("u").Of(critest.StopContainer) {
 					if s := stop.Request().(*runtimeapi.StopContainerRequest); s.Timeout != 5 {
 						t.Errorf("stopped with %d s, want 5", s.Timeout)
 					}

@@ -57,6 +57,8 @@ type Loop struct {
 	mu         sync.Mutex
 	workerPods map[types.UID]*workerPod
 	beside     admittedPods
+	// versionsWait: a pod waits for another version of it, which nobody looks after, to end.
+	versionsWait bool
 	// storeErr is why the store, or the records of pods, could not be read.
 	storeErr error
 }

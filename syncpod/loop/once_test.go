@@ -24,7 +24,7 @@ func TestT2_ExitIsSeenWhileTheWorkGoesOn(t *testing.T) {
 		two.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "60"}}}}
 		set(t, src, two)
 		time.Sleep(30 * time.Second)
-		if err := n.rt.Remove(n.rt.Journal().Container("app").Of(critest.StartContainer)[0].ContainerID); err != nil {
+		if err := n.Remove(n.Journal().Container("app").Of(critest.StartContainer)[0].ContainerID); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(31 * time.Second)
@@ -47,13 +47,13 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 				keep := func(c *loop.Config) { c.Sync.Deps.Records = records }
 				a := n.start([]source.Source{src}, keep)
 				job := once(pod("file", "job", "u", "exit 0"))
-				forget := n.rt.OnCall(func(_ int, c critest.Call) {
+				forget := n.OnCall(func(_ int, c critest.Call) {
 					if c.Method == critest.StartContainer {
 						go func() {
 							time.Sleep(time.Millisecond)
-							_ = n.rt.Remove(c.ContainerID)
+							_ = n.Remove(c.ContainerID)
 						}()
-						_ = n.rt.Restart(critest.Restart{Down: 20 * time.Second})
+						_ = n.Restart(critest.Restart{Down: 20 * time.Second})
 					}
 				})
 				set(t, src, job)
@@ -66,8 +66,8 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 					set(t, src, job)
 				}
 				time.Sleep(time.Minute)
-				if started := n.rt.Journal().Count(critest.StartContainer); started != 1 {
-					t.Errorf("it was started %d times\n%v", started, n.rt.Journal().Changes())
+				if started := n.Journal().Count(critest.StartContainer); started != 1 {
+					t.Errorf("it was started %d times\n%v", started, n.Journal().Changes())
 				}
 				s := a.sink.of("u")
 				if s.Phase != v1.PodFailed || s.ContainerStatuses[0].State.Terminated == nil || s.ContainerStatuses[0].State.Terminated.Reason != "ContainerStatusUnknown" {

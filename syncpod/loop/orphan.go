@@ -2,10 +2,12 @@ package loop
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
@@ -23,6 +25,38 @@ func (l *Loop) stopOrphans(desired desiredPods, pods []pleg.Pod) {
 		l.stopOrphan(p)
 	}
 }
+
+// withoutOtherVersions returns the new pods but for static ones of whose name another pod
+// runs that may be an orphan or not: their source has not said yet which of the two it
+// wants. They wait until it has, or until the other one has ended.
+func (l *Loop) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []pleg.Pod) []desiredPod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	isDesired := desired.uids()
+	undecided := map[desiredName]bool{}
+	for _, p := range pods {
+		if !isDesired[p.UID] && l.workerPods[p.UID] == nil && desired.undecided(p.Source) && l.hasProcesses(p) {
+			undecided[desiredName{p.Source, p.Namespace, p.Name}] = true
+		}
+	}
+	kept := slices.DeleteFunc(additions, func(w desiredPod) bool {
+		return runtime.IsStatic(w.pod) && undecided[desiredName{w.source, w.pod.Namespace, w.pod.Name}] &&
+			!slices.ContainsFunc(pods, func(p pleg.Pod) bool { return p.Running && p.UID == w.pod.UID })
+	})
+	l.versionsWait = len(kept) < len(additions)
+	return kept
+}
+
+// hasProcesses reports whether a container of a pod runs, or may run, or come alive.
+func (l *Loop) hasProcesses(p pleg.Pod) bool {
+	status := l.lastStatus(p.UID)
+	return p.Running && (status == nil || slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+		return c.State != runtime.ContainerExited
+	}))
+}
+
+// desiredName is that of a pod of a source.
+type desiredName struct{ source, namespace, name string }
 
 // isOrphan reports whether what runs of a pod that nobody wants has to be stopped.
 func (l *Loop) isOrphan(p pleg.Pod) bool {

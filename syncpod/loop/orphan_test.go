@@ -22,7 +22,7 @@ func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 		set(t, src, pod("file", "web", "new", forever))
 		n.start([]source.Source{src}, nil)
 		time.Sleep(time.Minute)
-		stopped, started := n.rt.Journal().Pod("old").Of(critest.StopContainer), n.rt.Journal().Pod("new").Of(critest.RunPodSandbox)
+		stopped, started := n.Journal().Pod("old").Of(critest.StopContainer), n.Journal().Pod("new").Of(critest.RunPodSandbox)
 		if len(stopped) == 0 || len(started) == 0 || started[0].Start.Before(stopped[0].Start.Add(3*time.Second)) {
 			t.Errorf("stopped\n%v\nand started\n%v", stopped, started)
 		}
@@ -34,22 +34,22 @@ func TestM2_HeirWaitsForTheOrphan(t *testing.T) {
 func TestE1_OrphanIsNotStoppedInAHotLoop(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		_, err := n.rt.Inject(critest.Fault{
+		_, err := n.Inject(critest.Fault{
 			Match: critest.Match{Method: critest.StopContainer}, Times: 1000, Err: status.Error(codes.Unknown, "no"),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
-		if tries := n.rt.Journal().After(before).Count(critest.StopContainer); tries < 2 || tries > 120 {
+		if tries := n.Journal().After(before).Count(critest.StopContainer); tries < 2 || tries > 120 {
 			t.Errorf("tried %d times in a minute", tries)
 		}
 		time.Sleep(100 * time.Hour)
-		if left := n.rt.Journal().Pod("u").Of(critest.RemovePodSandbox); len(left) == 0 {
+		if left := n.Journal().Pod("u").Of(critest.RemovePodSandbox); len(left) == 0 {
 			t.Error("it is not stopped and removed")
 		}
 	})
@@ -90,17 +90,17 @@ func TestW6_StrayOfAPodThatWasAnOrphan(t *testing.T) {
 		job.Labels = map[string]string{"a": "b"}
 		set(t, src, job)
 		time.Sleep(10 * time.Minute)
-		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
-		before := len(n.rt.Journal())
-		err := n.rt.EditContainer(started[len(started)-1].ContainerID, func(s *runtimeapi.ContainerStatus) {
+		started := n.Journal().Pod("u").Of(critest.StartContainer)
+		before := len(n.Journal())
+		err := n.EditContainer(started[len(started)-1].ContainerID, func(s *runtimeapi.ContainerStatus) {
 			s.State, s.FinishedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 0
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if n.rt.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
-			t.Errorf("what runs was not stopped\n%v", n.rt.Journal())
+		if n.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
+			t.Errorf("what runs was not stopped\n%v", n.Journal())
 		}
 	})
 }
@@ -121,8 +121,8 @@ func TestP6_CrashOfAPodThatWasAnOrphan(t *testing.T) {
 		set(t, src, changed)
 		time.Sleep(time.Minute)
 		n.wantRunning(1, "u")
-		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
-		if err := n.rt.ExitContainer(started[len(started)-1].ContainerID, critest.Exit{Code: 1}); err != nil {
+		started := n.Journal().Pod("u").Of(critest.StartContainer)
+		if err := n.ExitContainer(started[len(started)-1].ContainerID, critest.Exit{Code: 1}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(15 * time.Second) // it is the second crash
@@ -158,14 +158,14 @@ func TestM2_StoppedOrphanIsNoRun(t *testing.T) {
 
 // orphanThatDoesNotStop leaves a pod behind that cannot be stopped for a while.
 func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
-	n.t.Helper()
+	n.Helper()
 	src := source.NewStaticPush("file")
 	first := n.start([]source.Source{src}, nil)
-	set(n.t, src, pod("file", "web", "u", forever))
+	set(n, src, pod("file", "web", "u", forever))
 	time.Sleep(time.Minute)
 	first.kill()
-	_, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: failing}, Times: times, Err: status.Error(codes.Unknown, "no")})
+	_, err := n.Inject(critest.Fault{Match: critest.Match{Method: failing}, Times: times, Err: status.Error(codes.Unknown, "no")})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 }

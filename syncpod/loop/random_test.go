@@ -141,7 +141,7 @@ type randomLife struct {
 }
 
 func (l *randomLife) live(seed uint64) {
-	t := l.node.t
+	t := l.node
 	l.startAgent()
 	l.afflict(seed)
 	for range 40 {
@@ -155,7 +155,7 @@ func (l *randomLife) live(seed uint64) {
 	time.Sleep(2 * time.Minute)
 	l.checkEmpty()
 	if t.Failed() {
-		t.Logf("the calls were:\n%v", l.rt.Journal().Changes())
+		t.Logf("the calls were:\n%v", l.Runtime.Journal().Changes())
 	}
 }
 
@@ -167,22 +167,22 @@ func (l *randomLife) afflict(seed uint64) {
 		critest.PodSandboxStatus, critest.ContainerStatus, critest.ImageStatus, critest.PullImage,
 	})
 	methods = slices.DeleteFunc(methods, func(m critest.Method) bool { return m == critest.StartContainer })
-	err := l.rt.SetRandom(critest.Random{Seed: seed, Rate: 0.08, Methods: methods, EventRate: 0.1, MaxDelay: 4 * time.Second})
+	err := l.Runtime.SetRandom(critest.Random{Seed: seed, Rate: 0.08, Methods: methods, EventRate: 0.1, MaxDelay: 4 * time.Second})
 	if err != nil {
-		l.node.t.Fatal(err)
+		l.node.Fatal(err)
 	}
-	l.slow, err = l.rt.Inject(critest.Fault{
+	l.slow, err = l.Runtime.Inject(critest.Fault{
 		Match: critest.Match{Method: critest.StartContainer}, Times: critest.Always, When: critest.Midway, Delay: 500 * time.Millisecond,
 	})
 	if err != nil {
-		l.node.t.Fatal(err)
+		l.node.Fatal(err)
 	}
 }
 
 func (l *randomLife) heal() {
 	l.slow.Remove()
-	if err := l.rt.SetRandom(critest.Random{}); err != nil {
-		l.node.t.Fatal(err)
+	if err := l.Runtime.SetRandom(critest.Random{}); err != nil {
+		l.node.Fatal(err)
 	}
 }
 
@@ -198,7 +198,7 @@ func (l *randomLife) startAgent() {
 func (l *randomLife) set(pods []*v1.Pod) {
 	l.pods = pods
 	l.want(pods)
-	set(l.node.t, l.src, slices.Clone(pods)...)
+	set(l.node, l.src, slices.Clone(pods)...)
 }
 
 func (l *randomLife) disturb() {
@@ -215,8 +215,8 @@ func (l *randomLife) disturb() {
 		l.startAgent()
 	default:
 		down := time.Duration(l.random.IntN(5000)) * time.Millisecond
-		if err := l.rt.Restart(critest.Restart{Down: down, Disconnect: l.random.IntN(2) == 0}); err != nil {
-			l.node.t.Fatal(err)
+		if err := l.Runtime.Restart(critest.Restart{Down: down, Disconnect: l.random.IntN(2) == 0}); err != nil {
+			l.node.Fatal(err)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (l *randomLife) newPod() *v1.Pod {
 // check looks at what there is once all went well for some time.
 func (l *randomLife) check() {
 	synctest.Wait()
-	t := l.node.t
+	t := l.node
 	l.truth.mu.Lock()
 	defer l.truth.mu.Unlock()
 	want := map[string]int{}
@@ -286,8 +286,8 @@ func exitCode(s v1.PodStatus) int32 {
 
 // checkEmpty looks at what is left of pods that are gone.
 func (l *randomLife) checkEmpty() {
-	t := l.node.t
-	conn, err := l.rt.Dial()
+	t := l.node
+	conn, err := l.Runtime.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}

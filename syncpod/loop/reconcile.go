@@ -40,7 +40,7 @@ func (l *Loop) reconcile(ctx context.Context) {
 	for _, p := range pods {
 		running[p.UID] = p.Running
 	}
-	for _, w := range l.update(ctx, desired) {
+	for _, w := range l.withoutOtherVersions(l.update(ctx, desired), desired, pods) {
 		if ctx.Err() != nil {
 			return
 		}

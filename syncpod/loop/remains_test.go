@@ -30,11 +30,11 @@ import (
 func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		if err := n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
 		refusal := critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: 3, Err: status.Error(codes.Unknown, "CNI DEL failed")}
-		if _, err := n.rt.Inject(refusal); err != nil {
+		if _, err := n.Inject(refusal); err != nil {
 			t.Fatal(err)
 		}
 
@@ -42,7 +42,7 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 		n.start([]source.Source{src}, nil)
 		set(t, src)
 		time.Sleep(time.Minute)
-		got := n.rt.Journal().Pod("u").Of(critest.StopPodSandbox, critest.RemovePodSandbox).Sequence()
+		got := n.Journal().Pod("u").Of(critest.StopPodSandbox, critest.RemovePodSandbox).Sequence()
 		stop := "StopPodSandbox default/web attempt 0"
 		if want := []string{stop, stop, stop, stop, "RemovePodSandbox default/web attempt 0"}; !slices.Equal(got, want) {
 			t.Errorf("the runtime was asked for\n%q, want\n%q", got, want)
@@ -55,10 +55,10 @@ func TestS6_DeadOrphanIsStoppedBeforeItIsRemoved(t *testing.T) {
 func TestRemainsStayWithoutAClient(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		if err := n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, withoutClient(t))
 		set(t, src)
@@ -67,7 +67,7 @@ func TestRemainsStayWithoutAClient(t *testing.T) {
 		if got := goroutinesStarted() - started; got > 1000 {
 			t.Errorf("%d goroutines were started in a minute", got)
 		}
-		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
+		if done := n.Journal().After(before).Changes(); len(done) > 0 {
 			t.Errorf("there was\n%v", done)
 		}
 	})
@@ -104,19 +104,19 @@ func withoutClient(t *testing.T) func(*loop.Config) {
 func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("file", "web", "u", forever))
-		if err := n.rt.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		if err := n.Restart(critest.Restart{Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
 			t.Fatal(err)
 		}
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
-		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
+		if done := n.Journal().After(before).Changes(); len(done) > 0 {
 			t.Errorf("before the source has spoken:\n%v", done)
 		}
 		set(t, src)
 		time.Sleep(time.Minute)
-		if removed := n.rt.Journal().After(before).Count(critest.RemovePodSandbox); removed != 1 {
+		if removed := n.Journal().After(before).Count(critest.RemovePodSandbox); removed != 1 {
 			t.Errorf("%d sandboxes removed, want that of the pod that is wanted no more", removed)
 		}
 	})
@@ -126,16 +126,16 @@ func TestM3_RemainsWaitForTheirSource(t *testing.T) {
 func TestM3_PodOfAnUnknownSourceWaitsForAll(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.leave(nil, pod("old", "web", "u", forever))
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, nil)
 		time.Sleep(10 * time.Minute)
-		if done := n.rt.Journal().After(before).Changes(); len(done) > 0 {
+		if done := n.Journal().After(before).Changes(); len(done) > 0 {
 			t.Errorf("before the source has spoken:\n%v", done)
 		}
 		set(t, src)
 		time.Sleep(time.Minute)
-		if n.rt.Journal().After(before).Count(critest.StopContainer) == 0 {
+		if n.Journal().After(before).Count(critest.StopContainer) == 0 {
 			t.Error("the pod is wanted by nobody and was not stopped")
 		}
 	})

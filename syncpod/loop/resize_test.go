@@ -71,7 +71,7 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 				set(t, push, with("a", "3"))
 				time.Sleep(10 * time.Second)
 				want("when b is gone", "3", "3", "")
-				if updates := n.rt.Journal().Count(critest.UpdateContainerResources); updates != 1 {
+				if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 1 {
 					t.Errorf("%d updates", updates)
 				}
 			})

@@ -49,8 +49,8 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 				set(t, push, job)
 				time.Sleep(10 * time.Second)
 				first.stop()
-				for _, p := range n.rt.Processes() {
-					if err := n.rt.Remove(p.ContainerID); err != nil {
+				for _, p := range n.Processes() {
+					if err := n.Remove(p.ContainerID); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -60,7 +60,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 				})
 				set(t, push, job)
 				time.Sleep(2 * time.Minute)
-				if ran := len(n.rt.Processes()) > 1; ran != tt.runs {
+				if ran := len(n.Processes()) > 1; ran != tt.runs {
 					t.Errorf("it ran again: %t", ran)
 				}
 				if health := a.Health(); (health.Store != nil) != tt.bad {
@@ -87,7 +87,7 @@ func TestP1_SinkHangsAfterARestart(t *testing.T) {
 		n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Sink = hangingSink{} })
 		set(t, push, pod("api", "web", "u", "sleep 300; exit 1"))
 		time.Sleep(10 * time.Minute)
-		if ran := len(n.rt.Processes()); ran < 2 {
+		if ran := len(n.Processes()); ran < 2 {
 			t.Errorf("it ran %d times, and is not restarted", ran)
 		}
 	})

@@ -44,7 +44,7 @@ func TestM1_OnePodOfANameAtATime(t *testing.T) {
 		}
 		n.wantRunning(1, "u5")
 		for _, uid := range uids[1:5] {
-			if c := n.rt.Journal().Pod(uid).Of(starts...); len(c) > 0 {
+			if c := n.Journal().Pod(uid).Of(starts...); len(c) > 0 {
 				t.Errorf("pod %s, replaced before its turn, was started:\n%v", uid, c)
 			}
 		}
@@ -62,7 +62,7 @@ func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 			synctest.Wait()
 			n.wantRunning(1, "old")
 			crashed := make(chan struct{})
-			n.rt.CrashAfter(k, func() { first.conn.Close(); first.cancel(); close(crashed) })
+			n.CrashAfter(k, func() { first.conn.Close(); first.cancel(); close(crashed) })
 			set(t, src, pod("file", "web", "new", forever))
 			time.Sleep(time.Minute)
 			select {
@@ -72,21 +72,21 @@ func TestM2_ManifestEditedAndAgentRestarted(t *testing.T) {
 			}
 			<-first.ended
 			again := source.NewStaticPush("file")
-			n.rt.OnCall(func(int, critest.Call) {})
+			n.OnCall(func(int, critest.Call) {})
 			n.start([]source.Source{again}, nil)
 			set(t, again, pod("file", "web", "new", forever))
 			time.Sleep(time.Minute)
 			n.wantRunning(0, "old")
 			n.wantRunning(1, "new")
 			if stop, start := lastEnd(n, "old"), firstStart(n, "new"); start.Before(stop) {
-				t.Errorf("crash after call %d: the new pod was started at %v, the old one stopped at %v\n%v", k, start, stop, n.rt.Journal().Changes())
+				t.Errorf("crash after call %d: the new pod was started at %v, the old one stopped at %v\n%v", k, start, stop, n.Journal().Changes())
 			}
 		})
 	}
 }
 
 func lastEnd(n *node, uid string) (at time.Time) {
-	for _, c := range n.rt.Journal().Pod(uid).Of(critest.StopContainer) {
+	for _, c := range n.Journal().Pod(uid).Of(critest.StopContainer) {
 		if c.Err == nil && c.End.After(at) && at.IsZero() {
 			at = c.End
 		}
@@ -95,7 +95,7 @@ func lastEnd(n *node, uid string) (at time.Time) {
 }
 
 func firstStart(n *node, uid string) time.Time {
-	return n.rt.Journal().Pod(uid).Of(critest.StartContainer)[0].Start
+	return n.Journal().Pod(uid).Of(critest.StartContainer)[0].Start
 }
 
 // Of two sources one never speaks: the other is served, and what runs for the one
@@ -110,11 +110,11 @@ func TestM3_EachSourceOnItsOwn(t *testing.T) {
 		n.wantRunning(1, "a1", "a2", "b1")
 		first.kill()
 
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		a, b = source.NewStaticPush("a"), source.NewStaticPush("b")
 		n.start([]source.Source{a, b}, nil)
 		time.Sleep(time.Hour)
-		if stopped := n.rt.Journal().After(before).Of(stops...); len(stopped) > 0 {
+		if stopped := n.Journal().After(before).Of(stops...); len(stopped) > 0 {
 			t.Fatalf("no source has spoken, and there was\n%v", stopped)
 		}
 		set(t, a, pod("a", "one", "a1", forever))
@@ -133,7 +133,7 @@ func TestM3_EachSourceOnItsOwn(t *testing.T) {
 		if n.store.len() != 1 {
 			t.Errorf("%d statuses are kept, want that of the pod that is wanted", n.store.len())
 		}
-		if again := n.rt.Journal().After(before).Of(starts...); len(again) > 0 {
+		if again := n.Journal().After(before).Of(starts...); len(again) > 0 {
 			t.Errorf("nothing had to be started, and there was\n%v", again)
 		}
 	})
@@ -234,10 +234,10 @@ func TestM5_SameNameOtherUID(t *testing.T) {
 				time.Sleep(time.Minute)
 				n.wantRunning(0, "a")
 				n.wantRunning(1, "b")
-				if stopped := n.rt.Journal().Pod("b").Of(stops...); len(stopped) > 0 {
+				if stopped := n.Journal().Pod("b").Of(stops...); len(stopped) > 0 {
 					t.Errorf("pod b was stopped:\n%v", stopped)
 				}
-				if got := n.rt.Journal().Pod("b").Count(critest.StartContainer); got != 1 {
+				if got := n.Journal().Pod("b").Count(critest.StartContainer); got != 1 {
 					t.Errorf("pod b was started %d times", got)
 				}
 			})

@@ -57,7 +57,7 @@ func TestT1_StaticPodEnds(t *testing.T) {
 	} {
 		start := func(t *testing.T, n *node) (*agent, *source.Push, *phases) {
 			if tc.unmade {
-				if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")}); err != nil {
+				if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Times: critest.Always, Err: status.Error(codes.Internal, "broken")}); err != nil {
 					t.Fatal(err)
 				}
 			}

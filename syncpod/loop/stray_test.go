@@ -37,19 +37,19 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 		two.Spec.Containers[1].Name = "other"
 		set(t, src, two)
 		time.Sleep(time.Minute)
-		started := n.rt.Journal().Pod("u").Of(critest.StartContainer)
-		err := n.rt.EditContainer(started.Container("other")[0].ContainerID, func(s *runtimeapi.ContainerStatus) {
+		started := n.Journal().Pod("u").Of(critest.StartContainer)
+		err := n.EditContainer(started.Container("other")[0].ContainerID, func(s *runtimeapi.ContainerStatus) {
 			s.State, s.FinishedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 0
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.rt.Remove(started.Container("app")[0].ContainerID); err != nil {
+		if err := n.Remove(started.Container("app")[0].ContainerID); err != nil {
 			t.Fatal(err)
 		}
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		time.Sleep(time.Minute)
-		if n.rt.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
+		if n.Journal().After(before).Pod("u").Count(critest.StopContainer) == 0 {
 			t.Fatal("what runs was not stopped")
 		}
 		idle.Store(true)

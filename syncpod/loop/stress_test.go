@@ -48,7 +48,7 @@ func TestThousandPods(t *testing.T) {
 				t.Fatalf("pod %s was not updated: %+v", p.Pod.Name, got)
 			}
 		}
-		n.rt.Restart(critest.Restart{Down: 10 * time.Second, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
+		n.Restart(critest.Restart{Down: 10 * time.Second, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped})
 		time.Sleep(5 * time.Minute)
 		settle(t, a, count, v1.PodRunning)
 		set(t, src)
@@ -100,7 +100,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		a := n.start([]source.Source{src}, nil)
 		var crashed atomic.Bool
 		if crashAt > 0 {
-			n.rt.CrashAfter(crashAt, func() { crashed.Store(true); a.conn.Close(); a.cancel() })
+			n.CrashAfter(crashAt, func() { crashed.Store(true); a.conn.Close(); a.cancel() })
 		}
 		stages := [][]*v1.Pod{
 			{pod("file", "web", "w1", forever), job(), withInit(pod("file", "init", "i1", forever))},
@@ -116,7 +116,7 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		}
 		a.cancel()
 		<-a.ended
-		calls = max(calls, len(n.rt.Journal()))
+		calls = max(calls, len(n.Journal()))
 		if crashAt == 0 {
 			return
 		}
@@ -129,11 +129,11 @@ func TestF14_AgentRestartedAtAnyCall(t *testing.T) {
 		if got := b.sink.of("j1").Phase; got != v1.PodSucceeded {
 			t.Errorf("the job is %s", got)
 		}
-		if got := n.rt.Journal().Pod("j1").Of(critest.StartContainer).Where(func(c critest.Call) bool { return c.Err == nil }); len(got) != 1 {
+		if got := n.Journal().Pod("j1").Of(critest.StartContainer).Where(func(c critest.Call) bool { return c.Err == nil }); len(got) != 1 {
 			t.Errorf("the job was started %d times", len(got))
 		}
-		for _, c := range n.rt.Journal().Pod("w2").Of(critest.StopContainer) {
-			if n.rt.Journal().ID(c.ContainerID).Count(critest.StartContainer) > 0 { // one that was only created is replaced
+		for _, c := range n.Journal().Pod("w2").Of(critest.StopContainer) {
+			if n.Journal().ID(c.ContainerID).Count(critest.StartContainer) > 0 { // one that was only created is replaced
 				t.Errorf("the pod that is wanted was stopped: %v", c)
 			}
 		}

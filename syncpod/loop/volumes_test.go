@@ -67,10 +67,10 @@ func wantConf(t *testing.T, root, uid, want string) {
 
 // wantUndisturbed checks that since a call nothing was started or stopped.
 func (n *node) wantUndisturbed(since int, uid string) {
-	n.t.Helper()
+	n.Helper()
 	n.wantRunning(1, uid)
-	if changes := n.rt.Journal().After(since).Changes(); len(changes) > 0 {
-		n.t.Errorf("the pod was disturbed:\n%v", changes)
+	if changes := n.Journal().After(since).Changes(); len(changes) > 0 {
+		n.Errorf("the pod was disturbed:\n%v", changes)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 		set(t, src, withConfig(pod("file", "web", "u", forever)), pod("file", "plain", "p", forever))
 		time.Sleep(time.Hour)
 		wantConf(t, root, "u", "one")
-		before, plain := len(n.rt.Journal()), len(n.rt.Journal().Pod("p"))
+		before, plain := len(n.Journal()), len(n.Journal().Pod("p"))
 		settings.change(func(c *configs) { c.text, c.asked = "two", 0 })
 		time.Sleep(time.Minute + time.Second)
 		wantConf(t, root, "u", "two")
@@ -96,7 +96,7 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 				t.Errorf("the ConfigMap was asked for %d times in a minute", c.asked)
 			}
 		})
-		if calls := len(n.rt.Journal().Pod("p")) - plain; calls > 0 {
+		if calls := len(n.Journal().Pod("p")) - plain; calls > 0 {
 			t.Errorf("%d calls for a pod without files", calls)
 		}
 		if got := strings.Join(events.all(), "\n"); strings.Contains(got, "Warning") {
@@ -116,7 +116,7 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 		})
 		set(t, src, withConfig(pod("file", "web", "u", forever)))
 		time.Sleep(time.Minute)
-		before := len(n.rt.Journal())
+		before := len(n.Journal())
 		settings.change(func(c *configs) { c.err = errors.New("the server is away") })
 		time.Sleep(10 * time.Minute)
 		wantConf(t, root, "u", "one")

@@ -140,6 +140,9 @@ func (l *Loop) lookAgain(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wp := l.workerPods[uid]
+	if wp == nil && l.versionsWait {
+		l.news.raise()
+	}
 	if wp == nil || l.states.get(uid).phase >= podworkers.Terminated {
 		l.tidy.raise()
 		return

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/syncpod/hook"
 )
 
@@ -26,6 +27,17 @@ type target struct {
 type outcome struct {
 	failure string // what failed, for people
 	unknown bool   // nothing can be said
+}
+
+// result is the outcome in the words of actions.
+func (o outcome) result() actions.ProbeResult {
+	switch {
+	case o.unknown:
+		return actions.ProbeUnknown
+	case o.failure != "":
+		return actions.ProbeFailure
+	}
+	return actions.ProbeSuccess
 }
 
 func failed(format string, args ...any) outcome {

@@ -164,8 +164,9 @@ func (p *Prober) check(probe *probe) {
 		return
 	}
 	defer p.running.Done()
+	began := time.Now()
 	o := p.outcome(ctx, target)
-	counts, changed := p.finish(probe, ctx, o)
+	counts, changed := p.finish(probe, ctx, o, time.Since(began))
 	if changed != nil {
 		changed(spec.UID)
 	}
@@ -190,7 +191,7 @@ func (p *Prober) start(probe *probe) (context.Context, *v1.Pod, target) {
 
 // finish takes the outcome. It does not count if the check was ended from outside;
 // if it has changed the result, changed is whom to tell.
-func (p *Prober) finish(probe *probe, ctx context.Context, o outcome) (counts bool, changed func(uid types.UID)) {
+func (p *Prober) finish(probe *probe, ctx context.Context, o outcome, took time.Duration) (counts bool, changed func(uid types.UID)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ended := ctx.Err() != nil
@@ -199,6 +200,7 @@ func (p *Prober) finish(probe *probe, ctx context.Context, o outcome) (counts bo
 	if ended {
 		return false, nil
 	}
+	p.config.Observer.Checked(Check{Pod: probe.pod.spec, Container: probe.container.Name, Kind: probe.key.kind, Outcome: o.result(), Took: took})
 	if probe.count(o) {
 		changed = p.changed
 	}

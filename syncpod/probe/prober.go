@@ -42,6 +42,8 @@ type Config struct {
 	// Unhealthy is told of each failure of a probe, with a message for people. It
 	// must not wait for anything. Default: nobody is.
 	Unhealthy func(pod *v1.Pod, container string, kind Kind, message string)
+	// Observer is told of each check. Default: nobody is.
+	Observer Observer
 }
 
 // A Prober runs probes.
@@ -70,6 +72,9 @@ func New(c Config) (*Prober, error) {
 	}
 	if c.Unhealthy == nil {
 		c.Unhealthy = func(*v1.Pod, string, Kind, string) {}
+	}
+	if c.Observer == nil {
+		c.Observer = NopObserver{}
 	}
 	hooks, err := hook.New(hook.Config{Exec: c.Exec, Dial: c.Dial, UserAgent: userAgent})
 	if err != nil {
@@ -145,14 +150,13 @@ func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 func (p *Prober) Forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.pods[uid]
-	if known == nil {
-		return
+	if known := p.pods[uid]; known != nil {
+		for _, probe := range known.probes {
+			probe.rest()
+		}
+		delete(p.pods, uid)
 	}
-	for _, probe := range known.probes {
-		probe.rest()
-	}
-	delete(p.pods, uid)
+	p.config.Observer.PodForgotten(uid)
 }
 
 // ProbeResults returns the newest results of a pod's probes, by container.

@@ -67,8 +67,8 @@ func (c *commands) count(name string) int {
 	return n
 }
 
-// node is a prober that runs, and what it has told.
-type node struct {
+// probing is a prober that runs, and what it has told.
+type probing struct {
 	*testing.T
 	*probe.Prober
 	commands *commands
@@ -77,9 +77,9 @@ type node struct {
 	events   []string
 }
 
-func inBubble(t *testing.T, f func(n *node)) {
+func inBubble(t *testing.T, f func(n *probing)) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &node{T: t, commands: &commands{exit: map[string]int32{}, errs: map[string]error{}, hang: map[string]bool{}, began: time.Now()}}
+		n := &probing{T: t, commands: &commands{exit: map[string]int32{}, errs: map[string]error{}, hang: map[string]bool{}, began: time.Now()}}
 		p, err := probe.New(probe.Config{Exec: n.commands, Unhealthy: func(pod *v1.Pod, container string, _ probe.Kind, message string) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -107,7 +107,7 @@ func inBubble(t *testing.T, f func(n *node)) {
 	})
 }
 
-func (n *node) want(id string, want actions.ProbeResults) {
+func (n *probing) want(id string, want actions.ProbeResults) {
 	n.Helper()
 	synctest.Wait()
 	if got := n.ProbeResults(uid)[runtime.ContainerID{Type: "x", ID: id}]; got != want {
@@ -115,7 +115,7 @@ func (n *node) want(id string, want actions.ProbeResults) {
 	}
 }
 
-func (n *node) wantCalls(want ...string) {
+func (n *probing) wantCalls(want ...string) {
 	n.Helper()
 	synctest.Wait()
 	n.commands.mu.Lock()
@@ -153,7 +153,7 @@ func running(ids ...string) *runtime.PodStatus {
 }
 
 func TestThresholds(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		ready := exec("ready")
 		ready.SuccessThreshold = 2
 		n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: exec("alive"), ReadinessProbe: ready}), running("a"), false)
@@ -185,7 +185,7 @@ func TestThresholds(t *testing.T) {
 
 // B4: the clock was set back after the container had started.
 func TestB4_StartInTheFutureDelaysNoProbe(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		late := exec("alive")
 		late.InitialDelaySeconds = 5
 		started := running("a")
@@ -197,7 +197,7 @@ func TestB4_StartInTheFutureDelaysNoProbe(t *testing.T) {
 }
 
 func TestStartupComesFirst(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		n.commands.set("started", 1)
 		startup := exec("started")
 		startup.PeriodSeconds, startup.FailureThreshold = 2, 10
@@ -213,7 +213,7 @@ func TestStartupComesFirst(t *testing.T) {
 
 // What a probe leaves open is as in the API: 10 s, 1 s, one success, three failures.
 func TestDefaults(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		n.commands.hang["hangs"] = true
 		alive, ready := &v1.Probe{ProbeHandler: exec("hangs").ProbeHandler, InitialDelaySeconds: 1}, &v1.Probe{ProbeHandler: exec("ready").ProbeHandler}
 		n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: alive, ReadinessProbe: ready}), running("a"), false)
@@ -227,7 +227,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestInitialDelayAndPeriod(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		ready := exec("ready")
 		ready.InitialDelaySeconds, ready.PeriodSeconds = 7, 4
 		pod := podOf(v1.Container{Name: "app", ReadinessProbe: ready})
@@ -241,7 +241,7 @@ func TestInitialDelayAndPeriod(t *testing.T) {
 
 // An instance that takes the place of another one begins without results.
 func TestResultsAreOfAnInstance(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		n.commands.set("alive", 1)
 		pod := podOf(v1.Container{Name: "app", LivenessProbe: exec("alive")})
 		n.Observe(pod, running("a"), false)
@@ -260,7 +260,7 @@ func TestResultsAreOfAnInstance(t *testing.T) {
 
 // I6: while its pod ends, a container is probed for readiness alone.
 func TestI6_EndingPodIsProbedForReadinessAlone(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		pod := podOf(v1.Container{Name: "app", LivenessProbe: exec("alive"), ReadinessProbe: exec("ready")})
 		n.Observe(pod, running("a"), false)
 		synctest.Wait()
@@ -274,7 +274,7 @@ func TestI6_EndingPodIsProbedForReadinessAlone(t *testing.T) {
 
 // A probe that hangs fails in time, and one that cannot be run tells nothing.
 func TestTimeoutsAndUnknowns(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		n.commands.hang["hangs"] = true
 		n.commands.errs["breaks"] = errors.New("the runtime has an error that may be secret")
 		alive := exec("hangs")
@@ -293,7 +293,7 @@ func TestTimeoutsAndUnknowns(t *testing.T) {
 // W11: of a pod that is forgotten, or has stopped, nothing is left; and the end of
 // Run, or of a pod, ends a check under way.
 func TestW11_NothingIsLeftOfAPod(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		n.commands.hang["hangs"] = true
 		alive := exec("hangs")
 		alive.TimeoutSeconds = 1000
@@ -330,7 +330,7 @@ func TestW11_NothingIsLeftOfAPod(t *testing.T) {
 
 // A pod may be forgotten, or the prober stop, at the moment at which a check begins.
 func TestForgottenWhenACheckIsDue(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		for range 200 {
 			n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: exec("alive")}), running("a"), false)
 			time.Sleep(10 * time.Second)
@@ -347,7 +347,7 @@ func TestE3_RunsAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &node{T: t, Prober: p, commands: c}
+		n := &probing{T: t, Prober: p, commands: c}
 		n.Observe(podOf(v1.Container{Name: "app", ReadinessProbe: exec("ready")}), running("a"), false)
 		time.Sleep(5 * time.Second)
 		n.wantCalls()
@@ -365,7 +365,7 @@ func TestE3_RunsAgain(t *testing.T) {
 
 // What ran long before it was heard of is probed at some time within a period.
 func TestOldContainersAreSpread(t *testing.T) {
-	inBubble(t, func(n *node) {
+	inBubble(t, func(n *probing) {
 		for i := range 50 {
 			pod := podOf(v1.Container{Name: "app", ReadinessProbe: exec("ready")})
 			pod.UID = types.UID(fmt.Sprint("u", i))

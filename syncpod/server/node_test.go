@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
@@ -32,9 +33,8 @@ const patience = 20 * time.Second
 
 // A node is an agent on a runtime in memory, with a server.
 type node struct {
-	t       testing.TB
+	*testnode.Node
 	dir     string
-	rt      *critest.Runtime
 	agent   *loop.Loop
 	pods    *source.Push
 	handler *server.Server
@@ -85,18 +85,16 @@ func (everybody) Authorize(context.Context, server.Attributes) (bool, string, er
 func newNode(t testing.TB, change func(*server.Config)) *node {
 	t.Helper()
 	dir := t.TempDir()
-	rt, conn := critest.Start(t, critest.Config{Dir: dir})
-	n := &node{t: t, dir: dir, rt: rt, pods: source.NewPush(), asked: make(chan any, 1000)}
-	client := cri.NewClient(conn)
+	n := &node{Node: testnode.New(t, critest.Config{Dir: dir}), dir: dir, pods: source.NewPush(), asked: make(chan any, 1000)}
 	var err error
 	n.agent, err = loop.New(loop.Config{
-		Client: client, Sources: []source.Source{n.pods},
+		Client: n.Client, Sources: []source.Source{n.pods},
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: n.logsRoot()}, RuntimeName: "critest"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := server.Config{Agent: n.agent, Runtime: streaming{client, n}, NodeName: "node1", Authenticator: everybody{}, Authorizer: everybody{}}
+	config := server.Config{Agent: n.agent, Runtime: streaming{n.Client, n}, NodeName: "node1", Authenticator: everybody{}, Authorizer: everybody{}}
 	if change != nil {
 		change(&config)
 	}
@@ -129,18 +127,15 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 
 // fail has a method of the runtime fail some times.
 func (n *node) fail(method critest.Method, message string, times int) {
-	n.t.Helper()
-	_, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: method}, Err: status.Error(codes.Unknown, message), Times: times})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	n.Helper()
+	n.Fault(critest.Fault{Match: critest.Match{Method: method}, Err: status.Error(codes.Unknown, message), Times: times})
 }
 
 func (n *node) logsRoot() string { return filepath.Join(n.dir, "logs") }
 
 // run runs a pod of one container and waits until its status is as wanted.
 func (n *node) run(name, script string, is func(v1.PodStatus) bool) *v1.Pod {
-	n.t.Helper()
+	n.Helper()
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name)},
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{
@@ -151,9 +146,9 @@ func (n *node) run(name, script string, is func(v1.PodStatus) bool) *v1.Pod {
 }
 
 func (n *node) set(pod *v1.Pod, is func(v1.PodStatus) bool) *v1.Pod {
-	n.t.Helper()
+	n.Helper()
 	if err := n.pods.Update(pod); err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	n.wait(func() bool {
 		for _, p := range n.agent.Pods() {
@@ -171,38 +166,38 @@ func isRunning(s v1.PodStatus) bool { return s.Phase == v1.PodRunning }
 func isOver(s v1.PodStatus) bool { return s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed }
 
 func (n *node) wait(is func() bool) {
-	n.t.Helper()
+	n.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			n.t.Fatalf("it does not come: %v", n.agent.Health())
+			n.Fatalf("it does not come: %v", n.agent.Health())
 		}
 	}
 }
 
 // ask sends a request and returns the status and what is answered.
 func (n *node) ask(method, path string) (int, string) {
-	n.t.Helper()
-	req, err := http.NewRequestWithContext(n.t.Context(), method, n.url+path, nil)
+	n.Helper()
+	req, err := http.NewRequestWithContext(n.Context(), method, n.url+path, nil)
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
 }
 
 // want asks, and says what is not as wanted.
 func (n *node) want(method, path string, code int, text string) {
-	n.t.Helper()
+	n.Helper()
 	gotCode, got := n.ask(method, path)
 	if gotCode != code || !strings.Contains(got, text) || text == "" && got != "" {
-		n.t.Errorf("%s %s: %d %q, want %d %q", method, path, gotCode, got, code, text)
+		n.Errorf("%s %s: %d %q, want %d %q", method, path, gotCode, got, code, text)
 	}
 }

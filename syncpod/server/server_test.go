@@ -191,7 +191,7 @@ func TestHealth(t *testing.T) {
 	}
 	n.want("GET", "/healthz/other", 404, "no check")
 	n.fail(critest.ListPodSandbox, "broken disk", critest.Always)
-	n.rt.DisconnectEvents(status.Error(codes.Unavailable, "gone"))
+	n.DisconnectEvents(status.Error(codes.Unavailable, "gone"))
 	n.wait(func() bool { code, _ := n.ask("GET", "/healthz"); return code == 500 })
 	n.want("GET", "/healthz", 500, "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed")
 	n.want("GET", "/healthz/syncloop", 500, "broken disk")

@@ -153,14 +153,14 @@ func TestOneReadingForAll(t *testing.T) {
 	n := newNode(t, withProc(t))
 	n.run("web", "sleep infinity", isRunning)
 	gate := &critest.Gate{}
-	if _, err := n.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandboxStats}, Hang: gate}); err != nil {
+	if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: critest.ListPodSandboxStats}, Hang: gate}); err != nil {
 		t.Fatal(err)
 	}
 	var asked sync.WaitGroup
 	for range 30 {
 		asked.Go(func() { n.want("GET", "/metrics/resource", 200, "pod_cpu_usage_seconds_total") })
 	}
-	n.wait(func() bool { return len(n.rt.Journal().Of(critest.ListPodSandboxStats)) == 1 })
+	n.wait(func() bool { return len(n.Journal().Of(critest.ListPodSandboxStats)) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	w := httptest.NewRecorder()
@@ -170,13 +170,13 @@ func TestOneReadingForAll(t *testing.T) {
 	}
 	gate.Open()
 	asked.Wait()
-	if calls := n.rt.Journal().Of(critest.ListPodSandboxStats); len(calls) > 5 {
+	if calls := n.Journal().Of(critest.ListPodSandboxStats); len(calls) > 5 {
 		t.Errorf("30 requests made %d calls", len(calls))
 	}
 	time.Sleep(time.Second)
-	before := len(n.rt.Journal().Of(critest.ListPodSandboxStats))
+	before := len(n.Journal().Of(critest.ListPodSandboxStats))
 	n.want("GET", "/metrics/resource", 200, "pod_cpu_usage_seconds_total")
-	if calls := n.rt.Journal().Of(critest.ListPodSandboxStats); len(calls) != before+1 {
+	if calls := n.Journal().Of(critest.ListPodSandboxStats); len(calls) != before+1 {
 		t.Errorf("after a second figures were not read again: %d calls", len(calls)-before)
 	}
 }

@@ -69,21 +69,21 @@ func (b *backend) conn(t *testing.T) net.Conn {
 
 // open asks for a stream, and returns what is answered and the caller's end.
 func (n *node) open(method, path, protocol string) (*http.Response, net.Conn, *bufio.Reader) {
-	n.t.Helper()
+	n.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
-	n.t.Cleanup(func() { conn.Close() })
+	n.Cleanup(func() { conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: node1\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"+
 		"Authorization: Bearer hunter2\r\nCookie: a=hunter2\r\n\r\n", method, path, protocol)
 	r := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(r, &http.Request{Method: method})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return resp, conn, r
 }

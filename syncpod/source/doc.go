@@ -10,6 +10,8 @@
 //     [ManifestError].
 //   - A [Push] is a Source of the pods that a program hands to it. [NewPush] is for
 //     pods as an API server has them, [NewStaticPush] for static ones.
+//   - A [Remembered] is the Source of another one's pods that it remembers in a file, for
+//     nodes that are started while their server is away.
 //
 // No pod is stopped because something cannot be read: a Snapshot has what was read
 // before in its place, and says that it may not be complete.
@@ -26,6 +28,10 @@
 //	folder_merge.go  which of several objects with one name counts
 //	manifest.go      from text to pods; configmap.go to ConfigMaps and Secrets;
 //	                 document.go from YAML to JSON
+//	remembered.go    Remembered: when what is remembered is delivered, and written
+//	remembered_pods.go     what is remembered of pods beside what the source has said;
+//	                       remembered_objects.go of ConfigMaps and Secrets
+//	remembered_file.go     the file: its format, encryption, and how it is replaced
 //	error.go         what is wrong with a manifest: yaml.go with its YAML, and
 //	                 misfit.go with the types of its fields
 package source

@@ -47,3 +47,19 @@ func ExampleFolder() {
 	// bad.yaml: document 1: Pod default/bad: [spec.containers[0].image: Required value, spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"]
 	// <nil>
 }
+
+// An agent that runs what it ran when it is started without its server.
+func ExampleRemembered() {
+	server := source.NewPush() // what a program hears of its server
+	remembered, err := source.NewRemembered(source.RememberedConfig{
+		Source: server,
+		Path:   "/var/lib/my-agent/remembered",
+		Key:    make([]byte, 32), // of a TPM, for example; without one no Secret is remembered
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// It takes the place of server in loop.Config.Sources.
+	fmt.Println(remembered.Name())
+	// Output: api
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -34,6 +35,9 @@ type Config struct {
 	// error. If the agent is not root, either, files are given to an fsGroup only if it
 	// is a member of it, and remain its own otherwise.
 	Unprivileged bool
+	// Observer is told of each volume that SetUp has made, or could not make, and how
+	// long that took. It must return soon. Default: nobody is.
+	Observer func(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
 }
 
 // Tokens gets tokens of service accounts.
@@ -91,7 +95,14 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
 	}
-	return eachMounted(pod, func(vol *v1.Volume) error { return v.setUp(ctx, pod, vol, dir) })
+	return eachMounted(pod, func(vol *v1.Volume) error {
+		began := time.Now()
+		err := v.setUp(ctx, pod, vol, dir)
+		if v.config.Observer != nil {
+			v.config.Observer(pod, vol, time.Since(began), err)
+		}
+		return err
+	})
 }
 
 // eachMounted calls do with each volume that containers of the pod mount, and joins

@@ -1,0 +1,80 @@
+package prometheus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod"
+)
+
+// cgroups are the cgroups of an agent, with the time that they take.
+type cgroups struct {
+	syncpod.Cgroups
+	durations *client.HistogramVec
+
+	mu   sync.Mutex
+	made map[types.UID]bool
+}
+
+// EnsureCgroup is a creation if it is the first of its pod that succeeds.
+func (c *cgroups) EnsureCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	return c.ensure(ctx, pod, c.Cgroups.EnsureCgroup)
+}
+
+// RaiseCgroup does what a Syncer does if the cgroups cannot be raised.
+func (c *cgroups) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	if r, ok := c.Cgroups.(syncpod.CgroupRaiser); ok {
+		return c.ensure(ctx, pod, r.RaiseCgroup)
+	}
+	return c.EnsureCgroup(ctx, pod)
+}
+
+func (c *cgroups) ensure(ctx context.Context, pod *v1.Pod, do func(context.Context, *v1.Pod) (string, error)) (string, error) {
+	began := time.Now()
+	parent, err := do(ctx, pod)
+	kind := c.note(pod.UID, err == nil)
+	c.durations.WithLabelValues(kind).Observe(time.Since(began).Seconds())
+	return parent, err
+}
+
+// note says what a call for a pod was, and that there is a cgroup from then on.
+func (c *cgroups) note(uid types.UID, made bool) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made[uid] {
+		return "update"
+	}
+	if made {
+		c.made[uid] = true
+	}
+	return "create"
+}
+
+// RemoveCgroup counts as a destruction.
+func (c *cgroups) RemoveCgroup(ctx context.Context, pod *v1.Pod) error {
+	return c.remove(pod.UID, func() error { return c.Cgroups.RemoveCgroup(ctx, pod) })
+}
+
+// RemovePod does what a Syncer does if pods cannot be removed by their UID.
+func (c *cgroups) RemovePod(ctx context.Context, uid types.UID) error {
+	r, ok := c.Cgroups.(syncpod.OrphanCleaner)
+	if !ok {
+		return nil
+	}
+	return c.remove(uid, func() error { return r.RemovePod(ctx, uid) })
+}
+
+func (c *cgroups) remove(uid types.UID, do func() error) error {
+	began := time.Now()
+	err := do()
+	c.durations.WithLabelValues("destroy").Observe(time.Since(began).Seconds())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, uid)
+	return err
+}

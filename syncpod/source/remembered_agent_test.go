@@ -1,0 +1,332 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// A server has pods, ConfigMaps and Secrets, or is away.
+type server struct {
+	mu   sync.Mutex
+	away bool
+}
+
+var errAway = errors.New("dial tcp 192.0.2.1:6443: connection refused")
+
+func (s *server) is(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+func (s *server) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errAway
+	}
+	return nil
+}
+
+func (s *server) ConfigMap(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
+	return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"conf": "one"}}, s.err()
+}
+
+func (s *server) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {
+	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"word": []byte("sesame")}}, s.err()
+}
+
+// A machine is a node that can lose its power: its disk is all that is left then.
+type machine struct {
+	*testing.T
+	root   string
+	server *server
+	rt     *critest.Runtime
+	agent  *loop.Loop
+	push   *source.Push
+	off    func()
+}
+
+// boot starts a runtime in which nothing runs, and an agent.
+func (m *machine) boot(static bool) {
+	m.Helper()
+	rt, _ := critest.Start(m.T, critest.Config{})
+	m.rt = rt
+	m.run(static)
+}
+
+// run starts an agent on the runtime there is.
+func (m *machine) run(static bool) {
+	m.Helper()
+	conn, err := m.rt.Dial()
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.push = source.NewPush()
+	if static {
+		m.push = source.NewStaticPush("http")
+	}
+	mem, err := source.NewRemembered(source.RememberedConfig{
+		Source: m.push, ConfigMaps: m.server, Secrets: m.server,
+		Path: filepath.Join(m.root, "remembered", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.agent, err = loop.New(loop.Config{
+		Client: cri.NewClient(conn), Root: m.root, Sources: []source.Source{mem},
+		Sync: syncpod.Config{
+			RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(m.root, "logs")},
+			Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: mem, Secrets: mem}},
+		},
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(m.Context())
+	ended := make(chan error)
+	go func() { ended <- m.agent.Run(ctx) }()
+	m.off = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			m.Errorf("Run: %v", err)
+		}
+		conn.Close()
+	})
+	m.Cleanup(m.off)
+}
+
+// running are the pods of which a container runs, by name.
+func (m *machine) running() map[string]bool {
+	m.Helper()
+	synctest.Wait()
+	running := map[string]bool{}
+	for _, p := range m.agent.Pods() {
+		if p.Status.Phase == v1.PodRunning {
+			running[p.Pod.Name+" "+string(p.Pod.UID)] = true
+		}
+	}
+	return running
+}
+
+func (m *machine) wantRunning(pods ...string) {
+	m.Helper()
+	running := m.running()
+	for _, pod := range pods {
+		if !running[pod] {
+			m.Errorf("pod %s does not run: %v\n%v", pod, running, m.agent.Health())
+		}
+	}
+	if len(running) != len(pods) {
+		m.Errorf("running are %v, want %v", running, pods)
+	}
+}
+
+// wanted is a pod with a variable from a ConfigMap and one from a Secret.
+func wanted(name, uid string) *v1.Pod {
+	from := func(s v1.EnvVarSource) v1.EnvVar { return v1.EnvVar{Name: "V" + strings.ToUpper(name), ValueFrom: &s} }
+	grace := int64(3)
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)},
+		Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{
+			Name: "app", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
+			Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"},
+			Env: []v1.EnvVar{
+				from(v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "settings"}, Key: "conf"}}),
+				from(v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "words"}, Key: "word"}}),
+			},
+		}}},
+	}
+}
+
+func onMachine(t *testing.T, test func(m *machine)) {
+	t.Helper()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { test(&machine{T: t, root: root, server: &server{}}) })
+}
+
+func (m *machine) set(pods ...*v1.Pod) {
+	m.Helper()
+	if err := m.push.Set(pods...); err != nil {
+		m.Fatal(err)
+	}
+	time.Sleep(20 * time.Second)
+}
+
+// A node loses its power, and boots while its server is away: it runs what it ran. When
+// the server is back, what was deleted there meanwhile stops, what is new starts, and what
+// is the same is left alone.
+func TestE5_BootWithoutTheServer(t *testing.T) {
+	onMachine(t, func(m *machine) {
+		m.boot(false)
+		m.set(wanted("a", "uid-a"), wanted("b", "uid-b"))
+		m.wantRunning("a uid-a", "b uid-b")
+		m.off()
+
+		m.server.is(true)
+		m.boot(false)
+		time.Sleep(9 * time.Second)
+		m.wantRunning()
+		time.Sleep(2 * time.Second)
+		m.wantRunning("a uid-a", "b uid-b")
+		if health := m.agent.Health(); health.OK() || !strings.Contains(health.String(), "2 pods are those remembered from ") {
+			t.Errorf("health is %v", health)
+		}
+		time.Sleep(48 * time.Hour)
+		m.wantRunning("a uid-a", "b uid-b")
+
+		m.server.is(false)
+		before := len(m.rt.Journal())
+		m.set(wanted("b", "uid-b"), wanted("c", "uid-c"))
+		m.wantRunning("b uid-b", "c uid-c")
+		if changes := m.rt.Journal().After(before).Pod("uid-b").Changes(); len(changes) > 0 {
+			t.Errorf("the pod that is the same was disturbed:\n%v", changes)
+		}
+		if health := m.agent.Health(); !health.OK() {
+			t.Errorf("health is %v", health)
+		}
+	})
+}
+
+// The agent alone is started anew, with another memory than what runs: nothing is stopped
+// because it is not remembered, nor started twice.
+func TestE5_WhatRunsAndIsNotRemembered(t *testing.T) {
+	for name, static := range map[string]bool{"static": true, "of an API server": false} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, func(m *machine) {
+				m.boot(static)
+				m.set(wanted("a", "uid-a"))
+				if err := m.push.Set(wanted("a", "uid-a"), wanted("b", "uid-b")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(20 * time.Second)
+				m.wantRunning("a uid-a", "b uid-b")
+				m.forget("b")
+				before := len(m.rt.Journal())
+				m.run(static)
+				time.Sleep(time.Hour)
+				if changes := m.rt.Journal().After(before).Changes(); len(changes) > 0 {
+					t.Errorf("something was done to what runs:\n%v", changes)
+				}
+				m.set(wanted("a", "uid-a"))
+				if stops := m.rt.Journal().After(before).Pod("uid-b").Of(critest.StopContainer); len(stops) == 0 {
+					t.Error("the pod that the source does not want was not stopped")
+				}
+				m.wantRunning("a uid-a")
+			})
+		})
+	}
+}
+
+// forget ends the agent, and has the next one remember one pod less.
+func (m *machine) forget(name string) {
+	m.Helper()
+	m.off()
+	push := source.NewPush()
+	if m.push.Static() {
+		push = source.NewStaticPush("http")
+	}
+	mem, err := source.NewRemembered(source.RememberedConfig{
+		Source: push, Path: filepath.Join(m.root, "remembered", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
+	})
+	if err != nil {
+		m.Fatal(err)
+	}
+	var pods []*v1.Pod
+	for _, p := range m.agent.Pods() {
+		if p.Pod.Name != name {
+			pods = append(pods, p.Pod)
+		}
+	}
+	if err := push.Set(pods...); err != nil {
+		m.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(m.Context(), time.Second)
+	defer cancel()
+	if err := mem.Run(ctx, func(source.Snapshot) {}); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// A static pod was replaced right before the agent ended, and what is remembered is the
+// version before. It is not started beside the one that runs, and takes its place only if
+// the source says so.
+func TestM1_RememberedVersionWaitsForTheOneThatRuns(t *testing.T) {
+	for name, wins := range map[string]string{"the source wants the one that runs": "uid-2", "it wants the one before": "uid-1"} {
+		t.Run(name, func(t *testing.T) {
+			onMachine(t, func(m *machine) {
+				m.boot(true)
+				m.set(wanted("a", "uid-1"))
+				path := filepath.Join(m.root, "remembered", "pods")
+				remembered := readFile(t, path)
+				m.set(wanted("a", "uid-2"))
+				m.wantRunning("a uid-2")
+				m.off()
+				writeFile(t, path, remembered)
+				m.run(true)
+				time.Sleep(time.Hour)
+				if n := len(m.rt.Journal().Pod("uid-1").Of(critest.StartContainer)); n != 1 {
+					t.Errorf("the version before was started %d times, want once, at first", n)
+				}
+				m.set(wanted("a", wins))
+				m.wantRunning("a " + wins)
+			})
+		})
+	}
+}
+
+// Once what ran of the pod that is not remembered has ended, the one that is has its turn.
+func TestM1_RememberedVersionDoesNotWaitForEver(t *testing.T) {
+	onMachine(t, func(m *machine) {
+		m.boot(true)
+		m.set(wanted("a", "uid-1"))
+		path := filepath.Join(m.root, "remembered", "pods")
+		remembered := readFile(t, path)
+		m.set(wanted("a", "uid-2"))
+		m.off()
+		writeFile(t, path, remembered)
+		m.run(true)
+		time.Sleep(time.Minute)
+		for _, c := range m.rt.Journal().Pod("uid-2").Of(critest.StartContainer) {
+			if err := m.rt.ExitContainer(c.ContainerID, critest.Exit{Code: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		m.wantRunning("a uid-1")
+	})
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

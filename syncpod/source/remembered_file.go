@@ -1,0 +1,332 @@
+package source
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/syncpod/podspec"
+)
+
+const (
+	// memoryVersion is that of the format of the file.
+	memoryVersion = 1
+	// keySize is that of AES-256, in bytes.
+	keySize    = 32
+	cipherName = "AES-256-GCM"
+	// maxMemory is the largest file that is read, in bytes.
+	maxMemory = 256 << 20
+)
+
+// A memory is what the file holds.
+type memory struct {
+	SavedAt    time.Time       `json:"savedAt"`
+	Pods       []*v1.Pod       `json:"pods,omitempty"`
+	ConfigMaps []*v1.ConfigMap `json:"configMaps,omitempty"`
+	Secrets    []*v1.Secret    `json:"secrets,omitempty"`
+}
+
+// A memoryHeader is the first line of the file, as JSON. What follows is a memory as JSON, or
+// a nonce and that encrypted, with the header as additional data.
+type memoryHeader struct {
+	Version int    `json:"version"`
+	Source  string `json:"source"`
+	// Cipher is how the rest is encrypted, empty if it is not. Then SHA256 is its sum.
+	Cipher string `json:"cipher,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// A memoryFile is the file in which a source is remembered. It is written by one goroutine.
+type memoryFile struct {
+	path, source string
+	key          []byte
+	disk         disk
+	// sum is that of the memory written last, without its time.
+	sum [sha256.Size]byte
+}
+
+// A disk replaces a file in steps. After each of them the agent may end.
+type disk interface {
+	// write makes a file anew, which is on the disk when it returns.
+	write(path string, text []byte) error
+	rename(from, to string) error
+	// sync returns when the names in a directory are on the disk.
+	sync(dir string) error
+}
+
+// read returns what is remembered, as far as it is valid.
+func (f *memoryFile) read() (memory, error) {
+	text, err := readMemory(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return memory{}, nil
+	}
+	var m memory
+	if err == nil {
+		m, err = f.open(text)
+	}
+	if err == nil {
+		m.Pods, err = usable(m.Pods)
+	}
+	if err != nil {
+		err = fmt.Errorf("what was remembered of the source in %s: %w", f.path, err)
+	}
+	return m, err
+}
+
+func readMemory(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	if info.Size() > maxMemory {
+		return nil, fmt.Errorf("it has %d bytes, which is more than %d", info.Size(), maxMemory)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxMemory))
+}
+
+// usable returns the pods that are valid, with the API's defaults as this agent has them.
+func usable(pods []*v1.Pod) ([]*v1.Pod, error) {
+	var good []*v1.Pod
+	var errs []error
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		pod = podspec.Default(pod)
+		if err := podspec.Validate(pod); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", kindPod, nameOf(pod), err))
+			continue
+		}
+		good = append(good, pod)
+	}
+	return good, errors.Join(errs...)
+}
+
+// open returns the memory that the text of the file is.
+func (f *memoryFile) open(text []byte) (m memory, err error) {
+	line, body, _ := bytes.Cut(text, []byte("\n"))
+	var header memoryHeader
+	if err := json.Unmarshal(line, &header); err != nil || header.Version < 1 {
+		return m, errors.New("its first line is none that is written here")
+	}
+	switch {
+	case header.Version > memoryVersion:
+		return m, fmt.Errorf("it has version %d, and this agent reads %d", header.Version, memoryVersion)
+	case header.Source != f.source:
+		return m, fmt.Errorf("it is of source %q, not of %q", header.Source, f.source)
+	case header.Cipher == "" && f.key != nil:
+		return m, errors.New("it is not encrypted though there is a key: anybody may have written it")
+	case header.Cipher != "" && f.key == nil:
+		return m, errors.New("it is encrypted, and there is no key (source.RememberedConfig.Key)")
+	case header.Cipher != "" && header.Cipher != cipherName:
+		return m, fmt.Errorf("it is encrypted with %q, and this agent knows %s", header.Cipher, cipherName)
+	case header.Cipher == "" && header.SHA256 != sumOf(body):
+		return m, errors.New("it was changed or cut: its sum is another")
+	}
+	if header.Cipher != "" {
+		if body, err = f.decrypt(line, body); err != nil {
+			return m, err
+		}
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return memory{}, errors.New("it is no JSON of what is remembered") // the error could repeat what is in it
+	}
+	return m, nil
+}
+
+func sumOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+func (f *memoryFile) decrypt(header, body []byte) ([]byte, error) {
+	gcm, err := f.gcm()
+	if err != nil {
+		return nil, err
+	}
+	if len(body) < gcm.NonceSize() {
+		return nil, errors.New("it was cut")
+	}
+	plain, err := gcm.Open(nil, body[:gcm.NonceSize()], body[gcm.NonceSize():], header)
+	if err != nil {
+		return nil, errors.New("it cannot be decrypted: the key is another one, or it was changed or cut")
+	}
+	return plain, nil
+}
+
+func (f *memoryFile) gcm() (cipher.AEAD, error) {
+	block, err := aes.NewCipher(f.key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// write writes what is to be remembered, unless that is what was written last.
+func (f *memoryFile) write(m memory) error {
+	m = trimmed(m)
+	text, err := json.Marshal(m)
+	if err == nil {
+		if sum := sha256.Sum256(text); sum != f.sum {
+			m.SavedAt = time.Now()
+			err = f.replace(m)
+			if err == nil {
+				f.sum = sum
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("what is to be remembered of the source: %w", err)
+	}
+	return nil
+}
+
+// replace replaces the file. What a killed agent has left of this is overwritten by the next.
+func (f *memoryFile) replace(m memory) error {
+	text, err := f.seal(m)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(f.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temporary := filepath.Join(dir, "."+filepath.Base(f.path)+".tmp")
+	err = f.disk.write(temporary, text)
+	if err == nil {
+		err = f.disk.rename(temporary, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(temporary))
+	}
+	return f.disk.sync(dir)
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// seal returns the text of the file.
+func (f *memoryFile) seal(m memory) ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	header := memoryHeader{Version: memoryVersion, Source: f.source}
+	if f.key == nil {
+		header.SHA256 = sumOf(body)
+	} else {
+		header.Cipher = cipherName
+	}
+	line, err := json.Marshal(header)
+	if err != nil {
+		return nil, err
+	}
+	if f.key != nil {
+		if body, err = f.encrypt(line, body); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat(line, []byte("\n"), body), nil
+}
+
+func (f *memoryFile) encrypt(header, body []byte) ([]byte, error) {
+	gcm, err := f.gcm()
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, gcm.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, err
+	}
+	return gcm.Seal(nonce, nonce, body, header), nil
+}
+
+// trimmed returns what is worth remembering: nothing that changes whenever a status is
+// reported.
+func trimmed(m memory) memory {
+	m.Pods = slices.Clone(m.Pods)
+	for i, pod := range m.Pods {
+		m.Pods[i] = trimmedPod(pod)
+	}
+	m.ConfigMaps = slices.Clone(m.ConfigMaps)
+	for i, c := range m.ConfigMaps {
+		copied := *c
+		trimMeta(&copied.ObjectMeta)
+		m.ConfigMaps[i] = &copied
+	}
+	m.Secrets = slices.Clone(m.Secrets)
+	for i, s := range m.Secrets {
+		copied := *s
+		trimMeta(&copied.ObjectMeta)
+		m.Secrets[i] = &copied
+	}
+	return m
+}
+
+func trimMeta(meta *metav1.ObjectMeta) { meta.ManagedFields, meta.ResourceVersion = nil, "" }
+
+// trimmedPod returns a pod without what its node has reported of it, unless it is over.
+func trimmedPod(pod *v1.Pod) *v1.Pod {
+	copied := *pod // shares the rest
+	trimMeta(&copied.ObjectMeta)
+	status := v1.PodStatus{ResourceClaimStatuses: pod.Status.ResourceClaimStatuses}
+	for _, c := range pod.Status.Conditions {
+		switch c.Type {
+		case v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodReadyToStartContainers:
+		default:
+			c.LastProbeTime = metav1.Time{}
+			status.Conditions = append(status.Conditions, c)
+		}
+	}
+	if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+		copied.Status = status
+	}
+	return &copied
+}
+
+// osDisk is that of the system.
+type osDisk struct{}
+
+func (osDisk) write(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
+
+func (osDisk) sync(dir string) error { return podfile.Dir(dir).Sync() }
