@@ -37,14 +37,14 @@ type shortNode struct {
 }
 
 func newShortNode(n *node) *shortNode {
-	conn, err := n.rt.Dial()
+	conn, err := n.Runtime.Dial()
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
-	n.t.Cleanup(func() { conn.Close() })
+	n.Cleanup(func() { conn.Close() })
 	reader, err := stats.New(stats.Config{Runtime: cri.NewClient(conn)})
 	if err != nil {
-		n.t.Fatal(err)
+		n.Fatal(err)
 	}
 	return &shortNode{Reader: reader, left: 8 << 30}
 }
@@ -101,10 +101,10 @@ func asking(uid, memory string) *v1.Pod {
 
 // using sets what the container of a pod uses.
 func (n *node) using(uid string, memory uint64) {
-	n.t.Helper()
+	n.Helper()
 	for _, c := range n.instances(uid).Containers {
-		if err := n.rt.SetUsage(c.ID.ID, critest.Usage{MemoryBytes: memory}); err != nil {
-			n.t.Fatal(err)
+		if err := n.Runtime.SetUsage(c.ID.ID, critest.Usage{MemoryBytes: memory}); err != nil {
+			n.Fatal(err)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestEvictionForMemory(t *testing.T) {
 		within, greedy, critical := asking("within", "2Gi"), asking("greedy", "1Gi"), asking("critical", "")
 		critical.Spec.Priority = new(int32(2_000_001_000))
 		set(t, src, within, greedy, critical)
-		time.Sleep(30 * time.Second)
+		time.Sleep(33 * time.Second)
 		n.using("within", gib)
 		n.using("greedy", 3*gib)
 		n.using("critical", 5*gib)
@@ -164,7 +164,7 @@ func TestEvictionForMemory(t *testing.T) {
 			t.Errorf("%d readings of pods on a node that is short of nothing, pressure %v", short.reads, underPressure(a))
 		}
 		short.has(50 << 20)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // one look
 		short.has(4 * gib)
 		time.Sleep(20 * time.Second)
 		wantEvicted(t, a, "greedy")
@@ -211,11 +211,11 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		short, src := newShortNode(n), source.NewPush()
 		a := n.start([]source.Source{src}, short.evicting(eviction.Policy{}))
 		set(t, src, asking("first", ""), asking("second", ""))
-		time.Sleep(30 * time.Second)
+		time.Sleep(33 * time.Second)
 		n.using("first", 3*gib)
 		n.using("second", gib)
 		stuck := n.instances("first").Containers[0].ID.ID
-		if err := n.rt.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
 			t.Fatal(err)
 		}
 		short.has(0)
@@ -226,7 +226,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		}
 		time.Sleep(45 * time.Second)
 		wantRunningPods(t, n, "first")
-		if err := n.rt.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -267,14 +267,14 @@ func TestEvictionOverARestart(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		n.using("first", 3*gib)
 		stuck := n.instances("first").Containers[0].ID.ID
-		if err := n.rt.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
 			t.Fatal(err)
 		}
 		short.has(0)
 		time.Sleep(11 * time.Second)
 		a.kill()
 		short.has(8 * gib)
-		if err := n.rt.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
 			t.Fatal(err)
 		}
 		src = source.NewPush()
@@ -347,7 +347,7 @@ func TestEvictionPolicyIsChecked(t *testing.T) {
 }
 
 func (n *node) client(t *testing.T) *cri.Client {
-	conn, err := n.rt.Dial()
+	conn, err := n.Runtime.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
