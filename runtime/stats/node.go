@@ -21,7 +21,6 @@ func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	}
 	if withNetwork {
 		n.Network = f.nodeNetwork(now)
-		n.Processes, n.MaxProcesses = f.nodeProcesses()
 	}
 	return n
 }

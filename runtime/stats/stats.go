@@ -26,7 +26,7 @@ type Node struct {
 	// ContainerFS that of the layers that containers write to.
 	FS, ImageFS, ContainerFS *FS
 	// Processes is how many processes and threads there are, MaxProcesses how many there
-	// may be.
+	// may be. ReadNode alone tells them.
 	Processes, MaxProcesses *uint64
 }
 

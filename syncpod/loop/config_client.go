@@ -152,6 +152,7 @@ func (c *Config) makeImageCollector() error {
 	}
 	collector, err := image.NewCollector(image.CollectorConfig{
 		Runtime: c.Client, Leases: leased.Leases(), Policy: *c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
+		AlwaysList: c.EvictionPolicy != nil, // all of them may have to go
 	})
 	if err != nil {
 		return fmt.Errorf("loop: Config.ImageCollector: %w", err)

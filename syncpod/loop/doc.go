@@ -65,6 +65,16 @@
 // went meanwhile is deleted, its directory included, once all sources have spoken.
 // [Loop.Drain] stops the pods first.
 //
+// # When the node runs short
+//
+// With a Config.EvictionPolicy the node is looked at every 10 s. If it has too little left
+// of memory, disk or processes, what nobody needs is removed, and then one pod after the other
+// goes, as package [github.com/podsync/podsync/syncpod/eviction] decides; a pod that exceeds its
+// limits of storage goes, too. It is reported as Failed with the reason Evicted, and not started
+// again. Static and critical pods stay. Meanwhile new pods are refused. [Loop.Pressure] has the
+// conditions of the node, and says why which pod goes or stays. With a Config.OOM processes
+// that the kernel kills for lack of memory become events.
+//
 // # Files
 //
 // What outlives the agent is below Config.Root, by the UIDs of pods:

@@ -291,7 +291,7 @@ func TestEvictionOverARestart(t *testing.T) {
 		}
 		a.kill()
 		src = source.NewPush()
-		a = n.start([]source.Source{src}, change)
+		n.start([]source.Source{src}, change)
 		set(t, src, first, second)
 		time.Sleep(time.Minute)
 		wantRunningPods(t, n, "second")

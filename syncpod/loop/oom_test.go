@@ -39,14 +39,7 @@ func TestOOMEvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
 		var events []string
-		n.start([]source.Source{src}, func(c *loop.Config) {
-			c.OOM, c.NodeName = killed, "node-1"
-			c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, kind, reason, format string, args ...any) {
-				if ref := about.(*v1.ObjectReference); strings.Contains(reason, "OOM") {
-					events = append(events, fmt.Sprintf("%s %s%s %s %s: %s", ref.Kind, ref.Name, ref.FieldPath, kind, reason, fmt.Sprintf(format, args...)))
-				}
-			})
-		})
+		n.start([]source.Source{src}, tellingOOM(killed, &events))
 		set(t, src, asking("web", ""))
 		time.Sleep(30 * time.Second)
 		id := n.instances("web").Containers[0].ID.ID
@@ -69,6 +62,47 @@ func TestOOMEvents(t *testing.T) {
 		}
 		if !slices.Equal(events, want) {
 			t.Errorf("%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// tellingOOM is the change of a Config that makes events of kills.
+func tellingOOM(killed kills, events *[]string) func(*loop.Config) {
+	return func(c *loop.Config) {
+		c.OOM, c.NodeName = killed, "node-1"
+		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, kind, reason, format string, args ...any) {
+			if ref := about.(*v1.ObjectReference); strings.Contains(reason, "OOM") {
+				*events = append(*events, fmt.Sprintf("%s %s%s %s %s: %s", ref.Kind, ref.Name, ref.FieldPath, kind, reason, fmt.Sprintf(format, args...)))
+			}
+		})
+	}
+}
+
+// A container is killed before the agent has seen that it runs: that is told once it has.
+func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		killed, src := make(kills), source.NewPush()
+		var events []string
+		n.start([]source.Source{src}, tellingOOM(killed, &events))
+		time.Sleep(time.Second)
+		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
+			if _, err := n.Runtime.Inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(t, src, asking("web", ""))
+		for len(n.Runtime.Journal().Of(critest.StartContainer)) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		id := n.Runtime.Journal().Of(critest.StartContainer)[0].ContainerID
+		killed <- oom.Kill{PID: 7, Process: "sh", Cgroup: "/k8s.io/" + id, Limit: "/k8s.io/" + id}
+		synctest.Wait()
+		if len(events) > 0 {
+			t.Errorf("%q before the container is known", events)
+		}
+		time.Sleep(20 * time.Second)
+		if len(events) != 1 || !strings.HasPrefix(events[0], "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,") {
+			t.Errorf("%q", events)
 		}
 	})
 }

@@ -49,38 +49,59 @@ func (m *Manager) carryOut(ctx context.Context, e eviction.Eviction) {
 	m.mu.Unlock()
 	m.evictions.Go(func() {
 		err := m.config.Agent.Evict(ctx, e)
-		if err != nil && ctx.Err() == nil {
-			m.config.Log.Error(err, "pod not evicted", "podUID", uid)
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
 		switch {
 		case err == nil:
-			m.ending[uid].ended = time.Now()
 			m.forget(uid)
-		case ctx.Err() == nil:
-			m.left[uid] = e
-			delete(m.ending, uid)
+		case ctx.Err() != nil:
+			return // the next agent goes on
+		default:
+			m.config.Log.Error(err, "pod not evicted", "podUID", uid)
 		}
+		m.ended(e, err)
 	})
 }
 
-// sweep returns the pods that are ending, without those that nobody waits for any more.
-func (m *Manager) sweep(now time.Time) []types.UID {
+// ended notes how an eviction has ended.
+func (m *Manager) ended(e eviction.Eviction, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []types.UID
-	for uid, e := range m.ending {
-		cleaned := !e.ended.IsZero() && (m.config.Agent.CleanedUp(uid) || now.Sub(e.ended) > cleanUpTimeout)
-		switch {
-		case cleaned:
-			delete(m.ending, uid)
-		case !e.ended.IsZero() || now.Before(e.until):
+	if err != nil {
+		m.left[e.Pod.UID] = e
+		delete(m.ending, e.Pod.UID)
+		return
+	}
+	m.ending[e.Pod.UID].ended = time.Now()
+}
+
+// sweep returns the pods that are ending, without those that nobody waits for any more. Those
+// that have ended are forgotten.
+func (m *Manager) sweep(now time.Time) []types.UID {
+	var list, over []types.UID
+	for uid, e := range m.inFlight() {
+		switch has := !e.ended.IsZero(); {
+		case has && (now.Sub(e.ended) > cleanUpTimeout || m.config.Agent.CleanedUp(uid)):
+			over = append(over, uid)
+		case has || now.Before(e.until):
 			list = append(list, uid)
 		}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, uid := range over {
+		delete(m.ending, uid)
+	}
 	slices.Sort(list)
 	return list
+}
+
+func (m *Manager) inFlight() map[types.UID]ending {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[types.UID]ending, len(m.ending))
+	for uid, e := range m.ending {
+		all[uid] = *e
+	}
+	return all
 }
 
 // remember writes an eviction down, so that the next agent carries it out.
@@ -109,12 +130,8 @@ func (m *Manager) forget(uid types.UID) {
 // resume goes on with evictions of an earlier agent, or that have failed: a pod may not be
 // known yet.
 func (m *Manager) resume(ctx context.Context) {
-	m.mu.Lock()
 	m.restore()
-	left := m.left
-	m.left = map[types.UID]eviction.Eviction{}
-	m.mu.Unlock()
-	for uid, e := range left {
+	for uid, e := range m.takeLeft() {
 		pod, unwanted := m.config.Agent.Find(uid)
 		switch {
 		case pod != nil:
@@ -123,15 +140,26 @@ func (m *Manager) resume(ctx context.Context) {
 		case unwanted:
 			m.forget(uid)
 		default:
-			m.mu.Lock()
-			m.left[uid] = e
-			m.mu.Unlock()
+			m.leave(uid, e)
 		}
 	}
 }
 
-// restore reads what an earlier agent has begun. What cannot be read is decided anew. It must
-// be called with mu held.
+func (m *Manager) takeLeft() map[types.UID]eviction.Eviction {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := m.left
+	m.left = map[types.UID]eviction.Eviction{}
+	return left
+}
+
+func (m *Manager) leave(uid types.UID, e eviction.Eviction) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left[uid] = e
+}
+
+// restore reads what an earlier agent has begun, once. What cannot be read is decided anew.
 func (m *Manager) restore() {
 	if m.restored || m.state == "" {
 		return
@@ -143,8 +171,8 @@ func (m *Manager) restore() {
 	}
 	m.restored = true
 	for _, uid := range uids {
-		text, err := m.state.Read(uid)
 		var r record
+		text, err := m.state.Read(uid)
 		if err == nil {
 			err = json.Unmarshal(text, &r)
 		}
@@ -153,6 +181,6 @@ func (m *Manager) restore() {
 			m.forget(uid)
 			continue
 		}
-		m.left[uid] = eviction.Eviction{Signal: r.Signal, GraceSeconds: max(r.GraceSeconds, 1), Message: r.Message, Disruption: r.Disruption}
+		m.leave(uid, eviction.Eviction{Signal: r.Signal, GraceSeconds: max(r.GraceSeconds, 1), Message: r.Message, Disruption: r.Disruption})
 	}
 }

@@ -82,16 +82,16 @@ type Manager struct {
 	disk   measurer
 	// evictions are those in flight.
 	evictions sync.WaitGroup
+	// These belong to Look: whether evictions of an earlier agent were read, and what was last
+	// written to the log.
+	restored bool
+	told     string
 
 	mu     sync.Mutex
 	last   eviction.Decision
 	ending map[types.UID]*ending
-	// left are evictions of an earlier agent that have yet to be seen to.
+	// left are evictions that have yet to be carried out: of an earlier agent, or that failed.
 	left map[types.UID]eviction.Eviction
-	// restored: left was read.
-	restored bool
-	// told is what was last written to the log.
-	told string
 }
 
 // New returns a Manager that does nothing until Look is called. The error names the field of
@@ -236,10 +236,9 @@ func (m *Manager) tell(d eviction.Decision) {
 	}
 	m.mu.Lock()
 	m.last = d
-	news := short != m.told
-	m.told = short
 	m.mu.Unlock()
-	if news {
+	if short != m.told {
+		m.told = short
 		m.config.Log.Info("what the node is short of", "decision", d.String())
 	}
 	for _, e := range d.Evict {
