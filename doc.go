@@ -84,6 +84,8 @@
 //     kubectl logs wants it: its end, its beginning at some time, or followed.
 //   - [github.com/podsync/podsync/runtime/oom]: processes that the kernel kills because
 //     memory runs out are told, of containers and of the node.
+//   - [github.com/podsync/podsync/runtime/logs/rotate]: logs that are full are rotated
+//     away, compressed and in the end removed, without the loss of a line.
 //   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs
 //     that nothing depends on are removed.
 //

@@ -21,7 +21,7 @@ var heeded = []string{
 	"enforceNodeAllocatable", "evictionHard", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "maxParallelImagePulls", "maxPods", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "providerID", "registerWithTaints",
-	"resolvConf", "seccompDefault", "serializeImagePulls", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile",
+	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile",
 }
 
 // granted are the fields of which some values are what is done anyway.
@@ -92,8 +92,8 @@ func check(c *kubelet.KubeletConfiguration) error {
 		return errors.New("containerRuntimeEndpoint is missing")
 	case c.MaxPods < 0:
 		return fmt.Errorf("maxPods is %d, want 0 or more", c.MaxPods)
-	case *c.EnableServer && (c.TLSCertFile == "" || c.TLSPrivateKeyFile == ""):
-		return errors.New("tlsCertFile or tlsPrivateKeyFile is missing, and certificates are not asked for")
+	case (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == ""):
+		return errors.New("of tlsCertFile and tlsPrivateKeyFile one is missing")
 	case *c.Authentication.Anonymous.Enabled:
 		return errors.New("authentication.anonymous.enabled is true: nobody is let in who is not known")
 	case c.Authorization.Mode != kubelet.KubeletAuthorizationModeWebhook:

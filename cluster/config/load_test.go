@@ -44,7 +44,7 @@ func TestFileIsRead(t *testing.T) {
 func TestWrongFileIsRefused(t *testing.T) {
 	for want, text := range map[string]string{
 		"containerRuntimeEndpoint": head,
-		"tlsCertFile":              head + "containerRuntimeEndpoint: unix:///x\n",
+		"tlsPrivateKeyFile":        head + "containerRuntimeEndpoint: unix:///x\ntlsCertFile: /x.crt\n",
 		"maxPods":                  whole + "maxPods: -1\n",
 		"maxpodz":                  whole + "maxpodz: 1\n",
 		"apiVersion":               strings.Replace(whole, "v1beta1", "v2", 1),

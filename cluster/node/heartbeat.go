@@ -51,7 +51,7 @@ func (n *Node) update(ctx context.Context) error {
 	nodes := n.config.Kube.CoreV1().Nodes()
 	before, err := nodes.Get(ctx, n.config.Name, metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
-		return err // it was deleted, or a cache is behind
+		return n.registerAgain(ctx)
 	}
 	if err != nil {
 		return err

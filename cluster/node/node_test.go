@@ -161,15 +161,19 @@ func TestStatusIsSeldomWritten(t *testing.T) {
 	})
 }
 
-// A node that was deleted is not made again behind the back of whoever did it.
-func TestDeletedNodeStaysDeleted(t *testing.T) {
+// A node that was deleted while its agent runs comes back, with its status.
+func TestDeletedNodeIsRegisteredAgain(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 			s.Fatal(err)
 		}
+		time.Sleep(11 * time.Second)
+		if s.ready() != v1.ConditionTrue || s.get().Status.Capacity.Cpu().Value() != 2 {
+			s.Errorf("the node is %+v", s.get())
+		}
 		time.Sleep(2 * time.Minute)
 		created := slices.DeleteFunc(s.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() != "create" || a.GetResource().Resource != "nodes" })
-		if len(created) != 1 {
+		if len(created) != 2 {
 			s.Errorf("made %d times", len(created))
 		}
 	})

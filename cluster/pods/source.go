@@ -97,6 +97,9 @@ func (s *Source) Pods() []*v1.Pod {
 // Synced reports whether the API server has listed the pods.
 func (s *Source) Synced() bool { return s.informer.HasSynced() }
 
+// Listed returns a channel that is closed once it has.
+func (s *Source) Listed() <-chan struct{} { return s.informer.HasSyncedChecker().Done() }
+
 // Watch has f called for each pod that comes, changes or, with gone set, goes. It must be
 // called before Run. Calls of one f never overlap.
 func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) error {

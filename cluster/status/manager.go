@@ -16,7 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/podsync/podsync/cluster/mirrors"
 	"github.com/podsync/podsync/podworkers"
+	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -32,6 +34,9 @@ type Config struct {
 	Kube kubernetes.Interface
 	// Pods are those of the node. Required.
 	Pods Pods
+	// Mirror returns the mirror of a static pod, whose status is that of the pod; nil if
+	// there is none. A *mirrors.Mirrors knows. Default: nobody is told of static pods.
+	Mirror func(static *v1.Pod) *v1.Pod
 	// Writers is how many pods are written at a time. Default 10.
 	Writers int
 	// MaxRetry is the longest pause between attempts to write a status. Default 10 s.
@@ -60,9 +65,11 @@ var (
 // entry is one pod.
 type entry struct {
 	namespace, name string
+	// static is the pod if the API server has no more than its mirror.
+	static *v1.Pod
 	// status is the newest, nil if there was none yet.
 	status *v1.PodStatus
-	// answer is the pod as the last write has returned it: the informer may be behind.
+	// answer is the pod, or its mirror, as the last write has returned it: the informer may be behind.
 	answer *v1.Pod
 }
 
@@ -77,6 +84,9 @@ func New(c Config) (*Manager, error) {
 		return nil, fmt.Errorf("status: Config.Writers is %d, want 0 or more", c.Writers)
 	case c.MaxRetry < 0:
 		return nil, fmt.Errorf("status: Config.MaxRetry is %v, want 0 or more", c.MaxRetry)
+	}
+	if c.Mirror == nil {
+		c.Mirror = func(*v1.Pod) *v1.Pod { return nil }
 	}
 	if c.Writers == 0 {
 		c.Writers = 10
@@ -100,6 +110,9 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 		e = &entry{namespace: pod.Namespace, name: pod.Name}
 		m.pods[pod.UID] = e
 	}
+	if podruntime.IsStatic(pod) {
+		e.static = pod
+	}
 	e.status = &status
 	m.queue.Add(pod.UID)
 	return nil
@@ -107,20 +120,27 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 
 // PhaseChanged notes that nothing of a pod is left.
 func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
-	if to != podworkers.Finished {
-		return
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if to != podworkers.Finished {
+		delete(m.finished, uid) // a static pod that is back
+		return
+	}
 	m.finished[uid] = true
 	m.queue.Add(uid)
 }
 
 // PodChanged tells that the API server has a pod, or with gone set has it no more. That of
-// a pods.Source does it, by its Watch.
+// a pods.Source does it, by its Watch. Of mirrors Config.Mirror has been told before.
 func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if static := mirrors.Shown(pod); static != "" {
+		if m.pods[static] != nil {
+			m.queue.Add(static)
+		}
+		return
+	}
 	if gone {
 		delete(m.pods, pod.UID)
 		delete(m.finished, pod.UID)
@@ -170,10 +190,12 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 	if e == nil {
 		return nil
 	}
-	pod := newest(m.config.Pods.Get(e.namespace, e.name, uid), e.answer)
+	pod := m.current(uid, e)
 	if pod == nil {
-		m.deleted(uid) // or it is none of the API server's
-		return nil
+		if e.static == nil || finished {
+			m.deleted(uid)
+		}
+		return nil // a mirror may come
 	}
 	if e.status != nil {
 		answer, err := m.patch(ctx, pod, e.status)
@@ -189,13 +211,21 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 		if err != nil {
 			return fmt.Errorf("status of pod %s/%s: %w", e.namespace, e.name, err)
 		}
-		m.wrote(answer)
+		m.wrote(uid, answer)
 		pod = answer
 	}
-	if finished && pod.DeletionTimestamp != nil {
+	if finished && pod.DeletionTimestamp != nil && e.static == nil {
 		return m.delete(ctx, pod)
 	}
 	return nil
+}
+
+// current is a pod, or its mirror, as the API server has it by all that is known.
+func (m *Manager) current(uid types.UID, e *entry) *v1.Pod {
+	if e.static != nil {
+		return newest(m.config.Mirror(e.static), e.answer)
+	}
+	return newest(m.config.Pods.Get(e.namespace, e.name, uid), e.answer)
 }
 
 // look returns a copy of what is known of a pod.
@@ -209,10 +239,10 @@ func (m *Manager) look(uid types.UID) (e *entry, finished bool) {
 }
 
 // wrote notes the answer of the API server.
-func (m *Manager) wrote(answer *v1.Pod) {
+func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.pods[answer.UID]; e != nil {
+	if e := m.pods[uid]; e != nil {
 		e.answer = answer
 	}
 }
@@ -252,7 +282,7 @@ func (m *Manager) deleted(uid types.UID) {
 
 // newest returns which of two versions of a pod is newer; either may be nil.
 func newest(a, b *v1.Pod) *v1.Pod {
-	if a == nil || b == nil {
+	if a == nil || b == nil || a.UID != b.UID {
 		return a // what the informer has not, or no more, is not written to
 	}
 	if order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion); err == nil && order < 0 {

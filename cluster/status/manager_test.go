@@ -26,6 +26,8 @@ type desk struct {
 	*testing.T
 	*status.Manager
 	kube *fake.Clientset
+	// mirror is that of a static pod, nil if there is none.
+	mirror *v1.Pod
 }
 
 // Get makes a desk a status.Pods which sees what the API server has.
@@ -41,7 +43,7 @@ func atDesk(t *testing.T, pod *v1.Pod, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, kube: fake.NewClientset(pod)}
 		var err error
-		if d.Manager, err = status.New(status.Config{Kube: d.kube, Pods: d}); err != nil {
+		if d.Manager, err = status.New(status.Config{Kube: d.kube, Pods: d, Mirror: func(*v1.Pod) *v1.Pod { return d.mirror }}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -245,4 +247,51 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%+v is taken", c)
 		}
 	}
+}
+
+// The status of a static pod is that of its mirror, whichever that is, and whenever it
+// comes. The mirror is for others to delete.
+func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
+	mirrorOf := func(uid, version string) *v1.Pod {
+		m := podOf()
+		m.UID, m.ResourceVersion = types.UID(uid), version
+		m.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+		return m
+	}
+	first := mirrorOf("1", "7")
+	atDesk(t, first, func(d *desk) {
+		static := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web", UID: "hash", Annotations: map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "hash"},
+		}}
+		d.set(static, v1.PodStatus{Phase: v1.PodRunning})
+		if n := len(d.patches()); n != 0 {
+			d.Errorf("%d patches without a mirror", n)
+		}
+		d.mirror = first
+		d.PodChanged(first, false)
+		synctest.Wait()
+		if got := d.status().Phase; got != v1.PodRunning {
+			d.Errorf("the mirror is %q", got)
+		}
+		second := mirrorOf("1", "9") // another with the name of the first: the answer of the first is not for it
+		second.UID = "2"
+		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), second, "default"); err != nil {
+			d.Fatal(err)
+		}
+		d.mirror = second
+		d.PodChanged(first, true)
+		d.PodChanged(second, false)
+		synctest.Wait()
+		if pod := d.Get("default", "web", "2"); pod == nil || pod.Status.Phase != v1.PodRunning {
+			d.Errorf("the second mirror is %+v", pod)
+		}
+		second = second.DeepCopy()
+		second.DeletionTimestamp = new(metav1.Now())
+		d.mirror = second
+		d.PhaseChanged("hash", podworkers.Terminated, podworkers.Finished)
+		synctest.Wait()
+		if slices.ContainsFunc(d.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() == "delete" }) {
+			d.Error("the mirror was deleted")
+		}
+	})
 }

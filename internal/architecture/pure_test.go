@@ -10,25 +10,30 @@ import (
 
 // pure are the packages whose code decides or builds, and does nothing.
 var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus",
-	"syncpod/cgroup", "syncpod/eviction", "syncpod/podspec/qos", "syncpod/resize", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+	"syncpod/cgroup", "syncpod/eviction", "syncpod/podspec/qos", "syncpod/resize", "runtime/logs/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
-	"podworkers/workers.go":        "gives each busy pod a goroutine",
-	"podworkers/workers_ask.go":    "puts questions to a Set that many share",
-	"podworkers/workers_config.go": "takes a log",
-	"podworkers/workers_drain.go":  "waits for all pods to stop",
-	"podworkers/workers_kill.go":   "waits for a pod to stop",
-	"podworkers/workers_syncer.go": "says what is called with a context",
-	"podworkers/workers_tell.go":   "tells log and observer, and starts goroutines",
-	"podworkers/workers_timers.go": "wakes up when something is due",
-	"podworkers/workers_work.go":   "calls the Syncer",
-	"runtime/cache.go":             "lets a caller wait for a newer status",
-	"sandbox/create.go":            "creates a sandbox over CRI",
-	"sandbox/handler.go":           "asks which runtime handler a class names",
-	"sandbox/runner.go":            "runs sandboxes over CRI",
-	"sandbox/stop.go":              "stops and removes a sandbox over CRI",
-	"syncpod/resize/allocator.go":  "keeps what pods are allotted in files",
+	"podworkers/workers.go":              "gives each busy pod a goroutine",
+	"podworkers/workers_ask.go":          "puts questions to a Set that many share",
+	"podworkers/workers_config.go":       "takes a log",
+	"podworkers/workers_drain.go":        "waits for all pods to stop",
+	"podworkers/workers_kill.go":         "waits for a pod to stop",
+	"podworkers/workers_syncer.go":       "says what is called with a context",
+	"podworkers/workers_tell.go":         "tells log and observer, and starts goroutines",
+	"podworkers/workers_timers.go":       "wakes up when something is due",
+	"podworkers/workers_work.go":         "calls the Syncer",
+	"runtime/cache.go":                   "lets a caller wait for a newer status",
+	"runtime/logs/rotate/compress.go":    "compresses a file",
+	"runtime/logs/rotate/files.go":       "does with files what was decided",
+	"runtime/logs/rotate/owner_other.go": "stands for owner_unix.go",
+	"runtime/logs/rotate/owner_unix.go":  "asks whose a directory is",
+	"runtime/logs/rotate/rotator.go":     "looks at logs, and asks a runtime for new files",
+	"sandbox/create.go":                  "creates a sandbox over CRI",
+	"sandbox/handler.go":                 "asks which runtime handler a class names",
+	"sandbox/runner.go":                  "runs sandboxes over CRI",
+	"sandbox/stop.go":                    "stops and removes a sandbox over CRI",
+	"syncpod/resize/allocator.go":        "keeps what pods are allotted in files",
 }
 
 // impureImports are what pure code must not import.

@@ -91,6 +91,9 @@ type Result struct {
 	Truncated bool
 	// StatusCode is the last answer to an httpGet. 0 if there was none.
 	StatusCode int
+	// OtherHost says that this answer is a redirect to another host, where nobody was
+	// asked.
+	OtherHost bool
 	// HTTPFallback says that an https endpoint was asked again in plain HTTP. A
 	// kubelet tells its users by an event, LifecycleHTTPFallback.
 	HTTPFallback bool

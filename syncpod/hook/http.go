@@ -59,6 +59,7 @@ func (r *Runner) follow(ctx context.Context, get *http.Request) (Result, error) 
 			return result, fmt.Errorf("%w: a redirect to what is no URL", ErrNoAnswer)
 		}
 		if !followed(get.URL, next) {
+			result.OtherHost = get.URL.Hostname() != next.Hostname()
 			return result, nil // the redirect is the answer
 		}
 		redirect(get, next)

@@ -225,7 +225,7 @@ func TestHTTPGetRedirects(t *testing.T) {
 	if _, err := run("/loop"); !errors.Is(err, hook.ErrNoAnswer) || len(e.got) != 10 {
 		t.Errorf("loop: %v after %d", err, len(e.got))
 	}
-	if result, err := run("/away"); err != nil || result.StatusCode != 302 || len(e.got) != 1 {
+	if result, err := run("/away"); err != nil || result.StatusCode != 302 || !result.OtherHost || len(e.got) != 1 {
 		t.Errorf("away: %+v, %v", result, err)
 	}
 	if _, err := run("/broken"); !errors.Is(err, hook.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
@@ -265,7 +265,7 @@ func TestRedirectToAnotherPort(t *testing.T) {
 		w.Header().Set("Location", "ftp://127.0.0.1/")
 		w.WriteHeader(http.StatusFound)
 	})
-	if result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get()); err != nil || result.StatusCode != http.StatusFound || len(e.got) != 1 {
+	if result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get()); err != nil || result.StatusCode != http.StatusFound || result.OtherHost || len(e.got) != 1 {
 		t.Errorf("another scheme: %+v, %v", result, err)
 	}
 }

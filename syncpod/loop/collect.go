@@ -42,6 +42,15 @@ func (l *Loop) collectImages(ctx context.Context) {
 	})
 }
 
+// rotateLogs has logs rotated until ctx ends.
+func (l *Loop) rotateLogs(ctx context.Context) {
+	l.every(ctx, l.config.LogInterval, func() {
+		if err := l.rotator.Rotate(ctx); err != nil && ctx.Err() == nil {
+			l.config.Log.Error(err, "logs not rotated")
+		}
+	})
+}
+
 // nodeEvent records a warning about the node, which it names as a kubelet does.
 func (l *Loop) nodeEvent(reason, message string) {
 	if l.config.Sync.Events == nil || l.config.NodeName == "" {

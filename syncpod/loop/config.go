@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -84,6 +85,10 @@ type Config struct {
 	// where the kernel's log may be read. That becomes events: of a container OOMKilling,
 	// of the node SystemOOM. What it cannot do is logged. Default: nobody tells.
 	OOM OOMWatcher
+	// LogPolicy says when the logs of containers are rotated, in which the runtime has a
+	// part: that of a kubelet is the zero policy. It needs a Client, and logs that are
+	// files. Default: none are rotated, as runtimes do not do so either.
+	LogPolicy *rotate.Policy
 	// NodeName is the node that events are about which are of no pod: that images cannot
 	// be removed, or that it is short of something. Default: there are no such events.
 	NodeName string
@@ -103,6 +108,8 @@ type Config struct {
 	CollectInterval time.Duration
 	// ImageInterval is the time between looks at how full the disk is. Default 5 min.
 	ImageInterval time.Duration
+	// LogInterval is the time between looks at how large logs are. Default 10 s.
+	LogInterval time.Duration
 
 	// Log gets a line for each pod that comes, changes at its source or goes, and for
 	// what sources refuse. It stands for Log in Sync, Watch and Workers where those
@@ -125,6 +132,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"HousekeepingInterval", &c.HousekeepingInterval, 2 * time.Second},
 		{"CollectInterval", &c.CollectInterval, time.Minute},
 		{"ImageInterval", &c.ImageInterval, 5 * time.Minute},
+		{"LogInterval", &c.LogInterval, 10 * time.Second},
 		{"Sync.Limits.CleanupTimeout", &c.Sync.Limits.CleanupTimeout, 10 * time.Second},
 		{"Workers.ResyncInterval", &c.Workers.ResyncInterval, 5 * time.Minute},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/probe"
@@ -24,7 +25,9 @@ func (c *Config) makeProbes() error {
 		c.Probes = noProbes{}
 		return nil
 	case c.Probes == nil:
-		config := probe.Config{Exec: c.Client, Unhealthy: c.unhealthy(), Observer: c.ProbeObserver}
+		config := probe.Config{
+			Exec: c.Client, Unhealthy: c.probeEvents("Unhealthy"), Warning: c.probeEvents("ProbeWarning"), Observer: c.ProbeObserver,
+		}
 		if len(c.Sync.Node.HostIPs) > 0 {
 			config.HostIP = c.Sync.Node.HostIPs[0]
 		}
@@ -38,15 +41,14 @@ func (c *Config) makeProbes() error {
 	return nil
 }
 
-// unhealthy makes an event of each probe that fails, which says nothing of what the probe
-// has answered or printed.
-func (c *Config) unhealthy() func(*v1.Pod, string, probe.Kind, string) {
+// probeEvents makes an event with a reason of whatever is told of a probe.
+func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, string) {
 	events := c.Sync.Events
 	if events == nil {
 		return nil
 	}
 	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
-		events.Eventf(containerReference(pod, container), v1.EventTypeWarning, "Unhealthy", "%s", message)
+		events.Eventf(containerReference(pod, container), v1.EventTypeWarning, reason, "%s", message)
 	}
 }
 
@@ -125,6 +127,29 @@ func (c *Config) logsRoot() string {
 		return ""
 	}
 	return cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot)
+}
+
+// makeRotator makes the rotator of a LogPolicy, nil if there is none.
+func (c *Config) makeRotator() (*rotate.Rotator, error) {
+	if c.LogPolicy == nil {
+		return nil, nil
+	}
+	if err := c.LogPolicy.Validate(); err != nil {
+		return nil, fmt.Errorf("loop: Config.LogPolicy: %w", err)
+	}
+	if c.Client == nil {
+		return nil, errors.New("loop: Config.LogPolicy needs a Client")
+	}
+	if c.Sync.Deps.Logs != nil {
+		return nil, errors.New("loop: Config.LogPolicy: Sync.Deps.Logs is set, so where the logs are is not known")
+	}
+	rotator, err := rotate.New(rotate.Config{
+		Pods: c.Watch.Cache, Runtime: c.Client, Policy: *c.LogPolicy, LogsRoot: cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("loop: Config.LogPolicy: %w", err)
+	}
+	return rotator, nil
 }
 
 // makeImageCollector makes the ImageCollector of an ImagePolicy. It shares the leases of

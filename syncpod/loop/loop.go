@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/pressure"
@@ -28,7 +29,8 @@ type Loop struct {
 	workers *podworkers.Workers
 	watcher *pleg.Watcher
 	sink    sink
-	events  *eventQueue // nil if the embedder has no recorder
+	events  *eventQueue     // nil if the embedder has no recorder
+	rotator *rotate.Rotator // nil if logs are not rotated
 	// pressure is nil without an EvictionPolicy.
 	pressure *pressure.Manager
 	states   *podStates
@@ -106,6 +108,9 @@ func (l *Loop) assemble() error {
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
+	if l.rotator, err = c.makeRotator(); err != nil {
+		return err
+	}
 	workersConfig := c.Workers
 	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = work{l}, statuses{l}, observer{l}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
@@ -172,6 +177,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	if l.pressure != nil {
 		l.children.Go(func() { l.relieve(ctx) })
+	}
+	if l.rotator != nil {
+		l.children.Go(func() { l.rotateLogs(ctx) })
 	}
 	<-ctx.Done()
 	l.windUp()

@@ -5,6 +5,7 @@
 //   - [Static] gives a pod the identity a kubelet gives a static pod.
 //   - [Default] fills in the API's defaults.
 //   - [Validate] says what is wrong with a pod, all of it, by field.
+//   - [References] names the ConfigMaps and Secrets that a pod refers to.
 //   - Package [github.com/podsync/podsync/syncpod/podspec/qos] tells the quality
 //     of service.
 //
@@ -24,6 +25,7 @@
 //	validate_container.go   containers; validate_env.go, validate_handler.go,
 //	                        validate_resources.go, validate_security.go
 //	validate_volume.go      volumes
+//	references.go           References
 //	members.go              the containers of all three lists, with their paths
 //
 // # Limits

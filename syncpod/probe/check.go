@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ type target struct {
 // outcome is what a check has come to. The zero outcome is success.
 type outcome struct {
 	failure string // what failed, for people
+	warning string // what is odd about a success, for people
 	unknown bool   // nothing can be said
 }
 
@@ -91,7 +93,19 @@ func (p *Prober) httpGet(ctx context.Context, t target) outcome {
 	if result.StatusCode < http.StatusOK || result.StatusCode >= http.StatusBadRequest {
 		return failed("the answer was HTTP %d", result.StatusCode)
 	}
+	if result.OtherHost {
+		return outcome{warning: "Probe terminated redirects, Response body: " + beginning(result.Output)}
+	}
 	return outcome{}
+}
+
+// maxBody bounds what is told of the body of a redirect, in bytes: an event has room for
+// 1024 of them in all.
+const maxBody = 512
+
+// beginning is that of a body, as text.
+func beginning(body []byte) string {
+	return strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), "")
 }
 
 // hook is the probe as a handler, which runs in the same way.

@@ -19,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -87,6 +88,49 @@ func TestHTTPGet(t *testing.T) {
 		wantOutcome(t, path, ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web")}}, v1.ContainerPort{Name: "web", ContainerPort: int32(port)}), want)
 	}
 	wantOutcome(t, "a port that is not there", ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("db")}}), `httpGet.port "db"`)
+}
+
+// Of all that a probe may be answered, the body of such a redirect alone is told, and not
+// more of it than fits.
+func TestRedirectToAnotherHostIsToldOf(t *testing.T) {
+	mux := http.NewServeMux()
+	answer := func(path, location, body string, code int) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", location)
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		})
+	}
+	answer("/away", "http://other.invalid/", "gone there", 302)
+	answer("/long", "http://other.invalid/", "x"+strings.Repeat("é", maxBody)+"s3cret", 308)
+	answer("/within", "/ok", "s3cret", 302)
+	answer("/ftp", "ftp://127.0.0.1/", "s3cret", 302)
+	answer("/304", "", "", 304)
+	answer("/ok", "", "s3cret", 200)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	port := intstr.FromInt32(int32(portOfListener(t, server.Listener)))
+	var told []string
+	p, err := New(Config{Exec: noExec{}, Warning: func(pod *v1.Pod, container string, kind Kind, message string) {
+		told = append(told, fmt.Sprint(pod.Name, " ", container, " ", kind, " ", message))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, container := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, &v1.Container{Name: "app"}
+	const start = "web app Liveness Liveness probe warning: Probe terminated redirects, Response body: "
+	for path, want := range map[string]string{
+		"/away": start + "gone there", "/long": start + "x" + strings.Repeat("é", maxBody/2-1),
+		"/within": "", "/ftp": "", "/304": "", "/ok": "",
+	} {
+		told = nil
+		h := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: port}}
+		o := p.outcome(t.Context(), target{container: container, ip: "127.0.0.1", probe: &v1.Probe{ProbeHandler: h}, timeout: time.Minute})
+		p.tell(&probe{container: container, key: key{kind: Liveness}}, spec, o)
+		if got := strings.Join(told, "\n"); got != want || o.failure != "" {
+			t.Errorf("%s: %q and %q, want %q", path, got, o.failure, want)
+		}
+	}
 }
 
 func TestTCPSocket(t *testing.T) {

@@ -23,11 +23,12 @@
 //
 //   - exec: the command ends with exit code 0. A command that could not be run at
 //     all says nothing and is tried again after a period, as with a kubelet.
-//   - httpGet: an answer from 200 to 399. Redirects within the host are followed.
+//   - httpGet: an answer from 200 to 399. Redirects within the host are followed; one to
+//     another host is the answer, and told with the beginning of its body.
 //   - tcpSocket: the connection can be made.
 //   - grpc: the health service answers SERVING.
 //
-// All must happen within timeoutSeconds. What a probe answers or prints is not kept
+// All must happen within timeoutSeconds. What a probe answers or prints else is not kept
 // and not told, as it may hold secrets.
 //
 // # Concurrency

@@ -170,8 +170,19 @@ func (p *Prober) check(probe *probe) {
 	if changed != nil {
 		changed(spec.UID)
 	}
-	if counts && o.failure != "" {
-		p.config.Unhealthy(spec, probe.container.Name, probe.key.kind, string(probe.key.kind)+" probe failed: "+o.failure)
+	if counts {
+		p.tell(probe, spec, o)
+	}
+}
+
+// tell has people hear of what failed, or is odd.
+func (p *Prober) tell(probe *probe, spec *v1.Pod, o outcome) {
+	container, kind := probe.container.Name, probe.key.kind
+	switch {
+	case o.failure != "":
+		p.config.Unhealthy(spec, container, kind, string(kind)+" probe failed: "+o.failure)
+	case o.warning != "":
+		p.config.Warning(spec, container, kind, string(kind)+" probe warning: "+o.warning)
 	}
 }
 

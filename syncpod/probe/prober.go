@@ -42,6 +42,11 @@ type Config struct {
 	// Unhealthy is told of each failure of a probe, with a message for people. It
 	// must not wait for anything. Default: nobody is.
 	Unhealthy func(pod *v1.Pod, container string, kind Kind, message string)
+	// Warning is told, in the same way, of each redirect to another host that an httpGet
+	// was answered with, which counts as success: with up to 512 bytes of its body, as
+	// users of Kubernetes expect. What an endpoint writes there is not for secrets.
+	// Default: nobody is.
+	Warning func(pod *v1.Pod, container string, kind Kind, message string)
 	// Observer is told of each check. Default: nobody is.
 	Observer Observer
 }
@@ -72,6 +77,9 @@ func New(c Config) (*Prober, error) {
 	}
 	if c.Unhealthy == nil {
 		c.Unhealthy = func(*v1.Pod, string, Kind, string) {}
+	}
+	if c.Warning == nil {
+		c.Warning = func(*v1.Pod, string, Kind, string) {}
 	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 // askTimeout is how long who has an object may take to answer before what is remembered
@@ -143,73 +144,15 @@ func isAway(err error) bool {
 
 // references returns which ConfigMaps and Secrets pods name.
 func references(pods []*v1.Pod) (configMaps, secrets map[types.NamespacedName]bool) {
-	r := named{configMaps: map[types.NamespacedName]bool{}, secrets: map[types.NamespacedName]bool{}}
+	configMaps, secrets = map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for _, pod := range pods {
-		r.namespace = pod.Namespace
-		for _, ref := range pod.Spec.ImagePullSecrets {
-			r.secret(ref.Name)
+		c, s := podspec.References(pod)
+		for _, name := range c {
+			configMaps[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = true
 		}
-		for i := range pod.Spec.Volumes {
-			r.volume(&pod.Spec.Volumes[i])
-		}
-		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-			r.container(c.EnvFrom, c.Env)
-		}
-		for i := range pod.Spec.EphemeralContainers {
-			r.container(pod.Spec.EphemeralContainers[i].EnvFrom, pod.Spec.EphemeralContainers[i].Env)
+		for _, name := range s {
+			secrets[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = true
 		}
 	}
-	return r.configMaps, r.secrets
-}
-
-// named are the objects that the pods of a namespace name.
-type named struct {
-	namespace           string
-	configMaps, secrets map[types.NamespacedName]bool
-}
-
-func (n *named) configMap(name string) {
-	n.configMaps[types.NamespacedName{Namespace: n.namespace, Name: name}] = true
-}
-
-func (n *named) secret(name string) {
-	n.secrets[types.NamespacedName{Namespace: n.namespace, Name: name}] = true
-}
-
-func (n *named) container(from []v1.EnvFromSource, vars []v1.EnvVar) {
-	for _, f := range from {
-		if f.ConfigMapRef != nil {
-			n.configMap(f.ConfigMapRef.Name)
-		}
-		if f.SecretRef != nil {
-			n.secret(f.SecretRef.Name)
-		}
-	}
-	for _, v := range vars {
-		switch {
-		case v.ValueFrom == nil:
-		case v.ValueFrom.ConfigMapKeyRef != nil:
-			n.configMap(v.ValueFrom.ConfigMapKeyRef.Name)
-		case v.ValueFrom.SecretKeyRef != nil:
-			n.secret(v.ValueFrom.SecretKeyRef.Name)
-		}
-	}
-}
-
-func (n *named) volume(v *v1.Volume) {
-	switch {
-	case v.ConfigMap != nil:
-		n.configMap(v.ConfigMap.Name)
-	case v.Secret != nil:
-		n.secret(v.Secret.SecretName)
-	case v.Projected != nil:
-		for _, s := range v.Projected.Sources {
-			if s.ConfigMap != nil {
-				n.configMap(s.ConfigMap.Name)
-			}
-			if s.Secret != nil {
-				n.secret(s.Secret.Name)
-			}
-		}
-	}
+	return configMaps, secrets
 }

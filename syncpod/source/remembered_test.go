@@ -568,34 +568,6 @@ func TestRememberedSecretsNeedAKey(t *testing.T) {
 	})
 }
 
-func TestReferences(t *testing.T) {
-	ref := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
-	pod := pushed("a", "a:1")
-	pod.Spec = v1.PodSpec{
-		ImagePullSecrets: []v1.LocalObjectReference{ref("s1")},
-		InitContainers:   []v1.Container{{EnvFrom: []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: ref("c1")}}}}},
-		Containers:       []v1.Container{{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: ref("s2")}}}}},
-		EphemeralContainers: []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Env: []v1.EnvVar{
-			{Name: "plain", Value: "x"},
-			{ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: ref("s3")}}},
-			{ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: ref("c2")}}},
-		}}}},
-		Volumes: []v1.Volume{
-			{VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: ref("c3")}}},
-			{VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s4"}}},
-			{VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
-				{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: ref("c4")}}, {Secret: &v1.SecretProjection{LocalObjectReference: ref("s5")}},
-			}}}},
-		},
-	}
-	configMaps, secrets := references([]*v1.Pod{pod})
-	for name, named := range map[string]int{"ConfigMaps": len(configMaps), "Secrets": len(secrets)} {
-		if want := map[string]int{"ConfigMaps": 4, "Secrets": 5}[name]; named != want {
-			t.Errorf("%d %s are named, want %d: %v %v", named, name, want, configMaps, secrets)
-		}
-	}
-}
-
 func TestRememberedConfig(t *testing.T) {
 	good := RememberedConfig{Source: NewPush(), Path: "/m.json"}
 	for want, change := range map[string]func(*RememberedConfig){

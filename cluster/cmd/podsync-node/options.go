@@ -13,8 +13,8 @@ import (
 
 // options are what the agent is started with.
 type options struct {
-	config, kubeconfig, root, name string
-	ips                            []netip.Addr
+	config, kubeconfig, bootstrap, root, certDir, name string
+	ips                                                []netip.Addr
 }
 
 // parse reads the command line.
@@ -25,6 +25,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(io.Discard) // of errors main tells
 	flags.StringVar(&o.config, "config", "", "`file` with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says where the API server is, and who the node is")
+	flags.StringVar(&o.bootstrap, "bootstrap-kubeconfig", "", "`file` with which a first client certificate is asked for, and --kubeconfig written, if that is not there or its certificate has expired")
+	flags.StringVar(&o.certDir, "cert-dir", "", "`folder` for certificates that were asked for (default pki in --root-dir)")
 	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")
@@ -54,6 +56,12 @@ func (o *options) complete(rest []string, ips string) (err error) {
 	}
 	if o.root, err = filepath.Abs(o.root); err != nil {
 		return fmt.Errorf("--root-dir: %w", err)
+	}
+	if o.certDir == "" {
+		o.certDir = filepath.Join(o.root, "pki")
+	}
+	if o.certDir, err = filepath.Abs(o.certDir); err != nil {
+		return fmt.Errorf("--cert-dir: %w", err)
 	}
 	if o.name == "" {
 		if o.name, err = os.Hostname(); err != nil {

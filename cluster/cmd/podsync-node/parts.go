@@ -13,13 +13,16 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/cluster/mirrors"
 	"github.com/podsync/podsync/cluster/node"
 	"github.com/podsync/podsync/cluster/objects"
 	"github.com/podsync/podsync/cluster/pods"
 	"github.com/podsync/podsync/cluster/status"
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
@@ -36,11 +39,13 @@ type parts struct {
 	node     *node.Node
 	source   *pods.Source
 	objects  *objects.Objects
+	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
 	loop     *loop.Loop
 }
 
-func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p parts, err error) {
+func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *parts, err error) {
+	p = &parts{}
 	machine := node.ReadMachine()
 	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
 	allocatable, err := a.allocatable(capacity)
@@ -56,15 +61,29 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p parts
 	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.source.Pods, Changed: p.source.ConfigsChanged}); err != nil {
 		return p, err
 	}
-	if p.statuses, err = status.New(status.Config{Kube: a.kube, Pods: p.source, Log: a.log}); err != nil {
+	if p.mirrors, err = mirrors.New(mirrors.Config{Kube: a.kube, Node: p.node.Object, Synced: p.source.Listed(), Running: p.running, Log: a.log}); err != nil {
 		return p, err
 	}
-	for _, f := range []func(*v1.Pod, bool){p.objects.PodChanged, p.statuses.PodChanged} {
+	if p.statuses, err = status.New(status.Config{Kube: a.kube, Pods: p.source, Mirror: p.mirrors.Mirror, Log: a.log}); err != nil {
+		return p, err
+	}
+	for _, f := range []func(*v1.Pod, bool){p.objects.PodChanged, p.shown} {
 		if err := p.source.Watch(f); err != nil {
 			return p, err
 		}
 	}
-	return p, a.loop(ctx, &p, allocatable, events)
+	return p, a.loop(ctx, p, allocatable, events)
+}
+
+// shown has it known how the API server has a pod, first to those whom others ask.
+func (p *parts) shown(pod *v1.Pod, gone bool) {
+	p.mirrors.PodChanged(pod, gone)
+	p.statuses.PodChanged(pod, gone)
+}
+
+// running reports whether there is something left of a pod on the node.
+func (p *parts) running(uid types.UID) bool {
+	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase != podworkers.Finished })
 }
 
 // allocatable is what pods can have of a capacity.
@@ -129,12 +148,13 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 		},
 	}
 	c.Workers.Observer = p.statuses
+	a.metrics.Observe(&c)
 	if a.kubelet.StaticPodPath != "" {
 		folder, err := source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
 		if err != nil {
 			return err
 		}
-		c.Sources = append(c.Sources, folder)
+		c.Sources = append(c.Sources, p.mirrors.Source(folder))
 	}
 	p.loop, err = loop.New(c)
 	return err

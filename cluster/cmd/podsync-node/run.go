@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podsync/podsync/cluster/certificates"
 	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -31,9 +31,10 @@ const gcPercent = 40
 type agent struct {
 	options
 	kubelet *kubelet.KubeletConfiguration
-	rest    *rest.Config
+	client  *certificates.Client
 	kube    kubernetes.Interface
 	runtime *cri.Client
+	metrics *prometheus.Metrics
 	log     logr.Logger
 }
 
@@ -54,28 +55,53 @@ func run(ctx context.Context, o options) error {
 	if err := a.connect(); err != nil {
 		return err
 	}
-	if a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint}); err != nil {
+	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name}); err != nil {
 		return err
+	}
+	return together(ctx, func(ctx context.Context) error { a.client.Run(ctx); return nil }, a.start)
+}
+
+// connect makes the client of the API server. Nothing is asked yet.
+func (a *agent) connect() (err error) {
+	a.client, err = certificates.NewClient(certificates.ClientConfig{
+		Kubeconfig: a.kubeconfig, Bootstrap: a.bootstrap, Rotate: a.kubelet.RotateCertificates, Dir: a.certDir, NodeName: a.name, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	rest := a.client.REST()
+	rest.QPS, rest.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
+	rest.UserAgent = "podsync-node"
+	rest.ContentType = "application/vnd.kubernetes.protobuf"
+	rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	if len(a.ips) == 0 {
+		if a.ips, err = routeTo(rest.Host); err != nil {
+			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
+		}
+	}
+	a.kube, err = kubernetes.NewForConfig(rest)
+	return err
+}
+
+// start runs the node once it is known to the API server.
+func (a *agent) start(ctx context.Context) error {
+	if err := a.client.Ready(ctx); err != nil {
+		return whileRunning(ctx, err)
+	}
+	var err error
+	a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: a.metrics.DialOptions()})
+	if err != nil {
+		return whileRunning(ctx, err)
 	}
 	defer a.runtime.Close()
 	return a.run(ctx)
 }
 
-// connect makes the client of the API server. Nothing is asked yet.
-func (a *agent) connect() (err error) {
-	if a.rest, err = clientcmd.BuildConfigFromFlags("", a.kubeconfig); err != nil {
-		return fmt.Errorf("--kubeconfig: %w", err)
+// whileRunning is an error unless it is that the agent was told to end.
+func whileRunning(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
 	}
-	a.rest.QPS, a.rest.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
-	a.rest.UserAgent = "podsync-node"
-	a.rest.ContentType = "application/vnd.kubernetes.protobuf"
-	a.rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	if len(a.ips) == 0 {
-		if a.ips, err = routeTo(a.rest.Host); err != nil {
-			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
-		}
-	}
-	a.kube, err = kubernetes.NewForConfig(a.rest)
 	return err
 }
 
@@ -101,8 +127,9 @@ func (a *agent) run(ctx context.Context) error {
 		p.loop.Run,
 		func(ctx context.Context) error { p.statuses.Run(ctx); return nil },
 		func(ctx context.Context) error { p.objects.Run(ctx); return nil },
+		func(ctx context.Context) error { p.mirrors.Run(ctx); return nil },
 		func(ctx context.Context) error { p.node.Run(ctx); return nil },
-		func(ctx context.Context) error { return a.serve(ctx, p.loop) },
+		func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) },
 	)
 }
 

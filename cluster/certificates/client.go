@@ -1,0 +1,186 @@
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/certificate"
+	"k8s.io/client-go/util/connrotation"
+	"k8s.io/klog/v2"
+)
+
+// ClientConfig is what a Client is made of.
+type ClientConfig struct {
+	// Kubeconfig is the file that says where the API server is, and who the node is.
+	// Required. With Bootstrap it need not be there yet.
+	Kubeconfig string
+	// Bootstrap is a kubeconfig with which a first certificate may be asked for. Default:
+	// none is.
+	Bootstrap string
+	// Rotate has the certificate replaced before it expires.
+	Rotate bool
+	// Dir is where certificates are kept that were asked for, an absolute path. Required
+	// with Bootstrap or Rotate.
+	Dir string
+	// NodeName is the name of the node. Required with Bootstrap or Rotate.
+	NodeName string
+	// Log gets a line for each new certificate and for what fails. Default silent.
+	Log logr.Logger
+}
+
+// A Client is a way to the API server. Its methods may be called concurrently.
+type Client struct {
+	config ClientConfig
+	rest   *rest.Config
+	// bootstrap are the credentials for a first certificate, nil if there are none.
+	bootstrap *rest.Config
+	// unwritten is set while the kubeconfig is to be written.
+	unwritten bool
+	// manager asks for certificates, nil if nobody does.
+	manager certificate.Manager
+	store   certificate.FileStore
+	dialer  *connrotation.Dialer
+	// connect makes a client of the API server, another one in tests.
+	connect func(*rest.Config) (kubernetes.Interface, error)
+}
+
+// NewClient reads the kubeconfigs. It asks nothing.
+func NewClient(c ClientConfig) (*Client, error) {
+	if c.Kubeconfig == "" {
+		return nil, errors.New("certificates: ClientConfig.Kubeconfig is missing")
+	}
+	if (c.Bootstrap != "" || c.Rotate) && (c.Dir == "" || c.NodeName == "") {
+		return nil, errors.New("certificates: ClientConfig.Dir or NodeName is missing")
+	}
+	client := &Client{config: c, connect: func(c *rest.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) }}
+	if err := client.choose(); err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	return client, nil
+}
+
+// choose decides which credentials count.
+func (c *Client) choose() error {
+	own, err := load(c.config.Kubeconfig)
+	switch {
+	case c.config.Bootstrap == "":
+		if err != nil {
+			return err
+		}
+	case err != nil || expired(own):
+		if c.bootstrap, err = load(c.config.Bootstrap); err != nil {
+			return err
+		}
+		own, c.unwritten = rest.AnonymousClientConfig(c.bootstrap), true
+	default:
+		// It is for when the own certificate expires. Until then it may be anything.
+		c.bootstrap, _ = load(c.config.Bootstrap)
+	}
+	c.rest = own
+	if !c.unwritten && (!c.config.Rotate || !hasCertificate(own)) {
+		return nil
+	}
+	if err := c.manage(own); err != nil {
+		return err
+	}
+	return c.showCurrent()
+}
+
+// manage makes the manager of the certificate.
+func (c *Client) manage(own *rest.Config) (err error) {
+	certFile, keyFile, certPEM, keyPEM := own.CertFile, own.KeyFile, own.CertData, own.KeyData
+	if c.unwritten {
+		certFile, keyFile, certPEM, keyPEM = "", "", nil, nil
+	}
+	if c.store, err = certificate.NewFileStoreWithLogger(c.config.Log.V(1), "kubelet-client", c.config.Dir, c.config.Dir, certFile, keyFile); err != nil {
+		return err
+	}
+	logs := klog.NewContext(context.Background(), c.config.Log)
+	c.manager, err = certificate.NewManager(&certificate.Config{
+		ClientsetFn: c.clientset, Template: &x509.CertificateRequest{Subject: subject(c.config.NodeName)},
+		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, GetUsages: certificate.DefaultKubeletClientGetUsages,
+		CertificateStore: c.store, BootstrapCertificatePEM: certPEM, BootstrapKeyPEM: keyPEM, Ctx: &logs,
+	})
+	return err
+}
+
+// subject is what a node is called in its certificates.
+func subject(node string) pkix.Name {
+	return pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}
+}
+
+// clientset is a client for requests: one that is known by its certificate, or else by what
+// the first one is asked for with.
+func (c *Client) clientset(current *tls.Certificate) (kubernetes.Interface, error) {
+	if current == nil && c.bootstrap != nil {
+		return c.connect(c.bootstrap)
+	}
+	return c.connect(c.rest)
+}
+
+// REST is the configuration of clients. Without a certificate the API server does not know
+// who asks; see Ready. It is the caller's.
+func (c *Client) REST() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// Run asks for certificates until ctx ends. It is called once.
+func (c *Client) Run(ctx context.Context) {
+	if c.manager == nil {
+		<-ctx.Done()
+		return
+	}
+	c.manager.Start()
+	defer c.manager.Stop()
+	if !c.config.Rotate {
+		if c.current(ctx) == nil {
+			return
+		}
+		c.manager.Stop() // one was all that was asked for
+	}
+	c.follow(ctx)
+}
+
+// firstLook is the time between looks for the first certificate.
+const firstLook = 100 * time.Millisecond
+
+// current waits for a certificate. It is nil if ctx ends before there is one.
+func (c *Client) current(ctx context.Context) *tls.Certificate {
+	for {
+		if now := c.manager.Current(); now != nil {
+			return now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(firstLook):
+		}
+	}
+}
+
+// Ready waits until there are credentials, and writes the kubeconfig if it was not there or
+// its certificate had expired. Run must be running. It fails if ctx ends before, or the file
+// cannot be written.
+func (c *Client) Ready(ctx context.Context) error {
+	if !c.unwritten {
+		return nil
+	}
+	if c.manager.Current() == nil {
+		c.config.Log.Info("Waiting for a first certificate", "node", c.config.NodeName, "apiServer", c.rest.Host)
+	}
+	if c.current(ctx) == nil {
+		return ctx.Err()
+	}
+	if err := write(c.config.Kubeconfig, c.bootstrap, c.store.CurrentPath()); err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	c.config.Log.Info("The kubeconfig is written", "path", c.config.Kubeconfig)
+	return nil
+}

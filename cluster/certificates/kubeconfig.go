@@ -1,0 +1,70 @@
+package certificates
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+)
+
+// load reads a kubeconfig.
+func load(path string) (*rest.Config, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	return c, nil
+}
+
+func hasCertificate(c *rest.Config) bool { return c.CertFile != "" || len(c.CertData) > 0 }
+
+// expired reports whether a client certificate cannot be read or has come to its end.
+func expired(c *rest.Config) bool {
+	if !hasCertificate(c) {
+		return false // it is known by something else
+	}
+	text := c.CertData
+	if len(text) == 0 {
+		var err error
+		if text, err = os.ReadFile(c.CertFile); err != nil {
+			return true
+		}
+	}
+	all, err := cert.ParseCertsPEM(text)
+	return err != nil || time.Now().After(all[0].NotAfter)
+}
+
+// write writes a kubeconfig for the API server of another one, with a file that has a client
+// certificate and its key.
+func write(path string, other *rest.Config, pair string) error {
+	const name = "default"
+	config := clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{name: {
+			Server: other.Host, TLSServerName: other.ServerName, InsecureSkipTLSVerify: other.Insecure,
+			CertificateAuthority: other.CAFile, CertificateAuthorityData: other.CAData,
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificate: pair, ClientKey: pair}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}
+	if other.CAFile != "" {
+		config.Clusters[name].CertificateAuthorityData = nil
+	}
+	text, err := clientcmd.Write(config)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	next := path + ".tmp"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}

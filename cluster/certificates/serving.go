@@ -1,0 +1,131 @@
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/certificate"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/klog/v2"
+)
+
+// ServingConfig is what a Serving is made of.
+type ServingConfig struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// NodeName is the name of the node, and Addresses returns its addresses, which the
+	// certificate is for. Required.
+	NodeName  string
+	Addresses func() []v1.NodeAddress
+	// Dir is where certificates are kept, an absolute path. Required.
+	Dir string
+	// CertFile and KeyFile have a certificate to begin with. Default: none.
+	CertFile, KeyFile string
+	// Log gets what fails. Default silent.
+	Log logr.Logger
+}
+
+// A Serving has the certificate of a node's server signed, before it expires and when the
+// addresses of the node have changed.
+type Serving struct{ manager certificate.Manager }
+
+// NewServing returns a Serving that asks nothing before Run.
+func NewServing(c ServingConfig) (*Serving, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("certificates: ServingConfig.Kube is missing")
+	case c.NodeName == "" || c.Addresses == nil || c.Dir == "":
+		return nil, errors.New("certificates: ServingConfig.NodeName, Addresses or Dir is missing")
+	}
+	store, err := certificate.NewFileStoreWithLogger(c.Log.V(1), "kubelet-server", c.Dir, c.Dir, c.CertFile, c.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	logs := klog.NewContext(context.Background(), c.Log)
+	manager, err := certificate.NewManager(&certificate.Config{
+		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return c.Kube, nil },
+		GetTemplate: func() *x509.CertificateRequest { return template(c.NodeName, c.Addresses()) },
+		SignerName:  certificatesv1.KubeletServingSignerName, GetUsages: certificate.DefaultKubeletServingGetUsages,
+		CertificateStore: store, Ctx: &logs,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	return &Serving{manager: manager}, nil
+}
+
+// template is the request for the certificate of a server at addresses, nil while none is
+// known.
+func template(node string, addresses []v1.NodeAddress) *x509.CertificateRequest {
+	request := &x509.CertificateRequest{Subject: subject(node)}
+	for _, a := range addresses {
+		if ip := net.ParseIP(a.Address); ip != nil {
+			request.IPAddresses = append(request.IPAddresses, ip)
+		} else if a.Address != "" {
+			request.DNSNames = append(request.DNSNames, a.Address)
+		}
+	}
+	if len(request.IPAddresses) == 0 {
+		return nil
+	}
+	slices.SortFunc(request.IPAddresses, func(a, b net.IP) int { return slices.Compare(a, b) })
+	slices.Sort(request.DNSNames)
+	request.DNSNames = slices.Compact(request.DNSNames)
+	return request
+}
+
+// Run asks for certificates until ctx ends. It is called once.
+func (s *Serving) Run(ctx context.Context) {
+	s.manager.Start()
+	defer s.manager.Stop()
+	<-ctx.Done()
+}
+
+// Certificate returns the certificate, and an error while none is signed or it has expired.
+func (s *Serving) Certificate() (*tls.Certificate, error) {
+	if now := s.manager.Current(); now != nil {
+		return now, nil
+	}
+	return nil, errors.New("there is no signed certificate of this node's server: its CertificateSigningRequest may wait for approval")
+}
+
+// renewBefore is how long before its end a certificate that nobody has signed is replaced at
+// a start.
+const renewBefore = 30 * 24 * time.Hour
+
+// SelfSigned makes a certificate that nobody has signed, for a year, in two files of dir,
+// unless there is one that holds for a while. Whoever asks the server cannot know who it is.
+func SelfSigned(dir, host string, ips []net.IP) (certFile, keyFile string, err error) {
+	certFile, keyFile = filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
+	if text, err := os.ReadFile(certFile); err == nil {
+		all, err := cert.ParseCertsPEM(text)
+		_, pairErr := tls.LoadX509KeyPair(certFile, keyFile)
+		if err == nil && pairErr == nil && time.Until(all[0].NotAfter) > renewBefore {
+			return certFile, keyFile, nil
+		}
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, ips, nil)
+	if err != nil {
+		return "", "", fmt.Errorf("certificates: %w", err)
+	}
+	if err := keyutil.WriteKey(keyFile, keyPEM); err != nil {
+		return "", "", fmt.Errorf("certificates: %w", err)
+	}
+	if err := cert.WriteCert(certFile, certPEM); err != nil {
+		return "", "", fmt.Errorf("certificates: %w", err)
+	}
+	return certFile, keyFile, nil
+}

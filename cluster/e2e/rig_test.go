@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const nodeName = "n1"
+
+// A rig is a cluster, with a namespace for one test.
+type rig struct {
+	*testing.T
+	dir, namespace string
+	kube           kubernetes.Interface
+}
+
+func newRig(t *testing.T) *rig {
+	dir := os.Getenv("PODSYNC_E2E_DIR")
+	if dir == "" {
+		t.Skip("there is no cluster: PODSYNC_E2E_DIR is not set")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.Burst = 200, 400
+	r := &rig{T: t, dir: dir, kube: kubernetes.NewForConfigOrDie(config)}
+	ns, err := r.kube.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "podsync-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.namespace = ns.Name
+	t.Cleanup(func() {
+		_ = r.kube.CoreV1().Namespaces().Delete(context.Background(), r.namespace, metav1.DeleteOptions{})
+	})
+	r.wait(time.Minute, "a service account", func() bool {
+		_, err := r.kube.CoreV1().ServiceAccounts(r.namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
+	return r
+}
+
+func image() string {
+	return cmp.Or(os.Getenv("PODSYNC_E2E_IMAGE"), "registry.k8s.io/e2e-test-images/busybox:1.37.0-1")
+}
+
+func pause() string { return cmp.Or(os.Getenv("PODSYNC_E2E_PAUSE"), "registry.k8s.io/pause:3.10.2") }
+
+// wait waits until something is so.
+func (r *rig) wait(most time.Duration, what string, so func() bool) {
+	r.Helper()
+	for end := time.Now().Add(most); ; time.Sleep(100 * time.Millisecond) {
+		if so() {
+			return
+		}
+		if time.Now().After(end) {
+			r.Fatalf("after %v there is not yet: %s", most, what)
+		}
+	}
+}
+
+func (r *rig) pid(name string) int {
+	r.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name+".pid"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return pid
+}
+
+// kill ends a process at once, and returns what starts it anew.
+func (r *rig) kill(name string) (start func()) {
+	r.Helper()
+	pid := r.pid(name)
+	args, environ := r.words(pid, "cmdline"), r.words(pid, "environ")
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		r.Fatal(err)
+	}
+	r.wait(10*time.Second, "the end of "+name, func() bool { return gone(pid) })
+	return func() {
+		r.Helper()
+		log, err := os.OpenFile(filepath.Join(r.dir, "log", name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer log.Close()
+		c := &exec.Cmd{Path: path, Args: args, Env: environ, Stdout: log, Stderr: log, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+		if err := c.Start(); err != nil {
+			r.Fatal(err)
+		}
+		go func() { _ = c.Wait() }() // so that it can be gone
+		if err := os.WriteFile(filepath.Join(r.dir, name+".pid"), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// gone reports whether a process has ended, whether or not somebody has heard of it.
+func gone(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := bytes.Cut(text, []byte(") "))
+	return err != nil || bytes.HasPrefix(rest, []byte("Z"))
+}
+
+func (r *rig) words(pid int, file string) []string {
+	r.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+}
+
+func (r *rig) pods() []v1.Pod {
+	r.Helper()
+	list, err := r.kube.CoreV1().Pods(r.namespace).List(r.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return list.Items
+}
+
+func ready(pod *v1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (r *rig) create(pod *v1.Pod) {
+	r.Helper()
+	if _, err := r.kube.CoreV1().Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) delete(name string) {
+	r.Helper()
+	if err := r.kube.CoreV1().Pods(r.namespace).Delete(r.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		r.Fatal(err)
+	}
+}

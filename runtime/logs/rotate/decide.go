@@ -1,0 +1,218 @@
+package rotate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy says how large logs get. The zero Policy is that of a kubelet.
+type Policy struct {
+	// MaxSize is the size in bytes from which on a log is rotated. It may have grown
+	// beyond that by then. Default 10 MiB.
+	MaxSize int64
+	// MaxFiles is how many files there are of one log at most, that which is written to
+	// and those that were rotated away. At least 2. Default 5.
+	MaxFiles int
+}
+
+// Validate returns what is wrong with a Policy, with the name of its field.
+func (p Policy) Validate() error {
+	if p.MaxSize < 0 {
+		return fmt.Errorf("MaxSize is negative: %d", p.MaxSize)
+	}
+	if p.MaxFiles != 0 && p.MaxFiles < 2 {
+		return fmt.Errorf("MaxFiles is %d: it must be 2 at least, one to write to and one that was rotated away", p.MaxFiles)
+	}
+	return nil
+}
+
+func (p Policy) maxSize() int64 { return cmp.Or(p.MaxSize, 10<<20) }
+func (p Policy) maxFiles() int  { return cmp.Or(p.MaxFiles, 5) }
+
+// A File is one in the directory of a log.
+type File struct {
+	Name string
+	// Size is in bytes.
+	Size int64
+	// Regular: it is neither a directory nor a link or anything else.
+	Regular bool
+}
+
+// Action is what a Step does.
+type Action string
+
+// What is done with files.
+const (
+	// Remove deletes a file.
+	Remove Action = "remove"
+	// Compress makes of a file one with .gz at the end of its name.
+	Compress Action = "compress"
+	// Rename gives a file another name.
+	Rename Action = "rename"
+	// Reopen asks the runtime to write to a new file of that name.
+	Reopen Action = "reopen"
+)
+
+// Reason is why there is a Step.
+type Reason string
+
+// The reasons of steps.
+const (
+	// Unfinished: the file was to be a compressed one, and whoever made it ended.
+	Unfinished Reason = "it was compressed in part by an agent that has ended"
+	// Doubled: there is a compressed file of the same.
+	Doubled Reason = "it was compressed, and is there a second time"
+	// Excess: there are as many newer files as may be.
+	Excess Reason = "there are enough newer ones"
+	// Rotated: it is not written to.
+	Rotated Reason = "it was rotated away"
+	// Full: the log has reached its size.
+	Full Reason = "it is full"
+	// Missing: the log of a container that runs is not there.
+	Missing Reason = "it is not there"
+)
+
+// A Step is one thing to do with a file.
+type Step struct {
+	Action Action
+	File   string
+	// To is the name that the file gets, if it gets another.
+	To     string
+	Reason Reason
+}
+
+// String is the step in words.
+func (s Step) String() string {
+	if s.To == "" {
+		return fmt.Sprintf("%s %s: %s", s.Action, s.File, s.Reason)
+	}
+	return fmt.Sprintf("%s %s to %s: %s", s.Action, s.File, s.To, s.Reason)
+}
+
+const (
+	// stampFormat is the time of a rotation in the name of what was rotated away.
+	stampFormat = "20060102-150405"
+	compressed  = ".gz"
+	// unfinished ends the name of a file that is to become a compressed one.
+	unfinished = compressed + ".tmp"
+)
+
+// Decide says what is to be done with the files of a log of that name, of a container that
+// runs, in the order in which it is to be done: nothing, if it is not full and nothing was
+// left half done. Files that are not of the log are passed over. The error names a file of
+// the log that is not a regular one; nothing is to be done then. now gives a rotation its
+// name, in the time zone that it has.
+func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
+	f, err := filesOf(log, files)
+	if err != nil {
+		return nil, err
+	}
+	steps := f.tidy()
+	switch {
+	case f.current == nil:
+		return append(steps, Step{Action: Reopen, File: log, Reason: Missing}), nil
+	case f.current.Size < p.maxSize():
+		return steps, nil
+	}
+	for _, s := range f.stamps[:max(0, len(f.stamps)-(p.maxFiles()-2))] {
+		steps = append(steps, Step{Action: Remove, File: f.parts[s], Reason: Excess})
+		delete(f.parts, s)
+	}
+	for _, s := range f.stamps {
+		if name := f.parts[s]; name != "" && !strings.HasSuffix(name, compressed) {
+			steps = append(steps, Step{Action: Compress, File: name, To: name + compressed, Reason: Rotated})
+		}
+	}
+	return append(steps,
+		Step{Action: Rename, File: log, To: log + "." + f.next(now), Reason: Full},
+		Step{Action: Reopen, File: log, Reason: Full}), nil
+}
+
+// logFiles are the files of one log.
+type logFiles struct {
+	current *File
+	// parts are those that were rotated away, by the time in their names, and stamps
+	// these times in order.
+	parts  map[string]string
+	stamps []string
+	// doubled and unfinished are of no use.
+	doubled, unfinished []string
+}
+
+func filesOf(log string, files []File) (logFiles, error) {
+	f := logFiles{parts: map[string]string{}}
+	for i := range files {
+		file := &files[i]
+		suffix, ours := strings.CutPrefix(file.Name, log)
+		stamp := stampOf(suffix)
+		switch {
+		case !ours || suffix != "" && stamp == "":
+			continue
+		case !file.Regular:
+			return f, fmt.Errorf("%s is not a regular file", file.Name)
+		case suffix == "":
+			f.current = file
+		case strings.HasSuffix(suffix, unfinished):
+			f.unfinished = append(f.unfinished, file.Name)
+		default:
+			f.add(stamp, file.Name)
+		}
+	}
+	slices.Sort(f.stamps)
+	slices.Sort(f.doubled)
+	slices.Sort(f.unfinished)
+	return f, nil
+}
+
+// stampOf returns the time in what a name has after that of its log, "" if there is none.
+func stampOf(suffix string) string {
+	stamp, ok := strings.CutPrefix(suffix, ".")
+	stamp = strings.TrimSuffix(strings.TrimSuffix(stamp, ".tmp"), compressed)
+	if _, err := time.Parse(stampFormat, stamp); !ok || err != nil {
+		return ""
+	}
+	if rest := suffix[1+len(stamp):]; rest != "" && rest != compressed && rest != unfinished {
+		return ""
+	}
+	return stamp
+}
+
+// add takes a file that was rotated away. Of one that was compressed there may be both.
+func (f *logFiles) add(stamp, name string) {
+	other, there := f.parts[stamp]
+	switch {
+	case !there:
+		f.stamps = append(f.stamps, stamp)
+		f.parts[stamp] = name
+	case strings.HasSuffix(name, compressed):
+		f.doubled = append(f.doubled, other)
+		f.parts[stamp] = name
+	default:
+		f.doubled = append(f.doubled, name)
+	}
+}
+
+// tidy removes what an agent has left that ended in the middle.
+func (f *logFiles) tidy() []Step {
+	var steps []Step
+	for _, name := range f.unfinished {
+		steps = append(steps, Step{Action: Remove, File: name, Reason: Unfinished})
+	}
+	for _, name := range f.doubled {
+		steps = append(steps, Step{Action: Remove, File: name, Reason: Doubled})
+	}
+	return steps
+}
+
+// next is the time in the name of the next file: now, or later than in all that there are.
+func (f *logFiles) next(now time.Time) string {
+	stamp := now.Format(stampFormat)
+	if len(f.stamps) == 0 || f.stamps[len(f.stamps)-1] < stamp {
+		return stamp
+	}
+	last, _ := time.Parse(stampFormat, f.stamps[len(f.stamps)-1]) // it is one, see stampOf
+	return last.Add(time.Second).Format(stampFormat)
+}

@@ -1,0 +1,20 @@
+//go:build unix
+
+package rotate
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// checkOwner returns an error unless a directory belongs to the agent's user or to root:
+// another one could have put anything into it.
+func checkOwner(dir fs.FileInfo) error {
+	stat, ok := dir.Sys().(*syscall.Stat_t)
+	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("it belongs to user %d, and logs to the agent's or to root", stat.Uid)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+//go:build unix
+
+package rotate
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A pipe is not opened, which would wait for a writer.
+func TestPipe(t *testing.T) {
+	root := t.TempDir()
+	w := newWriter(t, root)
+	w.print(50)
+	must(t, syscall.Mkfifo(filepath.Join(w.dir, "0.log.20261122-120000"), 0o600))
+	if err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "0.log.20261122-120000 is not a regular file") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// A directory of another user is not touched: he could put anything into it.
+func TestDirectoryOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory to another user")
+	}
+	for _, path := range []string{"default_web_uid", logDir} {
+		root := t.TempDir()
+		w := newWriter(t, root)
+		w.print(50)
+		must(t, os.Chown(filepath.Join(root, path), 1000, 1000))
+		err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context())
+		if err == nil || !strings.Contains(err.Error(), filepath.Base(path)+": it belongs to user 1000") {
+			t.Errorf("error is %v", err)
+		}
+		if got := w.names(); !slices.Equal(got, []string{"0.log"}) {
+			t.Errorf("there are %v", got)
+		}
+	}
+}

@@ -1,0 +1,577 @@
+package rotate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/logs"
+)
+
+const logDir = "default_web_uid/app"
+
+// A writer is a runtime that writes the log of one container, numbered lines.
+type writer struct {
+	*testing.T
+	dir     string
+	file    *os.File
+	written int
+	reopens int
+	// effects and answers are those of the next calls; then all is well.
+	effects []bool
+	answers []error
+}
+
+func newWriter(t *testing.T, root string) *writer {
+	t.Helper()
+	w := &writer{T: t, dir: filepath.Join(root, filepath.FromSlash(logDir))}
+	must(t, os.MkdirAll(w.dir, 0o755))
+	w.reopen()
+	t.Cleanup(func() { w.file.Close() })
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *writer) reopen() {
+	w.Helper()
+	file, err := os.OpenFile(filepath.Join(w.dir, "0.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	must(w.T, err)
+	if w.file != nil {
+		w.file.Close()
+	}
+	w.file = file
+}
+
+// print writes so many lines of 100 bytes.
+func (w *writer) print(lines int) {
+	w.Helper()
+	for range lines {
+		text := fmt.Sprintf("2026-11-22T12:00:00.%09dZ stdout F %d ", w.written, w.written)
+		_, err := fmt.Fprintf(w.file, "%s%s\n", text, strings.Repeat("x", 99-len(text)))
+		must(w.T, err)
+		w.written++
+	}
+}
+
+// ReopenContainerLog has the effect and the answer that are due.
+func (w *writer) ReopenContainerLog(context.Context, *runtimeapi.ReopenContainerLogRequest, ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error) {
+	w.reopens++
+	effect, answer := true, error(nil)
+	if len(w.answers) > 0 {
+		effect, answer = w.effects[0], w.answers[0]
+		w.effects, w.answers = w.effects[1:], w.answers[1:]
+	}
+	if effect {
+		w.reopen()
+	}
+	return &runtimeapi.ReopenContainerLogResponse{}, answer
+}
+
+// next says what becomes of the next call.
+func (w *writer) next(effect bool, answer error) {
+	w.effects, w.answers = append(w.effects, effect), append(w.answers, answer)
+}
+
+// read returns the numbers of the lines that a reader gets.
+func (w *writer) read() []string {
+	w.Helper()
+	var out bytes.Buffer
+	must(w.T, new(logs.Reader).Read(w.Context(), logs.Log{Path: filepath.Join(w.dir, "0.log")}, nil, &out, &out))
+	var numbers []string
+	for line := range strings.Lines(out.String()) {
+		number, _, _ := strings.Cut(line, " ")
+		numbers = append(numbers, number)
+	}
+	return numbers
+}
+
+// whole fails unless every line is there once, in order.
+func (w *writer) whole(when string) {
+	w.Helper()
+	got := w.read()
+	for i, number := range got {
+		if number != fmt.Sprint(i) {
+			w.Fatalf("%s: line %d is %s, of %d: %v", when, i, number, w.written, w.names())
+		}
+	}
+	if len(got) != w.written {
+		w.Fatalf("%s: %d lines are there, want %d: %v", when, len(got), w.written, w.names())
+	}
+}
+
+func (w *writer) names() []string {
+	w.Helper()
+	entries, err := os.ReadDir(w.dir)
+	must(w.T, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// onePod is a runtime.Cache with a container that runs.
+type onePod struct{ container, state string }
+
+func (onePod) UIDs() []types.UID { return []types.UID{"uid"} }
+
+func (p onePod) Get(types.UID) (*runtime.PodStatus, error) {
+	s := &runtime.PodStatus{UID: "uid", Namespace: "default", Name: "web"}
+	c := runtime.ContainerStatus{Name: "app", State: runtime.ContainerRunning}
+	c.ID.ID = "id"
+	if p.container != "" {
+		c.Name = p.container
+	}
+	if p.state != "" {
+		c.State = runtime.ContainerExited
+	}
+	s.Containers = append(s.Containers, c)
+	return s, nil
+}
+
+func newRotator(t *testing.T, root string, w Reopener, p Policy) *Rotator {
+	t.Helper()
+	r, err := New(Config{Pods: onePod{}, Runtime: w, LogsRoot: root, Policy: p})
+	must(t, err)
+	return r
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, root string)) {
+	t.Helper()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { test(t, root) })
+}
+
+func TestRotate(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		r := newRotator(t, root, w, Policy{MaxSize: 1000, MaxFiles: 3})
+		pass := func(want ...string) {
+			t.Helper()
+			must(t, r.Rotate(t.Context()))
+			if got := w.names(); !slices.Equal(got, want) {
+				t.Errorf("there are %v, want %v", got, want)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		at := time.Now().Local()
+		stamp := func(pass int) string {
+			return "0.log." + at.Add(time.Duration(pass)*10*time.Second).Format("20060102-150405")
+		}
+		w.print(9)
+		pass("0.log")
+		w.print(1)
+		pass("0.log", stamp(1))
+		w.whole("rotated once")
+		pass("0.log", stamp(1))
+		w.print(12)
+		pass("0.log", stamp(1)+".gz", stamp(3))
+		w.whole("rotated twice")
+		w.print(10)
+		pass("0.log", stamp(3)+".gz", stamp(4))
+		if got := w.read(); got[0] != "10" || len(got) != 22 {
+			t.Errorf("the oldest lines are not gone: %v", got)
+		}
+		if w.reopens != 3 {
+			t.Errorf("the runtime was asked %d times, want 3", w.reopens)
+		}
+		info, err := os.Stat(filepath.Join(w.dir, stamp(3)+".gz"))
+		must(t, err)
+		plain, err := os.Stat(filepath.Join(w.dir, stamp(4)))
+		must(t, err)
+		if info.Mode() != plain.Mode() || info.ModTime().After(plain.ModTime()) {
+			t.Errorf("what was compressed has %v %v, what was not %v %v", info.Mode(), info.ModTime(), plain.Mode(), plain.ModTime())
+		}
+	})
+}
+
+// Whatever the runtime answers, and whatever it does besides, no line is lost or doubled,
+// and rotation goes on when it is well again.
+func TestFailedReopenLosesNoLine(t *testing.T) {
+	refused, lost := status.Error(codes.Unknown, "failed to reopen"), status.Error(codes.DeadlineExceeded, "deadline")
+	for name, tc := range map[string]struct {
+		effect bool
+		answer error
+		backed bool // the log has its name back
+	}{
+		"refused":                    {false, refused, true},
+		"refused, and done":          {true, refused, false},
+		"not implemented":            {false, status.Error(codes.Unimplemented, "unknown method"), true},
+		"no answer, and not done":    {false, lost, false},
+		"no answer, and done":        {true, lost, false},
+		"away":                       {false, status.Error(codes.Unavailable, "connection refused"), false},
+		"away from now on, and done": {true, status.Error(codes.Unavailable, "reading: EOF"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, root string) {
+				w := newWriter(t, root)
+				r := newRotator(t, root, w, Policy{MaxSize: 1000, MaxFiles: 100})
+				for range 3 {
+					w.print(11)
+					w.next(tc.effect, tc.answer)
+					err := r.Rotate(t.Context())
+					if err == nil || !strings.Contains(err.Error(), `rotate: log of container "app" of pod default/web: reopen 0.log: it is full: `) {
+						t.Errorf("error is %v", err)
+					}
+					w.whole("after the failure")
+					if there := slices.Contains(w.names(), "0.log"); there != (tc.backed || tc.effect) {
+						t.Errorf("after the failure there are %v", w.names())
+					}
+					w.print(1)
+					asked := w.reopens
+					must(t, r.Rotate(t.Context()))
+					if w.reopens != asked {
+						t.Error("it is tried again at once")
+					}
+					time.Sleep(time.Minute)
+					must(t, r.Rotate(t.Context()))
+					w.print(1)
+					w.whole("when all is well")
+				}
+			})
+		})
+	}
+}
+
+// A late effect of a call that was given up: the runtime begins a new file when nobody
+// expects it any more.
+func TestLateReopenLosesNoLine(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		r := newRotator(t, root, w, Policy{MaxSize: 1000, MaxFiles: 100})
+		w.print(11)
+		w.next(false, status.Error(codes.DeadlineExceeded, "deadline"))
+		if err := r.Rotate(t.Context()); err == nil {
+			t.Error("a lost answer is told")
+		}
+		w.print(3)
+		w.reopen()
+		for range 3 {
+			w.print(11)
+			time.Sleep(time.Minute)
+			must(t, r.Rotate(t.Context()))
+			w.whole("later")
+		}
+	})
+}
+
+// A log that fails is tried again ever more rarely, and so is one that is not there.
+func TestFailuresAreTriedAgainEverMoreRarely(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		r := newRotator(t, root, w, Policy{MaxSize: 1000})
+		w.print(11)
+		for range 1000 {
+			w.next(false, status.Error(codes.Unknown, "failed"))
+		}
+		for range 6 * 60 {
+			_ = r.Rotate(t.Context())
+			time.Sleep(10 * time.Second)
+		}
+		if w.reopens < 8 || w.reopens > 14 {
+			t.Errorf("the runtime was asked %d times in an hour", w.reopens)
+		}
+	})
+}
+
+// crashing is a folder in which the agent ends before its nth change.
+type crashing struct {
+	*os.Root
+	left *int
+}
+
+var errCrashed = errors.New("the agent has ended")
+
+func (d crashing) step() error {
+	if *d.left--; *d.left < 0 {
+		return errCrashed
+	}
+	return nil
+}
+
+func (d crashing) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	if err := d.step(); err != nil {
+		return nil, err
+	}
+	return d.Root.OpenFile(name, flag, perm)
+}
+
+func (d crashing) Rename(from, to string) error {
+	if err := d.step(); err != nil {
+		return err
+	}
+	return d.Root.Rename(from, to)
+}
+
+func (d crashing) Remove(name string) error {
+	if err := d.step(); err != nil {
+		return err
+	}
+	return d.Root.Remove(name)
+}
+
+func (d crashing) Chtimes(name string, accessed, modified time.Time) error {
+	if err := d.step(); err != nil {
+		return err
+	}
+	return d.Root.Chtimes(name, accessed, modified)
+}
+
+// Wherever the agent ends, every line is there once, and the next agent leaves nothing
+// half done.
+func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
+	p := Policy{MaxSize: 1000, MaxFiles: 100}
+	most := 0
+	for step := range 20 {
+		inBubble(t, func(t *testing.T, root string) {
+			w := newWriter(t, root)
+			r := newRotator(t, root, w, p)
+			for range 2 { // so that there is something to compress
+				w.print(11)
+				must(t, r.Rotate(t.Context()))
+				time.Sleep(10 * time.Second)
+			}
+			w.print(11)
+			dir, err := os.OpenRoot(w.dir)
+			must(t, err)
+			defer dir.Close()
+			left := step
+			err = rotateIn(t.Context(), crashing{dir, &left}, "0.log", p, func(ctx context.Context) error {
+				if left--; left < 0 {
+					return status.Error(codes.Canceled, "the agent has ended")
+				}
+				_, err := w.ReopenContainerLog(ctx, nil)
+				return err
+			})
+			if err == nil {
+				most = max(most, step)
+				return
+			}
+			w.print(2)
+			w.whole(fmt.Sprintf("after a crash at step %d", step))
+			next := newRotator(t, root, w, p)
+			must(t, next.Rotate(t.Context()))
+			w.print(2)
+			w.whole(fmt.Sprintf("after the next agent's first pass after step %d", step))
+			for _, name := range w.names() {
+				if strings.HasSuffix(name, ".tmp") {
+					t.Errorf("step %d: %s is left", step, name)
+				}
+			}
+			for range 3 {
+				w.print(11)
+				time.Sleep(10 * time.Second)
+				must(t, next.Rotate(t.Context()))
+				w.whole(fmt.Sprintf("later after step %d", step))
+			}
+		})
+	}
+	if most < 19 {
+		t.Errorf("a rotation without a crash was never seen")
+	}
+}
+
+// What is not as it should be is told, and nothing is touched.
+func TestLogsThatAreNotTouched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		make func(t *testing.T, root string) error
+		want string
+	}{
+		"a link": {func(_ *testing.T, root string) error {
+			log := filepath.Join(root, logDir, "0.log")
+			return errors.Join(os.Rename(log, filepath.Join(root, "elsewhere")), os.Symlink(filepath.Join(root, "elsewhere"), log))
+		}, "0.log is not a regular file"},
+		"a link that was rotated": {func(_ *testing.T, root string) error {
+			return os.Symlink("../../elsewhere", filepath.Join(root, logDir, "0.log.20261122-120000"))
+		}, "0.log.20261122-120000 is not a regular file"},
+		"a directory": {func(_ *testing.T, root string) error {
+			return os.Mkdir(filepath.Join(root, logDir, "0.log.20261122-120000.gz"), 0o755)
+		}, "0.log.20261122-120000.gz is not a regular file"},
+		"a link to the logs of another": {func(_ *testing.T, root string) error {
+			return errors.Join(os.Rename(filepath.Join(root, logDir), filepath.Join(root, "other")), os.Symlink("../other", filepath.Join(root, logDir)))
+		}, "app is not a directory"},
+		"a pod's directory that is a link": {func(_ *testing.T, root string) error {
+			pod := filepath.Join(root, "default_web_uid")
+			return errors.Join(os.Rename(pod, filepath.Join(root, "other")), os.Symlink("other", pod))
+		}, "default_web_uid is not a directory"},
+		"nothing at all": {func(_ *testing.T, root string) error {
+			return os.RemoveAll(filepath.Join(root, "default_web_uid"))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, root string) {
+				w := newWriter(t, root)
+				w.print(50)
+				must(t, tc.make(t, root))
+				before := tree(t, root)
+				err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context())
+				if got := fmt.Sprint(err); err != nil && tc.want == "" || !strings.Contains(got, tc.want) {
+					t.Errorf("error is %v, want %q", err, tc.want)
+				}
+				if after := tree(t, root); !slices.Equal(before, after) || w.reopens > 0 {
+					t.Errorf("%d calls, and there are\n%v\nbefore\n%v", w.reopens, after, before)
+				}
+			})
+		})
+	}
+}
+
+// tree are all files below a directory.
+func tree(t *testing.T, root string) []string {
+	t.Helper()
+	var names []string
+	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		info, _ := d.Info()
+		names = append(names, fmt.Sprint(path, info.Mode(), info.Size()))
+		return err
+	}))
+	return names
+}
+
+func TestNamesThatLeadElsewhere(t *testing.T) {
+	root := t.TempDir()
+	w := newWriter(t, root)
+	for _, name := range []string{"..", "../../etc", "a/b", "."} {
+		r, err := New(Config{Pods: onePod{container: name}, Runtime: w, LogsRoot: root})
+		must(t, err)
+		if err := r.Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "name ") {
+			t.Errorf("container %q: %v", name, err)
+		}
+	}
+}
+
+// Logs of containers that do not run are as large as they are.
+func TestWhatDoesNotRunIsLeftAlone(t *testing.T) {
+	root := t.TempDir()
+	w := newWriter(t, root)
+	w.print(100)
+	r, err := New(Config{Pods: onePod{state: "exited"}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
+	must(t, err)
+	must(t, r.Rotate(t.Context()))
+	if got := w.names(); !slices.Equal(got, []string{"0.log"}) {
+		t.Errorf("there are %v", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{Pods: onePod{}, Runtime: &writer{}, LogsRoot: "/var/log/pods"}
+	for want, change := range map[string]func(*Config){
+		"Config.Pods is missing":                         func(c *Config) { c.Pods = nil },
+		"Config.Runtime is missing":                      func(c *Config) { c.Runtime = nil },
+		`Config.LogsRoot "logs" is not an absolute path`: func(c *Config) { c.LogsRoot = "logs" },
+		"Config.Policy.MaxFiles is 1: it must be 2":      func(c *Config) { c.Policy.MaxFiles = 1 },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+}
+
+// A follower, and a tail that is longer than the newest part, go over everything that was
+// rotated away, compressed or not, and see each line once.
+func TestFollowOverCompressedParts(t *testing.T) {
+	root := t.TempDir()
+	w := newWriter(t, root)
+	r := newRotator(t, root, w, Policy{MaxSize: 1000, MaxFiles: 4})
+	var reader logs.Reader
+	over := make(chan struct{})
+	log := logs.Log{Path: filepath.Join(w.dir, "0.log"), Ended: func(context.Context) error { <-over; return nil }}
+	var out seen
+	ended := make(chan error)
+	go func() {
+		ended <- reader.Read(t.Context(), log, following, &out, nil)
+	}()
+	for range 8 {
+		w.print(7)
+		out.await(t, w.written-7) // it is never so far behind that a part is deleted
+		w.print(4)
+		must(t, r.Rotate(t.Context()))
+	}
+	w.print(5)
+	close(over)
+	must(t, <-ended)
+	if got := out.numbers(); len(got) != w.written || !slices.IsSortedFunc(got, byNumber) {
+		t.Errorf("the follower has seen %d lines, want %d: %v", len(got), w.written, got)
+	}
+	if names := w.names(); len(names) != 4 || !strings.HasSuffix(names[1], ".gz") || !strings.HasSuffix(names[2], ".gz") {
+		t.Errorf("there are %v", names)
+	}
+	for _, lines := range []int64{3, 5, 6, 20, 30, 38} {
+		var tail seen
+		must(t, reader.Read(t.Context(), log, tailOf(lines), &tail, nil))
+		got := tail.numbers()
+		if int64(len(got)) != lines || got[len(got)-1] != fmt.Sprint(w.written-1) || got[0] != fmt.Sprint(int64(w.written)-lines) {
+			t.Errorf("a tail of %d is %v", lines, got)
+		}
+	}
+}
+
+// seen is what was printed.
+type seen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *seen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *seen) numbers() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var numbers []string
+	for line := range strings.Lines(s.text.String()) {
+		number, _, _ := strings.Cut(line, " ")
+		numbers = append(numbers, number)
+	}
+	return numbers
+}
+
+func (s *seen) await(t *testing.T, lines int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); len(s.numbers()) < lines; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the follower has seen %d lines, want %d", len(s.numbers()), lines)
+		}
+	}
+}
+
+var following = &v1.PodLogOptions{Follow: true}
+
+func tailOf(lines int64) *v1.PodLogOptions { return &v1.PodLogOptions{TailLines: &lines} }
+
+func byNumber(a, b string) int {
+	x, _ := strconv.Atoi(a)
+	y, _ := strconv.Atoi(b)
+	return cmp.Compare(x, y)
+}
