@@ -30,10 +30,10 @@ import (
 // the runtime tells.
 type shortNode struct {
 	*stats.Reader
+	events heard
 	mu     sync.Mutex
 	left   uint64
 	reads  int
-	events []string
 }
 
 func newShortNode(n *node) *shortNode {
@@ -77,17 +77,15 @@ func (s *shortNode) evicting(p eviction.Policy) func(*loop.Config) {
 				return
 			}
 			ref := about.(*v1.ObjectReference)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.events = append(s.events, fmt.Sprintf("%s %s: %s", ref.Name, reason, fmt.Sprintf(format, args...)))
+			s.events.add(fmt.Sprintf("%s %s: %s", ref.Name, reason, fmt.Sprintf(format, args...)))
 		})
 	}
 }
 
-func (s *shortNode) told() []string {
+func (s *shortNode) readings() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.events)
+	return s.reads
 }
 
 // asking is a pod that asks for so much memory.
@@ -148,10 +146,10 @@ const gib = 1 << 30
 func TestEvictionForMemory(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		short, src := newShortNode(n), source.NewPush()
-		var counted []eviction.Signal
+		counted := &heard{}
 		a := n.start([]source.Source{src}, func(c *loop.Config) {
 			short.evicting(eviction.Policy{})(c)
-			c.Evicted = func(e eviction.Eviction) { counted = append(counted, e.Signal) }
+			c.Evicted = func(e eviction.Eviction) { counted.add(string(e.Signal)) }
 		})
 		within, greedy, critical := asking("within", "2Gi"), asking("greedy", "1Gi"), asking("critical", "")
 		critical.Spec.Priority = new(int32(2_000_001_000))
@@ -160,8 +158,8 @@ func TestEvictionForMemory(t *testing.T) {
 		n.using("within", gib)
 		n.using("greedy", 3*gib)
 		n.using("critical", 5*gib)
-		if short.reads > 0 || len(underPressure(a)) > 0 {
-			t.Errorf("%d readings of pods on a node that is short of nothing, pressure %v", short.reads, underPressure(a))
+		if reads := short.readings(); reads > 0 || len(underPressure(a)) > 0 {
+			t.Errorf("%d readings of pods on a node that is short of nothing, pressure %v", reads, underPressure(a))
 		}
 		short.has(50 << 20)
 		time.Sleep(10 * time.Second) // one look
@@ -177,11 +175,11 @@ func TestEvictionForMemory(t *testing.T) {
 		if c := conditionOf(status, v1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" || c.Status != v1.ConditionTrue || c.Message != want {
 			t.Errorf("DisruptionTarget is %+v", c)
 		}
-		if got := short.told(); !slices.Equal(got, []string{"node EvictionThresholdMet: Attempting to reclaim memory", "greedy Evicted: " + want}) {
+		if got := short.events.all(); !slices.Equal(got, []string{"node EvictionThresholdMet: Attempting to reclaim memory", "greedy Evicted: " + want}) {
 			t.Errorf("events %q", got)
 		}
-		if !slices.Equal(counted, []eviction.Signal{eviction.MemoryAvailable}) {
-			t.Errorf("counted %v", counted)
+		if got := counted.all(); !slices.Equal(got, []string{"memory.available"}) {
+			t.Errorf("counted %v", got)
 		}
 		if got := underPressure(a); !slices.Equal(got, []v1.NodeConditionType{v1.NodeMemoryPressure}) {
 			t.Errorf("under %v", got)
@@ -232,7 +230,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantRunningPods(t, n)
 		wantEvicted(t, a, "first", "second")
-		if got := short.told(); len(got) != 4 {
+		if got := short.events.all(); len(got) != 4 {
 			t.Errorf("events %q, want two for each pod", got)
 		}
 	})

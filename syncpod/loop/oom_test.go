@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,24 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
+
+// heard is what goroutines have told.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) add(line string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, line)
+}
+
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.lines)
+}
 
 // kills are told by a test.
 type kills chan oom.Kill
@@ -38,8 +57,8 @@ func (k kills) Run(ctx context.Context, tell func(oom.Kill)) error {
 func TestOOMEvents(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
-		var events []string
-		n.start([]source.Source{src}, tellingOOM(killed, &events))
+		events := &heard{}
+		n.start([]source.Source{src}, tellingOOM(killed, events))
 		set(t, src, asking("web", ""))
 		time.Sleep(30 * time.Second)
 		id := n.instances("web").Containers[0].ID.ID
@@ -60,19 +79,19 @@ func TestOOMEvents(t *testing.T) {
 			"Node node-1 Warning SystemOOM: System OOM encountered, victim process: sh, pid: 9",
 			"Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 9, of container app was killed: the node is out of memory",
 		}
-		if !slices.Equal(events, want) {
-			t.Errorf("%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))
+		if got := events.all(); !slices.Equal(got, want) {
+			t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
 
 // tellingOOM is the change of a Config that makes events of kills.
-func tellingOOM(killed kills, events *[]string) func(*loop.Config) {
+func tellingOOM(killed kills, events *heard) func(*loop.Config) {
 	return func(c *loop.Config) {
 		c.OOM, c.NodeName = killed, "node-1"
 		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, kind, reason, format string, args ...any) {
 			if ref := about.(*v1.ObjectReference); strings.Contains(reason, "OOM") {
-				*events = append(*events, fmt.Sprintf("%s %s%s %s %s: %s", ref.Kind, ref.Name, ref.FieldPath, kind, reason, fmt.Sprintf(format, args...)))
+				events.add(fmt.Sprintf("%s %s%s %s %s: %s", ref.Kind, ref.Name, ref.FieldPath, kind, reason, fmt.Sprintf(format, args...)))
 			}
 		})
 	}
@@ -82,8 +101,8 @@ func tellingOOM(killed kills, events *[]string) func(*loop.Config) {
 func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		killed, src := make(kills), source.NewPush()
-		var events []string
-		n.start([]source.Source{src}, tellingOOM(killed, &events))
+		events := &heard{}
+		n.start([]source.Source{src}, tellingOOM(killed, events))
 		time.Sleep(time.Second)
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
 			if _, err := n.Runtime.Inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
@@ -97,12 +116,12 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 		id := n.Runtime.Journal().Of(critest.StartContainer)[0].ContainerID
 		killed <- oom.Kill{PID: 7, Process: "sh", Cgroup: "/k8s.io/" + id, Limit: "/k8s.io/" + id}
 		synctest.Wait()
-		if len(events) > 0 {
-			t.Errorf("%q before the container is known", events)
+		if got := events.all(); len(got) > 0 {
+			t.Errorf("%q before the container is known", got)
 		}
 		time.Sleep(20 * time.Second)
-		if len(events) != 1 || !strings.HasPrefix(events[0], "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,") {
-			t.Errorf("%q", events)
+		if got := events.all(); len(got) != 1 || !strings.HasPrefix(got[0], "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,") {
+			t.Errorf("%q", got)
 		}
 	})
 }
