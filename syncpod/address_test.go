@@ -208,7 +208,8 @@ type reader struct {
 
 func (r reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error) {
 	s, err := r.StatusReader.SandboxStatus(ctx, id)
-	return s, errors.Join(err, r.edit(&s))
+	err = errors.Join(err, r.edit(&s))
+	return s, err
 }
 
 // S4: of a runtime that tells no network it is not known that there is no address: nobody

@@ -92,7 +92,9 @@ func (s *Syncer) preStop(ctx context.Context, k kill) {
 	}
 	hooking, cancel := context.WithDeadline(ctx, k.deadline)
 	defer cancel()
+	began := time.Now()
 	_, err := s.config.Deps.Hooks.Run(hooking, req)
+	s.config.Observer.HookEnded(k.pod, k.status.Name, PreStop, time.Since(began), err)
 	if err != nil && ctx.Err() == nil {
 		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}

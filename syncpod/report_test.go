@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -217,6 +218,20 @@ func (o *took) note(what string, d time.Duration, err error) {
 	o.all = append(o.all, fmt.Sprint(what, " ", d, " ", err != nil))
 }
 
+func (o *took) ImagePulled(_ *v1.Pod, c actions.ContainerRef, image string, d time.Duration, err error) {
+	o.note("pull "+image+" for "+c.Name, d, err)
+}
+
+func (o *took) HookEnded(_ *v1.Pod, container string, hook syncpod.Hook, d time.Duration, err error) {
+	o.note(string(hook)+" of "+container, d, err)
+}
+
+func (o *took) PlanMade(_ *v1.Pod, plan actions.Plan) {
+	for _, s := range plan.Start {
+		o.note("plan "+s.Container.Name+": "+s.Reason.String(), 0, nil)
+	}
+}
+
 func (o *took) SandboxCreated(_ *v1.Pod, d time.Duration, err error) { o.note("sandbox", d, err) }
 
 func (o *took) ContainerStarted(_ *v1.Pod, c actions.ContainerRef, d time.Duration, err error) {
@@ -238,17 +253,44 @@ func TestWhatTakesItsTimeIsObserved(t *testing.T) {
 		n.settle(testPod(), time.Minute)
 		n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod()})
 		n.end(testPod(), nil)
+		plan := "plan app: the pod starts in a new sandbox 0s false"
 		want := []string{
-			"sandbox 1s true", "sandbox 2s false", "start app 1s true", "start app 2s false", "stop app 1s true", "stop app 2s false",
+			plan, "sandbox 1s true", plan, "sandbox 2s false", "pull registry.test/app:1 for app 0s false", "start app 1s true",
+			"plan app: the runtime has no record of it 0s false", "start app 2s false", "stop app 1s true", "stop app 2s false",
 		}
-		if !slices.Equal(observer.all, want) {
-			t.Errorf("observed %q, want %q", observer.all, want)
+		if got := slices.Compact(observer.all); !slices.Equal(got, want) { // what is held up is planned again
+			t.Errorf("observed %q, want %q", got, want)
 		}
 	})
 }
 
 func (o *took) VolumeSetUp(_ *v1.Pod, volume *v1.Volume, _ time.Duration, err error) {
 	o.note("volume "+volume.Name, 0, err)
+}
+
+func TestPullsAndHooksAreObserved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		observer := &took{}
+		n.restart(func(c *syncpod.Config) { c.Observer = observer })
+		n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second, Err: errBroken})
+		n.Inject(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 2 * time.Second})
+		pod := testPod(func(p *v1.Pod) {
+			p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{
+				PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"sleep", "5"}}},
+				PreStop:   &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"false"}}},
+			}
+		})
+		n.settle(pod, time.Minute)
+		n.end(pod, nil)
+		observer.all = slices.DeleteFunc(observer.all, func(line string) bool { return strings.HasPrefix(line, "plan ") || strings.HasPrefix(line, "sandbox ") })
+		want := []string{
+			"pull registry.test/app:1 for app 3s true", "start app 3s true", "pull registry.test/app:1 for app 2s false",
+			"PostStart of app 5s false", "start app 7s false", "PreStop of app 0s true", "stop app 0s false",
+		}
+		if !slices.Equal(observer.all, want) {
+			t.Errorf("observed %q, want %q", observer.all, want)
+		}
+	})
 }
 
 func TestVolumesAreObserved(t *testing.T) {
@@ -264,7 +306,8 @@ func TestVolumesAreObserved(t *testing.T) {
 			}
 			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}, {Name: "conf", MountPath: "/conf"}}
 		}), nil)
-		if want := []string{"volume tmp 0s false", "volume conf 0s true"}; !slices.Equal(observer.all, want) {
+		want := []string{"plan app: the pod starts in a new sandbox 0s false", "volume tmp 0s false", "volume conf 0s true"}
+		if !slices.Equal(observer.all, want) {
 			t.Errorf("observed %q, want %q", observer.all, want)
 		}
 	})

@@ -67,12 +67,23 @@ func (st *start) mounts(volume string) bool {
 }
 
 func (st *start) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*image.Image, error) {
-	return st.config.Deps.Images.EnsureImage(ctx, image.Request{
+	began := time.Now()
+	img, err := st.config.Deps.Images.EnsureImage(ctx, image.Request{
 		Image: name, Policy: policy,
 		PodUID: st.pod.UID, PodAnnotations: st.pod.Annotations, Secrets: st.sandbox.secrets,
 		Sandbox: st.sandbox.config, RuntimeHandler: st.sandbox.handler,
 		OnPull: func() { st.event(v1.EventTypeNormal, eventPulling, "Pulling image %q", name) },
 	})
+	if err != nil && !inBackOff(err) || err == nil && img.Pulled {
+		st.config.Observer.ImagePulled(st.pod, st.Container, name, time.Since(began), err)
+	}
+	return img, err
+}
+
+// inBackOff reports whether a pull was not tried.
+func inBackOff(err error) bool {
+	e, ok := errors.AsType[*image.Error](err)
+	return ok && e.Reason == image.ErrImagePullBackOff
 }
 
 func (st *start) waitForImages(ctx context.Context) (imageResult, *StepError) {

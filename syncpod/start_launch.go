@@ -92,10 +92,12 @@ func (st *start) runs(ctx context.Context) bool {
 // killed; if ctx ends first it is left as it is, to be run again or stopped by
 // whoever comes next.
 func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
+	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
 	_, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
 		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: podIP(st.pod, primary(st.sandbox.ips)),
 	})
+	st.config.Observer.HookEnded(st.pod, st.spec.Name, PostStart, time.Since(began), err)
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
 	cancel()

@@ -114,6 +114,9 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	w.expire()
 	w.plan, w.noAddress = w.decide(ctx)
+	if !w.plan.NoOp() {
+		w.config.Observer.PlanMade(w.pod, w.plan)
+	}
 	w.rejected = w.admit(ctx)
 	w.tell(ctx, w.memory.lastFailed())
 	w.act(ctx)

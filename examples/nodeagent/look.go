@@ -33,12 +33,13 @@ var looks = map[string]struct {
 	"attach":       {"attach [-it] POD [-c CONTAINER]", attach},
 	"port-forward": {"port-forward POD [LOCAL:]PORT...", forwardPorts},
 	"top":          {"top [POD]", printTop},
+	"timeline":     {"timeline [-o html|trace] [POD]", printTimeline},
 }
 
 // A looking is one such command.
 type looking struct {
 	console
-	serve, container                         string
+	serve, container, output                 string
 	certificates                             certificates
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
@@ -75,6 +76,7 @@ func (l *looking) parse(args []string) error {
 	flags.StringVar(&l.serve, "serve", "unix://"+defaultServe, "where the agent is")
 	l.certificates.flags(flags)
 	flags.StringVar(&l.container, "c", "", "container")
+	flags.StringVar(&l.output, "o", "html", "what is printed")
 	flags.BoolVar(&l.follow, "f", false, "follow")
 	flags.BoolVar(&l.previous, "p", false, "previous")
 	flags.BoolVar(&l.timestamps, "timestamps", false, "timestamps")

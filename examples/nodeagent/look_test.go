@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -96,6 +97,8 @@ func TestLook(t *testing.T) {
 		{"", []string{"attach", "none"}, `pod "default/none" does not exist`},
 		{"", []string{"top", "web-n1"}, "NAME      CPU(cores)   MEMORY(bytes)\nweb-n1    30m          3Mi\n  app     10m          1Mi\n  other   10m          1Mi\n"},
 		{"", []string{"top", "none"}, `pod "default/none" does not run`},
+		{"", []string{"timeline", "none"}, `pod "default/none" is not known`},
+		{"", []string{"timeline", "-o", "svg"}, "-o svg: want html or trace"},
 		{"", []string{"port-forward", "web-n1"}, "PORT is missing"},
 		{"", []string{"port-forward", "web-n1", "http"}, `"http" is no port`},
 	} {
@@ -109,6 +112,12 @@ func TestLook(t *testing.T) {
 	}
 	if got, err := do("", "top"); err != nil || !strings.HasPrefix(got, "NAME     CPU(cores)   MEMORY(bytes)\nn1  ") || !strings.HasSuffix(got, "\nweb-n1   30m          3Mi\n") {
 		t.Errorf("top: %q, %v", got, err)
+	}
+	if got, err := do("", "timeline"); err != nil || !strings.HasPrefix(got, "<!DOCTYPE html>") || !strings.Contains(got, `"n":"default/web-n1"`) {
+		t.Errorf("timeline: %.200q, %v", got, err)
+	}
+	if got, err := do("", "timeline", "-o", "trace", "web-n1"); err != nil || !json.Valid([]byte(got)) || !strings.Contains(got, `"cat":"sandbox"`) {
+		t.Errorf("timeline: %q, %v", got, err)
 	}
 	testFollowing(t, socket)
 	testForwarding(t, socket)

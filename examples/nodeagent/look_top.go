@@ -73,7 +73,8 @@ func (l *looking) usages(ctx context.Context) (all usages, err error) {
 		return all, err
 	}
 	defer resp.Body.Close()
-	return all, json.NewDecoder(resp.Body).Decode(&all)
+	err = json.NewDecoder(resp.Body).Decode(&all)
+	return all, err
 }
 
 // rated reports whether nothing lacks a rate that may yet have one.

@@ -11,10 +11,24 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/timeline"
 )
 
+// remembered has what happens to pods remembered, if anybody may look into the agent.
+func (o options) remembered(c *loop.Config) (http.Handler, error) {
+	if o.serve == "" {
+		return nil, nil
+	}
+	history, err := timeline.New(timeline.Config{NodeName: o.node})
+	if err != nil {
+		return nil, err
+	}
+	history.Observe(c)
+	return history, nil
+}
+
 // lookedInto serves those who look into the agent until ctx ends, if they may.
-func lookedInto(ctx context.Context, o options, agent *loop.Loop, conn *connection) error {
+func lookedInto(ctx context.Context, o options, agent *loop.Loop, conn *connection, history http.Handler) error {
 	if o.serve == "" {
 		<-ctx.Done()
 		return nil
@@ -25,6 +39,7 @@ func lookedInto(ctx context.Context, o options, agent *loop.Loop, conn *connecti
 	}
 	s, err := server.New(server.Config{
 		Agent: agent, Runtime: conn, Stats: figures, NodeName: o.node, StreamTransport: conn.streams,
+		Timeline:      history,
 		Authenticator: certified{}, Authorizer: certified{},
 	})
 	if err != nil {

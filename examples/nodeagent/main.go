@@ -13,6 +13,7 @@
 //	nodeagent attach [-it] POD [-c CONTAINER]
 //	nodeagent port-forward POD [LOCAL:]PORT...
 //	nodeagent top [POD]
+//	nodeagent timeline [-o html|trace] [POD] > pods.html
 //
 // POD is a name, or namespace/name; -serve says where the agent is. With -serve
 // https://:10250 and -tls-cert, -tls-key and -tls-ca it is at an address, for those who
@@ -98,7 +99,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
-	agent, err := loop.New(loop.Config{
+	config := loop.Config{
 		Client:   conn.Client,
 		Root:     o.root,
 		NodeName: o.node,
@@ -111,7 +112,12 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
 		},
-	})
+	}
+	history, err := o.remembered(&config)
+	if err != nil {
+		return err
+	}
+	agent, err := loop.New(config)
 	if err != nil {
 		return err
 	}
@@ -121,7 +127,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		s.say("No process runs: containers are acted out in memory. Volumes are real, and a hostPath is one of this machine.")
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return lookedInto(ctx, o, agent, conn) })
+	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return lookedInto(ctx, o, agent, conn, history) })
 }
 
 // serve runs the loop and the server until ctx has ended, and until the pods are drained

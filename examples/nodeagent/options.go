@@ -48,7 +48,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
-	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach, port-forward and top look into the agent, "+
+	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach, port-forward, top and timeline look into the agent, "+
 		"such as unix://"+defaultServe+", where root and the agent's own user may, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
 	o.certificates.flags(flags)
 	err := flags.Parse(args)

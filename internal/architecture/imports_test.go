@@ -73,6 +73,9 @@ var rooms = []room{
 	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
+	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/loop", "syncpod/probe"},
+		"it remembers what observers tell it; nothing that is done for a pod knows of it"},
+
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},

@@ -50,7 +50,8 @@ func agentOf(ctx context.Context, t task, as string) (m measures, err error) {
 			err = errors.Join(err, <-a.ended, a.client.Close())
 		}
 	}()
-	return m, work(ctx, &m)
+	err = work(ctx, &m)
+	return m, err
 }
 
 // run connects to the runtime and starts the agent.

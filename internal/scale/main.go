@@ -115,7 +115,8 @@ func measure(ctx context.Context, s settings, pods int) (m measures, err error) 
 	if err := report(ctx, asFirst, task, &m); err != nil {
 		return m, err
 	}
-	return m, report(ctx, asSecond, task, &m)
+	err = report(ctx, asSecond, task, &m)
+	return m, err
 }
 
 // report runs an agent until it has told what it has measured.

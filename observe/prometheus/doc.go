@@ -55,8 +55,10 @@
 //   - Of volumes the desired state is told, and not the actual one: which volumes an
 //     earlier agent has made is not known.
 //
-//     metrics.go    Metrics, and how they come to a Loop
-//     observers.go  what is told by observers; operations.go by calls of the runtime,
-//     cgroups.go by cgroups, probes.go by probes
-//     collector.go  what is counted when it is asked for
+// The files:
+//
+//	metrics.go    Metrics, and how they come to a Loop
+//	observers.go  what is told by observers; operations.go by calls of the runtime,
+//	              cgroups.go by cgroups, probes.go by probes
+//	collector.go  what is counted when it is asked for
 package prometheus

@@ -2,7 +2,10 @@ package prometheus
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -57,6 +60,9 @@ const (
 func New(c Config) (*Metrics, error) {
 	if c.NodeName == "" {
 		return nil, errors.New("prometheus: Config.NodeName is missing")
+	}
+	if !utf8.ValidString(c.NodeName) {
+		return nil, fmt.Errorf("prometheus: Config.NodeName %q is not UTF-8", c.NodeName)
 	}
 	return &Metrics{
 		nodeName:   c.NodeName,
@@ -141,7 +147,9 @@ func (m *Metrics) Probes(next probe.Observer) probe.Observer {
 
 // CountEviction counts a pod that was evicted for a signal, such as memory.available.
 // Those that a Loop evicts are counted by way of Observe; who evicts others calls it.
-func (m *Metrics) CountEviction(signal string) { m.evictions.WithLabelValues(signal).Inc() }
+func (m *Metrics) CountEviction(signal string) {
+	m.evictions.WithLabelValues(strings.ToValidUTF8(signal, "\uFFFD")).Inc()
+}
 
 // Collector has all that was counted but probes, and what the agent has when it is asked.
 func (m *Metrics) Collector(agent Agent) client.Collector {

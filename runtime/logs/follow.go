@@ -94,6 +94,9 @@ func (f *follower) printNew(ctx context.Context) (moved bool, err error) {
 	if err := f.drain(ctx, f.log, f.scan); err != nil {
 		return false, err
 	}
+	if f.scan.failed != nil { // it would be read again and again, and nothing after it
+		return false, fmt.Errorf("logs: %s: %w", f.log, f.scan.failed)
+	}
 	if err := f.shrunk(); err != nil || !moved {
 		return false, err
 	}

@@ -96,7 +96,7 @@ func (r *reading) all(ctx context.Context) error {
 	if err := r.drain(ctx, r.log, s); err != nil {
 		return err
 	}
-	if s.read() < info.Size() {
+	if s.failed == nil && s.read() < info.Size() {
 		return fmt.Errorf("logs: %s: %w", r.log, ErrTruncated)
 	}
 	return r.flush(r.log, s)

@@ -26,6 +26,7 @@ type scanner struct {
 	from, to int   // what of buf was read and is no piece yet
 	offset   int64 // of that in the file
 	inside   bool  // a line
+	failed   error // of the last read, but for the end of the file
 }
 
 func newScanner(r io.Reader, offset int64) *scanner {
@@ -70,6 +71,10 @@ func (s *scanner) fill() error {
 	}
 	n, err := s.r.Read(s.buf[s.to:])
 	s.to += n
+	s.failed = nil
+	if !errors.Is(err, io.EOF) {
+		s.failed = err
+	}
 	if n > 0 {
 		return nil // an error comes again
 	}

@@ -126,7 +126,7 @@ func rotateAt(t *testing.T, path string, log []byte, cut int, gz bool) {
 
 func TestScannerCutsLongLines(t *testing.T) {
 	long := strings.Repeat("x", maxPiece*2+7)
-	s := newScanner(iotest{strings.NewReader("a\n" + long + "\nb\nrest")}, 5)
+	s := newScanner(shortReads{strings.NewReader("a\n" + long + "\nb\nrest")}, 5)
 	var got []string
 	err := s.each(func(p piece) error {
 		got = append(got, strings.Repeat("(", btoi(p.begins))+string(p.text)+strings.Repeat(")", btoi(p.ends)))
@@ -144,10 +144,10 @@ func TestScannerCutsLongLines(t *testing.T) {
 	}
 }
 
-// iotest reads 3,000 bytes at a time.
-type iotest struct{ r io.Reader }
+// shortReads reads 3,000 bytes at a time.
+type shortReads struct{ r io.Reader }
 
-func (r iotest) Read(b []byte) (int, error) { return r.r.Read(b[:min(len(b), 3000)]) }
+func (r shortReads) Read(b []byte) (int, error) { return r.r.Read(b[:min(len(b), 3000)]) }
 
 func btoi(b bool) int {
 	if b {

@@ -19,7 +19,9 @@ const (
 // and "pod" with the UID of a pod. A copy of it shares a map that is not written to
 // again.
 type finder struct {
-	known    map[string]string // paths below the root of the tree
+	known map[string]string // paths below the root of the tree
+	// absent are those that the last search did not find.
+	absent   map[string]bool
 	searched time.Time
 }
 
@@ -39,6 +41,10 @@ func (c *finder) find(f *files, h hierarchy, keys map[string]bool, now time.Time
 	}
 	c.searched = now
 	c.search(f, h.memory, "", keys, 0)
+	c.absent = map[string]bool{}
+	for key := range keys {
+		c.absent[key] = c.known[key] == ""
+	}
 }
 
 // search goes down the tree, but not into containers, which may have cgroups of their

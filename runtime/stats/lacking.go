@@ -59,7 +59,9 @@ func (r *run) fill(l lack) {
 		r.fillOne(c.ID.ID, &c.CPU, &c.Memory)
 	}
 	r.fillOne(podKey(l.pod), &l.pod.CPU, &l.pod.Memory)
-	l.pod.addUp()
+	if r.finder.absent[podKey(l.pod)] { // what is not looked for yet may be found, with other figures
+		l.pod.addUp()
+	}
 	if r.lacksNetwork(l) {
 		l.pod.Network = r.networkOf(l)
 	}
@@ -93,7 +95,9 @@ func (r *run) networkOf(l lack) *Network {
 			continue
 		}
 		if pid := r.processOf(r.hierarchy, at); pid != "" {
-			return r.processNetwork(r.now, pid)
+			if n := r.processNetwork(r.now, pid); n != nil {
+				return n
+			}
 		}
 	}
 	return nil
@@ -107,6 +111,7 @@ func (p *Pod) addUp() {
 	}
 	if !p.CPU.known() {
 		p.CPU = sumCPU(p.Containers)
+		p.summed = p.CPU != nil
 	}
 	if !p.Memory.known() {
 		p.Memory = sumMemory(p.Containers)

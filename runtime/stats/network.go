@@ -33,6 +33,10 @@ func (f *files) processNetwork(now time.Time, pid string) *Network {
 
 // interfaces returns those in a table of the kernel, but for some.
 func (f *files) interfaces(file string, text []byte, without []string) (list []Interface) {
+	if !bytes.HasPrefix(text, []byte("Inter-|")) {
+		f.wrong(file, "it is no table of interfaces")
+		return nil
+	}
 	for line := range bytes.Lines(text) {
 		name, rest, isInterface := strings.Cut(string(line), ":")
 		name = strings.TrimSpace(name)

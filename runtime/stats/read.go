@@ -22,12 +22,13 @@ type run struct {
 }
 
 func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) (Stats, error) {
-	read := &run{files: files{FS: r.config.Root}, disks: disks{look: statfs, seen: map[string]*FS{}}, now: time.Now(), all: all}
+	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: all}
 	stats := Stats{Node: read.procNode(read.now, all)}
 	if all {
-		read.nodeDisks(ctx, r.config, &stats.Node)
+		stats.Node.FS = read.mustOf(r.config.Dir)
 	}
-	read.reported = ask(ctx, r.config.Runtime)
+	read.ask(ctx, r.config.Runtime, &stats.Node)
+	read.now = time.Now() // cgroups are read from here on, however long the runtime took
 	r.mu.Lock()
 	read.finder = r.found
 	r.mu.Unlock()
@@ -36,19 +37,20 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 	defer r.mu.Unlock()
 	r.found = read.finder
 	r.rate(&stats)
+	if ctx.Err() == nil {
+		r.rates.sweep()
+		r.sums.sweep()
+	}
 	return stats, errors.Join(append(read.files.errs, read.disks.errs...)...)
 }
 
-func (r *run) nodeDisks(ctx context.Context, c Config, n *Node) {
-	n.FS = r.of(c.Dir)
-	n.ImageFS, n.ContainerFS = r.imageFS(ctx, c.Runtime)
-}
-
 func (r *Reader) readNode(ctx context.Context) (Node, error) {
-	read := &run{files: files{FS: r.config.Root}, disks: disks{look: statfs, seen: map[string]*FS{}}, now: time.Now(), all: true}
-	n := Node{Memory: read.nodeMemory(read.now)}
+	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: true}
+	n := Node{Memory: read.nodeMemory(read.now), FS: read.mustOf(r.config.Dir)}
 	n.Processes, n.MaxProcesses = read.nodeProcesses()
-	read.nodeDisks(ctx, r.config, &n)
+	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
+	defer cancel()
+	n.ImageFS, n.ContainerFS = read.imageFS(ctx, r.config.Runtime)
 	return n, errors.Join(append(read.files.errs, read.disks.errs...)...)
 }
 
@@ -57,12 +59,28 @@ func (r *Reader) rate(s *Stats) {
 	r.rates.fill("", s.Node.CPU)
 	for i := range s.Pods {
 		p := &s.Pods[i]
+		if p.summed {
+			p.CPU.UsageCoreNanoSeconds = new(r.sums.total(podKey(p), p.Containers))
+		}
 		r.rates.fill(podKey(p), p.CPU)
 		for j := range p.Containers {
 			r.rates.fill(p.Containers[j].ID.ID, p.Containers[j].CPU)
 		}
 	}
-	r.rates.sweep()
+}
+
+// runtimeTime is how long the runtime may take together: what it does not tell by then is read
+// from cgroups, and who asks for metrics waits little longer.
+const runtimeTime = 5 * time.Second
+
+// ask asks the runtime for all that it tells.
+func (r *run) ask(ctx context.Context, rt Runtime, node *Node) {
+	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
+	defer cancel()
+	if r.all {
+		node.ImageFS, node.ContainerFS = r.imageFS(ctx, rt)
+	}
+	r.reported = ask(ctx, rt)
 }
 
 // pods returns what each pod uses.

@@ -32,6 +32,7 @@ type Reader struct {
 	mu    sync.Mutex
 	found finder
 	rates meter
+	sums  sums
 }
 
 // New returns a Reader. The error names the field of the Config that is missing or wrong.
@@ -48,12 +49,13 @@ func New(c Config) (*Reader, error) {
 	if c.Dir == "" {
 		c.Dir = "/"
 	}
-	return &Reader{config: c, rates: meter{base: map[string]reading{}}}, nil
+	return &Reader{config: c, rates: meter{base: map[string]reading{}}, sums: sums{}}, nil
 }
 
 // Read returns what the node uses and what these pods do, of which those are left out
 // that have no sandbox that is ready. What could be read is there even with an error,
-// which joins all that could not.
+// which joins all that could not. What is remembered of other pods is forgotten, so ask for
+// all of them each time.
 func (r *Reader) Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {
 	return r.read(ctx, pods, true)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"google.golang.org/grpc"
@@ -37,10 +38,10 @@ func ask(ctx context.Context, rt Runtime) reported {
 		}
 		return r
 	}
-	r.failed("ListPodSandboxStats", err)
+	r.err = failure("ListPodSandboxStats", err)
 	containers, err := rt.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{})
 	if err != nil {
-		r.failed("ListContainerStats", err)
+		r.err = errors.Join(r.err, failure("ListContainerStats", err))
 		return r
 	}
 	r.add(containers.GetStats())
@@ -53,11 +54,12 @@ func (r *reported) add(list []*runtimeapi.ContainerStats) {
 	}
 }
 
-// failed notes an error, but not that the runtime does not have a call.
-func (r *reported) failed(call string, err error) {
-	if err = cri.Classify(err); !errors.Is(err, cri.ErrUnimplemented) {
-		r.err = errors.Join(r.err, fmt.Errorf("%s: %w", call, err))
+// failure is what is wrong with a call that failed, nil if the runtime does not have it.
+func failure(call string, err error) error {
+	if err = cri.Classify(err); errors.Is(err, cri.ErrUnimplemented) {
+		return nil
 	}
+	return fmt.Errorf("%s: %w", call, err)
 }
 
 func when(timestamp int64) time.Time { return time.Unix(0, timestamp) }
@@ -114,22 +116,32 @@ func interfaceFrom(i *runtimeapi.NetworkInterfaceUsage) Interface {
 
 // disks tells how full file systems are, each looked at once.
 type disks struct {
-	look func(path string) (*FS, error)
 	seen map[string]*FS
 	errs []error
 }
 
-// of returns the file system that a path is on, nil if that cannot be told.
-func (d *disks) of(path string) *FS {
-	if fs, ok := d.seen[path]; ok || path == "" {
-		return fs
+// mustOf is of for a path that has to be there.
+func (d *disks) mustOf(path string) *FS {
+	before := len(d.errs)
+	found := d.of(path)
+	if found == nil && len(d.errs) == before {
+		d.errs = append(d.errs, fmt.Errorf("%s: it is not there: %w", path, fs.ErrNotExist))
 	}
-	fs, err := d.look(path)
-	if err != nil {
+	return found
+}
+
+// of returns the file system that a path is on, nil if that cannot be told. What the runtime
+// has mounted need not be there for this process.
+func (d *disks) of(path string) *FS {
+	if known, ok := d.seen[path]; ok || path == "" {
+		return known
+	}
+	found, err := statfs(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.errs = append(d.errs, err)
 	}
-	d.seen[path] = fs
-	return fs
+	d.seen[path] = found
+	return found
 }
 
 // from returns what is used of a file system, as the runtime tells.
@@ -137,20 +149,20 @@ func (d *disks) from(u *runtimeapi.FilesystemUsage) *FS {
 	if u == nil {
 		return nil
 	}
-	fs := &FS{}
+	used := &FS{}
 	if whole := d.of(u.GetFsId().GetMountpoint()); whole != nil {
-		*fs = *whole
+		*used = *whole
 	}
-	fs.Time, fs.UsedBytes, fs.InodesUsed = when(u.GetTimestamp()), value(u.GetUsedBytes()), value(u.GetInodesUsed())
-	return fs
+	used.Time, used.UsedBytes, used.InodesUsed = when(u.GetTimestamp()), value(u.GetUsedBytes()), value(u.GetInodesUsed())
+	return used
 }
 
 // imageFS returns the file systems of images and of what containers write.
 func (d *disks) imageFS(ctx context.Context, rt Runtime) (images, containers *FS) {
 	resp, err := rt.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {
-		if err = cri.Classify(err); !errors.Is(err, cri.ErrUnimplemented) {
-			d.errs = append(d.errs, fmt.Errorf("ImageFsInfo: %w", err))
+		if err = failure("ImageFsInfo", err); err != nil {
+			d.errs = append(d.errs, err)
 		}
 		return nil, nil
 	}

@@ -44,6 +44,8 @@ type Pod struct {
 	Network *Network
 	// Containers are those that run, in the order of their names.
 	Containers []Container
+
+	summed bool // its CPU is that of its containers
 }
 
 // Container is what one instance of a container uses.

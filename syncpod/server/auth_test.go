@@ -41,6 +41,8 @@ var ways = []struct {
 	{"GET", "/metrics", "get", "metrics"},
 	{"GET", "/metrics/resource", "get", "metrics"},
 	{"GET", "/metrics/probes", "get", "metrics"},
+	{"GET", "/timeline", "get", "proxy"},
+	{"GET", "/timeline?format=trace", "get", "proxy"},
 	{"GET", "/healthz", "get", "healthz proxy"},
 	{"GET", "/healthz/syncloop", "get", "healthz proxy"},
 	{"GET", "/configz", "get", "configz proxy"},

@@ -20,11 +20,12 @@
 //	GET  /stats/summary                                only_cpu_and_memory
 //	GET  /metrics/resource
 //	GET  /metrics, /metrics/probes                     Config.Metrics
+//	GET  /timeline                                     format, pod; Config.Timeline
 //	GET  /healthz, /healthz/ping, /healthz/log, /healthz/syncloop
 //	GET  /configz                                      Config.Configz
 //	GET  /logs/                                        Config.NodeLogs
 //
-// All but logs and checkpoints also take the UID of the pod, as a segment after its
+// /timeline is podsync's own; all else is a kubelet's. All but logs and checkpoints also take the UID of the pod, as a segment after its
 // name.
 //
 // # Figures
@@ -67,7 +68,7 @@
 //	pods.go     which pod and instance is meant, and lists of pods
 //	logs.go     logs; query.go the options in a URL; ended.go when a container has
 //	stream.go   exec, attach, port-forward; proxy.go hands the connection on
-//	stats.go    what is used; metrics.go the same for Prometheus
+//	stats.go    what is used; metrics.go the same for Prometheus, and what others serve
 //	run.go      one command, and checkpoints
 //	health.go   health; node.go configuration and logs of the node
 package server

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/runtime/stats"
 )
 
@@ -18,12 +20,21 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// serveTimeline leaves what happened to pods to who remembers it.
+func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) error {
+	if s.config.Timeline == nil {
+		return notFound("nobody remembers what happened to pods")
+	}
+	s.config.Timeline.ServeHTTP(w, r)
+	return nil
+}
+
 // serveResourceMetrics answers with CPU and memory as metrics-server reads them, in the
 // text format of Prometheus, version 0.0.4.
 func (s *Server) serveResourceMetrics(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.figures(r.Context(), &s.cpuAndMemory)
-	if r.Context().Err() != nil {
-		return err
+	if gone := r.Context().Err(); gone != nil {
+		return gone
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(exposition(&all, err != nil)) // whoever has gone does not need it
@@ -38,38 +49,60 @@ type family struct {
 
 // exposition has each family that has a sample, in the order of their names.
 func exposition(all *stats.Stats, failed bool) []byte {
-	families := []*family{
-		{name: "container_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the container has spent, in core-seconds"},
-		{name: "container_memory_working_set_bytes", kind: "gauge", help: "Working set of the container in bytes"},
-		{name: "container_start_time_seconds", kind: "gauge", help: "When the container was started, in seconds since the Unix epoch"},
-		{name: "node_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the node has spent, in core-seconds"},
-		{name: "node_memory_working_set_bytes", kind: "gauge", help: "Working set of the node in bytes"},
-		{name: "pod_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the pod has spent, in core-seconds"},
-		{name: "pod_memory_working_set_bytes", kind: "gauge", help: "Working set of the pod in bytes"},
-		{name: "resource_scrape_error", kind: "gauge", help: "1 if some of this could not be read, 0 otherwise"},
-	}
-	families[3].cpu("", all.Node.CPU)
-	families[4].memory("", all.Node.Memory)
-	for i := range all.Pods {
-		p := &all.Pods[i]
+	containerCPU := &family{name: "container_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the container has spent, in core-seconds"}
+	containerMemory := &family{name: "container_memory_working_set_bytes", kind: "gauge", help: "Working set of the container in bytes"}
+	containerStart := &family{name: "container_start_time_seconds", kind: "gauge", help: "When the container was started, in seconds since the Unix epoch"}
+	nodeCPU := &family{name: "node_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the node has spent, in core-seconds"}
+	nodeMemory := &family{name: "node_memory_working_set_bytes", kind: "gauge", help: "Working set of the node in bytes"}
+	podCPU := &family{name: "pod_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the pod has spent, in core-seconds"}
+	podMemory := &family{name: "pod_memory_working_set_bytes", kind: "gauge", help: "Working set of the pod in bytes"}
+	scrapeError := &family{name: "resource_scrape_error", kind: "gauge", help: "1 if some of this could not be read, 0 otherwise"}
+
+	nodeCPU.cpu("", all.Node.CPU)
+	nodeMemory.memory("", all.Node.Memory)
+	for _, p := range newestOfNames(all.Pods) {
 		ofPod := `pod="` + escape(p.Name) + `",namespace="` + escape(p.Namespace) + `"}`
-		families[5].cpu("{"+ofPod, p.CPU)
-		families[6].memory("{"+ofPod, p.Memory)
+		podCPU.cpu("{"+ofPod, p.CPU)
+		podMemory.memory("{"+ofPod, p.Memory)
 		for j := range p.Containers {
 			c := &p.Containers[j]
 			labels := `{container="` + escape(c.Name) + `",` + ofPod
-			families[0].cpu(labels, c.CPU)
-			families[1].memory(labels, c.Memory)
+			containerCPU.cpu(labels, c.CPU)
+			containerMemory.memory(labels, c.Memory)
 			if !c.StartTime.IsZero() {
-				families[2].add(labels, float64(c.StartTime.UnixNano())/1e9, time.Time{})
+				containerStart.add(labels, float64(c.StartTime.UnixNano())/1e9, time.Time{})
 			}
 		}
 	}
-	families[7].add("", map[bool]float64{true: 1}[failed], time.Time{})
-	return join(families)
+	if failed {
+		scrapeError.add("", 1, time.Time{})
+	} else {
+		scrapeError.add("", 0, time.Time{})
+	}
+	return join(containerCPU, containerMemory, containerStart, nodeCPU, nodeMemory, podCPU, podMemory, scrapeError)
 }
 
-func join(families []*family) []byte {
+// newestOfNames returns the pods, but of those of one name the one alone that began last: while
+// one ends and the next one runs, two samples of the same labels would be none.
+func newestOfNames(pods []stats.Pod) []*stats.Pod {
+	var list []*stats.Pod
+	at := make(map[types.NamespacedName]int, len(pods))
+	for i := range pods {
+		p := &pods[i]
+		name := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+		before, ok := at[name]
+		switch {
+		case !ok:
+			at[name] = len(list)
+			list = append(list, p)
+		case p.StartTime.After(list[before].StartTime):
+			list[before] = p
+		}
+	}
+	return list
+}
+
+func join(families ...*family) []byte {
 	var text []byte
 	for _, f := range families {
 		if len(f.samples) > 0 {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -40,6 +41,9 @@ func (f regularFS) Open(name string) (fs.File, error) {
 		return nil, fmt.Errorf("%q is no name: %w", name, fs.ErrNotExist)
 	}
 	info, err := fs.Stat(f.FS, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, fs.ErrPermission) // such as a link that leads out
+	}
 	if err != nil {
 		return nil, err
 	}

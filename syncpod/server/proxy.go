@@ -10,13 +10,43 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 )
 
 // maxRefusal is how much of what the runtime says instead of a stream is handed on.
 const maxRefusal = 64 << 10
 
 // secretHeaders are the caller's and not for the runtime.
-var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Remote-User", "X-Remote-Group"}
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
+
+const (
+	// frontProxy begins the names of the headers in which a front proxy says who asks.
+	frontProxy = "X-Remote-"
+	// bearerProtocol begins a protocol of a WebSocket that is none: a token of the caller's.
+	bearerProtocol = "base64url.bearer.authorization.k8s.io."
+)
+
+// withoutSecrets takes out of headers what is the caller's.
+func withoutSecrets(h http.Header) {
+	for _, name := range secretHeaders {
+		h.Del(name)
+	}
+	for name := range h {
+		if strings.HasPrefix(name, frontProxy) {
+			delete(h, name)
+		}
+	}
+	const protocols = "Sec-Websocket-Protocol"
+	var kept []string
+	for _, offer := range strings.Split(strings.Join(h[protocols], ","), ",") {
+		if offer = strings.TrimSpace(offer); offer != "" && !strings.HasPrefix(offer, bearerProtocol) {
+			kept = append(kept, offer)
+		}
+	}
+	if h.Del(protocols); len(kept) > 0 {
+		h.Set(protocols, strings.Join(kept, ", "))
+	}
+}
 
 // proxy connects the caller to the URL that the runtime gave, for as long as the
 // request's context and both ends last. Who knows the URL may use it, so that it is
@@ -31,9 +61,7 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) 
 		Transport: s.config.StreamTransport,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, target.Host
-			for _, name := range secretHeaders {
-				p.Out.Header.Del(name)
-			}
+			withoutSecrets(p.Out.Header)
 		},
 		ModifyResponse: holdRefusal,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },

@@ -42,7 +42,7 @@ type Config struct {
 	Agent Agent
 	// Runtime is the agent's. Required.
 	Runtime Runtime
-	// NodeName is the node of which Authorizer is asked.
+	// NodeName is the node of which Authorizer is asked, and that of /stats/summary.
 	NodeName string
 
 	// Authenticator says who asks, and Authorizer whether they may. Default: nobody
@@ -56,6 +56,9 @@ type Config struct {
 	// Metrics serves /metrics and /metrics/probes. What package observe/prometheus, a
 	// module of its own, makes is one. Default: there are no such paths.
 	Metrics http.Handler
+	// Timeline serves /timeline: what happened to each pod. A *timeline.Timeline is one.
+	// Default: there is no such path.
+	Timeline http.Handler
 
 	// Configz is what /configz answers, as JSON. It must hold no secrets. Default:
 	// there is no such path.

@@ -224,6 +224,7 @@ func TestNodeLogs(t *testing.T) {
 	n.want("GET", "/logs/", 200, "app.d/")
 	n.want("GET", "/logs/messages", 200, "boot")
 	n.want("GET", "/logs/app.d/log", 200, "of an app")
+	n.want("GET", "/logs/out", 403, "Forbidden")
 	for _, path := range []string{"/logs/out", "/logs/../server.go", "/logs/%2e%2e/server.go", "/logs/app.d%2F..%2F..%2F", "/logs//etc/passwd"} {
 		if code, text := n.ask("GET", path); code == 200 || strings.Contains(text, "root:") {
 			t.Errorf("%s: %d %q", path, code, text)

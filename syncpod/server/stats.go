@@ -42,7 +42,7 @@ func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (st
 		}
 		f.mu.Unlock()
 		if reading == nil {
-			return f.renew(ctx, pods())
+			return f.renew(ctx, pods)
 		}
 		select {
 		case <-reading:
@@ -54,19 +54,19 @@ func (f *figures) get(ctx context.Context, pods func() []*runtime.PodStatus) (st
 
 // renew keeps what is read, unless the caller has gone meanwhile: what is missing then
 // may be there.
-func (f *figures) renew(ctx context.Context, pods []*runtime.PodStatus) (stats.Stats, error) {
-	var read stats.Stats
-	var err error
+func (f *figures) renew(ctx context.Context, pods func() []*runtime.PodStatus) (read stats.Stats, err error) {
+	began, done := time.Now(), false
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		close(f.reading)
 		f.reading = nil
-		if ctx.Err() == nil {
-			f.at, f.stats, f.err = time.Now(), read, err
+		if done && ctx.Err() == nil {
+			f.at, f.stats, f.err = began, read, err
 		}
 	}()
-	read, err = f.read(ctx, pods)
+	read, err = f.read(ctx, pods())
+	done = true
 	return read, err
 }
 
@@ -135,9 +135,9 @@ func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
 		figures = &s.cpuAndMemory
 	}
-	all, err := s.figures(r.Context(), figures)
-	if r.Context().Err() != nil {
-		return err
+	all, _ := s.figures(r.Context(), figures)
+	if gone := r.Context().Err(); gone != nil {
+		return gone
 	}
 	return writeJSON(w, s.summarize(all))
 }

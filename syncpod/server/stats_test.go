@@ -29,7 +29,7 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 var proc = fstest.MapFS{
 	"proc/stat":      file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),
 	"proc/meminfo":   file("MemTotal: 8000 kB\nBuffers: 0 kB\nCached: 3000 kB\nSwapCached: 0 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\n"),
-	"proc/1/net/dev": file("eth0: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"),
+	"proc/1/net/dev": file("Inter-|\neth0: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"),
 }
 
 // withProc has the server read that node.
@@ -132,6 +132,24 @@ func TestResourceMetrics(t *testing.T) {
 	}
 }
 
+// One pod ends while the next one of its name runs: no series is there twice.
+func TestResourceMetricsOfPodsOfOneName(t *testing.T) {
+	n := newNode(t, withProc(t))
+	old := n.run("web", "trap '' TERM; sleep infinity", isRunning)
+	n.pods.Delete(old.UID)
+	next := old.DeepCopy()
+	next.UID = "uid-of-the-next"
+	n.set(next, isRunning)
+	_, text := n.ask("GET", "/stats/summary")
+	if !strings.Contains(text, `"uid-of-web"`) || !strings.Contains(text, `"uid-of-the-next"`) {
+		t.Fatalf("want both pods in %s", text)
+	}
+	_, text = n.ask("GET", "/metrics/resource")
+	if got := strings.Count(text, `pod_memory_working_set_bytes{pod="web",namespace="default"}`); got != 1 {
+		t.Errorf("the pod's series is there %d times, want once:\n%s", got, text)
+	}
+}
+
 func TestFiguresThatCannotBeRead(t *testing.T) {
 	n := newNode(t, withProc(t))
 	n.run("web", "sleep infinity", isRunning)
@@ -191,6 +209,11 @@ func TestMetricsOfTheEmbedder(t *testing.T) {
 	n.want("GET", "/metrics", 200, "of /metrics")
 	n.want("GET", "/metrics/probes", 200, "of /metrics/probes")
 	n.want("GET", "/metrics/others", 404, "not found")
+	n.want("GET", "/timeline", 404, "nobody remembers")
+	n = newNode(t, func(c *server.Config) {
+		c.Timeline = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("of " + r.URL.RawQuery)) })
+	})
+	n.want("GET", "/timeline?pod=web", 200, "of pod=web")
 }
 
 // odd is an agent on whose runtime somebody has made a pod with any name.

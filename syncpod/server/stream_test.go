@@ -79,7 +79,8 @@ func (n *node) open(method, path, protocol string) (*http.Response, net.Conn, *b
 		n.Fatal(err)
 	}
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: node1\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"+
-		"Authorization: Bearer hunter2\r\nCookie: a=hunter2\r\n\r\n", method, path, protocol)
+		"Authorization: Bearer hunter2\r\nCookie: a=hunter2\r\nX-Remote-Extra-Why: hunter2\r\n"+
+		"Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.hunter2, v4.channel.k8s.io\r\n\r\n", method, path, protocol)
 	r := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(r, &http.Request{Method: method})
 	if err != nil {
@@ -112,6 +113,9 @@ func TestStreamsAreHandedOn(t *testing.T) {
 				req := <-b.seen
 				if req.Method != method || req.URL.Path != token || req.URL.RawQuery != "" || req.Header.Get("X-Stream-Protocol-Version") != "v4.channel.k8s.io" {
 					t.Errorf("the runtime was sent %+v", req)
+				}
+				if got := req.Header.Get("Sec-WebSocket-Protocol"); got != "v4.channel.k8s.io" {
+					t.Errorf("the runtime is offered the protocols %q, want v4.channel.k8s.io", got)
 				}
 				if strings.Contains(fmt.Sprint(req.Header), "hunter2") {
 					t.Errorf("the runtime gets the caller's credentials: %v", req.Header)

@@ -54,7 +54,8 @@ func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	if size > uint64(most) || f.controls() && !f.final {
 		return frame{}, fmt.Errorf("websocket: a frame of %d bytes is longer than %d, or cut", size, most)
 	}
-	return f, readData(r, &f, int(size), masked)
+	err = readData(r, &f, int(size), masked)
+	return f, err
 }
 
 // readSize reads the rest of a length that begins with seven bits.

@@ -1,0 +1,49 @@
+package timeline
+
+import "slices"
+
+// bound drops what is too much: entries of a pod that has just had one more, then pods
+// that are over, and then entries of the pods that have most. It must be called with mu
+// held.
+func (t *Timeline) bound(r *record) {
+	for len(r.entries) > t.config.MaxPodEntries {
+		t.drop(r, len(r.entries)-t.config.MaxPodEntries)
+	}
+	for t.entries > t.config.MaxEntries {
+		if len(t.over) > 0 {
+			t.forget()
+			continue
+		}
+		most := r
+		for _, other := range t.records {
+			if len(other.entries) > len(most.entries) {
+				most = other
+			}
+		}
+		t.drop(most, max(1, len(most.entries)/4))
+	}
+}
+
+// drop removes the n oldest entries of a pod, those that go on last.
+func (t *Timeline) drop(r *record, n int) {
+	n = min(n, len(r.entries))
+	t.entries -= n
+	r.pod.Dropped += n
+	for _, ended := range []bool{true, false} {
+		r.entries = slices.DeleteFunc(r.entries, func(e *Entry) bool {
+			gone := n > 0 && (!ended || !e.End.IsZero())
+			if gone {
+				n--
+			}
+			return gone
+		})
+	}
+}
+
+// forget removes the pod that has been over for the longest time.
+func (t *Timeline) forget() {
+	uid := t.over[0]
+	t.over = t.over[1:]
+	t.entries -= len(t.records[uid].entries)
+	delete(t.records, uid)
+}

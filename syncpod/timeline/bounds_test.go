@@ -1,0 +1,167 @@
+package timeline_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
+	"github.com/podsync/podsync/syncpod/timeline"
+)
+
+// errBroken has what must not be shown.
+var errBroken = errors.New(secret)
+
+func entries(h *timeline.Timeline) (n int) {
+	for _, p := range h.Pods() {
+		n += len(p.Entries)
+	}
+	return n
+}
+
+// Of a pod the newest entries stay, and those that go on.
+func TestBoundOfAPod(t *testing.T) {
+	h, err := timeline.New(timeline.Config{MaxPodEntries: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loop.Config
+	h.Observe(&c)
+	p := pod("web", "")
+	if err := c.Sync.Sink.SetPodStatus(t.Context(), p, v1.PodStatus{Phase: v1.PodRunning}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		c.Sync.Observer.ImagePulled(p, actions.ContainerRef{Name: "app"}, fmt.Sprint("image-", i, strings.Repeat("ä", 500)), 0, nil)
+	}
+	got := h.Pods()[0]
+	if len(got.Entries) != 10 || got.Dropped != 991 {
+		t.Errorf("%d entries, %d dropped", len(got.Entries), got.Dropped)
+	}
+	names := map[string]bool{}
+	for _, e := range got.Entries {
+		name, _, _ := strings.Cut(e.Name, "ä")
+		names[name] = true
+		if len(e.Name) > 200 || strings.ToValidUTF8(e.Name, "?") != e.Name {
+			t.Errorf("%d bytes: %q", len(e.Name), e.Name)
+		}
+	}
+	if !names["Running"] || !names["image-999"] || !names["image-991"] {
+		t.Errorf("%v", names)
+	}
+}
+
+// What fails again and again is one entry.
+func TestRepetitions(t *testing.T) {
+	h, err := timeline.New(timeline.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loop.Config
+	h.Observe(&c)
+	p := pod("web", "")
+	for range 1000 {
+		c.Sync.Observer.SandboxCreated(p, 0, errBroken)
+		c.Workers.Observer.SyncEnded(podworkers.Work{UID: p.UID, Pod: p}, 0, errBroken)
+		c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeFailure})
+	}
+	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeUnknown})
+	for _, e := range h.Pods()[0].Entries {
+		if e.Count != 1000 || !e.Failed || e.Kind == timeline.Probe && !e.End.IsZero() {
+			t.Errorf("%+v", e)
+		}
+	}
+	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeSuccess})
+	for _, e := range h.Pods()[0].Entries {
+		if e.Kind == timeline.Probe && e.End.IsZero() {
+			t.Errorf("%+v", e)
+		}
+	}
+	if n := entries(h); n != 3 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// Pods that are over go first, the first of them before others.
+func TestBoundOfAll(t *testing.T) {
+	h, err := timeline.New(timeline.Config{MaxEntries: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loop.Config
+	h.Observe(&c)
+	live := func(i int) *v1.Pod {
+		p := pod(fmt.Sprint("live-", i), "")
+		p.UID = types.UID(p.Name)
+		return p
+	}
+	for i := range 10 {
+		for range 3 {
+			c.Sync.Observer.SandboxCreated(live(i), 0, nil)
+		}
+	}
+	for i := range 500 {
+		p := pod(fmt.Sprint("job-", i), "")
+		c.Workers.Observer.PodSeen(p.UID, time.Now())
+		c.Sync.Observer.SandboxCreated(p, 0, nil)
+		c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Finished)
+	}
+	pods := h.Pods()
+	if entries(h) != 100 || len(pods) != 45 || pods[0].UID != "uid-of-job-465" {
+		t.Errorf("%d entries of %d pods, the first is %s", entries(h), len(pods), pods[0].UID)
+	}
+	for i := range 40 {
+		for range 10 {
+			c.Sync.Observer.SandboxCreated(live(i), 0, nil)
+		}
+	}
+	if n := entries(h); n > 100 {
+		t.Errorf("%d entries", n)
+	}
+	for _, p := range h.Pods() {
+		if p.Over {
+			t.Errorf("%s is still there", p.UID)
+		}
+	}
+}
+
+func TestConcurrently(t *testing.T) {
+	h, err := timeline.New(timeline.Config{MaxEntries: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loop.Config
+	h.Observe(&c)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			p := pod(fmt.Sprint("web-", i), "")
+			for range 200 {
+				c.Workers.Observer.PodSeen(p.UID, time.Now())
+				c.Sync.Observer.ContainerStarted(p, actions.ContainerRef{Name: "app"}, time.Second, nil)
+				c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Finished)
+				if n := entries(h); n > 50 {
+					t.Errorf("%d entries", n)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestConfig(t *testing.T) {
+	for field, c := range map[string]timeline.Config{"MaxEntries": {MaxEntries: -1}, "MaxPodEntries": {MaxPodEntries: -1}} {
+		if h, err := timeline.New(c); h != nil || err == nil || !strings.Contains(err.Error(), "Config."+field+" is negative: -1") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package timeline
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/probe"
+)
+
+// Observe has a Loop that is made of this configuration tell the Timeline what happens. It
+// sets the Observers of Sync, Workers and probes, and the Sink; those that are set already
+// are told as before.
+func (t *Timeline) Observe(c *loop.Config) {
+	c.Sync.Sink = sink{t, c.Sync.Sink}
+	if c.Sync.Observer == nil {
+		c.Sync.Observer = syncpod.NopObserver{}
+	}
+	c.Sync.Observer = podObserver{c.Sync.Observer, t}
+	if c.Workers.Observer == nil {
+		c.Workers.Observer = podworkers.NopObserver{}
+	}
+	c.Workers.Observer = workObserver{c.Workers.Observer, t}
+	if c.Probes != nil {
+		return // they have to tell by themselves
+	}
+	if c.ProbeObserver == nil {
+		c.ProbeObserver = probe.NopObserver{}
+	}
+	c.ProbeObserver = probeObserver{c.ProbeObserver, t}
+}
+
+// A workObserver is told where pods stand on the node.
+type workObserver struct {
+	podworkers.Observer
+	*Timeline
+}
+
+func (o workObserver) PodSeen(uid types.UID, at time.Time) {
+	o.Observer.PodSeen(uid, at)
+	o.with(uid, nil, func(r *record) {
+		if len(r.entries) > 0 && !r.pod.Over {
+			return // its work has begun before this was told
+		}
+		o.over = slices.DeleteFunc(o.over, func(other types.UID) bool { return other == uid })
+		r.phase, r.pod.Over, r.ending = podworkers.Syncing, false, ""
+		r.state(Entry{Kind: Phase, Name: string(v1.PodPending), Begin: at})
+	})
+}
+
+func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
+	o.Observer.PhaseChanged(uid, from, to)
+	o.with(uid, nil, func(r *record) {
+		if to <= r.phase { // two steps of a short life may come in either order
+			return
+		}
+		r.phase = to
+		switch to {
+		case podworkers.Terminating:
+			r.state(Entry{Kind: Phase, Name: "Stopping", Reason: r.ending})
+		case podworkers.Terminated:
+			r.state(Entry{Kind: Phase, Name: "Cleaning up"})
+		case podworkers.Finished:
+			r.endAll()
+			r.pod.Over = true
+			o.over = append(o.over, uid)
+		}
+	})
+}
+
+func (o workObserver) SyncStarted(w podworkers.Work) {
+	o.Observer.SyncStarted(w)
+	if w.Pod == nil {
+		return // nobody has told of that pod
+	}
+	o.with(w.UID, w.Pod, func(r *record) {
+		if w.Type != podworkers.SyncTerminatingPod || r.ending != "" {
+			return
+		}
+		r.ending = why(w, r.plan)
+		if e := r.open[stateOf("")]; e != nil && r.phase == podworkers.Terminating {
+			e.Reason = cut(r.ending)
+		}
+	})
+}
+
+// why is why a pod is stopped.
+func why(w podworkers.Work, plan actions.Plan) string {
+	switch {
+	case w.Report != nil:
+		return w.Report.Reason
+	case w.Pod.DeletionTimestamp != nil:
+		return "it was deleted"
+	case plan.TerminatesPod():
+		return plan.KillReason.String()
+	}
+	return "it is not to run any more"
+}
+
+func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
+	o.Observer.SyncEnded(w, took, err)
+	if w.Pod == nil {
+		return
+	}
+	o.with(w.UID, w.Pod, func(r *record) {
+		r.failing("work", Entry{Kind: Work, Name: w.Type.String(), Reason: reasons(err), Failed: err != nil})
+	})
+}
+
+// reasons are those of the steps that an error is made of. What else it says is not for
+// others to read.
+func reasons(err error) string {
+	var all []string
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) {
+		case *syncpod.StepError:
+			all = append(all, strings.TrimSpace(string(e.Reason)+" "+e.Container.Name))
+		case interface{ Unwrap() []error }:
+			for _, err := range e.Unwrap() {
+				walk(err)
+			}
+		case interface{ Unwrap() error }:
+			walk(e.Unwrap())
+		}
+	}
+	walk(err)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+// A podObserver is told what is done for pods.
+type podObserver struct {
+	syncpod.Observer
+	*Timeline
+}
+
+// of is the record of a pod, of which a spec is known.
+func (o podObserver) of(pod *v1.Pod, do func(*record)) {
+	if pod != nil {
+		o.with(pod.UID, pod, do)
+	}
+}
+
+func (o podObserver) PlanMade(pod *v1.Pod, plan actions.Plan) {
+	o.Observer.PlanMade(pod, plan)
+	o.of(pod, func(r *record) { r.plan = plan })
+}
+
+func (o podObserver) SandboxCreated(pod *v1.Pod, took time.Duration, err error) {
+	o.Observer.SandboxCreated(pod, took, err)
+	o.of(pod, func(r *record) {
+		r.took(Entry{Kind: Sandbox, Name: "Sandbox", Reason: r.plan.Sandbox.Reason.String(), Failed: err != nil}, took)
+	})
+}
+
+// quick is how long a volume takes that is not worth an entry.
+const quick = 10 * time.Millisecond
+
+func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {
+	o.Observer.VolumeSetUp(pod, volume, took, err)
+	if err == nil && took < quick {
+		return
+	}
+	o.of(pod, func(r *record) { r.took(Entry{Kind: Volume, Name: volume.Name, Failed: err != nil}, took) })
+}
+
+func (o podObserver) ImagePulled(pod *v1.Pod, c actions.ContainerRef, name string, took time.Duration, err error) {
+	o.Observer.ImagePulled(pod, c, name, took, err)
+	e := Entry{Container: c.Name, Kind: Pull, Name: name, Failed: err != nil}
+	if failed, ok := errors.AsType[*image.Error](err); ok {
+		e.Reason = string(failed.Reason)
+	}
+	o.of(pod, func(r *record) { r.took(e, took) })
+}
+
+func (o podObserver) HookEnded(pod *v1.Pod, container string, hook syncpod.Hook, took time.Duration, err error) {
+	o.Observer.HookEnded(pod, container, hook, took, err)
+	o.of(pod, func(r *record) {
+		r.took(Entry{Container: container, Kind: Hook, Name: string(hook), Failed: err != nil}, took)
+	})
+}
+
+func (o podObserver) ContainerStarted(pod *v1.Pod, c actions.ContainerRef, took time.Duration, err error) {
+	o.Observer.ContainerStarted(pod, c, took, err)
+	o.of(pod, func(r *record) {
+		e := Entry{Container: c.Name, Kind: Start, Name: "Start", Reason: r.whyStarted(c), Failed: err != nil}
+		if failed := reasons(err); failed != "" {
+			e.Reason = failed
+		}
+		r.without(r.took(e, took), Pull, Hook)
+		if err == nil {
+			r.endProbes(c.Name, time.Now())
+		}
+	})
+}
+
+func (o podObserver) ContainerStopped(pod *v1.Pod, container string, took time.Duration, err error) {
+	o.Observer.ContainerStopped(pod, container, took, err)
+	o.of(pod, func(r *record) {
+		e := r.took(Entry{Container: container, Kind: Stop, Name: "Stop", Reason: r.whyStopped(container), Failed: err != nil}, took)
+		r.without(e, Hook)
+		if err == nil {
+			r.endProbes(container, time.Now())
+		}
+	})
+}
+
+// without takes from an entry what has one of its own: a start is without its pull before
+// it and its handler after it, and a stop without the handler before it.
+func (r *record) without(e *Entry, kinds ...Kind) {
+	for _, other := range r.entries {
+		if other.Container != e.Container || !slices.Contains(kinds, other.Kind) || other.Begin.Before(e.Begin) || other.End.After(e.End) {
+			continue
+		}
+		if other.Name == string(syncpod.PostStart) {
+			e.End = other.Begin
+		} else {
+			e.Begin = other.End
+		}
+	}
+}
+
+func (r *record) whyStarted(c actions.ContainerRef) string {
+	for _, s := range r.plan.Start {
+		if s.Container == c {
+			return s.Reason.String()
+		}
+	}
+	return ""
+}
+
+func (r *record) whyStopped(container string) string {
+	if r.ending != "" {
+		return r.ending
+	}
+	for _, s := range r.plan.Kill {
+		if s.Container.Name == container {
+			return s.Reason.String()
+		}
+	}
+	for _, s := range r.plan.Clear {
+		if s.Container.Name == container {
+			return s.Reason.String()
+		}
+	}
+	for _, s := range r.plan.Reset {
+		if s.Container.Name == container {
+			return s.Reason.String()
+		}
+	}
+	if r.plan.KillPod {
+		return r.plan.KillReason.String()
+	}
+	return ""
+}
+
+// A probeObserver is told of probes.
+type probeObserver struct {
+	probe.Observer
+	*Timeline
+}
+
+// Checked tells of probes that fail, until they do not.
+func (o probeObserver) Checked(c probe.Check) {
+	o.Observer.Checked(c)
+	if c.Outcome == actions.ProbeUnknown {
+		return
+	}
+	o.with(c.Pod.UID, c.Pod, func(r *record) {
+		r.failing(probeOf(c.Container, c.Kind), Entry{
+			Container: c.Container, Kind: Probe, Name: string(c.Kind) + " probe", Reason: "it fails", Failed: c.Outcome == actions.ProbeFailure,
+		})
+	})
+}
+
+// endProbes ends what was told of the probes of an instance, before a time: the next one
+// may be probed before a status tells how this one has ended.
+func (r *record) endProbes(container string, at time.Time) {
+	for _, kind := range []probe.Kind{probe.Startup, probe.Liveness, probe.Readiness} {
+		if e := r.open[probeOf(container, kind)]; e != nil && e.Begin.Before(at) {
+			r.failing(probeOf(container, kind), Entry{})
+		}
+	}
+}
+
+func probeOf(container string, kind probe.Kind) string {
+	return string(kind) + " probe of " + container
+}

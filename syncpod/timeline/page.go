@@ -1,0 +1,85 @@
+package timeline
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+)
+
+// pageData is what the page's script draws. Times are in milliseconds since the Unix
+// epoch.
+type pageData struct {
+	Node  string    `json:"node,omitempty"`
+	Now   int64     `json:"now"`
+	Since int64     `json:"since"`
+	Pods  []pagePod `json:"pods"`
+}
+
+type pagePod struct {
+	Name     string      `json:"n"`
+	UID      string      `json:"u"`
+	Phase    string      `json:"p"`
+	Over     bool        `json:"o,omitempty"`
+	Restarts int         `json:"r"`
+	Dropped  int         `json:"d,omitempty"`
+	Entries  []pageEntry `json:"e"`
+}
+
+type pageEntry struct {
+	Container string `json:"c,omitempty"`
+	Kind      Kind   `json:"k"`
+	Name      string `json:"n"`
+	Why       string `json:"w,omitempty"`
+	Begin     int64  `json:"b"`
+	End       *int64 `json:"t,omitempty"`
+	Failed    bool   `json:"f,omitempty"`
+	Count     int    `json:"x,omitempty"`
+	Lane      int    `json:"l"`
+}
+
+// WriteHTML writes pods as a page that needs nothing else: its script, which is in it,
+// draws them. It can be kept as a file.
+func (t *Timeline) WriteHTML(w io.Writer, pods []Pod) error {
+	now := time.Now()
+	data := pageData{Node: t.config.NodeName, Now: now.UnixMilli(), Since: t.began.UnixMilli(), Pods: []pagePod{}}
+	for i := range pods {
+		data.Pods = append(data.Pods, pageOf(&pods[i], now))
+	}
+	text, err := json.Marshal(data) // which leaves no <, > and & in it
+	if err != nil {
+		return err
+	}
+	_, err = strings.NewReplacer("@DATA@", string(text), "@SCRIPT@", pageScript).WriteString(w, pageHTML)
+	return err
+}
+
+func pageOf(p *Pod, now time.Time) pagePod {
+	page := pagePod{Name: p.Namespace + "/" + p.Name, UID: string(p.UID), Phase: p.Phase, Over: p.Over, Restarts: p.Restarts, Dropped: p.Dropped}
+	if p.Name == "" {
+		page.Name = page.UID
+	}
+	lane := lanes(p.Entries, now)
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		out := pageEntry{
+			Container: e.Container, Kind: e.Kind, Name: e.Name, Why: e.Reason, Begin: e.Begin.UnixMilli(), Failed: e.Failed, Lane: lane[i],
+		}
+		if e.Count > 1 {
+			out.Count = e.Count
+		}
+		if !e.End.IsZero() {
+			out.End = new(e.End.UnixMilli())
+		}
+		page.Entries = append(page.Entries, out)
+	}
+	return page
+}
+
+// policy lets the page run its own script, and load nothing.
+func policy() string {
+	sum := sha256.Sum256([]byte(pageScript))
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

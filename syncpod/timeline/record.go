@@ -1,0 +1,159 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/podworkers"
+)
+
+// A record is what is remembered of a pod.
+type record struct {
+	pod Pod
+	// entries are in the order in which they were told.
+	entries []*Entry
+	// open are those that go on, by what they are.
+	open map[string]*Entry
+	// runs are the newest instances that were told, by container. Statuses tell them again
+	// and again.
+	runs map[string]*instance
+	// phase is where it stands on the node, and ending why it was stopped.
+	phase  podworkers.Phase
+	ending string
+	// plan is the one that was made last.
+	plan actions.Plan
+}
+
+// maxText bounds names and reasons.
+const maxText = 200
+
+// with calls do with the record of a pod, which is made if there is none.
+func (t *Timeline) with(uid types.UID, pod *v1.Pod, do func(*record)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.records[uid]
+	if r == nil {
+		r = &record{pod: Pod{UID: uid}, open: map[string]*Entry{}, runs: map[string]*instance{}}
+		t.records[uid] = r
+	}
+	if pod != nil {
+		r.pod.Namespace, r.pod.Name = pod.Namespace, pod.Name
+	}
+	before := len(r.entries)
+	do(r)
+	t.entries += len(r.entries) - before
+	t.bound(r)
+}
+
+// took adds what has just ended.
+func (r *record) took(e Entry, took time.Duration) *Entry {
+	e.End = time.Now()
+	e.Begin = e.End.Add(-took)
+	return r.add(e)
+}
+
+// add adds an entry. What is the same as the entry before it, and begins where that has
+// ended or later, is counted instead, if it has failed.
+func (r *record) add(e Entry) *Entry {
+	e.Name, e.Reason, e.Count = cut(e.Name), cut(e.Reason), 1
+	for i := len(r.entries) - 1; i >= 0 && e.Failed && !e.Kind.state(); i-- {
+		last := r.entries[i]
+		if last.Container != e.Container || last.Kind.state() || last.End.IsZero() {
+			continue
+		}
+		if last.Kind == e.Kind && last.Name == e.Name && last.Reason == e.Reason && last.Failed {
+			last.Count++
+			last.End = e.End
+			return last
+		}
+		break
+	}
+	r.entries = append(r.entries, &e)
+	return &e
+}
+
+// cut bounds a text, and leaves no half of a character.
+func cut(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	end := maxText - len("…")
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// state says what a pod, or one of its containers, is from e.Begin on, or from now. The
+// state before it ends. One of the same name goes on.
+func (r *record) state(e Entry) *Entry {
+	key := stateOf(e.Container)
+	if last := r.open[key]; last != nil && last.Kind == e.Kind && last.Name == cut(e.Name) && e.Kind != Run {
+		return last
+	}
+	if e.Begin.IsZero() {
+		e.Begin = time.Now()
+	}
+	r.endState(e.Container, e.Begin)
+	r.open[key] = r.add(e)
+	return r.open[key]
+}
+
+// endState ends the state of a pod or container.
+func (r *record) endState(container string, at time.Time) {
+	key := stateOf(container)
+	if last := r.open[key]; last != nil {
+		last.End = at
+		if at.Before(last.Begin) { // clocks differ
+			last.End = last.Begin
+		}
+		delete(r.open, key)
+	}
+}
+
+func stateOf(container string) string { return "state " + container }
+
+// failing says that something fails, or does not any more.
+func (r *record) failing(key string, e Entry) {
+	now, last := time.Now(), r.open[key]
+	e.Name, e.Reason = cut(e.Name), cut(e.Reason)
+	if last != nil && e.Failed && last.Reason == e.Reason {
+		last.Count++
+		return
+	}
+	if last != nil {
+		last.End = now
+		delete(r.open, key)
+	}
+	if e.Failed {
+		e.Begin, e.Count = now, 1
+		r.entries = append(r.entries, &e)
+		r.open[key] = r.entries[len(r.entries)-1]
+	}
+}
+
+// endAll ends all that goes on.
+func (r *record) endAll() {
+	now := time.Now()
+	for key, e := range r.open {
+		if e.End.IsZero() {
+			e.End = now
+		}
+		delete(r.open, key)
+	}
+	clear(r.runs)
+}
+
+func (r *record) snapshot() Pod {
+	p := r.pod
+	for _, e := range r.entries {
+		p.Entries = append(p.Entries, *e)
+	}
+	slices.SortStableFunc(p.Entries, func(a, b Entry) int { return a.Begin.Compare(b.Begin) })
+	return p
+}
