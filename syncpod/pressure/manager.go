@@ -232,7 +232,7 @@ func (m *Manager) tell(d eviction.Decision) {
 		short += met.Threshold.String() + " "
 	}
 	for _, p := range d.Problems {
-		short += p.String() + " "
+		short += p.Threshold.String() + "? " // why may change each time
 	}
 	m.mu.Lock()
 	m.last = d
