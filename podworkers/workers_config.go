@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -49,6 +50,11 @@ type Config struct {
 	ResyncInterval time.Duration
 	// Observer is told what happens. Nil means nobody is.
 	Observer Observer
+	// Trace is called before each call of the Syncer, which gets the context that it
+	// returns: one made of ctx. All that is done in the call has a context made of that,
+	// calls of the runtime among it. end is called with the error of the call when that
+	// has returned. Both must return soon, and neither may be nil. Default: nobody traces.
+	Trace func(ctx context.Context, w Work) (traced context.Context, end func(error))
 	// Log gets one line for each change of a pod's phase, each failure and each
 	// abandoned work. The zero Logger is silent.
 	Log logr.Logger

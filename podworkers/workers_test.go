@@ -198,6 +198,49 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// The Syncer works with the context that Trace has made of its own, and the end is told with
+// what the call has returned. A status that cannot be had is no work to trace.
+func TestTrace(t *testing.T) {
+	type key struct{}
+	var told []string
+	c := Config{Trace: func(ctx context.Context, w Work) (context.Context, func(error)) {
+		told = append(told, "begin "+w.Type.String())
+		return context.WithValue(ctx, key{}, w.Revision), func(err error) { told = append(told, fmt.Sprint("end ", err)) }
+	}}
+	inBubble(t, c, func(b *bubble) {
+		failed := false
+		b.fresh = func(context.Context, types.UID, time.Time) (*runtime.PodStatus, error) {
+			if !failed {
+				failed = true
+				return nil, errBroken
+			}
+			return &runtime.PodStatus{}, nil
+		}
+		b.do = func(ctx context.Context, w Work) (Result, error) {
+			if ctx.Value(key{}) != w.Revision {
+				t.Errorf("work %d has the context of %v", w.Revision, ctx.Value(key{}))
+			}
+			told = append(told, "work")
+			if w.Type == SyncPod {
+				<-ctx.Done()
+				return Result{}, errBroken
+			}
+			return Result{}, nil
+		}
+		b.update(create(pod("a")))
+		b.pass(10 * time.Second)
+		b.update(kill(pod("a"), 0, nil)) // ends the context
+		b.pass(time.Second)
+		want := []string{
+			"begin SyncPod", "work", "end " + errBroken.Error(),
+			"begin SyncTerminatingPod", "work", "end <nil>", "begin SyncTerminatedPod", "work", "end <nil>",
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("%q, want %q", told, want)
+		}
+	})
+}
+
 // What comes due while Run tells of something else is done all the same.
 func TestTimerIsHeardWhileTheObserverIsTold(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {

@@ -154,16 +154,27 @@ func (w *Workers) call(j *job) (end ended) {
 	if err != nil {
 		return ended{err: err}
 	}
+	if w.config.Trace == nil {
+		return w.sync(j.ctx, j.Work, status)
+	}
+	ctx, traced := w.config.Trace(j.ctx, j.Work)
+	end = w.sync(ctx, j.Work, status)
+	traced(end.err)
+	return end
+}
+
+// sync calls the Syncer.
+func (w *Workers) sync(ctx context.Context, work Work, status *runtime.PodStatus) (end ended) {
 	s := w.config.Syncer
-	switch j.Type {
+	switch work.Type {
 	case SyncTerminatingPod:
-		end.err = s.SyncTerminatingPod(j.ctx, j.Work, status)
+		end.err = s.SyncTerminatingPod(ctx, work, status)
 	case SyncTerminatingRuntimePod:
-		end.err = s.SyncTerminatingRuntimePod(j.ctx, j.Work, status)
+		end.err = s.SyncTerminatingRuntimePod(ctx, work, status)
 	case SyncTerminatedPod:
-		end.err = s.SyncTerminatedPod(j.ctx, j.Work, status)
+		end.err = s.SyncTerminatedPod(ctx, work, status)
 	default:
-		end.Result, end.err = s.SyncPod(j.ctx, j.Work, status)
+		end.Result, end.err = s.SyncPod(ctx, work, status)
 	}
 	return end
 }

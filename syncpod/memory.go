@@ -47,6 +47,8 @@ type memory struct {
 	restartAll bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// resize is what was last told of a resize in events, nil if there is none.
+	resize *resizeTold
 
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool

@@ -59,6 +59,8 @@ type Loop struct {
 	mu         sync.Mutex
 	workerPods map[types.UID]*workerPod
 	beside     admittedPods
+	// shuttingDown: new pods are not started any more.
+	shuttingDown bool
 	// versionsWait: a pod waits for another version of it, which nobody looks after, to end.
 	versionsWait bool
 	// storeErr is why the store, or the records of pods, could not be read.
@@ -116,8 +118,10 @@ func (l *Loop) assemble() error {
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
-	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
-		n.Notify(l.lookAgain)
+	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Lifecycle} {
+		if n, ok := part.(notifier); ok {
+			n.Notify(l.lookAgain)
+		}
 	}
 	return l.makeEvictor()
 }

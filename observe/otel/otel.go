@@ -1,0 +1,107 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// Config is what a Tracing is made of.
+type Config struct {
+	// TracerProvider makes the tracer. Required.
+	TracerProvider trace.TracerProvider
+	// Propagator tells the runtime which trace a call is a part of. Default: W3C's
+	// traceparent and tracestate.
+	Propagator propagation.TextMapPropagator
+}
+
+// Tracing makes spans of what one agent does. It may be used concurrently.
+type Tracing struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+// name is that of the tracer.
+const name = "github.com/podsync/podsync"
+
+// New returns a Tracing. The error names the field of the Config that is missing.
+func New(c Config) (*Tracing, error) {
+	if c.TracerProvider == nil {
+		return nil, errors.New("otel: Config.TracerProvider is missing")
+	}
+	if c.Propagator == nil {
+		c.Propagator = propagation.TraceContext{}
+	}
+	return &Tracing{tracer: c.TracerProvider.Tracer(name), propagator: c.Propagator}, nil
+}
+
+// Trace has a Loop that is made of this configuration trace its work. It sets
+// Workers.Trace, and refuses a configuration that has it.
+func (t *Tracing) Trace(c *loop.Config) error {
+	if c.Workers.Trace != nil {
+		return errors.New("otel: Config.Workers.Trace is set already")
+	}
+	c.Workers.Trace = t.work
+	return nil
+}
+
+// work makes the span of one work.
+func (t *Tracing) work(ctx context.Context, w podworkers.Work) (context.Context, func(error)) {
+	ctx, span := t.tracer.Start(ctx, spanOf(w.Type), trace.WithAttributes(attributes(w)...))
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, reasons(err))
+		}
+		span.End()
+	}
+}
+
+// spanOf is how a kubelet's span of the same work is called.
+func spanOf(kind podworkers.WorkType) string {
+	name := kind.String()
+	return strings.ToLower(name[:1]) + name[1:]
+}
+
+func attributes(w podworkers.Work) []attribute.KeyValue {
+	all := []attribute.KeyValue{attribute.String("k8s.pod.uid", string(w.UID)), attribute.String("k8s.pod.update_type", w.UpdateType.String())}
+	named := func(namespace, name string) []attribute.KeyValue {
+		return append(all, attribute.String("k8s.pod", namespace+"/"+name), attribute.String("k8s.pod.name", name), attribute.String("k8s.namespace.name", namespace))
+	}
+	switch {
+	case w.Pod != nil:
+		return named(w.Pod.Namespace, w.Pod.Name)
+	case w.RuntimePod != nil:
+		return named(w.RuntimePod.Namespace, w.RuntimePod.Name)
+	}
+	return all
+}
+
+// reasons are those of the steps that an error is made of.
+func reasons(err error) string {
+	var all []string
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) {
+		case *syncpod.StepError:
+			all = append(all, string(e.Reason))
+		case interface{ Unwrap() []error }:
+			for _, err := range e.Unwrap() {
+				walk(err)
+			}
+		case interface{ Unwrap() error }:
+			walk(e.Unwrap())
+		}
+	}
+	walk(err)
+	return strings.Join(slices.Compact(all), ", ")
+}
