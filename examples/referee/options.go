@@ -63,7 +63,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "the first `seed` of those")
 	flags.IntVar(&o.parallel, "parallel", 4, "`how many` scenarios to play side by side")
 	flags.DurationVar(&o.notice, "notice", 5*time.Second, "`time` that the agent may take to see a change in the folder of manifests")
-	flags.DurationVar(&o.patience, "patience", 3*time.Minute, "`time` that it may take, when nothing goes wrong any more, until all is as it should be")
+	flags.DurationVar(&o.patience, "patience", 6*time.Minute, "`time` that it may take, when nothing goes wrong any more, until all is as it should be")
 	flags.StringVar(&o.html, "html", "", "`file` to write a page with the timelines of broken promises to")
 	flags.StringVar(&o.json, "json", "", "`file` to write the report to as JSON")
 	flags.StringVar(&o.logs, "output", "", "`file` to write to what the agents print")

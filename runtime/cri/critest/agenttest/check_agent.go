@@ -154,7 +154,7 @@ func (h *history) fewCallsSettled(v *verdict) {
 			continue
 		}
 		n := h.begunIn(s, critest.ExecSync)
-		v.figure("calls in a settled minute (s for calls)", time.Duration(float64(n)/s.to.Sub(s.from).Minutes())*time.Second)
+		v.figure("calls in a settled minute", float64(n)/s.to.Sub(s.from).Minutes())
 		v.want(float64(n) <= settledCalls*s.to.Sub(s.from).Seconds(), at{t: s.to}, "%d calls in %v in which nothing happened", n, s.to.Sub(s.from))
 	}
 }

@@ -26,7 +26,7 @@ var onePromises = []Promise{
 	},
 	{
 		Name: "attempts-grow", Sentence: "Each further container of a name in a pod has a higher attempt: restarts are counted, and the newest can be told.",
-		Source: docPod, Breaks: "kubernetes #83050",
+		Source: docOwn, Breaks: "kubernetes #83050", Own: true,
 		Evidence: "CreateContainer calls that succeeded to the agent's knowledge. A pod that comes again after it was removed, and one whose records the runtime has lost, may begin anew.",
 		check:    (*history).attemptsGrow,
 	},
@@ -194,7 +194,7 @@ func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process, fir
 	}
 	took := next.Started.Sub(p.Ended)
 	if first {
-		v.figure("from exit to first restart", took)
+		v.took("from exit to first restart", took)
 	}
 	v.want(took <= longestBackOff+backOffLeniency, atStart(next), "%s ended with %d at %s, and was started again only after %v", p.Container, p.ExitCode, h.clock(p.Ended), took)
 }

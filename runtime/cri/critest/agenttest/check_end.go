@@ -137,7 +137,7 @@ func (h *history) arrives(v *verdict) {
 			v.want(missing[l.uid] == "", at{uid: l.uid, t: h.settled}, "%v after the last trouble was over: %s", h.settled.Sub(h.peace).Round(time.Second), missing[l.uid])
 		}
 	}
-	v.figure("from peace to all as it should be", h.settled.Sub(h.peace))
+	v.took("from peace to all as it should be", h.settled.Sub(h.peace))
 }
 
 func (h *history) newestRuns(v *verdict) {
@@ -182,10 +182,13 @@ func (h *history) deadline(v *verdict) {
 			from = last
 		}
 		until := from.Add(time.Duration(*limit)*time.Second + endsSoon + l.grace() + endsSoon)
-		if !l.wantedThroughout(all[0].Started, until) || !h.quiet(l.uid, from, until) || h.end.Before(until) && !h.allEnded(l) {
+		if !l.wantedThroughout(all[0].Started, until) {
 			continue
 		}
 		for _, p := range all {
+			if h.heldUp(p, from, until) {
+				continue
+			}
 			v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after %s, the pod has %d s",
 				p.Container, until.Sub(from), h.clock(from), *limit)
 		}

@@ -187,11 +187,11 @@ func (h *history) sidecarsRelease(v *verdict) {
 	for _, l := range h.inOrder() {
 		ended, over := h.regularsEnded(l)
 		until := ended.Add(l.grace() + soonRestarted)
-		if !over || l.kind().outcome != finishes || !l.wantedThroughout(ended, until) || !h.quiet(l.uid, ended, until) || !h.end.After(until) && !h.allEnded(l) {
+		if !over || l.kind().outcome != finishes || !l.wantedThroughout(ended, until) {
 			continue
 		}
 		for _, p := range h.of(l.uid) {
-			if isSidecar(p.Container) {
+			if isSidecar(p.Container) && !h.heldUp(p, ended, until) {
 				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the pod's own containers had ended at %s",
 					p.Container, until.Sub(ended), h.clock(ended))
 			}

@@ -69,7 +69,7 @@ func (h *history) livenessActs(v *verdict) {
 			return
 		}
 		until := p.Started.Add(well + time.Duration(c.LivenessProbe.PeriodSeconds*c.LivenessProbe.FailureThreshold)*time.Second + l.grace() + 2*endsSoon)
-		if !l.wantedThroughout(p.Started, until) || !h.quiet(l.uid, p.Started, until) || h.end.Before(until) && p.Ended.IsZero() {
+		if !l.wantedThroughout(p.Started, until) || h.heldUp(p, p.Started, until) {
 			return
 		}
 		v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s was not well from %s on, and still ran %v later",

@@ -43,8 +43,9 @@ var deletePromises = []Promise{
 	{
 		Name: "nothing-after-delete", Sentence: "Nothing of a pod is started once its end has begun.",
 		Source: docLifecycle, Breaks: "kubernetes #125050",
-		Evidence: "RunPodSandbox, CreateContainer and StartContainer calls after the agent's first stop of a pod that was removed, or after the time to notice the removal, until it is wanted again.",
-		check:    (*history).nothingAfterDelete,
+		Evidence: "RunPodSandbox, CreateContainer and StartContainer calls after the agent's first stop of a pod that was removed, or after the time to notice the removal, " +
+			"until it is wanted again. That time begins no sooner than as much after the agent's start.",
+		check: (*history).nothingAfterDelete,
 	},
 	{
 		Name: "nothing-left", Sentence: "Of a pod that was removed no container and no sandbox is left in the end.",
@@ -115,18 +116,18 @@ func (h *history) graceKept(v *verdict) {
 			if s.to.IsZero() {
 				continue
 			}
-			from := h.toldOf(s.to)
+			from := h.heardOf(s.to)
 			until := from.Add(h.notice + l.grace() + minimum + endsSoon)
 			gap, _ := l.unwantedAt(s.to)
-			if !h.quiet(l.uid, from, until) || !gap.to.IsZero() && gap.to.Before(until) || h.end.Before(until) && !h.allEnded(l) {
+			if !gap.to.IsZero() && gap.to.Before(until) {
 				continue
 			}
 			for _, p := range h.of(l.uid) {
-				if !runsAt(p, from) {
+				if !runsAt(p, from) || h.heldUp(p, from, until) {
 					continue
 				}
 				if !p.Ended.IsZero() {
-					v.figure("from removal to end, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
+					v.took("from removal to end, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
 				}
 				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the pod was removed, its grace period is %v",
 					p.Container, until.Sub(from), l.grace())
@@ -169,8 +170,8 @@ func (h *history) toldToStop(v *verdict) {
 		}
 		for _, p := range h.of(types.UID(c.PodUID)) {
 			start, known := h.startOf(p)
-			if p.SandboxID == c.SandboxID && runsAt(p, c.Start) && known && start.End.Add(noted).Before(c.Start) {
-				v.want(stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which nobody had told to stop", p.Container)
+			if p.SandboxID == c.SandboxID && known && start.End.Add(noted).Before(c.Start) {
+				v.want(!runsAt(p, c.Start) || stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which nobody had told to stop", p.Container)
 			}
 		}
 	}
@@ -181,6 +182,13 @@ var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, 
 var stopping = []critest.Method{critest.StopContainer, critest.StopPodSandbox}
 
 func (h *history) nothingAfterDelete(v *verdict) {
+	for _, l := range h.inOrder() {
+		for _, s := range l.wanted {
+			if !s.to.IsZero() {
+				v.judged++ // whether or not anything is started
+			}
+		}
+	}
 	for _, c := range h.callsOf(starting...) {
 		l := h.pods[types.UID(c.PodUID)]
 		if l == nil {
@@ -195,10 +203,20 @@ func (h *history) nothingAfterDelete(v *verdict) {
 	}
 }
 
+// heardOf is from when on an agent has its time to notice what was said at a time: at once,
+// or when it has had that time once since its start, in which it may not look yet.
+func (h *history) heardOf(t time.Time) time.Time {
+	told := h.toldOf(t)
+	if up := h.life(told).from.Add(h.notice); up.After(told) {
+		return up
+	}
+	return told
+}
+
 // noticed is when an agent must have known that a pod was removed at a time: its own first
 // stop says so, or the time is over that it may take.
 func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
-	at := h.toldOf(removed).Add(h.notice)
+	at := h.heardOf(removed).Add(h.notice)
 	for _, c := range h.callsOf(stopping...) {
 		if c.PodUID == string(uid) && c.Start.After(removed) && c.Start.Before(at) && h.stopsForGood(c) {
 			at = c.Start

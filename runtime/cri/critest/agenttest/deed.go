@@ -110,7 +110,11 @@ func (s *stage) startAgent(Step) error {
 	s.mu.Lock()
 	s.h.lives = append(s.h.lives, span{from: time.Now()})
 	s.mu.Unlock()
-	return s.agent.Start()
+	err := s.agent.Start()
+	if err != nil {
+		s.endLife()
+	}
+	return err
 }
 
 func (s *stage) stopAgent(Step) error {

@@ -192,10 +192,11 @@ func (h *history) chaosIn(from, to time.Time) bool {
 	return slices.ContainsFunc(h.chaos, func(s span) bool { return s.meets(from.Add(-chaosDelay-time.Second), to) })
 }
 
-// struck reports whether a call of a pod was struck by a fault in some of a time.
+// struck reports whether a call of a pod was struck by a fault in some of a time. An error
+// alone says nothing: of what is not there, NotFound is an answer.
 func (h *history) struck(uid types.UID, from, to time.Time) bool {
 	return slices.ContainsFunc(h.calls, func(c call) bool {
-		return c.PodUID == string(uid) && (c.Fault != "" || c.Err != nil) && span{c.Start, c.End}.meets(from, to)
+		return c.PodUID == string(uid) && c.Fault != "" && span{c.Start, c.End}.meets(from, to)
 	})
 }
 
@@ -204,6 +205,15 @@ func (h *history) struck(uid types.UID, from, to time.Time) bool {
 func (h *history) quiet(uid types.UID, from, to time.Time) bool {
 	return h.livesThroughout(from, to) && !h.awayIn(from, to) && !h.chaosIn(from, to) && !h.struck(uid, from, to) &&
 		!slices.ContainsFunc(h.execHung, func(s span) bool { return s.meets(from, to) })
+}
+
+// heldUp reports whether what a process should have done by a time cannot be judged: it was
+// held up before it ended, or the scenario ended while it ran.
+func (h *history) heldUp(p critest.Process, from, until time.Time) bool {
+	if !p.Ended.IsZero() && p.Ended.Before(until) {
+		until = p.Ended
+	}
+	return h.end.Before(until) || !h.quiet(types.UID(p.PodUID), from, until)
 }
 
 // of returns what ran of a pod, in the order of the starts.

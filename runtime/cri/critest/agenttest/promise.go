@@ -71,7 +71,7 @@ type verdict struct {
 	h       *history
 	judged  int
 	broken  []Breach
-	figures map[string][]time.Duration
+	figures map[string][]float64
 }
 
 // at is where in a history something is.
@@ -104,8 +104,11 @@ func (v *verdict) want(kept bool, where at, format string, args ...any) {
 	})
 }
 
-// figure notes how long something took.
-func (v *verdict) figure(name string, d time.Duration) { v.figures[name] = append(v.figures[name], d) }
+// figure notes how much of something there was.
+func (v *verdict) figure(name string, n float64) { v.figures[name] = append(v.figures[name], n) }
+
+// took notes how long something took.
+func (v *verdict) took(name string, d time.Duration) { v.figure("seconds "+name, d.Seconds()) }
 
 // since is how long after the beginning something was, in seconds.
 func (h *history) since(t time.Time) float64 {

@@ -81,7 +81,7 @@ type Played struct {
 	Broken []string `json:",omitempty"`
 }
 
-// Figure is how long something took, over all scenarios, in seconds.
+// Figure is how long something took, or how much of it there was, over all scenarios.
 type Figure struct {
 	Name             string
 	N                int
@@ -104,11 +104,11 @@ const mostBreaches = 3
 // tally gathers what came of scenarios.
 type tally struct {
 	report  Report
-	figures map[string][]time.Duration
+	figures map[string][]float64
 }
 
 func newTally() *tally {
-	t := &tally{figures: map[string][]time.Duration{}}
+	t := &tally{figures: map[string][]float64{}}
 	t.report.Began = time.Now()
 	for p := range Promises() {
 		t.report.Outcomes = append(t.report.Outcomes, Outcome{
@@ -164,7 +164,7 @@ func (t *tally) done() *Report {
 	for name, all := range t.figures {
 		slices.Sort(all)
 		t.report.Figures = append(t.report.Figures, Figure{
-			Name: name, N: len(all), Median: all[len(all)/2].Seconds(), P90: all[len(all)*9/10].Seconds(), Max: all[len(all)-1].Seconds(),
+			Name: name, N: len(all), Median: all[len(all)/2], P90: all[len(all)*9/10], Max: all[len(all)-1],
 		})
 	}
 	slices.SortFunc(t.report.Figures, func(a, b Figure) int { return cmp.Compare(a.Name, b.Name) })

@@ -37,10 +37,13 @@ func (b Breach) bounds() (from, to float64) {
 	return from, max(to, from+0.001)
 }
 
+// narrowest is what of a timeline a line takes at least, in hundredths.
+const narrowest = 0.6
+
 // place is where on a timeline a line begins, in hundredths of it.
 func place(b Breach, l Line) float64 {
 	from, to := b.bounds()
-	return 100 * (l.At - from) / (to - from)
+	return min(100*(l.At-from)/(to-from), 100-narrowest)
 }
 
 // width is how much of the timeline it takes.
@@ -53,5 +56,5 @@ func width(b Breach, l Line) float64 {
 			end = to
 		}
 	}
-	return max(0.4, 100*(end-l.At)/(to-from))
+	return max(narrowest, 100*(end-l.At)/(to-from))
 }

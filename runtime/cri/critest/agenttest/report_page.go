@@ -65,7 +65,7 @@ broken {{.BrokenTimes}} times, judged {{.Judged}} times</p>
 <p class="dim">* is podsync's own promise, which no document of Kubernetes or CRI makes.</p>
 {{with .Figures}}<h2>Figures</h2>
 <div class="wide"><table><tr><th>What</th><th class="n">Median</th><th class="n">Nine of ten</th><th class="n">At most</th><th class="n">Of</th></tr>
-{{range .}}<tr><td>{{.Name}}</td><td class="n">{{seconds .Median}} s</td><td class="n">{{seconds .P90}} s</td><td class="n">{{seconds .Max}} s</td><td class="n">{{.N}}</td></tr>
+{{range .}}<tr><td>{{.Name}}</td><td class="n">{{seconds .Median}}</td><td class="n">{{seconds .P90}}</td><td class="n">{{seconds .Max}}</td><td class="n">{{.N}}</td></tr>
 {{end}}</table></div>{{end}}
 <h2>Scenarios</h2>
 <div class="wide"><table><tr><th>Scenario</th><th class="n">Took</th><th class="n">Calls</th><th>Broken</th></tr>

@@ -68,7 +68,7 @@ func (r *Report) table(s *strings.Builder) {
 	fmt.Fprintf(s, "\n%d kept, %d broken, %d not judged, in %d scenarios.", count[Kept], count[Broken], count[NotJudged], len(r.Scenarios))
 	fmt.Fprintf(s, " * is podsync's own promise, and of no document of Kubernetes.\n")
 	for _, f := range r.Figures {
-		fmt.Fprintf(s, "%s: median %.2f s, nine of ten %.2f s, at most %.2f s (%d)\n", f.Name, f.Median, f.P90, f.Max, f.N)
+		fmt.Fprintf(s, "%s: median %.2f, nine of ten %.2f, at most %.2f (of %d)\n", f.Name, f.Median, f.P90, f.Max, f.N)
 	}
 }
 

@@ -34,7 +34,7 @@ type Scenario struct {
 //	                   and fail
 //	late               the next N such calls take For seconds and succeed, though nobody waits
 //	exit               ends the process of Container of Pod with the code N
-//	lose-sandbox       the sandbox of Pod is not ready any more
+//	lose-sandbox       the sandbox of Pod is not ready any more; no event tells of it
 //	drop-events, double-events, late-events  the next N events
 //	break-events       ends the streams of events
 //	hang-exec          handlers and probes hang for For seconds
@@ -192,6 +192,6 @@ func Scenarios() []Scenario {
 			after(5, Step{Do: "break-events"}), after(5, Step{Do: "double-events", N: 10}), removing("init"))},
 		{Name: "sandbox-lost", Steps: slices.Concat(
 			adding("web", "init", "job", "sidecar"),
-			after(6, Step{Do: "lose-sandbox", Pod: "job"}), after(4, Step{Do: "lose-sandbox", Pod: "init"}), []Step{{Do: "lose-sandbox", Pod: "sidecar"}})},
+			after(6, Step{Do: "lose-sandbox", Pod: "job"}), after(4, Step{Do: "lose-sandbox", Pod: "init"}), []Step{{Do: "lose-sandbox", Pod: "sidecar"}, {After: 1, Do: "break-events"}})},
 	}
 }
