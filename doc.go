@@ -51,6 +51,8 @@
 //     resources that it asks for while it runs, and what it is allotted until then.
 //   - [github.com/podsync/podsync/syncpod/eviction]: who has to go when the node runs
 //     short of memory, disk or processes.
+//   - [github.com/podsync/podsync/syncpod/shutdown]: in which order pods stop before
+//     their node is switched off.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
 //     and the identity of static pods, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].

@@ -19,11 +19,10 @@ func (d *decision) judgeResize(spec *v1.Container, c *runtime.ContainerStatus) v
 	if c.Resources == nil || d.Pod.DeletionTimestamp != nil {
 		return verdict{why: StillRunning}
 	}
+	want := runtime.ResourcesOf(&d.Pod.Spec, spec)
 	need := resize{
-		cpu: c.Resources.CPURequest != spec.Resources.Requests.Cpu().MilliValue() ||
-			c.Resources.CPULimit != spec.Resources.Limits.Cpu().MilliValue(),
-		memory: c.Resources.MemoryRequest != spec.Resources.Requests.Memory().Value() ||
-			c.Resources.MemoryLimit != spec.Resources.Limits.Memory().Value(),
+		cpu:    c.Resources.CPURequest != want.CPURequest || c.Resources.CPULimit != want.CPULimit,
+		memory: c.Resources.MemoryRequest != want.MemoryRequest || c.Resources.MemoryLimit != want.MemoryLimit,
 	}
 	if need.cpu && resizeRestarts(spec, v1.ResourceCPU) || need.memory && resizeRestarts(spec, v1.ResourceMemory) {
 		return verdict{kill: true, start: true, why: ResizeRestart}

@@ -109,6 +109,10 @@ type StopReport struct {
 	Reason string
 	// Message is for people.
 	Message string
+	// Disruption tells that the node is in need, and not the pod at fault: the pod is
+	// reported with the condition DisruptionTarget, too, whose reason is
+	// TerminationByKubelet.
+	Disruption bool
 }
 
 // StopID identifies a request to whoever made it.

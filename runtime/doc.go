@@ -15,6 +15,7 @@
 // # Where each rule lives
 //
 //	status.go    PodStatus, and which instance is the current one
+//	resources.go what a container is made with, and what a runtime reports of that
 //	state.go     the states that a runtime reports
 //	id.go        IDs of containers
 //	labels.go    labels and annotations, and which pods are static

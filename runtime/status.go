@@ -99,26 +99,6 @@ type ContainerStatus struct {
 	StopSignal string
 }
 
-// ContainerResources are the resources in force in a running container, in the
-// terms of its spec: those it was created with or last resized to. A runtime
-// reports them rounded to what its cgroups can hold, so they come from whoever
-// set them. Zero is none.
-type ContainerResources struct {
-	// CPURequest and CPULimit are in thousandths of a CPU.
-	CPURequest, CPULimit int64
-	// MemoryRequest and MemoryLimit are in bytes.
-	MemoryRequest, MemoryLimit int64
-}
-
-// ReportedResources are what a runtime reads off a container's cgroup, rounded as
-// that holds it. What is nil was not reported.
-type ReportedResources struct {
-	// CPURequest and CPULimit are in thousandths of a CPU.
-	CPURequest, CPULimit *int64
-	// MemoryRequest and MemoryLimit are in bytes.
-	MemoryRequest, MemoryLimit *int64
-}
-
 // ContainerUser is the user and groups of a process.
 type ContainerUser struct {
 	// UID and GID are numbers of the container's user namespace.

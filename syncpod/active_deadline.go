@@ -20,7 +20,7 @@ func (o *observedPod) expire() {
 		return
 	}
 	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *o.pod.Spec.ActiveDeadlineSeconds)
-	o.memory.evict(&apistatus.Problem{Reason: eventDeadline, Message: message})
+	o.memory.evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false)
 	o.eventf(aboutPod(o.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 

@@ -2,24 +2,54 @@ package syncpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// ensureCgroup makes the cgroup of the pod, or brings it up to date: as far as its
-// containers fit it before and after they are resized, if they are to be.
-func (o *observedPod) ensureCgroup(ctx context.Context, resizes bool) (parent string, err error) {
-	ensure := o.config.Extensions.Cgroups.EnsureCgroup
-	if r, ok := o.config.Extensions.Cgroups.(CgroupRaiser); ok && resizes {
-		ensure = r.RaiseCgroup
+// cgroupKey is what the failures to lower the pod's own memory limit hold up: no container
+// and no resize of one has that key.
+func cgroupKey(pod *v1.Pod) backoffKey {
+	limit := linux.Total(&pod.Spec, linux.Limits, v1.ResourceMemory)
+	if limit == nil {
+		limit = new(resource.Quantity)
 	}
-	if parent, err = ensure(ctx, o.pod); err != nil {
+	return backoffKey{resources: "memory of the pod " + limit.String()}
+}
+
+// ensureCgroup makes the cgroup of the pod, or brings it up to date. While containers
+// have to fit it both before and after they are changed, no limit is lowered, nor is one
+// of memory that is in use: that holds up nothing else.
+func (o *observedPod) ensureCgroup(ctx context.Context, changes bool) (parent string, err error) {
+	raiser, raises := o.config.Extensions.Cgroups.(CgroupRaiser)
+	if raises && (changes || o.mayNotLower()) {
+		parent, err = raiser.RaiseCgroup(ctx, o.pod)
+	} else if parent, err = o.config.Extensions.Cgroups.EnsureCgroup(ctx, o.pod); raises && errors.Is(err, cgroup.ErrMemoryInUse) {
+		o.memoryInUse = &StepError{Step: StepResize, Reason: ErrResizePod, Err: err}
+		o.holdUp(ctx, cgroupKey(o.pod), o.memoryInUse)
+		o.warn(ctx, eventResizeFailed, "Error resizing pod: %v", err)
+		parent, err = raiser.RaiseCgroup(ctx, o.pod)
+	} else if err == nil {
+		o.memory.backOffs.succeeded(cgroupKey(o.pod))
+	}
+	if err != nil {
 		o.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
 		return "", fmt.Errorf("cgroup: %w", err)
 	}
 	return parent, nil
+}
+
+// mayNotLower reports whether the pod was just seen to use more memory than it is to have.
+func (o *observedPod) mayNotLower() bool {
+	o.memoryInUse = o.memory.backOffs.held(cgroupKey(o.pod), time.Now())
+	return o.memoryInUse != nil
 }
 
 // keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
@@ -28,19 +58,32 @@ func (w *work) keepCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := w.ensureCgroup(ctx, w.resizes()); err != nil {
+	if _, err := w.ensureCgroup(ctx, w.changesContainers()); err != nil {
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }
 
-// lowerCgroup is the end of a resize.
+// changesContainers reports whether a running container is to have other resources than it
+// has: it is resized, or could not be stopped to start anew with them.
+func (w *work) changesContainers() bool { return w.resizes() || len(w.unstopped) > 0 }
+
+// lowerCgroup is the end of a resize. While a container has not got its resources, the
+// cgroup stays as large as it was.
 func (w *work) lowerCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := w.config.Extensions.Cgroups.EnsureCgroup(ctx, w.pod); err != nil {
-		w.warn(ctx, eventFailedCgroup, "unable to resize the pod's cgroup: %v", err)
-		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: fmt.Errorf("cgroup: %w", err)})
+	if w.resizes() && !w.resizeFailed() {
+		w.keepLowered(ctx)
+	}
+	if w.memoryInUse != nil {
+		w.fail(w.memoryInUse)
+	}
+}
+
+func (w *work) keepLowered(ctx context.Context) {
+	if _, err := w.ensureCgroup(ctx, false); err != nil {
+		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }
 

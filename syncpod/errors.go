@@ -60,6 +60,8 @@ const (
 	ErrPreparePod Reason = "PreparePodError"
 	// ErrResizeContainer: resources could not be changed in place.
 	ErrResizeContainer Reason = "ResizeContainerError"
+	// ErrResizePod: those of the pod as a whole could not be.
+	ErrResizePod Reason = "ResizePodInPlaceError"
 )
 
 var (

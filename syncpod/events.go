@@ -60,6 +60,9 @@ const (
 	eventNetworkNotReady     = "NetworkNotReady"
 	eventNoPullSecret        = "FailedToRetrieveImagePullSecret"
 	eventFailedMount         = "FailedMount"
+	eventResizeStarted       = "ResizeStarted"
+	eventResizeDeferred      = "ResizeDeferred"
+	eventResizeInfeasible    = "ResizeInfeasible"
 	eventResized             = "ResizeCompleted"
 	eventResizeFailed        = "ResizeError"
 	// eventRecordLost is podsync's own: a container runs again although it should not.

@@ -36,6 +36,7 @@ func (w *work) carryOut(ctx context.Context) {
 	w.finishHooks(ctx)
 	w.startAll(ctx)
 	w.resizeAll(ctx)
+	w.lowerCgroup(ctx)
 }
 
 // errors joins what failed, without what merely waits.

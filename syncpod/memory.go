@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/apistatus"
@@ -39,11 +40,15 @@ type memory struct {
 	calledOff bool
 	// evicted is why the pod was put off the node, nil if it was not.
 	evicted *apistatus.Problem
+	// disrupted: it was for the need of the node.
+	disrupted bool
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// resize is what was last told of a resize in events, nil if there is none.
+	resize *resizeTold
 
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
@@ -62,12 +67,25 @@ func newMemory(uid types.UID, c *Config) *memory {
 }
 
 // evict notes why the pod is put off the node, the first time.
-func (m *memory) evict(why *apistatus.Problem) {
+func (m *memory) evict(why *apistatus.Problem, disrupted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.evicted == nil && why != nil {
-		m.evicted = new(*why)
+		m.evicted, m.disrupted = new(*why), disrupted
 	}
+}
+
+// disruption is the condition of a pod that was put off for the need of the node, none for
+// any other.
+func (m *memory) disruption() []v1.PodCondition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.evicted == nil || !m.disrupted {
+		return nil
+	}
+	return []v1.PodCondition{{
+		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: m.evicted.Message,
+	}}
 }
 
 func (m *memory) evictedFor() *apistatus.Problem {

@@ -201,9 +201,9 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 	if m.used("app", 2); m.container("app").nextAttempt != 8 || m.container("app").nameReserved != 0 || !m.nameReserved("app", 1) {
 		t.Errorf("next attempt %d, refused %d times", m.container("app").nextAttempt, m.container("app").nameReserved)
 	}
-	m.evict(&apistatus.Problem{Reason: "first"})
-	m.evict(nil)
-	if m.evict(&apistatus.Problem{Reason: "second"}); m.evictedFor().Reason != "first" {
+	m.evict(&apistatus.Problem{Reason: "first"}, false)
+	m.evict(nil, true)
+	if m.evict(&apistatus.Problem{Reason: "second"}, true); len(m.disruption()) > 0 || m.evictedFor().Reason != "first" {
 		t.Errorf("evicted for %v", m.evictedFor())
 	}
 	if m.restartsAll(false) || !m.restartsAll(true) || !m.restartsAll(false) {

@@ -22,7 +22,7 @@ import (
 type preparation struct {
 	*observedPod
 	sandbox *inUse
-	resizes bool // containers are to be resized
+	changes bool // running containers are to have other resources
 }
 
 // run does that. What fails is told in an event: it is of no container, so none's status
@@ -39,7 +39,7 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 	var cgroup string
 	if p.config.Extensions.Cgroups != nil {
 		var err error
-		if cgroup, err = p.ensureCgroup(ctx, p.resizes); err != nil {
+		if cgroup, err = p.ensureCgroup(ctx, p.changes); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
@@ -320,6 +321,79 @@ func TestCgroupInAResize(t *testing.T) {
 		n.sync(testPod(limited("2", "1Gi")))
 	})
 }
+
+// refused is a resize of a container that the runtime refuses.
+func (n *node) refused(times int) {
+	n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Times: times, Err: errBroken})
+}
+
+// While a container could not be resized its pod's cgroup is not lowered: the container
+// has what it had.
+func TestCgroupStaysLargeUntilContainersAreResized(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &raisingCgroups{calls: func() int { return 0 }}
+		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.settle(testPod(limited("2", "1Gi")), time.Minute)
+		made.cgroups.calls = nil
+		n.refused(1)
+		if _, err := n.SyncPod(t.Context(), testPod(limited("1", "1Gi")), nil); err == nil {
+			t.Fatal("the resize did not fail")
+		}
+		if want := []string{"raise after 0 updates"}; !slices.Equal(made.cgroups.calls, want) {
+			t.Errorf("calls %q, want %q", made.cgroups.calls, want)
+		}
+		n.drive(testPod(limited("1", "1Gi")), time.Minute)
+		if last := made.cgroups.calls[len(made.cgroups.calls)-1]; last != "ensure after 0 updates" {
+			t.Errorf("calls %q, want the cgroup lowered in the end", made.cgroups.calls)
+		}
+	})
+}
+
+// A pod that uses more memory than it is to have keeps its limit: that is told, tried again
+// at growing intervals, and keeps none of its containers from starting.
+func TestCgroupMemoryInUse(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		made := &fullCgroups{}
+		n.restart(resizing(n), func(c *syncpod.Config) { c.Extensions.Cgroups = made })
+		n.settle(testPod(limited("1", "2Gi")), time.Minute)
+		made.full = true
+		smaller := testPod(limited("1", "1Gi"))
+		if _, err := n.SyncPod(t.Context(), smaller, nil); !errors.Is(err, syncpod.ErrResizePod) {
+			t.Errorf("error %v, want %v", err, syncpod.ErrResizePod)
+		}
+		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "pod: the memory limit is below what is in use")
+		n.exit("app", 1)
+		made.ensured = nil
+		n.drive(smaller, 10*time.Minute)
+		n.wantStates("app 0 exited", "app 1 running")
+		if len(made.ensured) < 4 || made.ensured[1].Sub(made.ensured[0]) < 9*time.Second || len(made.ensured) > 12 {
+			t.Errorf("tried at %v", made.ensured)
+		}
+		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "pod: ")
+		made.full = false
+		n.drive(smaller, 6*time.Minute)
+		n.wantCondition(v1.PodResizeInProgress, "absent", "")
+		made.full, made.ensured = true, nil
+		n.sync(testPod(limited("1", "2Gi"))) // which needs nothing back
+	})
+}
+
+// fullCgroups are of pods that use more memory than they may have from now on.
+type fullCgroups struct {
+	cgroups
+	full    bool
+	ensured []time.Time
+}
+
+func (c *fullCgroups) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
+	c.ensured = append(c.ensured, time.Now())
+	if limit := pod.Spec.Containers[0].Resources.Limits.Memory().Value(); c.full && limit < 2<<30 {
+		return "", fmt.Errorf("%w: so much", cgroup.ErrMemoryInUse)
+	}
+	return "/pods", nil
+}
+
+func (c *fullCgroups) RaiseCgroup(context.Context, *v1.Pod) (string, error) { return "/pods", nil }
 
 // forgottenCgroups know pods by their UID alone.
 type forgottenCgroups struct {

@@ -110,10 +110,19 @@ func (r *report) wait(ctx context.Context) error {
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
 	return apistatus.Compute(apistatus.Input{
-		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: o.conditions, Status: r.memory.withResources(r.memory.withSeen(status)),
+		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: append(r.memory.disruption(), o.conditions...), Status: r.memory.withResources(r.memory.withSeen(status)),
 		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
 	})
+}
+
+// devices are those that the containers of a pod have.
+func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
+	d, ok := c.Extensions.Lifecycle.(DeviceReporter)
+	if !ok {
+		return nil
+	}
+	return d.Devices(pod)
 }
 
 // recursiveReadOnly reports whether the volumes can be mounted so.

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
@@ -27,15 +28,56 @@ func (w *work) resizeAll(ctx context.Context) {
 	if !w.resizes() {
 		return
 	}
-	defer w.lowerCgroup(ctx)
-	for _, step := range w.plan.Resize {
+	var kept *StepError // by a container that should have given memory back
+	for _, step := range w.inOrder(w.plan.Resize) {
 		spec := step.Container.Spec(w.pod)
-		if held := w.memory.backOffs.held(resizeKey(spec), time.Now()); held != nil {
+		held, grows := w.memory.backOffs.held(resizeKey(spec), time.Now()), w.takesMemory(step)
+		switch {
+		case held == nil && grows && kept != nil:
+			w.fail(kept.waitsFor(step.Container))
+		case held != nil:
 			w.fail(held)
-			continue
+		default:
+			held = w.resizeOne(ctx, step, spec)
 		}
-		w.resizeOne(ctx, step, spec)
+		if held != nil && !grows && step.Memory {
+			kept = held
+		}
 	}
+}
+
+// inOrder returns first what takes no more memory than it has, so that its room is free
+// before others take it.
+func (w *work) inOrder(steps []actions.ResizeStep) []actions.ResizeStep {
+	return slices.SortedStableFunc(slices.Values(steps), func(a, b actions.ResizeStep) int {
+		return cmp.Compare(rank(w.takesMemory(a)), rank(w.takesMemory(b)))
+	})
+}
+
+// takesMemory reports whether the memory limit of a container goes up, or goes.
+func (w *work) takesMemory(step actions.ResizeStep) bool {
+	before, next := w.instance(step.ID).Resources.MemoryLimit, runtime.ResourcesOf(&w.pod.Spec, step.Container.Spec(w.pod)).MemoryLimit
+	return before != 0 && (next == 0 || next > before)
+}
+
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
+// waitsFor is a resize that another one holds up.
+func (e *StepError) waitsFor(c actions.ContainerRef) *StepError {
+	return &StepError{
+		Step: StepResize, Reason: ErrResizeContainer, Container: c, NotBefore: e.NotBefore, Waits: true,
+		Err: fmt.Errorf("waits for the memory of container %s", e.Container.Name),
+	}
+}
+
+// resizeFailed reports whether a container has not got its resources.
+func (w *work) resizeFailed() bool {
+	return slices.ContainsFunc(w.failed, func(f *StepError) bool { return f.Step == StepResize && f.Container.Name != "" })
 }
 
 // resizeKey is what the failures of a resize hold up: no start has that key.
@@ -43,17 +85,17 @@ func resizeKey(c *v1.Container) backoffKey {
 	return backoffKey{container: c.Name, image: "", resources: c.Resources.String()}
 }
 
-func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) {
+func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) *StepError {
 	err := w.resize(ctx, step, spec)
 	if err == nil {
 		w.memory.backOffs.succeeded(resizeKey(spec))
-		w.memory.setResources(step.ID.ID, resourcesOf(spec))
+		w.memory.setResources(step.ID.ID, runtime.ResourcesOf(&w.pod.Spec, spec))
 		w.markResized(step.ID)
-		w.status = withInForce(w.status, step.ID, resourcesOf(spec))
+		w.status = withInForce(w.status, step.ID, runtime.ResourcesOf(&w.pod.Spec, spec))
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
-		return
+		return nil
 	}
 	failed := &StepError{Step: StepResize, Reason: ErrResizeContainer, Container: step.Container, Err: err}
 	w.holdUp(ctx, resizeKey(spec), failed)
@@ -61,6 +103,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 	if ctx.Err() == nil {
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
 	}
+	return failed
 }
 
 func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
@@ -98,7 +141,7 @@ func (w *work) checkMemory(ctx context.Context, id string, before, limit int64) 
 		return nil
 	}
 	if used := resp.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
-		return fmt.Errorf("attempting to set a memory limit of %d bytes below current usage of %d bytes", limit, used)
+		return fmt.Errorf("%w: attempting to set memory limit (%d) below current usage (%d)", cgroup.ErrMemoryInUse, limit, used)
 	}
 	return nil
 }
@@ -110,14 +153,6 @@ func lift(r *runtimeapi.LinuxContainerResources, before *runtime.ContainerResour
 	}
 	if before.MemoryLimit != 0 {
 		r.MemoryLimitInBytes = cmp.Or(r.GetMemoryLimitInBytes(), -1)
-	}
-}
-
-// resourcesOf are the resources that a container made from a spec has.
-func resourcesOf(c *v1.Container) runtime.ContainerResources {
-	return runtime.ContainerResources{
-		CPURequest: c.Resources.Requests.Cpu().MilliValue(), CPULimit: c.Resources.Limits.Cpu().MilliValue(),
-		MemoryRequest: c.Resources.Requests.Memory().Value(), MemoryLimit: c.Resources.Limits.Memory().Value(),
 	}
 }
 

@@ -57,20 +57,73 @@ func (w *work) resizeConditions(failed []*StepError) (conditions []v1.PodConditi
 			Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: string(waits.Outcome), Message: waits.Message,
 		})
 	}
-	if !w.resizing() {
+	why := w.resizeErrors(failed)
+	if !w.resizing() && w.memoryInUse == nil {
 		return conditions
 	}
 	c := v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionTrue}
-	var why []string
-	for _, f := range failed {
-		if f.Step == StepResize && f.Err != nil {
-			why = append(why, fmt.Sprintf("container %s: %s", f.Container.Name, withoutIDs(f.Err, w.idNames()...)))
-		}
-	}
 	if len(why) > 0 {
 		c.Reason, c.Message = v1.PodReasonError, strings.Join(why, "; ")
 	}
 	return append(conditions, c)
+}
+
+// resizeErrors are what a resize fails with, by container, and for the pod as a whole.
+func (w *work) resizeErrors(failed []*StepError) (why []string) {
+	for _, f := range failed {
+		switch {
+		case f.Step != StepResize || f.Err == nil:
+		case f.Container.Name == "":
+			why = append(why, "pod: "+withoutIDs(f.Err, w.idNames()...))
+		default:
+			why = append(why, fmt.Sprintf("container %s: %s", f.Container.Name, withoutIDs(f.Err, w.idNames()...)))
+		}
+	}
+	return why
+}
+
+// resizeTold is what events have told of a resize.
+type resizeTold struct {
+	waits   resize.Verdict
+	started bool
+}
+
+// tellResize tells in events that a resize waits, with each new reason, and that it begins.
+func (w *work) tellResize(conditions []v1.PodCondition) {
+	var now resizeTold
+	for _, c := range conditions {
+		switch c.Type {
+		case v1.PodResizePending:
+			now.waits = *w.allotted.Waits
+		case v1.PodResizeInProgress:
+			now.started = true
+		}
+	}
+	before := w.memory.tellResize(now)
+	if now.waits != before.waits && now.waits != (resize.Verdict{}) {
+		reason := eventResizeDeferred
+		if now.waits.Outcome == resize.Infeasible {
+			reason = eventResizeInfeasible
+		}
+		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, reason, "Pod resize %s: %s", now.waits.Outcome, now.waits.Message)
+	}
+	if now.started && !before.started {
+		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventResizeStarted, "Pod resize started")
+	}
+}
+
+// tellResize notes what is told, and returns what was.
+func (m *memory) tellResize(now resizeTold) (before resizeTold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.resize != nil {
+		before = *m.resize
+	}
+	m.resize = nil
+	if now != (resizeTold{}) {
+		m.resize = &now
+	}
+	return before
 }
 
 // resizing reports whether a running container has other resources than it is allotted.

@@ -3,15 +3,18 @@ package syncpod_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -93,6 +96,67 @@ func TestC10_ResizeInProgress(t *testing.T) {
 	})
 }
 
+// C10: that a resize waits or begins is told once, and again for another reason.
+func TestC10_EventsOfAResize(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n), allotting(t, dir))
+		n.settle(testPod(limited("1", "1Gi")), time.Minute)
+		n.drive(testPod(limited("5", "1Gi")), time.Minute)
+		n.drive(testPod(limited("6", "1Gi")), time.Minute)
+		n.drive(testPod(limited("2", "1Gi")), time.Minute)
+		n.drive(testPod(limited("5", "1Gi")), time.Minute)
+		for event, want := range map[string]int{
+			"ResizeInfeasible":                    3,
+			"requested: 6000":                     1,
+			"ResizeStarted  Pod resize started":   1,
+			"ResizeCompleted spec.containers{app": 1,
+		} {
+			if got := n.events.count(event); got != want {
+				t.Errorf("%d events %q, want %d: %q", got, event, want, n.events.all)
+			}
+		}
+	})
+}
+
+// C10: containers that give memory back are resized first; while one does not, none takes
+// more, so that together they never have more than before and after.
+func TestC10_RoomIsFreedFirst(t *testing.T) {
+	two := func(a, b string) *v1.Pod {
+		return testPod(limited("1", a), func(p *v1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, ctr("beside"))
+			limited("1", b)(&v1.Pod{Spec: v1.PodSpec{Containers: p.Spec.Containers[1:]}})
+		})
+	}
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		n.settle(two("1Gi", "2Gi"), time.Minute)
+		updates := func() (limits []int64) {
+			for _, call := range n.Journal().Of(critest.UpdateContainerResources) {
+				limits = append(limits, call.Request().(*runtimeapi.UpdateContainerResourcesRequest).GetLinux().GetMemoryLimitInBytes())
+			}
+			return limits
+		}
+		n.settle(two("2Gi", "1Gi"), time.Minute)
+		if got := updates(); !slices.Equal(got, []int64{1 << 30, 2 << 30}) {
+			t.Errorf("memory limits in the order %v", got)
+		}
+		if _, err := n.SyncPod(t.Context(), two("3Gi", "1000Ki"), nil); !errors.Is(err, cgroup.ErrMemoryInUse) {
+			t.Errorf("error %v", err)
+		}
+		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "container app: waits for the memory of container beside")
+		n.drive(two("3Gi", "1000Ki"), time.Hour)
+		if got := updates(); len(got) != 2 {
+			t.Errorf("memory limits %v", got)
+		}
+		n.drive(two("3Gi", "1Gi"), time.Minute)
+		if got := updates(); !slices.Equal(got[2:], []int64{3 << 30}) {
+			t.Errorf("memory limits %v", got)
+		}
+		n.wantCondition(v1.PodResizeInProgress, "absent", "")
+	})
+}
+
 // C10: memory is not taken from a container that uses it.
 func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -101,7 +165,7 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 		if _, err := n.SyncPod(t.Context(), testPod(limited("1", "1000Ki")), nil); !errors.Is(err, syncpod.ErrResizeContainer) {
 			t.Errorf("error %v", err)
 		}
-		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "below current usage of 1048576 bytes")
+		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "container app: the memory limit is below what is in use: attempting to set memory limit (1024000) below current usage (1048576)")
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1<<30 {
 			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
 		}
@@ -135,6 +199,35 @@ func TestAllotmentThatFails(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("of a pod that has stopped %v is left, error %v", left, err)
+		}
+	})
+}
+
+// C10: what a pod has as a whole is resized like what its containers have, and reaches those
+// that have no limits of their own (KEP-5419).
+func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	whole := func(cpu string) *v1.Pod {
+		return testPod(limited("", ""), func(p *v1.Pod) {
+			list := v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse("1Gi")}
+			p.Spec.Resources = &v1.ResourceRequirements{Limits: list, Requests: list}
+		})
+	}
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n), allotting(t, dir))
+		n.settle(whole("1"), time.Minute)
+		if r := n.inForce(); r.GetCpuQuota() != 100000 || r.GetMemoryLimitInBytes() != 1<<30 {
+			t.Errorf("made with %v", r)
+		}
+		n.settle(whole("2"), time.Minute)
+		n.wantStates("app 0 running")
+		if r := n.inForce(); r.GetCpuQuota() != 200000 || n.Journal().Count(critest.UpdateContainerResources) != 1 {
+			t.Errorf("resized to %v\n%v", r, n.Journal())
+		}
+		n.drive(whole("5"), time.Minute)
+		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000")
+		if s := n.report.last(); s.AllocatedResources.Cpu().String() != "2" || s.Resources.Limits.Cpu().String() != "2" {
+			t.Errorf("allotted %v, resources %v", s.AllocatedResources, s.Resources)
 		}
 	})
 }

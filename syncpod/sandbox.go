@@ -60,7 +60,7 @@ func (o *observedPod) holdUp(ctx context.Context, key backoffKey, failed *StepEr
 }
 
 func (w *work) configureSandbox(ctx context.Context) *StepError {
-	if failed := (&preparation{&w.observedPod, &w.sandbox, w.resizes()}).run(ctx); failed != nil {
+	if failed := (&preparation{&w.observedPod, &w.sandbox, w.changesContainers()}).run(ctx); failed != nil {
 		return failed
 	}
 	in := &w.sandbox.input

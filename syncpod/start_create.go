@@ -38,11 +38,11 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	}
 	id, err := st.ask(ctx, config)
 	if err != nil {
-		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
+		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: images.explain(err)}
 	}
 	st.id, st.madeAttempt = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
-	st.memory.setResources(id, resourcesOf(st.spec))
+	st.memory.setResources(id, runtime.ResourcesOf(&st.pod.Spec, st.spec))
 	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
 	return nil
 }
@@ -106,6 +106,16 @@ func (r imageResult) annotate(annotations map[string]string) map[string]string {
 	}
 	with[runtime.AnnotationImageVolumes] = strings.Join(slices.Sorted(maps.Values(r.ids())), " ")
 	return with
+}
+
+// explain adds to an error of the runtime that the container mounts images. One that cannot
+// says nothing of the kind: it takes such a mount for one of a directory without a name.
+func (r imageResult) explain(err error) error {
+	if len(r.volumes) == 0 {
+		return err
+	}
+	volumes := slices.Sorted(maps.Keys(r.volumes))
+	return fmt.Errorf("%w (it mounts images, as the volumes %s: a runtime that knows no such mounts, such as containerd before 2.1, cannot make it)", err, strings.Join(volumes, ", "))
 }
 
 // targetID returns the container whose processes an ephemeral container sees.

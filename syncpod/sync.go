@@ -75,6 +75,9 @@ type observedPod struct {
 	memory *memory
 	// status is what the runtime has of the pod, completed by what is remembered.
 	status *runtime.PodStatus
+	// memoryInUse is why the memory limit of the pod as a whole stays higher than it is to
+	// be, nil if it does not.
+	memoryInUse *StepError
 }
 
 // outcome is what keeps containers of a pod from running. It has no lock: containers that
@@ -118,10 +121,11 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}
 	w.rejected = w.admit(ctx)
-	w.tell(ctx, w.memory.lastFailed())
+	before := w.memory.lastFailed()
+	w.tell(ctx, before)
 	w.act(ctx)
 	w.memory.setFailed(w.failed)
-	if len(w.failed)+len(w.plan.Resize) > 0 {
+	if len(before)+len(w.failed)+len(w.plan.Resize) > 0 {
 		w.tell(ctx, w.failed)
 	}
 	w.refresh(ctx)
@@ -186,7 +190,9 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 
 // tell reports the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
-	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: w.resizeConditions(failed)})
+	conditions := w.resizeConditions(failed)
+	w.tellResize(conditions)
+	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: conditions})
 }
 
 // decide makes the plan. noAddress is set while the sandbox is waited for to get an

@@ -34,6 +34,9 @@ type Termination struct {
 	// as failed for it, whatever its containers' ends. Nil if it is wanted no more;
 	// of several the first counts.
 	Evicted *apistatus.Problem
+	// Disruption tells that the node is in need, and not the pod at fault: with Evicted, the
+	// pod is reported with the condition DisruptionTarget, too.
+	Disruption bool
 }
 
 // RuntimePod is a pod of which only the runtime knows.
@@ -73,7 +76,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
-	m.evict(t.Evicted)
+	m.evict(t.Evicted, t.Disruption)
 	e := ending{Syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)

@@ -96,6 +96,8 @@ func TestTablesForbid(t *testing.T) {
 		{"runtime/cri/critest", "testing"},
 		{"runtime/cri/critest", "~runtime/cri"},
 		{"runtime/cri/critest/conformance", "~runtime/cri/critest"},
+		{"runtime/cri/critest/agenttest", "~syncpod/loop"},
+		{"runtime/cri/critest/agenttest", "testing"},
 		{"runtime/image", "~sandbox"},
 		{"runtime/logs", "~runtime/cri"},
 		{"sandbox", "~actions"},

@@ -345,3 +345,66 @@ func BenchmarkBareEvent(b *testing.B) {
 		})
 	}
 }
+
+// It is news whatever else is known of the pod at that moment: a look at it that began before
+// the list is in flight, another was asked for, or it has no address.
+func TestW6_ListIsNewsWhateverElseIsKnown(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		known  func(*runtime.PodStatus)
+		before func(w *Watcher, p *pod)
+		after  func(w *Watcher, p *pod, older *runtime.PodStatus)
+	}{
+		{name: "nothing else"},
+		{
+			name:   "a look is in flight",
+			before: func(w *Watcher, p *pod) { w.ask(p); w.begin(p) },
+			after:  func(w *Watcher, p *pod, older *runtime.PodStatus) { w.finish(p, p.now, older, nil) },
+		},
+		{
+			name:   "a look is asked for",
+			before: func(w *Watcher, p *pod) { w.ask(p) },
+			after: func(w *Watcher, p *pod, _ *runtime.PodStatus) {
+				l, status := w.begin(p)
+				w.finish(p, l, status, nil)
+			},
+		},
+		{name: "it has no address", known: func(s *runtime.PodStatus) { s.Sandboxes[0].Network = nil }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				n.pod("u")
+				w, err := New(Config{Reader: n.Reader()})
+				n.Must(err)
+				w.gate = gateOpen
+				p := w.pod("u")
+				p.kick = make(chan struct{}, 1) // the test does the work of its goroutine
+				event, _ := w.begin(p)
+				status, err := w.config.Reader.PodStatus(t.Context(), "u", nil)
+				n.Must(err)
+				if tt.known != nil {
+					tt.known(status)
+				}
+				w.finish(p, event, status, nil)
+				w.tell(p)
+				time.Sleep(time.Minute)
+				if tt.before != nil {
+					tt.before(w, p)
+				}
+				older := *status
+				older.ObservedAt = time.Now()
+				time.Sleep(time.Millisecond)
+				began := time.Now()
+				listed, err := w.config.Reader.List(t.Context())
+				n.Must(err)
+				w.listed(listed, began, false)
+				if tt.after != nil {
+					tt.after(w, p, &older)
+				}
+				if !p.untold || len(w.Pods()) != 1 {
+					t.Errorf("untold is %v with %d pods, want it to be told that there is one", p.untold, len(w.Pods()))
+				}
+			})
+		})
+	}
+}

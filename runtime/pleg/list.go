@@ -91,7 +91,8 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 			UID: p.uid, Name: listed.Name, Namespace: listed.Namespace, Source: listed.Source(),
 			Running: listed.Running(), ObservedAt: listed.ObservedAt,
 		}
-		switch changed := listed.Changed(p.latest); {
+		changed := listed.Changed(p.latest)
+		switch {
 		case p.next != nil, p.err != nil && w.gate != gateOpen:
 			looks = append(looks, w.offer(p, listed))
 		case p.err != nil, !changed && awaitsAddress(p.latest):
@@ -100,10 +101,10 @@ func (w *Watcher) compare(pods []*cri.ListedPod) (looks []*look) {
 			looks = append(looks, w.offer(p, listed))
 		default:
 			w.confirm(p, listed.ObservedAt)
-			if first { // an event showed it, and who was told did not find it in Pods
-				p.untold = true
-				w.wake(p)
-			}
+		}
+		if first && !changed { // an event showed it, and who was told did not find it in Pods
+			p.untold = true
+			w.wake(p)
 		}
 	}
 	return looks

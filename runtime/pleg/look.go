@@ -121,8 +121,9 @@ func (w *Watcher) succeeded(p *pod, l *look, status *runtime.PodStatus) {
 	} else {
 		p.tries = 0
 	}
-	// Who waits for this look is told by its end, but not that Pods has one less.
-	p.untold = (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
+	// Who waits for this look is told by its end, but not that Pods has one less, nor what a
+	// list has found meanwhile.
+	p.untold = p.untold || (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
 }
 
 // again has the pod looked at once more after a pause that grows.

@@ -30,14 +30,15 @@ func (w *Watcher) startStream() {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	s := &stream{w: w, cancel: cancel}
+	w.stream = s
 	events, err := cri.NewEvents(cri.EventsConfig{
 		Runtime: w.config.Events, Handler: s, Owner: w.config.Owner, MaxRetryDelay: maxReopen, Log: w.config.Log,
 	})
 	if err != nil {
+		cancel()
 		s.err = err
 		return
 	}
-	w.stream = s
 	w.tasks.Go(func() {
 		defer cancel()
 		if err := events.Run(ctx); errors.Is(err, cri.ErrUnimplemented) {

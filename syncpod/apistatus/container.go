@@ -145,6 +145,7 @@ func (k *subject) report(s *v1.ContainerStatus) {
 		k.addStartError(s)
 	}
 	k.addProbes(s)
+	k.addDevices(s)
 }
 
 // reportInstance reports what the runtime says of the current instance.

@@ -42,6 +42,9 @@ type Input struct {
 	// HostIPs are the node's addresses, the primary first. Empty leaves out what
 	// follows from them.
 	HostIPs []string
+	// Devices are the devices that containers have, and how they are, by container name: their
+	// allocatedResourcesStatus (KEP-4680).
+	Devices map[string][]v1.ResourceStatus
 	// RecursiveReadOnly says that the runtime can make read-only what is mounted below
 	// a volume, for mounts that ask for it if possible.
 	RecursiveReadOnly bool

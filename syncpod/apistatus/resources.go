@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/internal/base/linux"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -36,6 +37,13 @@ func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements
 		put := listWriter{r.Requests, before.Requests, exact}
 		put.cpu(now.CPURequest, leastCPURequest)
 		put.memory(now.MemoryRequest)
+	}
+}
+
+// addDevices adds how the devices of the container are. It shares nothing with the Input.
+func (k *subject) addDevices(s *v1.ContainerStatus) {
+	for _, d := range k.Devices[k.spec.Name] {
+		s.AllocatedResourcesStatus = append(s.AllocatedResourcesStatus, *d.DeepCopy())
 	}
 }
 
@@ -158,10 +166,48 @@ func clone[T any](p *T) *T {
 	return new(*p)
 }
 
-// addPodResources adds those of a pod that has some as a whole (KEP-2837).
+// addPodResources adds what is allotted to the pod altogether, and what it has as a whole, if
+// it has (KEP-2837).
 func (v *view) addPodResources(s *v1.PodStatus) {
+	s.AllocatedResources = requested(&v.Pod.Spec)
 	if r := v.Pod.Spec.Resources; r != nil {
 		s.Resources = r.DeepCopy()
-		s.AllocatedResources = r.Requests.DeepCopy()
 	}
+}
+
+func withOverhead(spec *v1.PodSpec, name v1.ResourceName) resource.Quantity {
+	overhead, asked := spec.Overhead[name], linux.Total(spec, linux.Requests, name)
+	if asked == nil {
+		return overhead.DeepCopy()
+	}
+	sum := asked.DeepCopy()
+	if !overhead.IsZero() {
+		sum.Add(overhead)
+	}
+	return sum
+}
+
+// requested are the requests of a pod, its overhead included. Nil is none.
+func requested(spec *v1.PodSpec) (total v1.ResourceList) {
+	add := func(list v1.ResourceList) {
+		for name := range list {
+			if _, ok := total[name]; ok {
+				continue
+			}
+			if total == nil {
+				total = v1.ResourceList{}
+			}
+			total[name] = withOverhead(spec, name)
+		}
+	}
+	if spec.Resources != nil {
+		add(spec.Resources.Requests)
+	}
+	for _, containers := range [][]v1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			add(containers[i].Resources.Requests)
+		}
+	}
+	add(spec.Overhead)
+	return total
 }

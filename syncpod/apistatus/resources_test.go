@@ -192,3 +192,55 @@ func TestResourcesAreTheStatusOwn(t *testing.T) {
 		t.Error("what was handed in was written to")
 	}
 }
+
+// A container's devices are reported as they are told, and nothing is shared with that.
+func TestDevices(t *testing.T) {
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}},
+		Containers:     []v1.Container{{Name: "app"}, {Name: "beside"}},
+	}}
+	gpu := func(health v1.ResourceHealthStatus) []v1.ResourceStatus {
+		return []v1.ResourceStatus{{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: health, Message: new("hot")}}}}
+	}
+	in := apistatus.Input{Pod: pod, Devices: map[string][]v1.ResourceStatus{"app": gpu(v1.ResourceHealthStatusUnhealthy), "proxy": gpu(v1.ResourceHealthStatusUnknown), "gone": nil}}
+	s := apistatus.Compute(in)
+	if !reflect.DeepEqual(s.ContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnhealthy)) ||
+		!reflect.DeepEqual(s.InitContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnknown)) || s.ContainerStatuses[1].AllocatedResourcesStatus != nil {
+		t.Errorf("%+v, %+v", s.InitContainerStatuses, s.ContainerStatuses)
+	}
+	*s.ContainerStatuses[0].AllocatedResourcesStatus[0].Resources[0].Message = "changed"
+	if *in.Devices["app"][0].Resources[0].Message != "hot" {
+		t.Error("the input was written to")
+	}
+	in.Previous, in.Devices = &s, nil
+	if s = apistatus.Compute(in); s.ContainerStatuses[0].AllocatedResourcesStatus != nil {
+		t.Errorf("devices that are gone are reported: %+v", s.ContainerStatuses[0].AllocatedResourcesStatus)
+	}
+}
+
+// What is allotted to a pod altogether is what it requests at most at any time, with its
+// overhead, or what it requests as a whole (KEP-5419).
+func TestAllocatedResourcesOfThePod(t *testing.T) {
+	list := func(cpu, memory string) v1.ResourceList {
+		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
+	}
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		Overhead:       v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")},
+		InitContainers: []v1.Container{{Name: "init", Resources: v1.ResourceRequirements{Requests: list("3", "1Mi")}}},
+		Containers:     []v1.Container{{Name: "a", Resources: v1.ResourceRequirements{Requests: list("1", "2Mi")}}, {Name: "b", Resources: v1.ResourceRequirements{Requests: list("1", "4Mi")}}},
+	}}
+	want := func(about, cpu, memory string, whole *v1.ResourceRequirements) {
+		t.Helper()
+		s := apistatus.Compute(apistatus.Input{Pod: pod})
+		if got := s.AllocatedResources; len(got) != 2 || got.Cpu().String() != cpu || got.Memory().String() != memory || !reflect.DeepEqual(s.Resources, whole) {
+			t.Errorf("%s: allotted %v, want %s and %s; resources %v", about, got, cpu, memory, s.Resources)
+		}
+	}
+	want("of containers", "3", "7Mi", nil)
+	pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}
+	want("as a whole", "4", "7Mi", pod.Spec.Resources)
+	pod.Spec = v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}
+	if s := apistatus.Compute(apistatus.Input{Pod: pod}); s.AllocatedResources != nil || s.Resources != nil {
+		t.Errorf("of nothing: %v, %v", s.AllocatedResources, s.Resources)
+	}
+}

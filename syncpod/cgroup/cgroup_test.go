@@ -196,6 +196,14 @@ func TestWeight(t *testing.T) {
 		}
 		last = w
 	}
+	for w := int64(1); w <= 10000; w++ {
+		if s := cgroup.Shares(w); cgroup.Weight(s) != w || s > 2 && cgroup.Weight(s-1) >= w {
+			t.Fatalf("weight %d is %d shares, and those %d", w, s, cgroup.Weight(s))
+		}
+	}
+	if cgroup.Shares(0) != 2 || cgroup.Shares(math.MaxInt64) != 262144 {
+		t.Error("the ends are not 2 and 262144 shares")
+	}
 	if cgroup.Weight(math.MaxInt64) != 10000 || cgroup.Weight(math.MinInt64) != 1 {
 		t.Error("the ends are not 1 and 10000")
 	}

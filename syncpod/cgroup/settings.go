@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,6 +19,10 @@ const (
 	V2 Version = 2
 )
 
+// ErrMemoryInUse is the error of a memory limit that is below what is in use: the kernel
+// would kill to keep it.
+var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
+
 // Setting is what one file of a cgroup is to hold.
 type Setting struct {
 	// Controller is the one whose file it is, such as cpu: with version 1 the
@@ -32,7 +37,12 @@ type Setting struct {
 // Unlimited reports whether the setting says that there is no limit.
 func (s Setting) Unlimited() bool { return s.Value == "-1" || strings.HasPrefix(s.Value, unlimited) }
 
+// Requests reports whether the setting follows from what is requested.
+func (s Setting) Requests() bool { return s.File == sharesFile || s.File == weightFile }
+
 const (
+	sharesFile = "cpu.shares"
+	weightFile = "cpu.weight"
 	// minShares is the least weight that the kernel takes, and maxShares the most.
 	minShares, maxShares = 2, 262144
 	memoryMin            = "memory.min"
@@ -63,7 +73,7 @@ func (r Resources) Settings(v Version, pages []int64, limitPages bool) []Setting
 
 func (r Resources) version1() []Setting {
 	quota, period := r.bandwidth()
-	return append(r.share("cpu.shares", r.CPUShares), []Setting{
+	return append(r.share(sharesFile, r.CPUShares), []Setting{
 		{"cpu", "cpu.cfs_period_us", number(period)},
 		{"cpu", "cpu.cfs_quota_us", number(quota)},
 		{"memory", "memory.limit_in_bytes", amount(V1, deref(r.Memory), deref(r.Memory) > 0)},
@@ -77,7 +87,7 @@ func (r Resources) version2() []Setting {
 	if quota > 0 {
 		share = number(quota)
 	}
-	list := append(r.share("cpu.weight", Weight(r.CPUShares)), []Setting{
+	list := append(r.share(weightFile, Weight(r.CPUShares)), []Setting{
 		{"cpu", "cpu.max", share + " " + number(period)},
 		{"memory", "memory.max", amount(V2, deref(r.Memory), deref(r.Memory) > 0)},
 		{"pids", "pids.max", pidsMax(r.PIDs)},
@@ -102,6 +112,12 @@ func (r Resources) share(file string, weight int64) []Setting {
 func Weight(shares int64) int64 {
 	shares = min(max(shares, minShares), maxShares)
 	return 1 + (shares-minShares)*9999/(maxShares-minShares)
+}
+
+// Shares is the least of version 1 that [Weight] makes a weight of version 2 of.
+func Shares(weight int64) int64 {
+	weight = min(max(weight, 1), 10000)
+	return minShares + ((weight-1)*(maxShares-minShares)+9998)/9999
 }
 
 // bandwidth is the quota of each period, -1 for none.

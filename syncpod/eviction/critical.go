@@ -21,13 +21,14 @@ func IsCritical(pod *v1.Pod) bool {
 	return mirror || runtime.IsStatic(pod) || priorityOf(pod) >= systemCritical
 }
 
-// Admit says whether a new pod may run on a node with these conditions. Under pressure of
+// Admit says whether a new pod may run on a node with these conditions, of which those count
+// that a Decision has. Under pressure of
 // memory alone a pod may that is not BestEffort or tolerates the taint for it; else none may
 // that is not critical. The message of one that may not is for people, its reason is Reason.
 func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {
 	var under []string
 	for _, c := range node {
-		if c.Status == v1.ConditionTrue {
+		if c.Status == v1.ConditionTrue && isPressure(c.Type) {
 			under = append(under, string(c.Type))
 		}
 	}
@@ -39,6 +40,10 @@ func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {
 		return "", true
 	}
 	return fmt.Sprintf("The node had condition: [%s]. ", strings.Join(under, " ")), false
+}
+
+func isPressure(t v1.NodeConditionType) bool {
+	return t == v1.NodeMemoryPressure || t == v1.NodeDiskPressure || t == v1.NodePIDPressure
 }
 
 func toleratesMemoryPressure(pod *v1.Pod) bool {

@@ -95,7 +95,7 @@ func (r Reclaim) String() string {
 func Decide(r Rules, s State, now time.Time) Decision {
 	d := Decision{}
 	d.meet(r, &s, now)
-	d.Memory = Memory{met: d.Met, acted: s.Memory.acted}
+	d.Memory = Memory{met: d.Met, acted: s.Memory.actedBefore(now)}
 	d.press(r, &s, now)
 	if r.StorageLimits {
 		if d.Evict = exceeding(&s); len(d.Evict) > 0 {
@@ -131,6 +131,15 @@ func (d *Decision) meet(r Rules, s *State, now time.Time) {
 	}
 }
 
+// actedBefore returns when what the last eviction followed from was read, zero if that lies
+// so far ahead that the clock was set back since.
+func (m *Memory) actedBefore(now time.Time) time.Time {
+	if m.acted.After(now.Add(MaxAge)) {
+		return time.Time{}
+	}
+	return m.acted
+}
+
 func (m *Memory) of(t Threshold) *Met {
 	for i := range m.met {
 		if m.met[i].Threshold == t {
@@ -152,7 +161,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 	case len(s.Ending) > 0:
 		d.waits = "a pod that was evicted has not ended"
 		return
-	case !d.due.Reading.Time.After(s.Memory.acted):
+	case !d.due.Reading.Time.After(d.Memory.acted):
 		d.waits = "nothing was read since a pod was evicted"
 		return
 	case !s.Reclaimed:

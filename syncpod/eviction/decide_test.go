@@ -245,6 +245,17 @@ func TestOneAtATime(t *testing.T) {
 	n.wantEvicted("b")
 }
 
+// U16: a clock that is set back does not keep pods from being evicted until it has caught up.
+func TestU16_ClockIsSetBack(t *testing.T) {
+	n := newNode(t, Policy{}, candidate("a", 0, 0, 2*gi), candidate("b", 0, 0, gi))
+	n.has(MemoryAvailable, 0)
+	n.after(0)
+	n.wantEvicted("a")
+	n.state.Pods = n.state.Pods[1:]
+	n.after(-time.Hour)
+	n.wantEvicted("b")
+}
+
 func TestCriticalPodsStay(t *testing.T) {
 	mirror, static := candidate("mirror", 0, 0, gi), candidate("static", 0, 0, gi)
 	mirror.Pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
@@ -341,7 +352,7 @@ func TestAdmit(t *testing.T) {
 		for _, name := range names {
 			list = append(list, v1.NodeCondition{Type: name, Status: v1.ConditionTrue})
 		}
-		return append(list, v1.NodeCondition{Type: v1.NodePIDPressure, Status: v1.ConditionFalse})
+		return append(list, v1.NodeCondition{Type: v1.NodePIDPressure, Status: v1.ConditionFalse}, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue})
 	}
 	bestEffort, tolerant := candidate("a", 0, 0, 0).Pod, candidate("b", 0, 0, 0).Pod
 	bestEffort.Spec.Containers[0].Resources.Requests, tolerant.Spec.Containers[0].Resources.Requests = nil, nil

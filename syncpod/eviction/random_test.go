@@ -31,7 +31,12 @@ func TestInvariants(t *testing.T) {
 		for i := range random.IntN(6) {
 			s.Pods = append(s.Pods, randomPod(random, string(rune('a'+i))))
 		}
-		for now := time.Unix(1_000_000, 0); now.Before(time.Unix(1_000_400, 0)); now = now.Add(time.Duration(1+random.IntN(20)) * time.Second) {
+		now := time.Unix(1_000_000, 0)
+		for range 40 {
+			now = now.Add(time.Duration(1+random.IntN(20)) * time.Second)
+			if random.IntN(20) == 0 {
+				now = now.Add(-time.Hour)
+			}
 			s.Readings = randomReadings(random, now)
 			s.Reclaimed = random.IntN(2) == 0
 			s.Ending = nil
@@ -47,6 +52,9 @@ func TestInvariants(t *testing.T) {
 				t.Fatalf("seed %d: decided twice:\n%v\nand\n%v", seed, d, again)
 			}
 			holds(t, seed, r, s, d, now)
+			if mustEvict(r, s, now) && len(d.Evict) == 0 {
+				t.Fatalf("seed %d: a hard threshold is met, nothing is in the way, and nobody goes:\n%v", seed, d)
+			}
 			s.Memory = d.Memory
 			for _, e := range d.Evict {
 				s.Pods = slices.DeleteFunc(s.Pods, func(p Candidate) bool { return p.Pod == e.Pod })
@@ -97,6 +105,20 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 			fail("a threshold is due before its time")
 		}
 	}
+}
+
+// mustEvict reports whether somebody has to go whatever was decided before: all that can be
+// removed is gone, a hard threshold is met by what was read now, and there is a pod that may go.
+func mustEvict(r Rules, s State, now time.Time) bool {
+	if !s.Reclaimed || len(s.Ending) > 0 || !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return !IsCritical(p.Pod) }) {
+		return false
+	}
+	return slices.ContainsFunc(r.Thresholds, func(t Threshold) bool {
+		return t.Grace == 0 && slices.ContainsFunc(s.Readings, func(r Reading) bool {
+			need := t.Value.of(r.Capacity)
+			return r.Signal == t.Signal && r.Time.Equal(now) && r.Available < need && need <= r.Capacity && r.Available <= r.Capacity
+		})
+	})
 }
 
 func asJSON(t *testing.T, s State) string {

@@ -12,6 +12,7 @@
 // # Where each rule lives
 //
 //	loop.go        New, Run, Drain, KillPod
+//	shutdown.go    Shutdown: pods stop in the order of their priority
 //	feed.go        what each source has said, and what all of them want
 //	reconcile.go   that is compared with what the workers know: stop, update, add
 //	admitted.go    who runs beside a new pod, for an Admission

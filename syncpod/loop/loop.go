@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
@@ -52,6 +53,8 @@ type Loop struct {
 	mu         sync.Mutex
 	workerPods map[types.UID]*workerPod
 	beside     admittedPods
+	// shuttingDown: new pods are not started any more.
+	shuttingDown bool
 	// versionsWait: a pod waits for another version of it, which nobody looks after, to end.
 	versionsWait bool
 	// storeErr is why the store, or the records of pods, could not be read.
@@ -109,8 +112,10 @@ func (l *Loop) assemble() error {
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
-	if n, ok := c.Sync.Extensions.Allocations.(notifier); ok {
-		n.Notify(l.lookAgain)
+	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Lifecycle} {
+		if n, ok := part.(notifier); ok {
+			n.Notify(l.lookAgain)
+		}
 	}
 	return nil
 }
@@ -258,6 +263,11 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 	if known := l.states.get(pod.UID); why != nil && !known.worked && !known.over() {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+		if why.Disruption {
+			status.Conditions = append(status.Conditions, v1.PodCondition{
+				Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: why.Message, LastTransitionTime: metav1.Now(),
+			})
+		}
 		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
 	}
 	if err := l.sink.repeat(ctx, pod); err != nil {

@@ -22,9 +22,10 @@ func (o observer) PodSeen(uid types.UID, at time.Time) {
 	o.config.Workers.Observer.PodSeen(uid, at)
 }
 
-// PhaseChanged has what is finished tidied up at once.
+// PhaseChanged has what is finished tidied up at once. Two steps of a short life may be told in
+// either order, and no life goes back: the next one begins with PodSeen.
 func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
-	o.states.update(uid, func(s *podState) { s.phase = to })
+	o.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
 	if to == podworkers.Finished {
 		o.tidy.raise()
 	}

@@ -138,8 +138,8 @@ func (l *Loop) add(w desiredPod, running bool) {
 	uid := w.pod.UID
 	pod := withStatus(w.pod, l.states.get(uid).status)
 	l.log(pod).Info("pod added", "source", w.source)
-	if l.config.Admission != nil && !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
-		if refusal := l.config.Admission.Admit(pod, l.admitted()); refusal != nil {
+	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+		if refusal := l.mayBeAdmitted(pod); refusal != nil {
 			pod = l.refused(pod, refusal)
 		}
 	}
@@ -156,6 +156,18 @@ func (l *Loop) add(w desiredPod, running bool) {
 		u.RuntimePod = &podworkers.RuntimePod{UID: uid, Name: pod.Name, Namespace: pod.Namespace}
 	}
 	l.tell(wp, u)
+}
+
+// mayBeAdmitted returns why a new pod may not run, nil if it may.
+func (l *Loop) mayBeAdmitted(pod *v1.Pod) *syncpod.Rejection {
+	if refusal := l.isShuttingDown(); refusal != nil {
+		l.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) }) // the next agent starts it
+		return refusal
+	}
+	if l.config.Admission == nil {
+		return nil
+	}
+	return l.config.Admission.Admit(pod, l.admitted())
 }
 
 // refused returns the pod as one that has failed, and sees to it that this is told.

@@ -78,3 +78,39 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 		})
 	}
 }
+
+// devices are those of a pod, whose health changes.
+type devices struct {
+	syncpod.NopLifecycle
+	changed func(types.UID)
+	health  v1.ResourceHealthStatus
+}
+
+func (d *devices) Notify(changed func(types.UID)) { d.changed = changed }
+
+func (d *devices) Devices(*v1.Pod) map[string][]v1.ResourceStatus {
+	return map[string][]v1.ResourceStatus{"app": {{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: d.health}}}}}
+}
+
+// A device that falls ill is reported at once (KEP-4680).
+func TestDeviceFallsIll(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		d := &devices{health: v1.ResourceHealthStatusHealthy}
+		push := source.NewPush()
+		a := n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Extensions.Lifecycle = d })
+		set(t, push, api(pod("api", "a", "a", forever)))
+		time.Sleep(time.Minute)
+		reported := func() v1.ResourceHealthStatus {
+			return a.sink.of("a").ContainerStatuses[0].AllocatedResourcesStatus[0].Resources[0].Health
+		}
+		if got := reported(); got != v1.ResourceHealthStatusHealthy {
+			t.Errorf("reported %s", got)
+		}
+		d.health = v1.ResourceHealthStatusUnhealthy
+		d.changed("a")
+		time.Sleep(time.Second)
+		if got := reported(); got != v1.ResourceHealthStatusUnhealthy {
+			t.Errorf("reported %s a second after it fell ill", got)
+		}
+	})
+}

@@ -62,6 +62,7 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 	t := syncpod.Termination{Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline}
 	if w.Report != nil {
 		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
+		t.Disruption = w.Report.Disruption
 	}
 	return l.syncer.SyncTerminatingPod(ctx, t)
 }

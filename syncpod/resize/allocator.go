@@ -77,8 +77,12 @@ type entry struct {
 	verdict Verdict
 }
 
-// stored is the content of a file.
+// storedVersion is that of the format of files. The first ones had none.
+const storedVersion = 1
+
+// stored is the content of a file. Of a newer version what has these names is read.
 type stored struct {
+	Version    int             `json:"version"`
 	Containers Allotment       `json:"containers"`
 	Requests   v1.ResourceList `json:"requests,omitempty"`
 }
@@ -152,11 +156,12 @@ func (a *Allocator) unlock(pod types.UID) {
 	}
 }
 
-// know takes note of a pod. One that is new is allotted what it asks for.
+// know takes note of a pod. One that is new is allotted what it asks for, and one of which
+// the file is lost what was reported of it.
 func (a *Allocator) know(pod *v1.Pod) error {
 	e := a.pods[pod.UID]
 	if e == nil {
-		e = &entry{pod: pod, allotted: AllotmentOf(pod)}
+		e = &entry{pod: pod, allotted: reported(pod)}
 		if err := a.save(pod.UID, e); err != nil {
 			return err
 		}
@@ -179,15 +184,19 @@ func (a *Allocator) answer(e *entry) Answer {
 	return answer
 }
 
-// Allotted returns a pod as it is allotted by now, and decides nothing. One that is not
-// known is allotted what it asks for.
+// Allotted returns a pod as it is allotted by now, and decides nothing. One that is new is
+// allotted what it asks for. Files that cannot be read count as none here, and are an
+// error of [Allocator.Allot].
 func (a *Allocator) Allotted(pod *v1.Pod) *v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.load(); err != nil {
+		a.config.Log.Error(err, "what pods are allotted cannot be read yet")
+	}
 	if e := a.pods[pod.UID]; e != nil {
 		return e.allotted.Apply(pod)
 	}
-	return pod
+	return reported(pod).Apply(pod)
 }
 
 // CleanPod gives back what a pod was allotted that has stopped for good.
@@ -200,11 +209,10 @@ func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	a.mu.Lock()
 	defer a.unlock(uid)
 	delete(a.pods, uid)
-	return errors.Join(a.files.Remove(uid), a.settle(uid))
+	return errors.Join(a.files.Remove(uid), a.files.RemoveAside(uid), a.settle(uid))
 }
 
-// load reads what the agent before has written. A file that cannot be understood is as
-// none: then its pod is allotted what it asks for.
+// load reads what the agent before has written, all or nothing.
 func (a *Allocator) load() error {
 	if a.loaded {
 		return nil
@@ -213,23 +221,36 @@ func (a *Allocator) load() error {
 	if err != nil {
 		return err
 	}
+	read := map[types.UID]*entry{}
 	for _, uid := range uids {
-		text, err := a.files.Read(uid)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e, err := a.read(uid)
+		if err != nil {
 			return err
 		}
-		var s stored
-		if err == nil {
-			err = json.Unmarshal(text, &s)
+		if e != nil {
+			read[uid] = e
 		}
-		if err != nil {
-			a.config.Log.Error(err, "what a pod is allotted cannot be read", "podUID", uid)
-			continue
-		}
-		a.pods[uid] = &entry{allotted: s.Containers, requests: s.Requests}
 	}
-	a.loaded = true
+	a.loaded, a.pods = true, read
 	return nil
+}
+
+// read reads the file of a pod. One that cannot be understood is set aside, and counts as
+// none.
+func (a *Allocator) read(uid types.UID) (*entry, error) {
+	text, err := a.files.Read(uid)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s stored
+	if err := json.Unmarshal(text, &s); err != nil {
+		a.config.Log.Error(err, "what a pod is allotted cannot be understood, and goes by its status", "podUID", uid, "version", s.Version)
+		return nil, a.files.SetAside(uid)
+	}
+	return &entry{allotted: s.Containers, requests: s.Requests}, nil
 }
 
 // save writes what a pod is allotted.
@@ -239,7 +260,7 @@ func (a *Allocator) save(uid types.UID, e *entry) error {
 	for _, name := range names() {
 		requests[name] = requested(allotted, name)
 	}
-	text, err := json.Marshal(stored{e.allotted.of(e.pod), requests})
+	text, err := json.Marshal(stored{storedVersion, e.allotted.of(e.pod), requests})
 	if err != nil {
 		return err
 	}

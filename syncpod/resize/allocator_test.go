@@ -1,6 +1,8 @@
 package resize_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -140,15 +142,101 @@ func TestAllotmentsOutliveTheAgent(t *testing.T) {
 	}
 }
 
-// A file that was cut is as none, and its pod is allotted what it asks for.
+// A file that was cut is set aside, and counts as none: its pod is allotted what its status
+// says, and where that says nothing what it asks for.
 func TestFileThatWasCut(t *testing.T) {
+	for name, tt := range map[string]struct {
+		requests, limits v1.ResourceList
+		adjust           func(*v1.Pod)
+		want, wantLimit  string
+		waits            resize.Outcome
+	}{
+		"without a status":    {want: "2", wantLimit: "2"},
+		"as it asks":          {requests: amounts("2", "1Gi"), limits: amounts("1", "1Gi"), want: "2", wantLimit: "2"},
+		"limits are requests": {requests: amounts("1500m", "1Gi"), limits: amounts("1", "1Gi"), want: "1500m", wantLimit: "1500m", waits: resize.Deferred},
+		"limits are more than so": {requests: amounts("500m", "1Gi"), limits: amounts("700m", "1Gi"), want: "500m", wantLimit: "700m", waits: resize.Deferred,
+			adjust: func(p *v1.Pod) { p.Spec.Containers[0].Resources.Limits = amounts("3", "1Gi") }},
+	} {
+		dir := t.TempDir()
+		cut := []byte(`{"containers":{"app"`)
+		if err := os.WriteFile(filepath.Join(dir, "a.json"), cut, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := pod("a", "2", "1Gi")
+		if tt.adjust != nil {
+			tt.adjust(p)
+		}
+		if tt.requests != nil {
+			p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", AllocatedResources: tt.requests, Resources: &v1.ResourceRequirements{Limits: tt.limits}}, {Name: "unknown"}}
+		}
+		a := agent(t, dir)
+		allot(t, a, pod("full", "2500m", "1Gi"))
+		wantAllot(t, a, p, tt.want, tt.waits)
+		if got := a.Allotted(p).Spec.Containers[0].Resources.Limits.Cpu().String(); got != tt.wantLimit {
+			t.Errorf("%s: limit %s, want %s", name, got, tt.wantLimit)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "a.json.damaged")); err != nil || !bytes.Equal(text, cut) {
+			t.Errorf("%s: set aside %q, error %v", name, text, err)
+		}
+		wantAllot(t, agent(t, dir), pod("a", "9", "1Gi"), tt.want, map[bool]resize.Outcome{true: resize.Infeasible, false: ""}[tt.want != "9"])
+		if err := a.RemovePod(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+			t.Errorf("%s: left %v, error %v", name, left, err)
+		}
+	}
+}
+
+// A file of a version that is yet to come is read as far as it is known, and one of before
+// there were versions, too.
+func TestFilesOfOtherVersions(t *testing.T) {
+	for name, text := range map[string]string{
+		"of before": `{"containers":{"app":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}},"requests":{"cpu":"1","memory":"1Gi"}}`,
+		"to come":   `{"version":7,"news":[1],"containers":{"app":{"more":{},"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}},"requests":{"cpu":"1","memory":"1Gi"}}`,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := agent(t, dir)
+		if got := a.Allotted(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+			t.Errorf("%s: allotted %s before anything was asked", name, got)
+		}
+		wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
+	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(`{"containers":{"app"`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(`{"version":7,"containers":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	wantAllot(t, agent(t, dir), pod("a", "2", "1Gi"), "2", "")
+	if _, err := os.Stat(filepath.Join(dir, "a.json.damaged")); err != nil {
+		t.Error(err)
+	}
+}
+
+// While files cannot be read nothing is decided, and nothing is forgotten.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	wantAllot(t, agent(t, dir), pod("a", "1", "1Gi"), "1", "")
 	a := agent(t, dir)
-	wantAllot(t, a, pod("a", "2", "1Gi"), "2", "")
-	wantAllot(t, agent(t, dir), pod("a", "9", "1Gi"), "2", resize.Infeasible)
+	if err := os.Rename(dir, dir+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.Allotted(pod("a", "2", "1Gi"))
+	if _, err := a.Allot(t.Context(), pod("a", "2", "1Gi")); err == nil {
+		t.Error("decided, and nothing was read")
+	}
+	if err := errors.Join(os.Remove(dir), os.Rename(dir+"-away", dir)); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Allotted(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+		t.Errorf("allotted %s", got)
+	}
+	wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
 }
 
 // What cannot be written down is not allotted.
@@ -260,6 +348,84 @@ func TestAllocatorRandom(t *testing.T) {
 				t.Fatalf("step %d: %s has %d, asks for %d and %d are free", step, name, has, asked, left)
 			}
 		}
+	}
+}
+
+// An agent that is killed before any of its decisions is written down, or after any of
+// them, leaves each pod with what it had or with what it was to have. Together they never
+// have more than there is.
+func TestAllocatorIsKilledAtEachWrite(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	killed := 0
+	for range 100 {
+		dir := t.TempDir()
+		decisions := 0 // that are left before it is killed, -1 for ever
+		start := func() *resize.Allocator {
+			return agent(t, dir, func(c *resize.Config) {
+				c.Accept = resize.AccepterFunc(func(req resize.Request) resize.Verdict {
+					if decisions == 0 {
+						panic(errKilled)
+					}
+					decisions--
+					return resize.Decide(req)
+				})
+			})
+		}
+		decisions = -1
+		a, asks, had := start(), map[string]string{}, map[string]string{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			asks[name], had[name] = "1", "1"
+			allot(t, a, pod(name, "1", "1Mi"))
+		}
+		for range 10 {
+			decisions = r.IntN(6) - 1
+			name := []string{"a", "b", "c", "d"}[r.IntN(4)]
+			asks[name] = fmt.Sprintf("%dm", 100*(1+r.IntN(30)))
+			if dies(t, a, pod(name, asks[name], "1Mi")) {
+				killed++
+				decisions = -1
+				a = start()
+				checkAllotted(t, a, asks, had)
+				for name, cpu := range asks {
+					allot(t, a, pod(name, cpu, "1Mi"))
+				}
+			}
+			decisions = -1
+			checkAllotted(t, a, asks, had)
+			for name, cpu := range asks {
+				had[name] = a.Allotted(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu().String()
+			}
+		}
+	}
+	if killed < 40 {
+		t.Errorf("killed %d times", killed)
+	}
+}
+
+var errKilled = errors.New("killed")
+
+// dies asks, and reports whether the agent was killed.
+func dies(t *testing.T, a *resize.Allocator, p *v1.Pod) (killed bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			killed = r == errKilled
+		}
+	}()
+	allot(t, a, p)
+	return false
+}
+
+// checkAllotted holds what pods are allotted against what they had and ask for.
+func checkAllotted(t *testing.T, a *resize.Allocator, asks, had map[string]string) {
+	t.Helper()
+	for name, cpu := range asks {
+		got := a.Allotted(pod(name, cpu, "1Mi")).Spec.Containers[0].Resources.Requests.Cpu()
+		if asked := resource.MustParse(cpu); got.String() != had[name] && got.Cmp(asked) != 0 {
+			t.Fatalf("%s had %s, asks for %s and is allotted %s", name, had[name], cpu, got)
+		}
+	}
+	if left := free(t, a, asks); left < 0 {
+		t.Fatalf("%dm more is allotted than there is", -left)
 	}
 }
 

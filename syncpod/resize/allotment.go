@@ -27,6 +27,37 @@ func AllotmentOf(pod *v1.Pod) Allotment {
 	return a
 }
 
+// reported returns what a pod was allotted by its status, which an agent before has made,
+// and where that does not say it what it asks for.
+func reported(pod *v1.Pod) Allotment {
+	a := AllotmentOf(pod)
+	if r := pod.Status.Resources; r != nil && pod.Spec.Resources != nil {
+		a[wholePod] = v1.ResourceRequirements{Requests: resizable(r.Requests), Limits: resizable(r.Limits)}
+	}
+	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if asked, ok := a[list[i].Name]; ok && list[i].Resources != nil {
+				a[list[i].Name] = reportedOf(&list[i], asked)
+			}
+		}
+	}
+	return a
+}
+
+// reportedOf is what one container was allotted by its status. That has the limits in
+// force, which differ from those allotted during a resize: where what is asked for is as
+// much as was allotted, or has limits that are its requests, it is known better.
+func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.ResourceRequirements {
+	requests := resizable(s.AllocatedResources)
+	switch {
+	case equalLists(requests, asked.Requests):
+		return asked
+	case equalLists(asked.Requests, asked.Limits):
+		return v1.ResourceRequirements{Requests: requests, Limits: resizable(requests)}
+	}
+	return v1.ResourceRequirements{Requests: requests, Limits: resizable(s.Resources.Limits)}
+}
+
 // wholePod is no name of a container.
 const wholePod = ""
 
@@ -68,8 +99,8 @@ func (a Allotment) Apply(pod *v1.Pod) *v1.Pod {
 	allotted := *pod
 	allotted.Spec.InitContainers = a.apply(pod.Spec.InitContainers)
 	allotted.Spec.Containers = a.apply(pod.Spec.Containers)
-	if r, ok := a[wholePod]; ok && pod.Spec.Resources != nil {
-		whole := *pod.Spec.Resources
+	if pod.Spec.Resources != nil {
+		whole, r := *pod.Spec.Resources, a[wholePod]
 		whole.Requests, whole.Limits = replace(whole.Requests, r.Requests), replace(whole.Limits, r.Limits)
 		allotted.Spec.Resources = &whole
 	}
@@ -82,6 +113,8 @@ func (a Allotment) of(pod *v1.Pod) Allotment {
 	for name := range all {
 		if r, ok := a[name]; ok {
 			all[name] = r
+		} else if name == wholePod { // what it had none of, it asks for
+			all[name] = v1.ResourceRequirements{}
 		}
 	}
 	return all

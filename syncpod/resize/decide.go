@@ -43,14 +43,11 @@ const (
 )
 
 // Decide says what becomes of a change. What does not ask for more is accepted: nothing
-// has to fit for it. Resources of a pod as a whole cannot change while it runs, nor can
-// its quality of service.
+// has to fit for it. What a pod has as a whole counts in place of what its containers have
+// (KEP-5419). Its quality of service cannot change while it runs.
 func Decide(r Request) Verdict {
 	if !sameQuality(r) {
 		return Verdict{Infeasible, "Resize would change the quality of service of the pod"}
-	}
-	if pod := r.Pod.Spec.Resources; pod != nil && (len(pod.Requests) > 0 || len(pod.Limits) > 0) {
-		return Verdict{Infeasible, "Resize of a pod with resources of the pod as a whole is not supported"}
 	}
 	verdict := Verdict{Outcome: Accepted}
 	for _, name := range names() {

@@ -81,8 +81,12 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	got = resize.Decide(resize.Request{Pod: whole("2"), Allotted: whole("1"), Allocatable: node})
-	if got.Outcome != resize.Infeasible || !strings.Contains(got.Message, "as a whole is not supported") {
+	if got.Outcome != resize.Accepted {
 		t.Errorf("resources of the pod as a whole: %+v", got)
+	}
+	got = resize.Decide(resize.Request{Pod: whole("3"), Allotted: whole("1"), Beside: []*v1.Pod{whole("2")}, Allocatable: node})
+	if got.Outcome != resize.Deferred || !strings.Contains(got.Message, "requested: 3000, used: 2000") {
+		t.Errorf("more than is left for the pod as a whole: %+v", got)
 	}
 }
 
@@ -181,6 +185,11 @@ func TestAllotment(t *testing.T) {
 	}
 	if got.Spec.Resources.Limits.Cpu().String() != "8" || got.Spec.InitContainers[0].Resources.Requests.Cpu().String() != "3" || len(got.Spec.Containers) != 2 {
 		t.Errorf("%+v", got.Spec)
+	}
+	bare := pod("a", "1", "1Gi")
+	whole := pod("a", "1", "1Gi", func(p *v1.Pod) { p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("2", "2Gi")} })
+	if got := resize.AllotmentOf(bare).Apply(whole).Spec.Resources; len(got.Requests) > 0 {
+		t.Errorf("what a pod asks for as a whole, and had not, is allotted: %v", got)
 	}
 	if resize.AllotmentOf(asked).Apply(asked) != asked {
 		t.Error("a pod that is allotted what it asks for is copied")

@@ -228,12 +228,14 @@ func (r *Remembered) keep(ctx context.Context) {
 	}
 }
 
-// write writes what there is to remember, if the source has said anything yet.
+// write writes what there is to remember, if the source has said anything yet, and all of it
+// if it takes the place of what could not be read. What fails is tried again.
 func (r *Remembered) write() {
 	r.mu.Lock()
-	pods, spoken, complete := r.pods.all(), r.pods.spoken(), r.pods.complete
+	pods, complete := r.pods.all(), r.pods.complete
+	ready := complete || r.pods.spoken() && r.readErr == nil
 	r.mu.Unlock()
-	if !spoken {
+	if !ready {
 		return
 	}
 	m := memory{Pods: pods}
@@ -243,6 +245,9 @@ func (r *Remembered) write() {
 		m.Secrets = nil
 	}
 	err := r.file.write(m)
+	if err != nil {
+		r.mayHaveChanged()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := fmt.Sprint(r.readErr, r.writeErr)

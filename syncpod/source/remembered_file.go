@@ -81,7 +81,7 @@ func (f *memoryFile) read() (memory, error) {
 		m, err = f.open(text)
 	}
 	if err == nil {
-		m.Pods, err = usable(m.Pods)
+		m, err = usable(m)
 	}
 	if err != nil {
 		err = fmt.Errorf("what was remembered of the source in %s: %w", f.path, err)
@@ -108,11 +108,14 @@ func readMemory(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxMemory))
 }
 
-// usable returns the pods that are valid, with the API's defaults as this agent has them.
-func usable(pods []*v1.Pod) ([]*v1.Pod, error) {
+// usable returns a memory with the pods that are valid, with the API's defaults as this agent
+// has them, and without what is null.
+func usable(m memory) (memory, error) {
+	m.ConfigMaps = slices.DeleteFunc(m.ConfigMaps, func(c *v1.ConfigMap) bool { return c == nil })
+	m.Secrets = slices.DeleteFunc(m.Secrets, func(s *v1.Secret) bool { return s == nil })
 	var good []*v1.Pod
 	var errs []error
-	for _, pod := range pods {
+	for _, pod := range m.Pods {
 		if pod == nil {
 			continue
 		}
@@ -123,7 +126,8 @@ func usable(pods []*v1.Pod) ([]*v1.Pod, error) {
 		}
 		good = append(good, pod)
 	}
-	return good, errors.Join(errs...)
+	m.Pods = good
+	return m, errors.Join(errs...)
 }
 
 // open returns the memory that the text of the file is.

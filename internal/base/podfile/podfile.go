@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	suffix = ".json"
+	suffix  = ".json"
+	damaged = ".damaged"
 	// maxSize is the largest file that is read, in bytes.
 	maxSize = 4 << 20
 )
@@ -96,6 +97,25 @@ func write(path string, text []byte, sync bool) error {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// SetAside gives a pod's file the name <UID>.json.damaged, for whoever wants to find out
+// what is wrong with it. It is as none from then on.
+func (d Dir) SetAside(pod types.UID) error {
+	path, err := d.path(pod)
+	if err != nil {
+		return err
+	}
+	return wrap(pod, os.Rename(path, path+damaged))
+}
+
+// RemoveAside removes a file that was set aside, if there is one.
+func (d Dir) RemoveAside(pod types.UID) error {
+	path, err := d.path(pod)
+	if err != nil {
+		return err
+	}
+	return wrap(pod, remove(path+damaged))
 }
 
 // Remove removes a pod's file, if there is one.

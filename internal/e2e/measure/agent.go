@@ -43,8 +43,12 @@ func startAgent(s settings, client *cri.Client) (*agent, error) {
 	if err := os.Mkdir(a.manifests(), 0o755); err != nil {
 		return nil, err
 	}
-	a.cmd = exec.Command(s.agent, "-manifests", a.manifests(), "-runtime", s.endpoint, "-node", "n1",
-		"-root", filepath.Join(dir, "root"), "-pod-logs", filepath.Join(dir, "logs"))
+	program, args, err := s.program()
+	if err != nil {
+		return nil, err
+	}
+	a.cmd = exec.Command(program, append(args, "-manifests", a.manifests(), "-runtime", s.endpoint, "-node", "n1",
+		"-root", a.root(), "-pod-logs", filepath.Join(dir, "logs"))...)
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
 		return nil, err
@@ -57,6 +61,17 @@ func startAgent(s settings, client *cri.Client) (*agent, error) {
 	time.Sleep(3 * time.Second)
 	return a, nil
 }
+
+// program is that of the agent, and its first arguments.
+func (s settings) program() (program string, args []string, err error) {
+	if !s.everything {
+		return s.agent, nil, nil
+	}
+	program, err = os.Executable()
+	return program, []string{asAgent}, err
+}
+
+func (a *agent) root() string { return filepath.Join(a.dir, "root") }
 
 func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
 
@@ -105,7 +120,10 @@ func (a *agent) write(name string, sh shape) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&text, "  containers:\n  - {name: main, image: %q, imagePullPolicy: IfNotPresent, command: %s}\n", a.image, command)
+	fmt.Fprintf(&text, "  containers:\n  - name: main\n    image: %q\n    imagePullPolicy: IfNotPresent\n    command: %s\n", a.image, command)
+	if a.everything {
+		text.WriteString(a.everythingSpec())
+	}
 	temporary := filepath.Join(a.manifests(), "."+name)
 	if err := os.WriteFile(temporary, []byte(text.String()), 0o644); err != nil {
 		return err

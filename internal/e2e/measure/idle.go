@@ -24,6 +24,11 @@ func idle(ctx context.Context, s settings, client *cri.Client, out io.Writer) er
 	if _, err := a.run(ctx, "idle-", sh); err != nil {
 		return err
 	}
+	looking, end := context.WithCancel(ctx)
+	defer end()
+	if s.everything {
+		go scrape(looking, socketOf(a.root()), func(err error) { fmt.Fprintln(out, err) })
+	}
 	if err := pause(ctx, 30*time.Second); err != nil {
 		return err
 	}

@@ -12,6 +12,9 @@
 // rounds are printed, for the pod in the middle and for the last one. Polite pods end on
 // SIGTERM; deaf ones are killed after a grace period of one second. With -burst 250 an agent
 // gets so many pods at once.
+//
+// With -everything the agent is this program itself, with all on that costs something while
+// nothing happens.
 package main
 
 import (
@@ -35,7 +38,9 @@ import (
 type settings struct {
 	agent, endpoint, image string
 	rounds, idle, burst    int
+	probe                  int
 	minutes                float64
+	everything             bool
 	shapes                 []shape
 }
 
@@ -65,6 +70,13 @@ func (sh shape) String() string {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == asAgent {
+		if err := beAgent(ctx, os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "measure:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	s, err := parse(os.Args[1:])
 	if err == nil {
 		err = run(ctx, s, os.Stdout)
@@ -85,11 +97,13 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.idle, "idle", 30, "pods of the idle agent, 0 for none")
 	flags.IntVar(&s.burst, "burst", 0, "pods that the agent gets at once, without a floor, 0 for none")
 	flags.Float64Var(&s.minutes, "minutes", 2, "how long the idle agent is watched")
+	flags.BoolVar(&s.everything, "everything", false, "in place of nodeagent take an agent that has all on which the library can: cgroups, decisions on resizes, stats, collection of images, probes")
+	flags.IntVar(&s.probe, "probe", 10, "with -everything, seconds between two exec probes of a container, 0 for none")
 	shapes := flags.String("shapes", "1+0,1+3,10+0,10+3,40+0,1+0deaf,10+0deaf,40+0deaf", "`list` of pods+init containers, of pods deaf to SIGTERM as 10+3deaf; empty for none")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if s.agent == "" || s.rounds < 1 {
+	if s.agent == "" && !s.everything || s.rounds < 1 {
 		return s, errors.New("-agent is missing, or -rounds is less than 1")
 	}
 	var err error

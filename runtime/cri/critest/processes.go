@@ -40,7 +40,7 @@ func (r *Runtime) Processes() []Process {
 func (r *Runtime) began(c *container) {
 	m := c.config.GetMetadata()
 	c.ran = &Process{
-		PodUID: c.podUID, SandboxID: c.sandbox.id, Container: m.GetName(), ContainerID: c.id, Attempt: m.GetAttempt(), Started: time.Now(),
+		PodUID: c.sandbox.config.GetMetadata().GetUid(), SandboxID: c.sandbox.id, Container: m.GetName(), ContainerID: c.id, Attempt: m.GetAttempt(), Started: time.Now(),
 	}
 	r.processes = append(r.processes, c.ran)
 	if limit := r.cfg.JournalLimit; limit > 0 && len(r.processes) > limit {

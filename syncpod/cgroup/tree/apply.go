@@ -9,21 +9,25 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// ErrMemoryInUse is the error of a memory limit that is below what is in use: the
-// kernel would kill to keep it.
-var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
+// how settings are written.
+type how struct {
+	// pod is set for the cgroup of a pod, which has no huge pages but those it asks for.
+	pod bool
+	// raise is set if no limit is lowered.
+	raise bool
+}
 
-// apply makes a cgroup, if it is not there, and writes its settings. pod is whether it
-// is that of a pod, which has no huge pages but those it asks for.
-func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Resources, pod bool) error {
+// apply makes a cgroup, if it is not there, and writes its settings.
+func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Resources, h how) error {
 	if t.upToDate(mount, at, r) {
 		return nil
 	}
-	if err := t.checkMemory(mount, at, r); err != nil {
+	if err := t.checkMemory(mount, at, r); err != nil && !h.raise {
 		return err
 	}
 	delete(t.applied, at) // until all of it is written
@@ -37,13 +41,23 @@ func (t *Tree) apply(ctx context.Context, mount *os.Root, at string, r cgroup.Re
 	if err := t.make(ctx, mount, at); err != nil {
 		return err
 	}
-	for _, s := range r.Settings(t.kernel.version, t.kernel.pages, pod) {
+	for _, s := range inOrder(r.Settings(t.kernel.version, t.kernel.pages, h.pod), h.raise) {
 		if err := t.write(mount, at, s); err != nil {
 			return err
 		}
 	}
 	t.applied[at] = r
 	return nil
+}
+
+// inOrder returns settings in the order in which a pod requests no more than its limits at
+// any time: what it requests is the first that goes down, and the last that goes up
+// (KEP-1287).
+func inOrder(settings []cgroup.Setting, raise bool) []cgroup.Setting {
+	if raise && len(settings) > 0 && settings[0].Requests() {
+		return append(settings[1:len(settings):len(settings)], settings[0])
+	}
+	return settings
 }
 
 // make makes a cgroup in each tree that has settings. The one above it is there.
@@ -132,7 +146,11 @@ func (t *Tree) write(mount *os.Root, at string, s cgroup.Setting) error {
 	if tree == "" {
 		return fmt.Errorf("%s is to be %s, and there is no controller %s", s.File, s.Value, s.Controller)
 	}
-	return writeFile(mount, path.Join(tree, at, s.File), s.Value)
+	err := writeFile(mount, path.Join(tree, at, s.File), s.Value)
+	if s.Controller == "memory" && errors.Is(err, syscall.EBUSY) { // version 1 does not kill to keep it
+		return fmt.Errorf("%w: %w", cgroup.ErrMemoryInUse, err)
+	}
+	return err
 }
 
 // writeFile writes to a file that is there.
@@ -148,22 +166,34 @@ func writeFile(mount *os.Root, name, value string) error {
 	return nil
 }
 
-// checkMemory refuses a memory limit that is below what is in use.
+// checkMemory refuses a memory limit that is below what is in use and cannot be
+// reclaimed.
 func (t *Tree) checkMemory(mount *os.Root, at string, r cgroup.Resources) error {
 	if r.Memory == nil || *r.Memory <= 0 {
 		return nil
 	}
-	file := "memory.current"
+	f, usage, inactive := cgroupFiles{t, mount, at}, "memory.current", "inactive_file"
 	if t.kernel.version == cgroup.V1 {
-		file = "memory.usage_in_bytes"
+		usage, inactive = "memory.usage_in_bytes", "total_inactive_file"
 	}
-	text, err := mount.ReadFile(path.Join(t.kernel.controllers["memory"], at, file))
-	if err != nil {
+	used, ok := f.number("memory", usage)
+	if !ok {
 		return nil // it is yet to be made
 	}
-	used, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err == nil && used > *r.Memory {
-		return fmt.Errorf("%w: %d of %d bytes", ErrMemoryInUse, used, *r.Memory)
+	used -= f.stat(inactive)
+	if used > *r.Memory {
+		return fmt.Errorf("%w: attempting to set memory limit (%d) below current usage (%d)", cgroup.ErrMemoryInUse, *r.Memory, used)
 	}
 	return nil
+}
+
+// stat is a line of memory.stat, 0 if there is none.
+func (f cgroupFiles) stat(name string) int64 {
+	for line := range strings.Lines(f.text("memory", "memory.stat")) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			return n
+		}
+	}
+	return 0
 }

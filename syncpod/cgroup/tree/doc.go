@@ -33,5 +33,6 @@
 //	config.go     Config, and which trees the kernel has mounted
 //	slices.go     Slices, DriverOf
 //	apply.go      what is written, and when it must not be
+//	current.go    what a cgroup has that this agent has not written
 //	remove.go     what runs is killed, and directories are removed
 package tree

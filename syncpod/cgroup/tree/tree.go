@@ -71,19 +71,20 @@ func (t *Tree) in(f func(mount *os.Root) error) error {
 // EnsureCgroup makes the cgroup of a pod, or brings it up to date, and returns its path
 // as the driver has it, for CRI's cgroup_parent. Writing to it is all that is done for a
 // cgroup that is up to date. A memory limit below what is in use is not set: the
-// error is then [ErrMemoryInUse].
+// error is then [cgroup.ErrMemoryInUse].
 func (t *Tree) EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
-	return t.set(ctx, pod, func(_, next cgroup.Resources) cgroup.Resources { return next })
+	return t.set(ctx, pod, false)
 }
 
 // RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to what the
 // pod is to have and lowers none, so that its containers fit both before and after they
-// are changed. EnsureCgroup is the second half.
+// are changed. EnsureCgroup is the second half. Of a cgroup that an earlier agent has made
+// the kernel says what its limits are.
 func (t *Tree) RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
-	return t.set(ctx, pod, cgroup.Larger)
+	return t.set(ctx, pod, true)
 }
 
-func (t *Tree) set(ctx context.Context, pod *v1.Pod, choose func(last, next cgroup.Resources) cgroup.Resources) (string, error) {
+func (t *Tree) set(ctx context.Context, pod *v1.Pod, raise bool) (string, error) {
 	if pod == nil {
 		return "", errors.New("tree: the pod is nil")
 	}
@@ -102,10 +103,10 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, choose func(last, next cgro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := name.Path(t.config.Driver)
-	if last, ok := t.applied[at]; ok {
-		r = choose(last, r)
-	}
 	err = t.in(func(mount *os.Root) error {
+		if raise {
+			r = t.raised(mount, at, r)
+		}
 		t.pods[pod.UID] = pod
 		if err := t.setAbove(ctx, mount, class); err != nil {
 			return err
@@ -113,12 +114,24 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, choose func(last, next cgro
 		if err := t.mark(mount, pod.UID, at); err != nil {
 			return err
 		}
-		return t.apply(ctx, mount, at, r, true)
+		return t.apply(ctx, mount, at, r, how{pod: true, raise: raise})
 	})
 	if err != nil {
 		return "", fmt.Errorf("tree: cgroup %s of pod %s/%s: %w", at, pod.Namespace, pod.Name, err)
 	}
 	return at, nil
+}
+
+// raised returns settings that lower no limit of a cgroup.
+func (t *Tree) raised(mount *os.Root, at string, next cgroup.Resources) cgroup.Resources {
+	last, ok := t.applied[at]
+	if !ok {
+		last, ok = t.current(mount, at)
+	}
+	if !ok {
+		return next
+	}
+	return cgroup.Larger(last, next)
 }
 
 // setAbove brings the cgroups above those of a class up to date.
@@ -134,7 +147,7 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 	}
 	r, err := cgroup.OfNode(above)
 	if err == nil {
-		err = t.apply(ctx, mount, t.root.Path(t.config.Driver), r, false)
+		err = t.apply(ctx, mount, t.root.Path(t.config.Driver), r, how{})
 	}
 	if err != nil || class == v1.PodQOSGuaranteed {
 		return err
@@ -143,7 +156,7 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 	if err != nil {
 		return err
 	}
-	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), false)
+	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.OfClass(above, class), how{})
 }
 
 // mark notes that the cgroup of a pod is made here, unless it is there and was not.

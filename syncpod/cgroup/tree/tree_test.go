@@ -34,11 +34,11 @@ type fakeKernel struct {
 func files(tree string) []string {
 	all := map[string][]string{
 		"cpu":     {"cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us"},
-		"memory":  {"memory.limit_in_bytes", "memory.usage_in_bytes"},
+		"memory":  {"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"},
 		"pids":    {"pids.max"},
 		"freezer": nil,
 		".": {
-			"cpu.weight", "cpu.max", "memory.max", "memory.min", "memory.low", "memory.current", "pids.max",
+			"cpu.weight", "cpu.max", "memory.max", "memory.min", "memory.low", "memory.current", "memory.stat", "pids.max",
 			"cgroup.controllers", "cgroup.subtree_control", "cgroup.kill",
 		},
 	}
@@ -229,13 +229,97 @@ func TestResize(t *testing.T) {
 	ensure(t, tree, next)
 	k.want(map[string]string{shares: "1024", limit: "134217728"})
 	k.write("memory/kubepods/burstable/podu/memory.usage_in_bytes", "99999999\n")
-	if _, err := tree.EnsureCgroup(t.Context(), burstable("u", "1", "64Mi")); !errors.Is(err, ErrMemoryInUse) {
-		t.Errorf("error %v, want %v", err, ErrMemoryInUse)
+	if _, err := tree.EnsureCgroup(t.Context(), burstable("u", "1", "64Mi")); !errors.Is(err, cgroup.ErrMemoryInUse) {
+		t.Errorf("error %v, want %v", err, cgroup.ErrMemoryInUse)
 	}
 	k.want(map[string]string{limit: "134217728"})
 	k.write("memory/kubepods/burstable/podu/memory.usage_in_bytes", "5\n")
 	ensure(t, tree, burstable("u", "1", "64Mi"))
 	k.want(map[string]string{limit: "67108864"})
+}
+
+// A resize lowers nothing of what an earlier agent has made before its containers are
+// changed: what was in force is read from the kernel.
+func TestResizeAfterARestart(t *testing.T) {
+	for version, want := range map[cgroup.Version]map[string]string{
+		cgroup.V1: {
+			"cpu/kubepods/burstable/podu/cpu.shares": "2048", "cpu/kubepods/burstable/podu/cpu.cfs_quota_us": "200000",
+			"memory/kubepods/burstable/podu/memory.limit_in_bytes": "134217728", "pids/kubepods/burstable/podu/pids.max": "max",
+		},
+		cgroup.V2: {
+			"kubepods/burstable/podu/cpu.weight": "79", "kubepods/burstable/podu/cpu.max": "200000 100000",
+			"kubepods/burstable/podu/memory.max": "134217728", "kubepods/burstable/podu/pids.max": "max",
+		},
+	} {
+		k := newKernel(t, version)
+		with := func(cpu, memory string) *v1.Pod {
+			p := burstable("u", cpu, memory)
+			p.Spec.Containers[0].Resources.Limits[v1.ResourceCPU] = resource.MustParse(cpu)
+			return p
+		}
+		ensure(t, k.agent(), with("2", "64Mi"))
+		next := k.agent()
+		if _, err := next.RaiseCgroup(t.Context(), with("1", "128Mi")); err != nil {
+			t.Fatal(err)
+		}
+		k.want(want)
+		ensure(t, next, with("1", "32Mi"))
+		if _, err := k.agent().RaiseCgroup(t.Context(), with("1", "16Mi")); err != nil {
+			t.Fatal(err)
+		}
+		for file, before := range want {
+			if got := k.has(file); strings.Contains(file, "memory") && got != "33554432" || strings.Contains(file, "cpu.shares") && (got == before || got != "1024") {
+				t.Errorf("version %d: %s holds %s", version, file, got)
+			}
+		}
+	}
+}
+
+// What stands in a cgroup that cannot be understood is not limited: nothing is lowered.
+func TestRaiseWhatCannotBeRead(t *testing.T) {
+	k := newKernel(t, cgroup.V1)
+	ensure(t, k.agent(), burstable("u", "1", "64Mi"))
+	const limit = "memory/kubepods/burstable/podu/memory.limit_in_bytes"
+	for _, text := range []string{"", "many\n", "9223372036854771712\n", "-1"} {
+		k.write(limit, text)
+		if _, err := k.agent().RaiseCgroup(t.Context(), burstable("u", "1", "32Mi")); err != nil {
+			t.Fatal(err)
+		}
+		k.want(map[string]string{limit: "-1"})
+	}
+}
+
+// What can be reclaimed is not in use.
+func TestReclaimableMemory(t *testing.T) {
+	for version, files := range map[cgroup.Version][2]string{
+		cgroup.V1: {"memory/kubepods/burstable/podu/memory.usage_in_bytes", "memory/kubepods/burstable/podu/memory.stat"},
+		cgroup.V2: {"kubepods/burstable/podu/memory.current", "kubepods/burstable/podu/memory.stat"},
+	} {
+		k := newKernel(t, version)
+		tree := k.agent()
+		ensure(t, tree, burstable("u", "1", "64Mi"))
+		k.write(files[0], "50000000\n")
+		k.write(files[1], "cache 5\ninactive_file 40000000\ntotal_inactive_file 40000000\n")
+		if _, err := tree.EnsureCgroup(t.Context(), burstable("u", "1", "9Mi")); !errors.Is(err, cgroup.ErrMemoryInUse) || !strings.Contains(err.Error(), "memory limit (9437184) below current usage (10000000)") {
+			t.Errorf("version %d: error %v", version, err)
+		}
+		ensure(t, tree, burstable("u", "1", "10Mi"))
+	}
+}
+
+// What is requested is the first that goes down and the last that goes up.
+func TestOrderOfSettings(t *testing.T) {
+	for _, version := range []cgroup.Version{cgroup.V1, cgroup.V2} {
+		list := cgroup.Resources{CPUShares: 5}.Settings(version, nil, false)
+		for raise, at := range map[bool]int{false: 0, true: len(list) - 1} {
+			if got := inOrder(slices.Clone(list), raise); len(got) != len(list) || !got[at].Requests() {
+				t.Errorf("version %d, raise %v: %v", version, raise, got)
+			}
+		}
+		if got := inOrder(cgroup.Resources{}.Settings(version, nil, false), true); len(got) != len(list)-1 {
+			t.Errorf("without shares: %v", got)
+		}
+	}
 }
 
 // process starts one that ignores what asks it to stop, and lists it in files as a kernel

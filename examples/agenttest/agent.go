@@ -1,0 +1,37 @@
+// Package agenttest is a node agent as somebody might write it, here to show how it is held
+// against what pods are promised: see agent_test.go. It is a module of its own, as yours is.
+package agenttest
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Agent keeps the pods running that it is told.
+type Agent struct {
+	pods *source.Push
+	loop *loop.Loop
+}
+
+// New returns an agent that keeps what it has to remember in a folder.
+func New(conn *grpc.ClientConn, folder string, sink syncpod.StatusSink) (*Agent, error) {
+	pods := source.NewStaticPush("mine")
+	l, err := loop.New(loop.Config{
+		Client: cri.NewClient(conn), Root: folder, Sources: []source.Source{pods},
+		Sync: syncpod.Config{RuntimeName: "critest", Sink: sink, Node: syncpod.Node{LogsRoot: folder + "/logs"}},
+	})
+	return &Agent{pods, l}, err
+}
+
+// Set says which pods should run.
+func (a *Agent) Set(pods ...*v1.Pod) error { return a.pods.Set(pods...) }
+
+// Run runs the agent until ctx ends. Its pods run on.
+func (a *Agent) Run(ctx context.Context) error { return a.loop.Run(ctx) }

@@ -1,0 +1,37 @@
+// Command referee holds a node agent that is a program against what pods are promised: it
+// brings up a runtime in memory, has pods come and go, lets things go wrong, kills the
+// agent now and then, and says which promises it kept, and how it broke the others.
+//
+//	go build -o /tmp/nodeagent ./examples/nodeagent
+//	go run ./examples/referee -- /tmp/nodeagent -runtime {endpoint} -manifests {manifests} -root {root} -pod-logs {logs} -node n1
+//
+// See docs/REFEREE.md for a kubelet, and for an agent in the process of a test.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "referee: %v\nSee referee -h.\n", err)
+		os.Exit(exitUsage)
+	}
+	code, err := o.run(ctx, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "referee:", err)
+	}
+	os.Exit(code)
+}

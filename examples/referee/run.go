@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
+)
+
+// run plays, and returns what the command exits with.
+func (o options) run(ctx context.Context, stdout, stderr io.Writer) (code int, err error) {
+	scenarios, err := o.chosen()
+	switch {
+	case err != nil:
+		return exitUsage, err
+	case o.list:
+		return 0, list(stdout, scenarios)
+	case o.promises:
+		return 0, promises(stdout)
+	}
+	program := agenttest.Program{Command: o.command}
+	if o.config != "" {
+		text, err := os.ReadFile(o.config)
+		if err != nil {
+			return exitUsage, fmt.Errorf("-config: %w", err)
+		}
+		program.Config = string(text)
+	}
+	if o.logs != "" {
+		file, err := os.Create(o.logs)
+		if err != nil {
+			return exitUsage, fmt.Errorf("-output: %w", err)
+		}
+		defer file.Close()
+		program.Output = &shared{w: file}
+	}
+	report, err := agenttest.Judge(ctx, agenttest.Config{
+		Agent: program.Agent, Scenarios: scenarios, Notice: o.notice, Patience: o.patience, Parallel: o.parallel, Progress: progress(stderr),
+	})
+	if err != nil {
+		return exitNotPlayed, err
+	}
+	report.Agent = strings.Join(o.command, " ")
+	if err := errors.Join(o.write(report), report.WriteText(stdout)); err != nil {
+		return exitNotPlayed, err
+	}
+	return codeOf(report), nil
+}
+
+func codeOf(r *agenttest.Report) int {
+	switch {
+	case len(r.Failed()) > 0:
+		return exitNotPlayed
+	case len(r.Broken()) > 0:
+		return exitBroken
+	}
+	return 0
+}
+
+// write writes the files that were asked for.
+func (o options) write(r *agenttest.Report) error {
+	var errs []error
+	if o.json != "" {
+		text, err := json.MarshalIndent(r, "", "  ")
+		errs = append(errs, err, os.WriteFile(o.json, append(text, '\n'), 0o644))
+	}
+	if o.html != "" {
+		var page bytes.Buffer
+		errs = append(errs, r.WriteHTML(&page), os.WriteFile(o.html, page.Bytes(), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// shared is a writer for several agents.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(text)
+}
+
+// progress says what is going on, a line for each scenario that has ended.
+func progress(w io.Writer) func(agenttest.Progress) {
+	return func(p agenttest.Progress) {
+		switch {
+		case !p.Ended:
+			return
+		case p.Err != nil:
+			fmt.Fprintf(w, "[%d/%d] %-34s %6s  not played: %v\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second), p.Err)
+		case len(p.Broken) > 0:
+			fmt.Fprintf(w, "[%d/%d] %-34s %6s  breaks %s\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second), strings.Join(p.Broken, ", "))
+		default:
+			fmt.Fprintf(w, "[%d/%d] %-34s %6s  ok\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second))
+		}
+	}
+}
+
+// list prints scenarios as they are: JSON, a line for each step.
+func list(w io.Writer, all []agenttest.Scenario) error {
+	for _, sc := range all {
+		fmt.Fprintln(w, sc.Name)
+		for _, step := range sc.Steps {
+			text, err := json.Marshal(step)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "    %s\n", text)
+		}
+	}
+	return nil
+}
+
+func promises(w io.Writer) error {
+	for p := range agenttest.Promises() {
+		own := ""
+		if p.Own {
+			own = " (podsync's own)"
+		}
+		fmt.Fprintf(w, "%s%s\n    %s\n    Promised in %s\n    Judged by: %s\n", p.Name, own, p.Sentence, p.Source, p.Evidence)
+		if p.Breaks != "" {
+			fmt.Fprintf(w, "    Broken in practice: %s\n", p.Breaks)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/cgroup/tree"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/resize"
+	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// asAgent is the first argument of this program as an agent that has everything on. The
+// flags of nodeagent follow that say where things are.
+const asAgent = "everything"
+
+// everythingRoot is the cgroup of its pods.
+const everythingRoot = "podsync-measure"
+
+// scrapeEvery is how often figures are asked for, as metrics-server does.
+const scrapeEvery = 15 * time.Second
+
+// everythingSpec is what containers of its pods have besides: a place among cgroups, and a
+// probe if they are to be probed, which starts a process each time.
+func (s settings) everythingSpec() string {
+	spec := "    resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {cpu: 500m, memory: 64Mi}}\n"
+	if s.probe > 0 {
+		spec += fmt.Sprintf("    readinessProbe: {exec: {command: [/bin/true]}, periodSeconds: %d}\n", s.probe)
+	}
+	return spec
+}
+
+// beAgent is an agent that keeps cgroups, decides on resizes, collects images, runs probes
+// and tells what is used.
+func beAgent(ctx context.Context, args []string) error {
+	debug.SetGCPercent(40) // as nodeagent
+	flags := flag.NewFlagSet(asAgent, flag.ContinueOnError)
+	manifests, endpoint, node := flags.String("manifests", "", ""), flags.String("runtime", "", ""), flags.String("node", "", "")
+	root, logs := flags.String("root", "", ""), flags.String("pod-logs", "", "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: *endpoint})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	pods, err := source.NewFolder(source.FolderConfig{Path: *manifests, NodeName: *node})
+	if err != nil {
+		return err
+	}
+	allocatable := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("64Gi")}
+	cgroups, err := tree.New(tree.Config{State: filepath.Join(*root, "cgroups"), Root: everythingRoot, Allocatable: allocatable})
+	if err != nil {
+		return err
+	}
+	allocations, err := resize.New(resize.Config{State: filepath.Join(*root, "allocations"), Allocatable: allocatable})
+	if err != nil {
+		return err
+	}
+	agent, err := loop.New(loop.Config{
+		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{pods},
+		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
+		Sync:        syncpod.Config{Node: syncpod.Node{LogsRoot: *logs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
+	})
+	if err != nil {
+		return err
+	}
+	figures, err := stats.New(stats.Config{Runtime: client, Dir: *root})
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Config{Agent: agent, Runtime: client, Stats: figures, NodeName: *node})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*root, 0o700); err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.ServeUnix(ctx, socketOf(*root)) }()
+	err = agent.Run(ctx)
+	return joined(err, <-served)
+}
+
+func joined(errs ...error) error {
+	for _, err := range errs {
+		if err != nil && err != context.Canceled {
+			return err
+		}
+	}
+	return nil
+}
+
+func socketOf(root string) string { return filepath.Join(root, "s") }
+
+// scrape asks an agent for its figures until ctx ends.
+func scrape(ctx context.Context, socket string, report func(error)) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	for pause(ctx, scrapeEvery) == nil {
+		for _, path := range []string{"/stats/summary", "/metrics/resource"} {
+			if err := get(ctx, client, path); err != nil && ctx.Err() == nil {
+				report(fmt.Errorf("%s: %w", path, err))
+			}
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %s", resp.Status)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}

@@ -1,0 +1,181 @@
+package agenttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+var statusPromises = []Promise{
+	{
+		Name: "exit-codes", Sentence: "The exit code that is told of a container is that with which it ended.",
+		Source: docPod, Breaks: "kubernetes #104107",
+		Evidence: "Terminated states with a container ID in statuses that the agent tells, and the processes. A state without an ID is let pass, and one of a container whose end nobody could see.",
+		check:    (*history).exitCodes,
+	},
+	{
+		Name: "ends-are-true", Sentence: "No container is told to have ended that still runs.",
+		Source: docPod, Breaks: "kubernetes #88440",
+		Evidence: "The same statuses, and what ran at their time.",
+		check:    (*history).endsAreTrue,
+	},
+	{
+		Name: "restart-counts", Sentence: "The restart count of a container does not fall.",
+		Source: docPod, Breaks: "kubernetes #99748",
+		Evidence: "Statuses of one pod, one after the other, until it is removed. It may begin anew where the runtime has lost records, as the API allows.",
+		check:    (*history).restartCounts,
+	},
+	{
+		Name: "phases", Sentence: "A pod that has Succeeded or Failed stays so, and one that has been Running is not Pending again.",
+		Source: docLifecycle, Breaks: "kubernetes #58711",
+		Evidence: "Statuses of one pod, one after the other, until it is removed.",
+		check:    (*history).phases,
+	},
+	{
+		Name: "ready-is-true", Sentence: "A container with a readiness probe is not told to be ready before a probe of that very container has succeeded.",
+		Source: docProbes, Breaks: "kubernetes #78733",
+		Evidence: "Statuses, and answers to ExecSync.",
+		check:    (*history).readyIsTrue,
+	},
+}
+
+func containerStatuses(s v1.PodStatus) []v1.ContainerStatus {
+	return slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)
+}
+
+// ends are what a status says of ends, with the ID of the container.
+func ends(c v1.ContainerStatus) map[string]*v1.ContainerStateTerminated {
+	all := map[string]*v1.ContainerStateTerminated{}
+	for _, end := range []*v1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+		if end == nil {
+			continue
+		}
+		if id := bareID(end.ContainerID); id != "" {
+			all[id] = end
+		}
+	}
+	return all
+}
+
+func bareID(id string) string {
+	if _, bare, ok := strings.Cut(id, "://"); ok {
+		return bare
+	}
+	return id
+}
+
+// eachEnd calls judge for each end that is told of what ran.
+func (h *history) eachEnd(judge func(t told, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated)) {
+	for _, t := range h.told {
+		for _, c := range containerStatuses(t.status) {
+			for id, end := range ends(c) {
+				if p, ran := h.process(id); ran {
+					judge(t, c, p, end)
+				}
+			}
+		}
+	}
+}
+
+func (h *history) exitCodes(v *verdict) {
+	h.eachEnd(func(t told, c v1.ContainerStatus, p critest.Process, end *v1.ContainerStateTerminated) {
+		if p.Ended.IsZero() || h.unseen(p) {
+			return
+		}
+		v.want(end.ExitCode == p.ExitCode, at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s ended with %d, and was told to have ended with %d", c.Name, p.ExitCode, end.ExitCode)
+	})
+}
+
+// unseen reports whether the runtime itself may not tell how a process ended.
+func (h *history) unseen(p critest.Process) bool {
+	return slices.ContainsFunc(h.restarts, func(r runtimeRestart) bool {
+		return r.effect != "" && !r.from.Before(p.Started) && !r.from.After(p.Ended.Add(longestBackOff))
+	})
+}
+
+func (h *history) endsAreTrue(v *verdict) {
+	h.eachEnd(func(t told, c v1.ContainerStatus, p critest.Process, _ *v1.ContainerStateTerminated) {
+		v.want(!runsAt(p, t.at), at{uid: t.uid, t: t.at, container: p.ContainerID}, "%s was told to have ended, and still ran", c.Name)
+	})
+}
+
+// eachChange calls judge for each status that is told of a pod and the one before it. Each
+// time that a pod comes again after it was removed, what is told may begin anew once: that
+// may be later, when what is left of it has ended.
+func (h *history) eachChange(v *verdict, judge func(before, t told) (wrong string)) {
+	last, begun := map[types.UID]told{}, map[types.UID]int{}
+	for _, t := range h.told {
+		l := h.pods[t.uid]
+		if l == nil {
+			continue
+		}
+		before, ok := last[t.uid]
+		last[t.uid] = t
+		if !ok || h.recordsLost(before.at, t.at) {
+			continue
+		}
+		wrong := judge(before, t)
+		if wrong != "" && begun[t.uid] < l.round(t.at) {
+			begun[t.uid]++
+			continue
+		}
+		v.want(wrong == "", at{uid: t.uid, t: t.at}, "%s", wrong)
+	}
+}
+
+func (h *history) restartCounts(v *verdict) {
+	h.eachChange(v, func(before, t told) string {
+		counts := map[string]int32{}
+		for _, c := range containerStatuses(before.status) {
+			counts[c.Name] = c.RestartCount
+		}
+		for _, c := range containerStatuses(t.status) {
+			if c.RestartCount < counts[c.Name] {
+				return fmt.Sprintf("%s was told to have been restarted %d times, after %d", c.Name, c.RestartCount, counts[c.Name])
+			}
+		}
+		return ""
+	})
+}
+
+var order = map[v1.PodPhase]int{v1.PodPending: 1, v1.PodRunning: 2, v1.PodSucceeded: 3, v1.PodFailed: 3}
+
+func (h *history) phases(v *verdict) {
+	h.eachChange(v, func(before, t told) string {
+		was, is := before.status.Phase, t.status.Phase
+		if order[is] >= order[was] && (order[was] < 3 || is == was) {
+			return ""
+		}
+		return fmt.Sprintf("the pod was told to be %s, after %s", is, was)
+	})
+}
+
+func (h *history) readyIsTrue(v *verdict) {
+	for _, t := range h.told {
+		l := h.pods[t.uid]
+		if l == nil {
+			continue
+		}
+		for _, c := range t.status.ContainerStatuses {
+			spec, _ := containerNamed(l.pod(), c.Name)
+			if !c.Ready || spec.ReadinessProbe == nil {
+				continue
+			}
+			v.want(h.passed(bareID(c.ContainerID), commandOf(spec.ReadinessProbe), t.at), at{uid: t.uid, t: t.at},
+				"%s was told to be ready, and no probe of it had succeeded", c.Name)
+		}
+	}
+}
+
+// passed reports whether a probe of a container had succeeded by a time.
+func (h *history) passed(containerID, command string, by time.Time) bool {
+	return slices.ContainsFunc(h.execs(containerID, command), func(c call) bool {
+		return c.succeeded() && !c.End.After(by)
+	})
+}

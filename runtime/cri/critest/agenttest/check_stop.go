@@ -1,0 +1,225 @@
+package agenttest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+var stopPromises = []Promise{
+	{
+		Name: "grace-given", Sentence: "A pod that is removed has its grace period: no container is told to stop with less than what is left of it.",
+		Source: docLifecycle, Breaks: "kubernetes #83916",
+		Evidence: "The first StopContainer of each process after the pod was removed, by the agent that lived when it was. Two seconds less are let pass.",
+		check:    (*history).graceGiven,
+	},
+	{
+		Name: "grace-kept", Sentence: "What a removed pod runs has ended when its grace period is over, preStop handlers included.",
+		Source: docLifecycle, Breaks: "kubernetes #115817",
+		Evidence: "Processes, while nothing but the agent holds them up. The time to notice the removal, 2 s that a kubelet gives at least, and 10 s are let pass; " +
+			"how long it takes is a figure. It counts from the last start of the agent.",
+		check: (*history).graceKept,
+	},
+	{
+		Name: "prestop-first", Sentence: "A preStop handler has been run, and has ended or used the grace period up, before its container is told to stop.",
+		Source: docHooks, Breaks: "kubernetes #115817",
+		Evidence: "ExecSync of the handler, and StopContainer by the agent that lived when the pod was removed. A handler that failed has been run.",
+		check:    (*history).preStopFirst,
+	},
+	{
+		Name: "told-to-stop", Sentence: "No sandbox is stopped, and what runs in it killed with it, before that has been told to stop.",
+		Source: docLifecycle, Breaks: "kubernetes #88440",
+		Evidence: "StopPodSandbox and RemovePodSandbox while a process runs in the sandbox that the agent knows to have started: was there a StopContainer for it?",
+		check:    (*history).toldToStop,
+	},
+}
+
+var deletePromises = []Promise{
+	{
+		Name: "nothing-after-delete", Sentence: "Nothing of a pod is started once its end has begun.",
+		Source: docLifecycle, Breaks: "kubernetes #125050",
+		Evidence: "RunPodSandbox, CreateContainer and StartContainer calls after the agent's first stop of a pod that was removed, or after the time to notice the removal, until it is wanted again.",
+		check:    (*history).nothingAfterDelete,
+	},
+	{
+		Name: "nothing-left", Sentence: "Of a pod that was removed no container and no sandbox is left in the end.",
+		Source: docGC, Breaks: "kubernetes #115252",
+		Evidence: "What the runtime lists when nothing goes wrong any more, with all patience of the run.",
+		check:    (*history).nothingLeft,
+	},
+}
+
+// leniency is how much less or more than a second's worth of a time is let pass.
+const leniency = 2 * time.Second
+
+// minimum is the least that a kubelet gives what is to stop.
+const minimum = 2 * time.Second
+
+// firstStops are the StopContainer calls that told a process of a removed pod to stop first,
+// with the time in which the pod is not wanted.
+func (h *history) firstStops(judge func(l *podLife, gap span, p critest.Process, c call)) {
+	seen := map[string]bool{}
+	for _, c := range h.callsOf(critest.StopContainer) {
+		l := h.pods[types.UID(c.PodUID)]
+		p, ran := h.process(c.ContainerID)
+		if l == nil || !ran || !runsAt(p, c.Start) || seen[c.ContainerID] {
+			continue
+		}
+		gap, gone := l.unwantedAt(c.Start)
+		if !gone {
+			continue
+		}
+		seen[c.ContainerID] = true
+		judge(l, gap, p, c)
+	}
+}
+
+// graceGiven does not judge pods that were removed while there was no agent: the next one
+// does not know them, and no document says what it owes them.
+func (h *history) graceGiven(v *verdict) {
+	h.firstStops(func(l *podLife, gap span, p critest.Process, c call) {
+		if !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) {
+			return
+		}
+		given := time.Duration(c.timeout()) * time.Second
+		left := l.grace() - c.Start.Sub(gap.from)
+		v.want(given >= left-leniency, atCall(c), "%s was told to stop with %v, and the pod had %v left of its %v",
+			p.Container, given, left.Round(time.Second/10), l.grace())
+	})
+}
+
+// wasStopped reports whether a process had been told to stop before some time: for another
+// reason, which has a time of its own.
+func (h *history) wasStopped(p critest.Process, before time.Time) bool {
+	return slices.ContainsFunc(h.callsOf(critest.StopContainer), func(c call) bool {
+		return c.ContainerID == p.ContainerID && c.Start.Before(before)
+	})
+}
+
+// sawGo reports whether the agent that acts at a time is the one that knew a pod when it was
+// removed. Another one finds what it has no spec of.
+func (h *history) sawGo(removed, acts time.Time) bool {
+	return h.life(acts).from.Before(removed)
+}
+
+const endsSoon = 10 * time.Second
+
+func (h *history) graceKept(v *verdict) {
+	for _, l := range h.inOrder() {
+		for _, s := range l.wanted {
+			if s.to.IsZero() {
+				continue
+			}
+			from := h.toldOf(s.to)
+			until := from.Add(h.notice + l.grace() + minimum + endsSoon)
+			gap, _ := l.unwantedAt(s.to)
+			if !h.quiet(l.uid, from, until) || !gap.to.IsZero() && gap.to.Before(until) || h.end.Before(until) && !h.allEnded(l) {
+				continue
+			}
+			for _, p := range h.of(l.uid) {
+				if !runsAt(p, from) {
+					continue
+				}
+				if !p.Ended.IsZero() {
+					v.figure("from removal to end, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
+				}
+				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the pod was removed, its grace period is %v",
+					p.Container, until.Sub(from), l.grace())
+			}
+		}
+	}
+}
+
+// preStopOf is the command of a container's preStop handler, "" for none.
+func preStopOf(p *v1.Pod, container string) string {
+	c, _ := containerNamed(p, container)
+	if c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
+		return ""
+	}
+	return strings.Join(c.Lifecycle.PreStop.Exec.Command, " ")
+}
+
+func (h *history) preStopFirst(v *verdict) {
+	h.firstStops(func(l *podLife, gap span, p critest.Process, c call) {
+		command := preStopOf(l.pod(), p.Container)
+		if command == "" || !h.sawGo(gap.from, c.Start) || !h.knew(p) || h.wasStopped(p, gap.from) || c.Start.After(gap.from.Add(l.grace()-lastOfGrace)) {
+			return
+		}
+		runs := h.execs(p.ContainerID, command)
+		ended := slices.ContainsFunc(runs, func(e call) bool { return e.Done() && !e.End.After(c.Start) })
+		v.want(len(runs) > 0, atCall(c), "%s was told to stop, and its preStop handler (%s) was not run", p.Container, command)
+		if len(runs) > 0 {
+			v.want(ended, atCall(c), "%s was told to stop while its preStop handler (%s) still ran, with %v left of the grace period",
+				p.Container, command, l.grace()-c.Start.Sub(gap.from))
+		}
+	})
+}
+
+func (h *history) toldToStop(v *verdict) {
+	stopped := map[string]bool{}
+	for _, c := range h.callsOf(critest.StopContainer, critest.StopPodSandbox, critest.RemovePodSandbox) {
+		if c.Method == critest.StopContainer {
+			stopped[c.ContainerID] = true
+			continue
+		}
+		for _, p := range h.of(types.UID(c.PodUID)) {
+			start, known := h.startOf(p)
+			if p.SandboxID == c.SandboxID && runsAt(p, c.Start) && known && start.End.Add(noted).Before(c.Start) {
+				v.want(stopped[p.ContainerID], atCall(c), "the sandbox was stopped while %s ran in it, which nobody had told to stop", p.Container)
+			}
+		}
+	}
+}
+
+var starting = []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer}
+
+var stopping = []critest.Method{critest.StopContainer, critest.StopPodSandbox}
+
+func (h *history) nothingAfterDelete(v *verdict) {
+	for _, c := range h.callsOf(starting...) {
+		l := h.pods[types.UID(c.PodUID)]
+		if l == nil {
+			continue
+		}
+		gap, gone := l.unwantedAt(c.Start)
+		if !gone {
+			continue
+		}
+		noticed := h.noticed(l.uid, gap.from)
+		v.want(!c.Start.After(noticed), atCall(c), "the pod was removed at %s, and its end had begun at %s", h.clock(gap.from), h.clock(noticed))
+	}
+}
+
+// noticed is when an agent must have known that a pod was removed at a time: its own first
+// stop says so, or the time is over that it may take.
+func (h *history) noticed(uid types.UID, removed time.Time) time.Time {
+	at := h.toldOf(removed).Add(h.notice)
+	for _, c := range h.callsOf(stopping...) {
+		if c.PodUID == string(uid) && c.Start.After(removed) && c.Start.Before(at) && h.stopsForGood(c) {
+			at = c.Start
+		}
+	}
+	return at
+}
+
+// stopsForGood leaves out what an agent stops in order to start it again: a container that
+// was made anew, a sandbox that was lost.
+func (h *history) stopsForGood(c call) bool {
+	p, ran := h.process(c.ContainerID)
+	return c.Method == critest.StopContainer && ran && runsAt(p, c.Start) && h.knew(p) && !h.sandboxTrouble(p.SandboxID, p.Started, c.Start) && h.pods[types.UID(c.PodUID)].kind().name != "sick"
+}
+
+func (h *history) nothingLeft(v *verdict) {
+	for _, l := range h.inOrder() {
+		if l.isWanted() {
+			continue
+		}
+		left := h.leftOf(l.uid)
+		v.want(left == "", at{uid: l.uid, t: h.settled}, "%s left %v after the last trouble was over", left, h.settled.Sub(h.peace).Round(time.Second))
+	}
+}

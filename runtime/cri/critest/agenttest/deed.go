@@ -1,0 +1,325 @@
+package agenttest
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// deed carries a step out.
+type deed struct {
+	// pod: the step has to name one.
+	pod bool
+	do  func(*stage, Step) error
+}
+
+var deeds = map[string]deed{
+	"add":             {true, (*stage).add},
+	"remove":          {true, (*stage).remove},
+	"edit":            {true, (*stage).edit},
+	"start-agent":     {false, (*stage).startAgent},
+	"stop-agent":      {false, (*stage).stopAgent},
+	"kill-agent":      {false, (*stage).killAgent},
+	"kill-agent-at":   {false, (*stage).killAgentAt},
+	"restart-runtime": {false, (*stage).restartRuntime},
+	"fail":            {false, func(s *stage, step Step) error { return s.inject(step, critest.Fault{Err: refusal}) }},
+	"lose-answer": {false, func(s *stage, step Step) error {
+		return s.inject(step, critest.Fault{When: critest.After, Err: silence})
+	}},
+	"late": {false, func(s *stage, step Step) error {
+		return s.inject(step, critest.Fault{When: critest.Midway, Delay: seconds(step.For), IgnoreCancel: true})
+	}},
+	"exit":          {true, (*stage).exit},
+	"lose-sandbox":  {true, (*stage).loseSandbox},
+	"drop-events":   {false, func(s *stage, step Step) error { return s.injectEvent(step, critest.EventDrop) }},
+	"double-events": {false, func(s *stage, step Step) error { return s.injectEvent(step, critest.EventDuplicate) }},
+	"late-events":   {false, func(s *stage, step Step) error { return s.injectEvent(step, critest.EventDelay) }},
+	"break-events":  {false, (*stage).breakEvents},
+	"hang-exec":     {false, (*stage).hangExec},
+	"chaos":         {false, (*stage).chaos},
+	"calm":          {false, func(s *stage, _ Step) error { s.say("", "the runtime works"); return s.calm() }},
+	"watch":         {false, (*stage).watch},
+}
+
+var (
+	refusal = status.Error(codes.Unknown, "referee: refused")
+	silence = status.Error(codes.DeadlineExceeded, "referee: the answer is lost")
+)
+
+// effects are what a restart of the runtime does to sandboxes and containers.
+var effects = map[string][2]critest.RestartEffect{
+	"":                   {critest.EffectNone, critest.EffectNone},
+	"stopped":            {critest.EffectStopped, critest.EffectStopped},
+	"containers-stopped": {critest.EffectNone, critest.EffectStopped},
+	"containers-removed": {critest.EffectNone, critest.EffectRemoved},
+	"removed":            {critest.EffectRemoved, critest.EffectRemoved},
+	"unknown":            {critest.EffectNone, critest.EffectUnknown},
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func uidOf(pod string) types.UID { return newPod(pod, 1).UID }
+
+func (s *stage) add(step Step) error {
+	if s.wanted[step.Pod] != nil {
+		return nil
+	}
+	p := newPod(step.Pod, 1)
+	s.wanted[step.Pod] = p
+	s.say(p.UID, "the pod is wanted")
+	s.life(p.UID).want(time.Now(), p)
+	return s.tell()
+}
+
+func (s *stage) remove(step Step) error {
+	p := s.wanted[step.Pod]
+	if p == nil {
+		return nil
+	}
+	delete(s.wanted, step.Pod)
+	s.say(p.UID, "the pod is not wanted any more, its grace period is %d s", *p.Spec.TerminationGracePeriodSeconds)
+	s.life(p.UID).drop(time.Now())
+	return s.tell()
+}
+
+func (s *stage) edit(step Step) error {
+	if s.wanted[step.Pod] == nil {
+		return nil
+	}
+	l := s.life(uidOf(step.Pod))
+	p := newPod(step.Pod, 1+len(l.versions)%versions)
+	s.wanted[step.Pod] = p
+	s.say(p.UID, "the image of %s is to be %s", p.Spec.Containers[0].Name, p.Spec.Containers[0].Image)
+	l.versions = append(l.versions, version{time.Now(), p})
+	return s.tell()
+}
+
+func (s *stage) startAgent(Step) error {
+	s.kills.Wait()
+	if s.alive() {
+		return nil
+	}
+	s.say("", "the agent starts")
+	s.mu.Lock()
+	s.h.lives = append(s.h.lives, span{from: time.Now()})
+	s.mu.Unlock()
+	return s.agent.Start()
+}
+
+func (s *stage) stopAgent(Step) error {
+	if !s.alive() {
+		return nil
+	}
+	s.disarm()
+	s.say("", "the agent is told to end")
+	err := s.agent.Stop()
+	s.endLife()
+	return err
+}
+
+func (s *stage) killAgent(Step) error {
+	s.disarm()
+	if !s.endLife() {
+		return nil
+	}
+	s.say("", "the agent is killed")
+	return s.agent.Kill()
+}
+
+// killAgentAt has the agent killed at a call of its own.
+func (s *stage) killAgentAt(step Step) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killIn = max(step.N, 1)
+	return nil
+}
+
+// disarm ends what killAgentAt has begun.
+func (s *stage) disarm() {
+	s.mu.Lock()
+	s.killIn = 0
+	s.mu.Unlock()
+	s.kills.Wait()
+}
+
+// heard sees each call when it has had its effect, before its answer.
+func (s *stage) heard(_ int, c critest.Call) {
+	if !ofAgent(c) || !s.isLast(c) {
+		return
+	}
+	defer s.kills.Done()
+	s.say("", "the agent is killed before it has the answer to %s", c.Subject())
+	s.note(s.agent.Kill())
+}
+
+// isLast reports whether a call is the one to kill at. Then the agent's life is over, and
+// the caller has to be done with kills.
+func (s *stage) isLast(c critest.Call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.killIn == 0 {
+		return false
+	}
+	s.killIn--
+	if s.killIn > 0 || !s.h.alive() {
+		return false
+	}
+	s.h.unanswered[c.N] = true
+	s.h.lives[len(s.h.lives)-1].to = time.Now()
+	s.kills.Add(1)
+	return true
+}
+
+func (s *stage) restartRuntime(step Step) error {
+	effect := effects[step.Effect]
+	s.say("", "the runtime is away for %v, effect %q", seconds(step.For), step.Effect)
+	now := time.Now()
+	s.h.restarts = append(s.h.restarts, runtimeRestart{span{now, now.Add(seconds(step.For))}, step.Effect})
+	return s.rt.Restart(critest.Restart{Down: seconds(step.For), Disconnect: step.Disconnect, Sandboxes: effect[0], Containers: effect[1]})
+}
+
+// inject has the next calls of the agent struck.
+func (s *stage) inject(step Step, f critest.Fault) error {
+	f.Match = critest.Match{Method: step.Method, If: ofAgent}
+	if step.Pod != "" {
+		f.Match.PodUID = string(uidOf(step.Pod))
+	}
+	f.Times = step.N
+	s.say(types.UID(f.Match.PodUID), "%s: the next %d of %s", step.Do, max(step.N, 1), step.Method)
+	i, err := s.rt.Inject(f)
+	if err == nil {
+		s.injected = append(s.injected, i)
+	}
+	return err
+}
+
+func (s *stage) injectEvent(step Step, action critest.EventAction) error {
+	f := critest.EventFault{Action: action, Times: step.N}
+	if action == critest.EventDelay {
+		f.Delay = seconds(step.For)
+	}
+	s.say("", "%s: the next %d", step.Do, max(step.N, 1))
+	i, err := s.rt.InjectEvent(f)
+	if err == nil {
+		s.injected = append(s.injected, i)
+	}
+	return err
+}
+
+func (s *stage) breakEvents(Step) error {
+	s.say("", "the streams of events break")
+	s.rt.DisconnectEvents(nil)
+	return nil
+}
+
+func (s *stage) hangExec(step Step) error {
+	s.say("", "commands in containers hang for %v", seconds(step.For))
+	gate := new(critest.Gate)
+	i, err := s.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.ExecSync}, Times: critest.Always, Hang: gate})
+	if err != nil {
+		return err
+	}
+	s.h.execHung = append(s.h.execHung, span{time.Now(), time.Now().Add(seconds(step.For))})
+	s.later(seconds(step.For), func() { gate.Open(); i.Remove() })
+	return nil
+}
+
+// running is the newest process of a pod's container that runs, "" for any container.
+func (s *stage) running(pod, container string) *critest.Process {
+	all := s.rt.Processes()
+	for n := len(all) - 1; n >= 0; n-- {
+		p := &all[n]
+		if p.PodUID == string(uidOf(pod)) && p.Ended.IsZero() && (container == "" || p.Container == container) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *stage) exit(step Step) error {
+	p := s.running(step.Pod, step.Container)
+	if p == nil {
+		return nil
+	}
+	s.say(types.UID(p.PodUID), "the process of %s ends with %d", p.Container, step.N)
+	s.h.touched[p.ContainerID] = true
+	_ = s.rt.ExitContainer(p.ContainerID, critest.Exit{Code: int32(step.N)}) // it may just have ended
+	return nil
+}
+
+func (s *stage) loseSandbox(step Step) error {
+	p := s.running(step.Pod, "")
+	if p == nil {
+		return nil
+	}
+	s.say(types.UID(p.PodUID), "the sandbox is not ready any more")
+	s.h.lostSandboxes[p.SandboxID] = time.Now()
+	_ = s.rt.EditSandbox(p.SandboxID, func(st *runtimeapi.PodSandboxStatus) { // it may just have been removed
+		st.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	})
+	return nil
+}
+
+// latency bounds what each call takes at least, and each event: so hardly two things happen
+// in one instant, and what came first can be told.
+const latency = 3 * time.Millisecond
+
+// chaosDelay bounds how long a call takes that is struck by chance.
+const chaosDelay = 8 * time.Second
+
+func (s *stage) chaos(step Step) error {
+	s.say("", "from now on %d of 100 calls and events go wrong", step.N)
+	s.h.chaos = append(s.h.chaos, span{from: time.Now()})
+	share := float64(step.N) / 100
+	return s.rt.SetRandom(critest.Random{
+		Seed: s.h.scenario.Seed, Latency: latency, Rate: share, EventRate: share, MaxDelay: chaosDelay, Methods: struckByChance,
+	})
+}
+
+// struckByChance are the methods that chaos strikes: all that agents use for pods. That a
+// node has no name or version is nothing that an agent is promised to bear.
+var struckByChance = []critest.Method{
+	critest.RunPodSandbox, critest.StopPodSandbox, critest.RemovePodSandbox, critest.PodSandboxStatus, critest.ListPodSandbox,
+	critest.CreateContainer, critest.StartContainer, critest.StopContainer, critest.RemoveContainer, critest.ContainerStatus, critest.ListContainers,
+	critest.PullImage, critest.ImageStatus,
+}
+
+// watch marks a time in which nothing is done to the node.
+func (s *stage) watch(step Step) error {
+	from := time.Now()
+	if err := s.pass(seconds(step.For)); err != nil {
+		return err
+	}
+	s.h.watched = append(s.h.watched, span{from, time.Now()})
+	return nil
+}
+
+func (s *stage) say(uid types.UID, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.h.acts = append(s.h.acts, act{time.Now(), uid, fmt.Sprintf(format, args...)})
+}
+
+// life is what there is to know of a pod.
+func (s *stage) life(uid types.UID) *podLife {
+	l := s.h.pods[uid]
+	if l == nil {
+		l = &podLife{uid: uid}
+		s.h.pods[uid] = l
+	}
+	return l
+}
+
+// report takes a status that the agent tells.
+func (s *stage) report(uid types.UID, st v1.PodStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.h.told = append(s.h.told, told{time.Now(), uid, *st.DeepCopy()})
+}

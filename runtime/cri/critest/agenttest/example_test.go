@@ -1,0 +1,38 @@
+package agenttest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
+)
+
+// What pods are promised of images.
+func ExamplePromises() {
+	for p := range agenttest.Promises() {
+		if strings.HasPrefix(p.Name, "pull") {
+			fmt.Printf("%s: %s\n", p.Name, p.Sentence)
+		}
+	}
+	// Output:
+	// pull-never: With the pull policy Never no image is pulled.
+	// pull-if-not-present: With the pull policy IfNotPresent no image is pulled that is on the node.
+	// pull-always: With the pull policy Always an image is asked for before each start.
+}
+
+// An agent in the test's process, with a scenario of one's own in virtual time.
+func ExampleRun() {
+	var t *testing.T                                          // of func TestMyAgent(t *testing.T)
+	var myAgent func(agenttest.Node) (agenttest.Agent, error) // the four methods of an Agent
+	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: myAgent, Scenarios: []agenttest.Scenario{{
+		Name: "killed while a pod is stopped",
+		Steps: []agenttest.Step{
+			{Do: "add", Pod: "leaving"},
+			{After: 10, Do: "remove", Pod: "leaving"},
+			{After: 1, Do: "kill-agent"},
+			{After: 2, Do: "start-agent"},
+		},
+	}}})
+}

@@ -1,0 +1,35 @@
+package loopagent_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
+	"github.com/podsync/podsync/runtime/cri/critest/agenttest/loopagent"
+)
+
+// A bare loop keeps every promise, in the scenarios that every agent is played.
+func TestLoop(t *testing.T) {
+	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil), Dir: t.TempDir()})
+}
+
+// seedsHere is how many random scenarios are played where PODSYNC_REFEREE does not say.
+const seedsHere = 15
+
+// A bare loop keeps every promise, in random scenarios: PODSYNC_REFEREE of them.
+func TestLoopInRandomScenarios(t *testing.T) {
+	seeds := uint64(seedsHere)
+	if s := os.Getenv("PODSYNC_REFEREE"); s != "" {
+		var err error
+		if seeds, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("PODSYNC_REFEREE: %v", err)
+		}
+	}
+	var all []agenttest.Scenario
+	for seed := range seeds {
+		all = append(all, agenttest.Random(seed+1))
+	}
+	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil), Dir: t.TempDir(), Scenarios: all})
+}

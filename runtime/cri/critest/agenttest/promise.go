@@ -1,0 +1,123 @@
+package agenttest
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// Promise is one thing that pods are promised of a node agent.
+type Promise struct {
+	Name string
+	// Sentence says what holds.
+	Sentence string
+	// Source is the document that promises it.
+	Source string
+	// Breaks is an issue of what breaks it in practice, such as "kubernetes #139670", or
+	// empty.
+	Breaks string
+	// Own: no documentation of Kubernetes or CRI makes this promise, podsync does.
+	Own bool
+	// Evidence is what the promise is judged by, and what is let pass.
+	Evidence string
+
+	check func(*history, *verdict)
+}
+
+// Promises are all of them, in the order of a report.
+func Promises() iter.Seq[Promise] {
+	return func(yield func(Promise) bool) {
+		for _, p := range promises() {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+func promises() []Promise {
+	var all []Promise
+	for _, part := range [][]Promise{
+		containerPromises, onePromises, initPromises, sidecarPromises, stopPromises, deletePromises, sandboxPromises, imagePromises,
+		probePromises, restartPromises, endPromises, agentPromises, statusPromises,
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Documents that promises are in.
+const (
+	docCRI        = "https://github.com/kubernetes/cri-api/blob/master/pkg/apis/runtime/v1/api.proto"
+	docPod        = "https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/"
+	docLifecycle  = "https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/"
+	docInit       = "https://kubernetes.io/docs/concepts/workloads/pods/init-containers/"
+	docSidecar    = "https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/"
+	docSidecarKEP = "https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/753-sidecar-containers"
+	docHooks      = "https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/"
+	docImages     = "https://kubernetes.io/docs/concepts/containers/images/"
+	docProbes     = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
+	docGC         = "https://kubernetes.io/docs/concepts/architecture/garbage-collection/"
+	docStatic     = "https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/"
+	docOwn        = "https://github.com/podsync/podsync/blob/main/docs/FAILURES.md"
+)
+
+// verdict is how often a scenario put a promise to the test, and what broke it.
+type verdict struct {
+	h       *history
+	judged  int
+	broken  []Breach
+	figures map[string][]time.Duration
+}
+
+// at is where in a history something is.
+type at struct {
+	uid types.UID
+	t   time.Time
+	// call is the number of a call, container the ID of a process, if one of them is
+	// what is wrong.
+	call      int
+	container string
+}
+
+func atCall(c call) at {
+	return at{uid: types.UID(c.PodUID), t: c.Start, call: c.N}
+}
+
+func atStart(p critest.Process) at {
+	return at{uid: types.UID(p.PodUID), t: p.Started, container: p.ContainerID}
+}
+
+// want takes one judgement.
+func (v *verdict) want(kept bool, where at, format string, args ...any) {
+	v.judged++
+	if kept {
+		return
+	}
+	v.broken = append(v.broken, Breach{
+		Scenario: v.h.scenario.Name, Seed: v.h.scenario.Seed, Pod: v.h.nameOf(where.uid), At: v.h.since(where.t),
+		Why: fmt.Sprintf(format, args...), Story: v.h.story(where),
+	})
+}
+
+// figure notes how long something took.
+func (v *verdict) figure(name string, d time.Duration) { v.figures[name] = append(v.figures[name], d) }
+
+// since is how long after the beginning something was, in seconds.
+func (h *history) since(t time.Time) float64 {
+	return t.Sub(h.begin).Round(time.Millisecond).Seconds()
+}
+
+func (h *history) nameOf(uid types.UID) string {
+	if l := h.pods[uid]; l != nil {
+		return l.pod().Name
+	}
+	return string(uid)
+}
+
+// clock prints a time as a story has it.
+func (h *history) clock(t time.Time) string { return fmt.Sprintf("%.2f s", h.since(t)) }

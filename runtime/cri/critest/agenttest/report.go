@@ -1,0 +1,173 @@
+package agenttest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Report is what came of scenarios. As JSON it can be kept.
+type Report struct {
+	// Agent is what was tested, as whoever ran it calls it.
+	Agent     string
+	Began     time.Time
+	Scenarios []Played
+	Outcomes  []Outcome
+	Figures   []Figure `json:",omitempty"`
+}
+
+// State is what came of a promise.
+type State string
+
+const (
+	// Kept: it was put to the test, and held each time.
+	Kept State = "kept"
+	// Broken: it did not hold at least once.
+	Broken State = "broken"
+	// NotJudged: nothing that was played put it to the test, or the agent does not tell what
+	// it is judged by.
+	NotJudged State = "not judged"
+)
+
+// Outcome is what came of one promise.
+type Outcome struct {
+	Promise  string
+	Sentence string
+	Source   string
+	Breaks   string `json:",omitempty"`
+	Own      bool   `json:",omitempty"`
+	Evidence string
+	State    State
+	// Judged is how often it was put to the test, BrokenTimes how often it did not hold.
+	Judged, BrokenTimes int
+	// Breaches are some of those, the shortest stories first, one of a scenario.
+	Breaches []Breach `json:",omitempty"`
+}
+
+// Breach is one time that a promise was not kept.
+type Breach struct {
+	Scenario string
+	Seed     uint64 `json:",omitempty"`
+	Pod      string `json:",omitempty"`
+	// At is when, in seconds from the beginning of the scenario.
+	At float64
+	// Why says what is wrong.
+	Why   string
+	Story []Line
+}
+
+// Line is one line of a story.
+type Line struct {
+	// At is when, in seconds from the beginning of the scenario.
+	At float64
+	// Who is one of asked, for what the scenario did, called, for what the agent did, ran,
+	// for what the node did, and told, for what the agent said.
+	Who  string
+	Text string
+	// Until is when what began then ended, in seconds; 0 if it did at once, or has not.
+	Until float64 `json:",omitempty"`
+	// Wrong: this is where the promise was broken.
+	Wrong bool `json:",omitempty"`
+}
+
+// Played is one scenario.
+type Played struct {
+	Scenario Scenario
+	// Err is what kept it from being played to its end. Then nothing in it is judged.
+	Err string `json:",omitempty"`
+	// Took is in seconds, by the clock that it was played by.
+	Took   float64
+	Calls  int
+	Broken []string `json:",omitempty"`
+}
+
+// Figure is how long something took, over all scenarios, in seconds.
+type Figure struct {
+	Name             string
+	N                int
+	Median, P90, Max float64
+}
+
+// Broken are the promises that were not kept.
+func (r *Report) Broken() []Outcome {
+	return slices.DeleteFunc(slices.Clone(r.Outcomes), func(o Outcome) bool { return o.State != Broken })
+}
+
+// Failed are the scenarios that could not be played to their end.
+func (r *Report) Failed() []Played {
+	return slices.DeleteFunc(slices.Clone(r.Scenarios), func(p Played) bool { return p.Err == "" })
+}
+
+// mostBreaches is how many stories of one promise are kept.
+const mostBreaches = 3
+
+// tally gathers what came of scenarios.
+type tally struct {
+	report  Report
+	figures map[string][]time.Duration
+}
+
+func newTally() *tally {
+	t := &tally{figures: map[string][]time.Duration{}}
+	t.report.Began = time.Now()
+	for p := range Promises() {
+		t.report.Outcomes = append(t.report.Outcomes, Outcome{
+			Promise: p.Name, Sentence: p.Sentence, Source: p.Source, Breaks: p.Breaks, Own: p.Own, Evidence: p.Evidence, State: NotJudged,
+		})
+	}
+	return t
+}
+
+// fail notes a scenario that could not be played.
+func (t *tally) fail(sc Scenario, err error) {
+	t.report.Scenarios = append(t.report.Scenarios, Played{Scenario: sc, Err: err.Error()})
+}
+
+// judge holds a history against all promises, and returns those that it breaks.
+func (t *tally) judge(h *history) []string {
+	var broken []string
+	for n, p := range promises() {
+		v := &verdict{h: h, figures: t.figures}
+		p.check(h, v)
+		t.report.Outcomes[n].add(v)
+		if len(v.broken) > 0 {
+			broken = append(broken, p.Name)
+		}
+	}
+	t.report.Scenarios = append(t.report.Scenarios, Played{Scenario: h.scenario, Took: h.since(h.end), Calls: len(h.calls), Broken: broken})
+	return broken
+}
+
+// add takes what came of one scenario.
+func (o *Outcome) add(v *verdict) {
+	o.Judged += v.judged
+	o.BrokenTimes += len(v.broken)
+	switch {
+	case o.BrokenTimes > 0:
+		o.State = Broken
+	case o.Judged > 0:
+		o.State = Kept
+	}
+	if len(v.broken) == 0 {
+		return
+	}
+	shortest := slices.MinFunc(v.broken, byLength)
+	o.Breaches = append(o.Breaches, shortest)
+	slices.SortStableFunc(o.Breaches, byLength)
+	o.Breaches = o.Breaches[:min(len(o.Breaches), mostBreaches)]
+}
+
+func byLength(a, b Breach) int { return cmp.Compare(len(a.Story), len(b.Story)) }
+
+// done completes the report.
+func (t *tally) done() *Report {
+	for name, all := range t.figures {
+		slices.Sort(all)
+		t.report.Figures = append(t.report.Figures, Figure{
+			Name: name, N: len(all), Median: all[len(all)/2].Seconds(), P90: all[len(all)*9/10].Seconds(), Max: all[len(all)-1].Seconds(),
+		})
+	}
+	slices.SortFunc(t.report.Figures, func(a, b Figure) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.report.Scenarios, func(a, b Played) int { return cmp.Compare(a.Scenario.Name, b.Scenario.Name) })
+	return &t.report
+}

@@ -1,0 +1,57 @@
+package agenttest
+
+import (
+	"fmt"
+	"html/template"
+	"io"
+)
+
+// WriteHTML writes the report as one page that needs no other file, with the timeline of
+// each broken promise.
+func (r *Report) WriteHTML(w io.Writer) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"count": r.count, "place": place, "width": width, "seconds": func(s float64) string { return fmt.Sprintf("%.2f", s) },
+	}).Parse(page)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, r)
+}
+
+func (r *Report) count(s State) int {
+	n := 0
+	for _, o := range r.Outcomes {
+		if o.State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// bounds are the times of the first and the last line of a story.
+func (b Breach) bounds() (from, to float64) {
+	from, to = b.Story[0].At, b.At
+	for _, l := range b.Story {
+		to = max(to, l.At, l.Until)
+	}
+	return from, max(to, from+0.001)
+}
+
+// place is where on a timeline a line begins, in hundredths of it.
+func place(b Breach, l Line) float64 {
+	from, to := b.bounds()
+	return 100 * (l.At - from) / (to - from)
+}
+
+// width is how much of the timeline it takes.
+func width(b Breach, l Line) float64 {
+	from, to := b.bounds()
+	end := l.Until
+	if end == 0 {
+		end = l.At
+		if l.Who == "ran" {
+			end = to
+		}
+	}
+	return max(0.4, 100*(end-l.At)/(to-from))
+}

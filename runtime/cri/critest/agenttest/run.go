@@ -1,0 +1,148 @@
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Test is what [Run] needs of a test, and *testing.T has. The package does not import
+// testing, for the sake of programs that judge.
+type Test[T any] interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Logf(format string, args ...any)
+	Skip(args ...any)
+	Context() context.Context
+	Run(name string, f func(T)) bool
+}
+
+const (
+	// restVirtual and restReal are how long is watched after all is as it should be. In
+	// virtual time back-offs fit in.
+	restVirtual = 7 * time.Minute
+	restReal    = 3 * time.Second
+)
+
+// Run plays the scenarios with an agent that is started in this process, and has a subtest
+// for each promise, which fails with the shortest story if it is broken, and is skipped if
+// nothing put it to the test.
+//
+// around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or
+// nil for real time. In virtual time the agent has to use package time, has to connect with
+// [Node.Dial], and must leave no goroutine behind when Stop and Kill have returned.
+func Run[T Test[T]](t T, around func(T, func(T)), cfg Config) *Report {
+	t.Helper()
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := restVirtual
+	if around == nil {
+		around, rest = func(t T, f func(T)) { f(t) }, restReal
+	}
+	all := newTally()
+	for _, sc := range cfg.Scenarios {
+		t.Run("scenario="+sc.Name, func(t T) {
+			around(t, func(t T) {
+				h, err := play(t.Context(), cfg, sc, rest)
+				if err != nil {
+					all.fail(sc, err)
+					t.Fatal(err)
+				}
+				all.judge(h)
+			})
+		})
+	}
+	report := all.done()
+	for _, o := range report.Outcomes {
+		t.Run(o.Promise, func(t T) { tell(t, o) })
+	}
+	return report
+}
+
+// tell passes, fails or skips a test for a promise.
+func tell[T Test[T]](t T, o Outcome) {
+	switch o.State {
+	case Broken:
+		t.Errorf("%s\nBroken %d times in %d. %s", o.Sentence, o.BrokenTimes, o.Judged, o.Breaches[0].text())
+	case NotJudged:
+		t.Skip("nothing put it to the test: " + o.Evidence)
+	default:
+		t.Logf("%s Kept, %d times", o.Sentence, o.Judged)
+	}
+}
+
+// Judge plays the scenarios in real time, and returns what came of them. Its error is for
+// a Config that is wrong, or a context that has ended; what kept a scenario from being
+// played is in the report.
+func Judge(ctx context.Context, cfg Config) (*Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	j := &judging{cfg: cfg, tally: newTally()}
+	turns := make(chan struct{}, cfg.Parallel)
+	var wg sync.WaitGroup
+	for _, sc := range cfg.Scenarios {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			if ctx.Err() == nil {
+				j.one(ctx, sc)
+			}
+		})
+	}
+	wg.Wait()
+	return j.done(), ctx.Err()
+}
+
+// judging is a run of Judge.
+type judging struct {
+	cfg Config
+	mu  sync.Mutex
+	*tally
+	ended int
+}
+
+func (j *judging) one(ctx context.Context, sc Scenario) {
+	began := time.Now()
+	j.progress(Progress{Scenario: sc.Name})
+	h, err := play(ctx, j.cfg, sc, restReal)
+	j.mu.Lock()
+	var broken []string
+	if err != nil {
+		j.fail(sc, err)
+	} else {
+		broken = j.judge(h)
+	}
+	j.ended++
+	j.mu.Unlock()
+	j.progress(Progress{Scenario: sc.Name, Ended: true, Err: err, Broken: broken, Took: time.Since(began)})
+}
+
+func (j *judging) progress(p Progress) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p.Done, p.All = j.ended, len(j.cfg.Scenarios)
+	j.cfg.Progress(p)
+}
+
+// Select keeps the scenarios whose names are given, and says which are not known.
+func Select(all []Scenario, names ...string) ([]Scenario, error) {
+	var kept []Scenario
+	var errs []error
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
+		if i < 0 {
+			errs = append(errs, fmt.Errorf("agenttest: no scenario is called %q", name))
+			continue
+		}
+		kept = append(kept, all[i])
+	}
+	return kept, errors.Join(errs...)
+}

@@ -1,0 +1,30 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+)
+
+// W6: two steps of a life that are told in the other order leave the pod where it is, so that
+// what of it starts late is tidied up; and a new life begins from the first step.
+func TestW6_StepsOfALifeInEitherOrder(t *testing.T) {
+	l := &Loop{tidy: make(flag, 1), states: &podStates{pods: map[types.UID]*podState{}}}
+	l.config.Workers.Observer = podworkers.NopObserver{}
+	o := observer{l}
+	o.PodSeen("u", time.Now())
+	o.PhaseChanged("u", podworkers.Terminated, podworkers.Finished)
+	o.PhaseChanged("u", podworkers.Terminating, podworkers.Terminated)
+	o.PhaseChanged("u", podworkers.Syncing, podworkers.Terminating)
+	if got := l.states.get("u"); got.phase != podworkers.Finished || got.busy() || !got.ends() {
+		t.Errorf("the phase is %v, want Finished", got.phase)
+	}
+	o.PodSeen("u", time.Now())
+	o.PhaseChanged("u", podworkers.Syncing, podworkers.Terminating)
+	if got := l.states.get("u").phase; got != podworkers.Terminating {
+		t.Errorf("the phase of the next life is %v, want Terminating", got)
+	}
+}

@@ -1,0 +1,112 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/shutdown"
+)
+
+// shutdownSlack is how long the end of a pod may take beyond its time.
+const shutdownSlack = 2 * time.Second
+
+// Shutdown stops all pods because the node is about to be switched off, in groups by their
+// priority and each within the time that p gives it, and returns when nothing of them
+// runs and all are cleaned up after, or when the time is over, or ctx ends. A
+// group begins when the one before has stopped, or its time is over; no pod has more time
+// to stop than it had before. Pods that come meanwhile are reported as Failed with the
+// reason NodeShutdown, and are not started. Run has to be running, and is to be ended
+// afterwards.
+//
+// Pods that were stopped are reported as Failed with the reason Terminated and the condition
+// DisruptionTarget, as a kubelet does. The next agent does not start them again, but for
+// static ones, of which nobody else would start another. Until its turn has come a pod
+// goes on as ever, which includes that its containers are restarted.
+//
+// The error says which pods still stop. They go on to, but how long they take is not known.
+func (l *Loop) Shutdown(ctx context.Context, p shutdown.Policy) error {
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("loop: shutdown policy: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Total()+shutdownSlack)
+	defer cancel()
+	pods := l.beginShutdown()
+	forgotten := l.forgetStatic(ctx, pods)
+	for _, group := range shutdown.Order(pods, p) {
+		l.config.Log.Info("node shutdown", "group", group.String())
+		l.stopGroup(ctx, group)
+	}
+	none := int64(0)
+	err := l.workers.Drain(ctx, podworkers.StopRequest{GracePeriodSeconds: &none, Report: shutdownReport()})
+	return errors.Join(forgotten, err)
+}
+
+func shutdownReport() *podworkers.StopReport {
+	return &podworkers.StopReport{Reason: shutdown.Reason, Message: shutdown.Message, Disruption: true}
+}
+
+// beginShutdown has new pods refused from now on, and returns those that are there and not
+// over, as they were reported last.
+func (l *Loop) beginShutdown() []*v1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shuttingDown = true
+	var pods []*v1.Pod
+	for _, uid := range l.uids() {
+		if state := l.states.get(uid); !state.over() {
+			pods = append(pods, l.workerPods[uid].pod)
+		}
+	}
+	return pods
+}
+
+// forgetStatic has the next agent start static pods again.
+func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
+	var errs []error
+	for _, pod := range pods {
+		if !runtime.IsStatic(pod) || l.workers.State(pod.UID).TerminationRequested {
+			continue
+		}
+		l.states.update(pod.UID, func(s *podState) { s.drained = true })
+		errs = append(errs, l.config.Store.Delete(ctx, pod.UID))
+	}
+	return errors.Join(errs...)
+}
+
+// stopGroup stops the pods of a group, and returns when they have stopped or their time is
+// over. What goes wrong is said in the end, of all pods that still stop.
+func (l *Loop) stopGroup(ctx context.Context, group shutdown.Group) {
+	ctx, cancel := context.WithTimeout(ctx, group.GracePeriod)
+	defer cancel()
+	var stops sync.WaitGroup
+	for _, s := range group.Stops {
+		stops.Go(func() { l.stopForShutdown(ctx, s.Pod.UID, s.GraceSeconds) })
+	}
+	stops.Wait()
+}
+
+func (l *Loop) stopForShutdown(ctx context.Context, uid types.UID, grace int64) {
+	err := l.KillPod(ctx, uid, podworkers.StopRequest{GracePeriodSeconds: &grace, Report: shutdownReport()})
+	if err != nil && l.knownPod(uid) != nil {
+		l.config.Log.Info("a pod has not stopped in its time", "podUID", uid, "reason", err.Error())
+	}
+}
+
+// isShuttingDown returns why no new pod is started, nil if they are.
+func (l *Loop) isShuttingDown() *syncpod.Rejection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.shuttingDown {
+		return nil
+	}
+	return &syncpod.Rejection{Reason: shutdown.RejectedReason, Message: shutdown.RejectedMessage}
+}

@@ -1,0 +1,230 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/shutdown"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Scripts by how long a pod takes to stop.
+const deafForever = "trap '' TERM; sleep infinity"
+
+func stopsAfter(seconds int) string {
+	return fmt.Sprintf("trap 'sleep %d; exit 0' TERM; sleep infinity & wait", seconds)
+}
+
+// rankedPod is one of an API server with a priority and a time to stop.
+func rankedPod(name string, priority int32, grace int64, script string) *v1.Pod {
+	p := api(pod("", name, "uid-"+name, script))
+	p.Spec.Priority, p.Spec.TerminationGracePeriodSeconds = &priority, &grace
+	return p
+}
+
+func hasDisruption(s v1.PodStatus) bool {
+	for _, c := range s.Conditions {
+		if c.Type == v1.DisruptionTarget {
+			return c.Status == v1.ConditionTrue && c.Reason == "TerminationByKubelet" && c.Message == "Pod was terminated in response to imminent node shutdown." && !c.LastTransitionTime.IsZero()
+		}
+	}
+	return false
+}
+
+// The node shuts down: pods go by priority, are told to have been terminated as a kubelet
+// tells it, what comes meanwhile is refused, and the next agent starts the static one alone.
+func TestShutdown(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src, files := source.NewPush(), source.NewStaticPush("file")
+		a := n.start([]source.Source{src, files}, nil)
+		pods := []*v1.Pod{
+			rankedPod("willing", 0, 30, stopsAfter(3)),
+			rankedPod("deaf", 0, 60, deafForever),
+			rankedPod("short", 100, 4, deafForever),
+			rankedPod("critical", 2000000000, 30, stopsAfter(2)),
+		}
+		set(t, src, pods...)
+		set(t, files, pod("file", "static", "uid-static", stopsAfter(1)))
+		done := rankedPod("done", 0, 30, "exit 0")
+		done.Spec.RestartPolicy = v1.RestartPolicyNever
+		set(t, src, append(pods, done)...)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: 30 * time.Second, CriticalGracePeriod: 10 * time.Second})
+		}()
+		time.Sleep(5 * time.Second)
+		late := rankedPod("late", 2000001000, 30, forever)
+		set(t, src, append(pods, done, late)...)
+		synctest.Wait()
+		if s := a.sink.of("uid-late"); s.Phase != v1.PodFailed || s.Reason != "NodeShutdown" || s.Message != "Pod was rejected as the node is shutting down." {
+			t.Errorf("what came meanwhile is %+v", s)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if took := time.Since(began); took < 22*time.Second || took > 23*time.Second {
+			t.Errorf("it took %v, want 22 s: 20 for the deaf one, and 2 for the critical one", took)
+		}
+		for _, p := range append(pods, pod("file", "static", "uid-static", "")) {
+			s := a.sink.of(p.UID)
+			if s.Phase != v1.PodFailed || s.Reason != "Terminated" || s.Message != "Pod was terminated in response to imminent node shutdown." || !hasDisruption(s) {
+				t.Errorf("pod %s is %+v", p.Name, s)
+			}
+		}
+		if s := a.sink.of("uid-done"); s.Phase != v1.PodSucceeded || s.Reason != "" {
+			t.Errorf("what was over is %+v", s)
+		}
+		if starts := n.Journal().Pod("uid-late").Count(critest.RunPodSandbox); starts > 0 {
+			t.Error("what came meanwhile was started")
+		}
+
+		a.stop()
+		before := len(n.Journal())
+		src, files = source.NewPush(), source.NewStaticPush("file")
+		b := n.start([]source.Source{src, files}, nil)
+		set(t, src, append(pods, done, late)...)
+		set(t, files, pod("file", "static", "uid-static", forever))
+		time.Sleep(time.Minute)
+		for _, p := range append(pods, late) {
+			if starts := n.Journal().After(before).Pod(string(p.UID)).Count(critest.StartContainer); starts > 0 {
+				t.Errorf("the next agent has started pod %s", p.Name)
+			}
+			if s := b.sink.of(p.UID); s.Phase != v1.PodFailed {
+				t.Errorf("in the next agent pod %s is %+v", p.Name, s)
+			}
+		}
+		if n.running("uid-static") != 1 {
+			t.Error("the next agent has not started the static pod")
+		}
+	})
+}
+
+// Random nodes: no group outlives its period, none begins before the one below is gone or out
+// of time, no pod gets more time than its own, and nothing runs in the end.
+func TestShutdownOfRandomNodes(t *testing.T) {
+	for seed := range uint64(25) {
+		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			p := shutdown.Policy{ByPriority: []shutdown.Period{{Priority: 1000, GracePeriod: time.Duration(1+r.IntN(8)) * time.Second}, {Priority: 0, GracePeriod: time.Duration(r.IntN(20)) * time.Second}, {Priority: 100, GracePeriod: time.Duration(1+r.IntN(10)) * time.Second}}}
+			var pods []*v1.Pod
+			var uids []string
+			for i := range 1 + r.IntN(6) {
+				script := stopsAfter(r.IntN(12))
+				if r.IntN(3) == 0 {
+					script = deafForever
+				}
+				pods = append(pods, rankedPod(fmt.Sprint("p", i), []int32{-5, 0, 99, 100, 1000, 2000000000}[r.IntN(6)], int64(1+r.IntN(15)), script))
+				uids = append(uids, string(pods[i].UID))
+			}
+			src := source.NewPush()
+			a := n.start([]source.Source{src}, nil)
+			set(t, src, pods...)
+			time.Sleep(time.Minute)
+			began := time.Now()
+			var deleted types.UID
+			if r.IntN(3) == 0 { // one is stopping already, with a time of its own
+				deleted = pods[0].UID
+				src.Delete(deleted)
+				synctest.Wait()
+			}
+			if err := a.Shutdown(t.Context(), p); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+			if took := time.Since(began); took > p.Total()+2*time.Second {
+				t.Errorf("seed %d: it took %v of %v", seed, took, p.Total())
+			}
+			first, last := map[string]time.Duration{}, map[string]time.Duration{}
+			for _, c := range n.Journal() {
+				if c.Method != critest.StopContainer || c.Start.Before(began) {
+					continue
+				}
+				if _, known := first[c.PodUID]; !known {
+					first[c.PodUID] = c.Start.Sub(began)
+				}
+				last[c.PodUID] = c.End.Sub(began)
+			}
+			gone := time.Duration(0)
+			for _, g := range shutdown.Order(pods, p) {
+				latest := gone
+				for _, s := range g.Stops {
+					uid := string(s.Pod.UID)
+					own := time.Duration(max(s.GraceSeconds, 2)) * time.Second // no container has less
+					switch {
+					case s.Pod.UID == deleted:
+						continue
+					case first[uid] < gone:
+						t.Errorf("seed %d: pod %s of %d is stopped at %v, and those below it go until %v", seed, uid, *s.Pod.Spec.Priority, first[uid], gone)
+					case last[uid]-first[uid] > own:
+						t.Errorf("seed %d: pod %s had %v to stop, want at most %v", seed, uid, last[uid]-first[uid], own)
+					case last[uid] > max(g.Deadline, first[uid]+2*time.Second):
+						t.Errorf("seed %d: pod %s of %d is gone at %v, its group at %v", seed, uid, *s.Pod.Spec.Priority, last[uid], g.Deadline)
+					}
+					latest = max(latest, min(last[uid], gone+g.GracePeriod))
+				}
+				gone = latest
+			}
+			for _, uid := range uids {
+				if n.running(uid) > 0 {
+					t.Errorf("seed %d: pod %s runs", seed, uid)
+				}
+			}
+		})
+	}
+}
+
+// A pod that cannot be stopped holds up nobody but itself, and the error names it.
+func TestShutdownOfWhatCannotBeKilled(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := source.NewPush()
+		a := n.start([]source.Source{src}, nil)
+		set(t, src, rankedPod("stuck", 0, 5, forever), rankedPod("critical", 2000000000, 5, stopsAfter(1)))
+		time.Sleep(time.Minute)
+		hang := &critest.Gate{}
+		for _, method := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
+			if _, err := n.Inject(critest.Fault{Match: critest.Match{Method: method, PodUID: "uid-stuck"}, Times: critest.Always, Hang: hang}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		err := a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: 20 * time.Second, CriticalGracePeriod: 10 * time.Second})
+		if err == nil || !strings.Contains(err.Error(), "1 pods are still stopping") {
+			t.Errorf("error is %v", err)
+		}
+		if took := time.Since(began); took != 22*time.Second {
+			t.Errorf("it took %v, want its whole time and 2 s", took)
+		}
+		if s := a.sink.of("uid-critical"); s.Phase != v1.PodFailed || s.Reason != "Terminated" {
+			t.Errorf("the critical pod is %+v", s)
+		}
+		hang.Open()
+	})
+}
+
+func TestShutdownPolicyIsChecked(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := source.NewPush()
+		a := n.start([]source.Source{src}, nil)
+		set(t, src, rankedPod("web", 0, 5, forever))
+		time.Sleep(time.Minute)
+		err := a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: time.Second, CriticalGracePeriod: 2 * time.Second})
+		if err == nil || !strings.Contains(err.Error(), "CriticalGracePeriod is 2s") || n.running("uid-web") != 1 {
+			t.Errorf("%v, %d run", err, n.running("uid-web"))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := a.Shutdown(ctx, shutdown.Policy{GracePeriod: time.Second}); err == nil {
+			t.Error("a shutdown that is cut short has no error")
+		}
+	})
+}
