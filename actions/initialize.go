@@ -114,6 +114,9 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 	case runtime.ContainerCreated:
 		return verdict{start: true, why: ContainerNeverStarted}, initWaits
 	case runtime.ContainerRunning:
+		if v := d.judgeResize(spec, c); !v.kill { // one that runs once is not stopped for that
+			return v, initWaits
+		}
 		return verdict{why: StillRunning}, initWaits
 	case runtime.ContainerExited:
 		return d.judgeEndedInit(spec, c)

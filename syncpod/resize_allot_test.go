@@ -231,3 +231,26 @@ func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 		}
 	})
 }
+
+// C10: an init container that runs is resized in place, and never stopped for that.
+func TestC10_ResizeOfAnInitContainer(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(resizing(n))
+		with := func(cpu, memory string) *v1.Pod {
+			return testPod(inits(ctr("one", "sleep", "600")), func(p *v1.Pod) {
+				limited(cpu, memory)(&v1.Pod{Spec: v1.PodSpec{Containers: p.Spec.InitContainers}})
+				p.Spec.InitContainers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
+			})
+		}
+		n.sync(with("1", "1Gi"))
+		n.drive(with("2", "1Gi"), 10*time.Second)
+		if got := n.Journal().Count(critest.UpdateContainerResources); got != 1 {
+			t.Errorf("%d updates\n%v", got, n.Journal())
+		}
+		n.drive(with("2", "2Gi"), 10*time.Second)
+		n.wantStates("one 0 running")
+		if k := n.report.last().InitContainerStatuses[0]; k.Resources.Limits.Cpu().String() != "2" || k.Resources.Limits.Memory().String() != "1Gi" {
+			t.Errorf("in force %v", k.Resources)
+		}
+	})
+}

@@ -79,7 +79,7 @@ func TestThreshold(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", value, got, err, want)
 		}
 	}
-	for _, value := range []string{"101%", "x%", "-1", "x"} {
+	for _, value := range []string{"101%", "NaN%", "x%", "-1", "x"} {
 		if _, err := config.Threshold(map[string]string{"memory.available": value}, "memory.available", 1000); err == nil {
 			t.Errorf("%q is taken", value)
 		}

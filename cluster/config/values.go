@@ -31,7 +31,7 @@ func Threshold(values map[string]string, signal string, all int64) (int64, error
 	}
 	if part, ok := strings.CutSuffix(value, "%"); ok {
 		percent, err := strconv.ParseFloat(part, 64)
-		if err != nil || percent < 0 || percent > 100 {
+		if err != nil || !(percent >= 0 && percent <= 100) { // NaN is neither
 			return 0, fmt.Errorf("evictionHard: %s is %q, want an amount or a percentage", signal, value)
 		}
 		return int64(float64(all) * percent / 100), nil

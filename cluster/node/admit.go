@@ -33,9 +33,9 @@ func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
 		func() *syncpod.Rejection { return systemFits(pod) },
 		func() *syncpod.Rejection { return a.resourcesFit(pod, beside) },
-		func() *syncpod.Rejection { return a.placeFits(pod) },
+		func() *syncpod.Rejection { return a.asItIs(pod, placeFits) },
 		func() *syncpod.Rejection { return portsFree(pod, beside) },
-		func() *syncpod.Rejection { return taintsTolerated(pod, a.Node.Object()) },
+		func() *syncpod.Rejection { return a.asItIs(pod, taintsTolerated) },
 	} {
 		if refused := check(); refused != nil {
 			refused.Message = "Pod was rejected: " + refused.Message
@@ -59,18 +59,19 @@ func systemFits(pod *v1.Pod) *syncpod.Rejection {
 // refreshTimeout bounds how long new pods wait for what the API server has of the node.
 const refreshTimeout = 5 * time.Second
 
-// placeFits is about the node selector, the affinity and the name of the node. What the
-// node is known by may have changed right before the pod was bound to it, so that nothing
-// is refused for what was known before.
-func (a *Admission) placeFits(pod *v1.Pod) *syncpod.Rejection {
-	if runtime.IsStatic(pod) || placeFits(pod, a.Node.Object()) == nil {
+// asItIs checks a pod by what the API server has of the node. That may have changed right
+// before the pod was bound, so that nothing is refused for what was known before. A static pod
+// was bound by nobody.
+func (a *Admission) asItIs(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
+	if runtime.IsStatic(pod) || fits(pod, a.Node.Object()) == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
-	return placeFits(pod, a.Node.refresh(ctx))
+	return fits(pod, a.Node.refresh(ctx))
 }
 
+// placeFits is about the node selector, the affinity and the name of the node.
 func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return predicateFailed("NodeAffinity")
@@ -84,9 +85,6 @@ func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
 // taintsTolerated is about taints that end pods which run: others keep pods from being
 // bound to the node, which this one is.
 func taintsTolerated(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
-	if runtime.IsStatic(pod) {
-		return nil
-	}
 	ends := func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }
 	if _, found := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, ends, true); found {
 		return predicateFailed("TaintToleration")

@@ -3,8 +3,8 @@
 //
 // A [Node] writes its status when something of it has changed, and else only so often that
 // the object is seen to be looked after: that the node lives is said by its lease in
-// kube-node-lease. One that was deleted while the agent runs is made again within an Interval,
-// so that who wants a node gone stops its agent first.
+// kube-node-lease. The object is watched: one that was deleted while the agent runs is
+// made again at once, so that who wants a node gone stops its agent first.
 //
 // [Node.Admit] is a loop.Admission: a pod that does not fit is refused for the reasons that
 // a kubelet has, in its order.

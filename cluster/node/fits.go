@@ -90,20 +90,30 @@ func (p hostPort) conflicts(other hostPort) bool {
 	return p.port == other.port && p.protocol == other.protocol && (p.ip == "" || other.ip == "" || p.ip == other.ip)
 }
 
+// hostPorts are those of the containers that run beside each other. Init containers that end
+// have theirs for a moment, and the scheduler does not count them.
 func hostPorts(pod *v1.Pod) (ports []hostPort) {
-	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			for _, p := range containers[i].Ports {
-				if p.HostPort == 0 {
-					continue
-				}
-				ip := p.HostIP
-				if ip == "0.0.0.0" || ip == "::" {
-					ip = ""
-				}
-				ports = append(ports, hostPort{p.Protocol, ip, p.HostPort})
-			}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			ports = append(ports, portsOf(c)...)
 		}
+	}
+	for i := range pod.Spec.Containers {
+		ports = append(ports, portsOf(&pod.Spec.Containers[i])...)
+	}
+	return ports
+}
+
+func portsOf(c *v1.Container) (ports []hostPort) {
+	for _, p := range c.Ports {
+		if p.HostPort == 0 {
+			continue
+		}
+		ip := p.HostIP
+		if ip == "0.0.0.0" || ip == "::" {
+			ip = ""
+		}
+		ports = append(ports, hostPort{p.Protocol, ip, p.HostPort})
 	}
 	return ports
 }

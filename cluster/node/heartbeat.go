@@ -10,8 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
 )
@@ -41,22 +44,38 @@ func (n *Node) beat(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-n.deleted:
+			n.registerAgain(ctx)
 		case <-time.After(n.config.Interval):
 		}
 	}
 }
 
+// watch learns what others change of the Node, until ctx ends.
+func (n *Node) watch(ctx context.Context) {
+	informer := coreinformers.NewFilteredNodeInformer(n.config.Kube, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", n.config.Name).String()
+	})
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { n.saw(o.(*v1.Node)) },
+		UpdateFunc: func(_, o any) { n.saw(o.(*v1.Node)) },
+		DeleteFunc: func(any) {
+			select {
+			case n.deleted <- struct{}{}:
+			default: // it is known already
+			}
+		},
+	})
+	if err != nil { // it runs already, which is not so
+		n.config.Log.Error(err, "The node is not watched", "node", n.config.Name)
+		return
+	}
+	informer.RunWithContext(ctx)
+}
+
 // update writes the status if it has changed, or was not written for long.
 func (n *Node) update(ctx context.Context) error {
-	nodes := n.config.Kube.CoreV1().Nodes()
-	before, err := nodes.Get(ctx, n.config.Name, metav1.GetOptions{ResourceVersion: "0"})
-	if apierrors.IsNotFound(err) {
-		return n.registerAgain(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	n.saw(before)
+	before := n.Object()
 	after := before.DeepCopy()
 	n.describe(ctx, after)
 	if time.Since(n.lastReport()) < n.config.ReportInterval && same(&before.Status, &after.Status) {
@@ -66,7 +85,11 @@ func (n *Node) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	written, err := nodes.Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	written, err := n.config.Kube.CoreV1().Nodes().Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) { // it was deleted before it was watched
+		n.registerAgain(ctx)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

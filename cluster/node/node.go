@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -80,6 +81,8 @@ type Node struct {
 	reported time.Time
 	// registered is closed once it was registered.
 	registered chan struct{}
+	// deleted has a value while the object is to be made again.
+	deleted chan struct{}
 }
 
 // New returns a Node that is not registered yet.
@@ -114,7 +117,7 @@ func New(c Config) (*Node, error) {
 	if c.Pressure == nil {
 		c.Pressure = func() map[v1.NodeConditionType]bool { return nil }
 	}
-	return &Node{config: c, registered: make(chan struct{})}, nil
+	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1)}, nil
 }
 
 // Run registers the node, and looks after it until ctx ends. It is called once.
@@ -123,9 +126,10 @@ func (n *Node) Run(ctx context.Context) {
 		return
 	}
 	close(n.registered)
-	var leased sync.WaitGroup
-	leased.Go(func() { n.renewLease(ctx) })
-	defer leased.Wait()
+	var parts sync.WaitGroup
+	parts.Go(func() { n.renewLease(ctx) })
+	parts.Go(func() { n.watch(ctx) })
+	defer parts.Wait()
 	n.beat(ctx)
 }
 
@@ -143,8 +147,15 @@ func (n *Node) Object() *v1.Node {
 	return n.initial()
 }
 
+// saw notes the Node as the API server has it, unless a newer one is known: a cache of the
+// API server may be behind.
 func (n *Node) saw(object *v1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if known := n.object; known != nil && known.UID == object.UID {
+		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
+			return
+		}
+	}
 	n.object = object
 }

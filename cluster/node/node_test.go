@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -199,6 +200,14 @@ func port(ip string, n int32) func(*v1.Pod) {
 	}
 }
 
+// before has an init container as change makes a container.
+func before(change func(*v1.Pod), restart *v1.ContainerRestartPolicy) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.InitContainers = podOf(change).Spec.Containers
+		p.Spec.InitContainers[0].RestartPolicy = restart
+	}
+}
+
 func sysctl(name string) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: name, Value: "1"}}}
@@ -232,6 +241,8 @@ func TestAdmission(t *testing.T) {
 		{"another node", func(p *v1.Pod) { p.Spec.NodeName = "n2" }, nil, "NodeName"},
 		{"a port that is taken", port("", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, "NodePorts"},
 		{"a port at another address", port("10.0.0.2", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, ""},
+		{"a port of an init container", before(port("", 80), nil), []func(*v1.Pod){port("", 80)}, ""},
+		{"a port of a sidecar", before(port("", 80), new(v1.ContainerRestartPolicyAlways)), []func(*v1.Pod){port("", 80)}, "NodePorts"},
 		{"a safe sysctl", sysctl("kernel.shm_rmid_forced"), nil, ""},
 		{"a sysctl of the node", sysctl("kernel.msgmax"), nil, "SysctlForbidden"},
 		{"a sysctl of the node's network", func(p *v1.Pod) { sysctl("net.ipv4.tcp_syncookies")(p); p.Spec.HostNetwork = true }, nil, "SysctlForbidden"},
@@ -263,6 +274,37 @@ func TestTaints(t *testing.T) {
 		tolerant := podOf(func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Key: "out", Operator: v1.TolerationOpExists}} })
 		if refused := admission.Admit(tolerant, nil); refused != nil {
 			s.Errorf("refused for %+v: it is bound already", refused)
+		}
+	})
+}
+
+// A taint that has just been taken away refuses nobody, whatever a cache of the API server has.
+func TestTaintThatIsGone(t *testing.T) {
+	tainted := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "8"},
+		Spec:       v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}}},
+	}
+	onSite(t, tainted, func(s *site) {
+		admission := node.Admission{Node: s.Node}
+		free := s.get()
+		free.Spec.Taints, free.ResourceVersion = nil, "9"
+		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), free, ""); err != nil {
+			s.Fatal(err)
+		}
+		if refused := admission.Admit(podOf(nil), nil); refused != nil {
+			s.Errorf("refused for %+v: the taint is gone", refused)
+		}
+		behind := func(a ktesting.Action) (bool, runtime.Object, error) {
+			if a.(ktesting.GetActionImpl).GetOptions.ResourceVersion == "0" {
+				return true, tainted, nil
+			}
+			return true, nil, errors.New("away")
+		}
+		s.kube.PrependReactor("get", "nodes", behind)
+		s.kube.PrependReactor("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
+		time.Sleep(11 * time.Second)
+		if refused := admission.Admit(podOf(nil), nil); refused != nil {
+			s.Errorf("refused for %+v: what was read is older", refused)
 		}
 	})
 }

@@ -35,16 +35,10 @@ func (n *Node) register(ctx context.Context) bool {
 	}
 }
 
-// registerAgain makes the object anew that was deleted while its agent runs, and its pods
-// with it. If a cache of the API server is behind it is there, and is found.
-func (n *Node) registerAgain(ctx context.Context) error {
-	object, err := n.adopt(ctx)
-	if err != nil {
-		return err
-	}
-	n.saw(object)
-	n.config.Log.Info("Node is registered again", "node", n.config.Name, "nodeUID", object.UID)
-	return nil
+// registerAgain makes the object anew that was deleted while its agent runs.
+func (n *Node) registerAgain(ctx context.Context) {
+	n.config.Log.Info("Node was deleted", "node", n.config.Name)
+	n.register(ctx)
 }
 
 // adopt returns the object, with the labels that a node gives itself.

@@ -124,10 +124,13 @@ func (o *Objects) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, er
 	return secrets, errors.Join(errs...)
 }
 
-// Services returns the Services of a namespace. It waits until they are known.
+// Services returns the Services of a namespace. It waits for a moment until they are known, and
+// fails then: a static pod does without them, and any other is tried again.
 func (o *Objects) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
-	if !isDone(ctx, o.servicesSynced) {
-		return nil, fmt.Errorf("services are not known yet: %w", ctx.Err())
+	wait, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	if !isDone(wait, o.servicesSynced) {
+		return nil, fmt.Errorf("services are not known yet: %w", wait.Err())
 	}
 	return o.services.Services(namespace).List(labels.Everything())
 }

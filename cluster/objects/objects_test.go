@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
@@ -151,6 +152,22 @@ func TestServicesAndRuntimeClasses(t *testing.T) {
 		}
 		if handler, err := s.RuntimeHandler(s.Context(), "kata"); err != nil || handler != "kata-qemu" {
 			s.Errorf("%q, %v", handler, err)
+		}
+	})
+}
+
+// Services that cannot be listed are waited for only for a moment: a static pod that is to
+// start without them may be the API server.
+func TestE5_ServicesAreNotWaitedForForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, err := objects.New(objects.Config{Kube: fake.NewClientset(), Pods: func() []*v1.Pod { return nil }}) // not run, so that nothing is listed
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if services, err := o.Services(ctx, "default"); err == nil || ctx.Err() != nil {
+			t.Errorf("%v, %v: want an error before a minute is over", services, err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func (a *Authenticator) certificate(r *http.Request) (server.User, bool) {
 	if err != nil || leaf.Subject.CommonName == "" {
 		return server.User{}, false
 	}
-	return server.User{Name: leaf.Subject.CommonName, Groups: append(leaf.Subject.Organization, "system:authenticated")}, true
+	return server.User{Name: leaf.Subject.CommonName, Groups: slices.Concat(leaf.Subject.Organization, []string{"system:authenticated"})}, true
 }
 
 func bearer(r *http.Request) (string, bool) {

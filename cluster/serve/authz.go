@@ -26,7 +26,6 @@ func NewAuthorizer(kube kubernetes.Interface, allowed, denied time.Duration) *Au
 
 // Authorize makes an Authorizer a server.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allowed bool, reason string, err error) {
-	path := ask.Path
 	ask.Path = "" // which is not asked for
 	key, err := json.Marshal(ask)
 	if err != nil {
@@ -35,7 +34,6 @@ func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allo
 	if reason, allowed, found := a.answers.get(string(key)); found {
 		return allowed, reason, nil
 	}
-	ask.Path = path
 	answer, err := a.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, reviewOf(ask), metav1.CreateOptions{})
 	if err != nil {
 		return false, "", err

@@ -26,6 +26,9 @@ import (
 type Pods interface {
 	// Get returns a pod, nil if there is none of that name with that UID.
 	Get(namespace, name string, uid types.UID) *v1.Pod
+	// Synced reports whether it knows all of them. Before that one that is not known may be
+	// there.
+	Synced() bool
 }
 
 // Config is what a Manager is made of.
@@ -61,6 +64,10 @@ var (
 	_ syncpod.StatusSink  = (*Manager)(nil)
 	_ podworkers.Observer = (*Manager)(nil)
 )
+
+// unknownFor is how long it is known of a pod that nothing of it is left which the API server
+// has not told of: it may be about to.
+const unknownFor = time.Minute
 
 // entry is one pod.
 type entry struct {
@@ -114,20 +121,26 @@ func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStat
 		e.static = pod
 	}
 	e.status = &status
+	if status.Phase == v1.PodPending || status.Phase == v1.PodRunning {
+		delete(m.finished, pod.UID) // a static pod that is back
+	}
 	m.queue.Add(pod.UID)
 	return nil
 }
 
-// PhaseChanged notes that nothing of a pod is left.
+// PhaseChanged notes that nothing of a pod is left. A step that led to that may be told after it.
 func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if to != podworkers.Finished {
-		delete(m.finished, uid) // a static pod that is back
 		return
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.finished[uid] = true
-	m.queue.Add(uid)
+	if m.pods[uid] != nil {
+		m.queue.Add(uid)
+	} else {
+		m.queue.AddAfter(uid, unknownFor)
+	}
 }
 
 // PodChanged tells that the API server has a pod, or with gone set has it no more. That of
@@ -146,12 +159,10 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 		delete(m.finished, pod.UID)
 		return
 	}
-	if m.finished[pod.UID] && m.pods[pod.UID] == nil {
+	if m.pods[pod.UID] == nil {
 		m.pods[pod.UID] = &entry{namespace: pod.Namespace, name: pod.Name}
 	}
-	if m.pods[pod.UID] != nil {
-		m.queue.Add(pod.UID)
-	}
+	m.queue.Add(pod.UID)
 }
 
 // Run writes statuses until ctx ends.
@@ -188,14 +199,15 @@ func (m *Manager) writeNext(ctx context.Context) bool {
 func (m *Manager) write(ctx context.Context, uid types.UID) error {
 	e, finished := m.look(uid)
 	if e == nil {
+		m.deleted(uid)
 		return nil
 	}
 	pod := m.current(uid, e)
 	if pod == nil {
-		if e.static == nil || finished {
+		if m.config.Pods.Synced() && (e.static == nil || finished) {
 			m.deleted(uid)
 		}
-		return nil // a mirror may come
+		return nil // it may come, or its mirror
 	}
 	if e.status != nil {
 		answer, err := m.patch(ctx, pod, e.status)

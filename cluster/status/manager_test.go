@@ -28,12 +28,17 @@ type desk struct {
 	kube *fake.Clientset
 	// mirror is that of a static pod, nil if there is none.
 	mirror *v1.Pod
+	// away: the API server has not listed the pods yet.
+	away bool
 }
+
+// Synced makes a desk a status.Pods.
+func (d *desk) Synced() bool { return !d.away }
 
 // Get makes a desk a status.Pods which sees what the API server has.
 func (d *desk) Get(namespace, name string, uid types.UID) *v1.Pod {
 	object, err := d.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), namespace, name)
-	if pod, ok := object.(*v1.Pod); err == nil && ok && pod.UID == uid {
+	if pod, ok := object.(*v1.Pod); err == nil && ok && pod.UID == uid && !d.away {
 		return pod
 	}
 	return nil
@@ -184,11 +189,44 @@ func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 		before.UID = "0"
 		d.set(before, v1.PodStatus{Phase: v1.PodFailed})
 		d.PhaseChanged("0", podworkers.Terminated, podworkers.Finished)
-		synctest.Wait()
+		time.Sleep(time.Hour)
 		if got := d.status().Phase; got != "" {
 			d.Errorf("the phase is %q", got)
 		}
+		if n := d.Kept(); n != 0 {
+			d.Errorf("%d pods are kept that have gone", n)
+		}
 	})
+}
+
+// W8: a pod is deleted if the step before its end is told after that, and if there was nothing
+// to write of it, whether it was asked to be deleted before or after.
+func TestW8_EndThatIsToldOutOfOrder(t *testing.T) {
+	for name, askedFirst := range map[string]bool{"asked before": true, "asked after": false} {
+		t.Run(name, func(t *testing.T) {
+			asked := podOf()
+			asked.DeletionTimestamp = new(metav1.Now())
+			atDesk(t, asked, func(d *desk) {
+				if askedFirst {
+					d.PodChanged(asked, false)
+				}
+				d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+				d.PhaseChanged("1", podworkers.Terminating, podworkers.Terminated)
+				synctest.Wait()
+				if !askedFirst {
+					d.PodChanged(asked, false)
+					synctest.Wait()
+				}
+				if len(d.deletions()) != 1 {
+					d.Errorf("the deletions are %+v", d.deletions())
+				}
+				time.Sleep(time.Hour)
+				if n := d.Kept(); n != 0 {
+					d.Errorf("%d pods are kept that have gone", n)
+				}
+			})
+		})
+	}
 }
 
 func (d *desk) deletions() (deletions []metav1.DeleteOptions) {
@@ -292,6 +330,21 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		synctest.Wait()
 		if slices.ContainsFunc(d.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() == "delete" }) {
 			d.Error("the mirror was deleted")
+		}
+	})
+}
+
+// The end of a pod that came while the API server was away is told when it is back.
+func TestStatusWaitsForTheFirstList(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		d.away = true
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodFailed})
+		time.Sleep(time.Hour)
+		d.away = false
+		d.PodChanged(podOf(), false)
+		synctest.Wait()
+		if got := d.status().Phase; got != v1.PodFailed {
+			d.Errorf("the pod is %q", got)
 		}
 	})
 }

@@ -37,7 +37,7 @@ var rooms = []room{
 	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
 	{"syncpod/container", []string{"internal/base/linux", "internal/base/safepath", "runtime", "syncpod/container/env", "syncpod/internal/expand",
 		"syncpod/internal/podcontainer", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
-	{"syncpod/container/env", []string{"syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
+	{"syncpod/container/env", []string{"runtime", "syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
 	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},

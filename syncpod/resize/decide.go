@@ -1,7 +1,11 @@
 package resize
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,6 +50,9 @@ const (
 // has to fit for it. What a pod has as a whole counts in place of what its containers have
 // (KEP-5419). Its quality of service cannot change while it runs.
 func Decide(r Request) Verdict {
+	if field, q := negative(r.Pod); field != "" {
+		return Verdict{Infeasible, fmt.Sprintf("%s is %s, want 0 or more", field, q.String())}
+	}
 	if !sameQuality(r) {
 		return Verdict{Infeasible, "Resize would change the quality of service of the pod"}
 	}
@@ -95,9 +102,29 @@ func requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
 	return total
 }
 
-// count is an amount as schedulers count it: CPU in thousandths, all else in ones.
+// negative is an amount of the pod that is none, and the field that it is in.
+func negative(pod *v1.Pod) (field string, q resource.Quantity) {
+	all := AllotmentOf(pod)
+	for _, of := range slices.Sorted(maps.Keys(all)) {
+		for kind, list := range [2]v1.ResourceList{all[of].Requests, all[of].Limits} {
+			for _, name := range names() {
+				if q := list[name]; q.Sign() < 0 {
+					return fmt.Sprintf("resources.%s[%s] of %s", [2]string{"requests", "limits"}[kind], name, cmp.Or(of, "the pod")), q
+				}
+			}
+		}
+	}
+	return "", resource.Quantity{}
+}
+
+// count is an amount as schedulers count it: CPU in thousandths, all else in ones. What is
+// more than can be counted is the most that can.
 func count(name v1.ResourceName, q resource.Quantity) int64 {
-	if name == v1.ResourceCPU {
+	most := *resource.NewQuantity(math.MaxInt64/1000, resource.DecimalSI)
+	switch {
+	case q.Cmp(most) > 0:
+		return math.MaxInt64
+	case name == v1.ResourceCPU:
 		return q.MilliValue()
 	}
 	return q.Value()

@@ -71,6 +71,15 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: %+v, want %s, %q", tt.name, got, tt.want, tt.message)
 		}
 	}
+	for cpu, want := range map[string]string{
+		"1e30": "requested: 9223372036854775807, capacity: 4000", "9Ei": "requested: 9223372036854775807", "9223372036854775807k": "requested: 9223372036854775807",
+		"-1": "resources.requests[cpu] of app is -1, want 0 or more", "-9Ei": "of app is -9223372036854775807", "-1n": "of app is -1n",
+	} {
+		got := resize.Decide(resize.Request{Pod: pod("a", cpu, "1Gi"), Allotted: pod("a", "1", "1Gi"), Allocatable: node})
+		if got.Outcome != resize.Infeasible || !strings.Contains(got.Message, want) {
+			t.Errorf("%s: %+v, want %q", cpu, got, want)
+		}
+	}
 	got := resize.Decide(resize.Request{Pod: pod("a", "99", "99Gi"), Allotted: pod("a", "1", "1Gi")})
 	if got.Outcome != resize.Accepted {
 		t.Errorf("on a node of which nothing is known: %+v", got)

@@ -15,6 +15,8 @@ import (
 type options struct {
 	config, kubeconfig, bootstrap, root, certDir, name string
 	ips                                                []netip.Addr
+	// adopt is whether what a kubelet runs on the node is taken over.
+	adopt bool
 }
 
 // parse reads the command line.
@@ -28,6 +30,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.bootstrap, "bootstrap-kubeconfig", "", "`file` with which a first client certificate is asked for, and --kubeconfig written, if that is not there or its certificate has expired")
 	flags.StringVar(&o.certDir, "cert-dir", "", "`folder` for certificates that were asked for (default pki in --root-dir)")
 	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
+	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "take over the pods that a kubelet runs; it must have ended, with the same --root-dir")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")
 	err := flags.Parse(args)

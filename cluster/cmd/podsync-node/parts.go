@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/cluster/pods"
 	"github.com/podsync/podsync/cluster/status"
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
@@ -163,7 +164,7 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 // sync says how the work on a pod is done.
 func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.Config, error) {
 	k := a.kubelet
-	c := syncpod.Config{Node: syncpod.Node{
+	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
 		Allocatable: allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
 		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault},
 	}}

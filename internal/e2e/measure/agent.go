@@ -80,6 +80,9 @@ func (a *agent) end() {
 	_ = a.cmd.Process.Signal(os.Interrupt)
 	_ = a.cmd.Wait()
 	os.RemoveAll(a.dir)
+	if a.everything {
+		removeCgroups()
+	}
 }
 
 // run writes manifests, and returns how long in seconds each pod took until its container

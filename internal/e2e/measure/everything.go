@@ -99,6 +99,16 @@ func beAgent(ctx context.Context, args []string) error {
 	return joined(err, <-served)
 }
 
+// removeCgroups removes the cgroups above those of pods, which stay when the pods are gone.
+func removeCgroups() {
+	trees, _ := filepath.Glob("/sys/fs/cgroup/*/" + everythingRoot) // the pattern is a good one
+	for _, top := range append(trees, filepath.Join("/sys/fs/cgroup", everythingRoot)) {
+		for _, dir := range []string{"burstable", "besteffort", ""} {
+			_ = os.Remove(filepath.Join(top, dir)) // which is empty, or not there
+		}
+	}
+}
+
 func joined(errs ...error) error {
 	for _, err := range errs {
 		if err != nil && err != context.Canceled {

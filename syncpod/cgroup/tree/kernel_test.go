@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,9 +102,16 @@ func holds(t *testing.T, file, want string) {
 }
 
 // sleeper starts a process in a cgroup. The channel is closed when it has ended.
-func sleeper(t *testing.T, list string) <-chan struct{} {
+func sleeper(t *testing.T, list string) <-chan struct{} { return inCgroup(t, list, "exec sleep 1000") }
+
+// inCgroup is sleeper for what a shell does once it is there.
+func inCgroup(t *testing.T, list, script string) <-chan struct{} {
 	t.Helper()
-	cmd := exec.Command("sleep", "1000")
+	cmd := exec.Command("sh", "-c", "read -r go; "+script)
+	start, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,5 +124,124 @@ func sleeper(t *testing.T, list string) <-chan struct{} {
 	if err := os.WriteFile(list, []byte(fmt.Sprint(cmd.Process.Pid)), 0); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := start.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
 	return ended
+}
+
+// version2 is a Tree on a hierarchy of version 2 that is mounted for the test, with the
+// controllers that version 1 has left it, and removes what was made there in the end. That
+// it has neither cpu nor memory, without which New refuses it, is passed over.
+func version2(t *testing.T) *Tree {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount cgroups")
+	}
+	mount := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "cgroup2", "none", mount).CombinedOutput(); err != nil {
+		t.Skipf("needs cgroups of version 2: %s", out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", mount).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	if _, err := New(Config{State: t.TempDir(), Mount: mount}); err != nil && !strings.Contains(err.Error(), "there is no controller") {
+		t.Errorf("error %v", err)
+	}
+	tree := newKernel(t, cgroup.V2).agent(func(c *Config) { c.Root = fmt.Sprintf("podsync-test-%d", os.Getpid()) })
+	tree.config.Mount, tree.afterMkdir, tree.beforeRemove = mount, nil, nil
+	tree.kernel.controllers, tree.kernel.pages = map[string]string{}, nil
+	text, err := os.ReadFile(filepath.Join(mount, "cgroup.controllers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range strings.Fields(string(text)) {
+		tree.kernel.controllers[c] = "."
+	}
+	if tree.kernel.controllers["hugetlb"] != "" {
+		if tree.kernel.pages, err = pageSizes("/sys/kernel/mm/hugepages"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+// On a kernel's version 2: controllers are handed down, limits of huge pages are in force and
+// read back, all of a cgroup is killed at once, with what it forks meanwhile, and it goes.
+func TestKernelVersion2(t *testing.T) {
+	tree := version2(t)
+	before, err := os.ReadFile(filepath.Join(tree.config.Mount, "cgroup.subtree_control"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = "/burstable/podu"
+	root := tree.root.Path(cgroup.Cgroupfs)
+	t.Cleanup(func() { leave(t, tree.config.Mount, root, string(before)) })
+	limits := cgroup.Resources{HugePages: map[int64]int64{}}
+	for _, size := range tree.kernel.pages {
+		limits.HugePages[size] = 3 * size
+	}
+	err = tree.in(func(mount *os.Root) error {
+		for _, dir := range []string{root, root + "/burstable", root + at} {
+			if err := tree.make(t.Context(), mount, dir); err != nil {
+				return err
+			}
+		}
+		for _, s := range limits.Settings(cgroup.V2, tree.kernel.pages, true) {
+			if err := tree.write(mount, root+at, s); err != nil {
+				return err
+			}
+		}
+		got, ok := tree.current(mount, root+at)
+		if !ok || !reflect.DeepEqual(got.HugePages, limits.HugePages) || got.Memory != nil || got.CPUQuota != nil {
+			t.Errorf("read back %+v, want %v", got, limits.HugePages)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(tree.config.Mount, root, at)
+	nested := filepath.Join(dir, "ctr")
+	if err := os.Mkdir(nested, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ended := inCgroup(t, filepath.Join(nested, procs), "while :; do sleep 0.01 & done")
+	err = tree.in(func(mount *os.Root) error { return tree.remove(t.Context(), mount, root+at) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("what forks runs on")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the cgroup is still there: %v", err)
+	}
+}
+
+// leave removes what a test has made at the top of a hierarchy, and takes back the
+// controllers that were handed down for it.
+func leave(t *testing.T, mount, root, before string) {
+	t.Helper()
+	for _, dir := range []string{"burstable", ""} {
+		if err := os.Remove(filepath.Join(mount, root, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	}
+	control := filepath.Join(mount, "cgroup.subtree_control")
+	now, err := os.ReadFile(control)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, c := range strings.Fields(string(now)) {
+		if !slices.Contains(strings.Fields(before), c) {
+			if err := os.WriteFile(control, []byte("-"+c), 0); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }

@@ -33,7 +33,8 @@
 // of [Sources], when a container refers to them and no more than once each. A
 // reference that is marked optional is skipped if what it names does not exist;
 // another is an [*Error] that wraps [ErrNotFound]. A source that fails for another
-// reason fails the call, optional or not.
+// reason fails the call, optional or not; but for Services and a static pod, which is told of
+// none then, as it may be the API server that is to tell of them.
 //
 // No value of any source becomes part of an error made here.
 package env

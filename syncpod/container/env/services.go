@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // The service of which every pod is told, whatever its spec says, since clients
@@ -20,15 +22,31 @@ const (
 )
 
 // services sets the variables that tell of services: of the API's, and, unless
-// spec.enableServiceLinks is false, of all in the pod's namespace.
+// spec.enableServiceLinks is false, of all in the pod's namespace. A static pod does not wait for
+// them: it may be what they are to be known from.
 func (r *resolver) services(ctx context.Context) error {
 	if r.from.Services == nil {
 		return nil
 	}
+	byName, err := r.visible(ctx)
+	if err != nil {
+		if runtime.IsStatic(r.in.Pod) && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	}
+	for _, s := range sortedByName(byName) {
+		r.service(s)
+	}
+	return nil
+}
+
+// visible returns the services of which the pod is told.
+func (r *resolver) visible(ctx context.Context) (map[string]*v1.Service, error) {
 	namespace := cmp.Or(r.in.MasterNamespace, defaultMasterNamespace)
 	masters, err := r.list(ctx, namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	byName := map[string]*v1.Service{}
 	add(byName, masters, func(name string) bool { return name == masterService })
@@ -36,15 +54,12 @@ func (r *resolver) services(ctx context.Context) error {
 		local := masters
 		if r.in.Pod.Namespace != namespace {
 			if local, err = r.list(ctx, r.in.Pod.Namespace); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		add(byName, local, func(string) bool { return true })
 	}
-	for _, s := range sortedByName(byName) {
-		r.service(s)
-	}
-	return nil
+	return byName, nil
 }
 
 func (r *resolver) list(ctx context.Context, namespace string) ([]*v1.Service, error) {

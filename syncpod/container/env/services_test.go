@@ -1,12 +1,14 @@
 package env_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -73,5 +75,28 @@ func TestMasterNamespace(t *testing.T) {
 	vars, err := env.Resolve(t.Context(), env.Input{Pod: pod(v1.Container{}), Container: "c", MasterNamespace: "system"}, w.sources())
 	if err != nil || !slices.Equal(values(vars), []string{"KUBERNETES_SERVICE_HOST=10.9.9.9"}) {
 		t.Errorf("%q, error %v; want the service of the namespace given", values(vars), err)
+	}
+}
+
+// E5: a static pod may be the API server that is to tell of services, so it does not fail for
+// them, as any other pod does, and is told of those that are known.
+func TestE5_StaticPodDoesNotNeedServices(t *testing.T) {
+	w := &world{services: map[string][]*v1.Service{"default": {service("kubernetes", "10.0.0.1")}}}
+	p := pod(v1.Container{Env: []v1.EnvVar{{Name: "A", Value: "b"}}})
+	resolve := func() ([]string, error) {
+		vars, err := env.Resolve(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources())
+		return values(vars), err
+	}
+	w.fail = errors.New("services are not known yet")
+	if _, err := resolve(); !errors.Is(err, w.fail) {
+		t.Errorf("a pod of the API server: error %v, want that of the source", err)
+	}
+	p.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceFile}
+	if got, err := resolve(); err != nil || !slices.Equal(got, []string{"A=b"}) {
+		t.Errorf("a static pod: %q, error %v; want it without services", got, err)
+	}
+	w.fail = nil
+	if got, err := resolve(); err != nil || !slices.Equal(got, []string{"KUBERNETES_SERVICE_HOST=10.0.0.1", "A=b"}) {
+		t.Errorf("a static pod: %q, error %v; want what is known", got, err)
 	}
 }
