@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -101,7 +102,7 @@ var trials = map[string]trial{
 		func(p *past) {
 			p.wanted("job", 0, forever)
 			p.ran("job", "c0", 0, 1, 9, 3)
-			p.calls[1].Err = failed1 // nobody knows of the start
+			p.calls[1].Err = errFailed // nobody knows of the start
 			p.ran("job", "c0", 1, 10, 18, 3)
 		},
 	},
@@ -505,7 +506,7 @@ var trials = map[string]trial{
 	},
 }
 
-var failed1 = func() error { var c call; failed(&c); return c.Err }()
+var errFailed = context.Canceled
 
 func job(p *past) { p.wanted("job", 0, forever); p.ran("job", "c0", 0, 1, 9, 3) }
 
