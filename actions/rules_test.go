@@ -41,7 +41,7 @@ func TestI3_CreatedInitContainerIsNotWaitedFor(t *testing.T) {
 		in.Status.Containers[0].State = state
 		plan := actions.Compute(in)
 		if starts := len(plan.Start) == 1 && plan.Start[0].Reason == actions.ContainerNeverStarted; starts != (state == runtime.ContainerCreated) {
-			t.Errorf("%s: %v", name, plan)
+			t.Errorf("%s: %v, want starts == (state == runtime.ContainerCreated)", name, plan)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestResize(t *testing.T) {
 					t.Errorf("the plan is\n%v, want %q", plan, c.want)
 				}
 				if plan.NoOp() != (c.want == "nothing to do") {
-					t.Errorf("quiet: %v", plan.NoOp())
+					t.Errorf("quiet: %v, want plan.NoOp() == (c.want == \"nothing to do\")", plan.NoOp())
 				}
 				in.Pod.DeletionTimestamp = &metav1.Time{}
 				if plan := actions.Compute(in); !plan.NoOp() {

@@ -125,7 +125,7 @@ func TestW3_AfterThePodEndedItself(t *testing.T) {
 			c.end(h)
 			w := h.next("a", SyncTerminatingPod)
 			if e := h.update(kill(p, 0, &c.asked)); e.Interrupt != c.interrupt {
-				t.Errorf("interrupt %v", e.Interrupt)
+				t.Errorf("interrupt %v, want %v", e.Interrupt, c.interrupt)
 			}
 			h.set.Done(w, Failed)
 			if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != c.grace {

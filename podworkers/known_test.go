@@ -135,7 +135,7 @@ func TestKnownSaysWhatItKnows(t *testing.T) {
 	for i, uid := range []types.UID{"a", "b", "c", "d", "e", "f"} {
 		k := known[i]
 		if k.UID != uid || k.Orphan || k.HasPod != (uid != "a") || k.Static != (uid == "b") {
-			t.Errorf("%s: %+v", uid, k)
+			t.Errorf("%s: %+v, want UID %v and not k.Orphan and k.HasPod == (uid != \"a\") and k.Static == (uid == \"b\")", uid, k, uid)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (b *bubble) empty() {
 		"static turns": len(w.set.statics.running), "static lines": len(w.set.statics.waiting),
 	} {
 		if n != 0 {
-			b.t.Errorf("%d left in %s", n, what)
+			b.t.Errorf("%d left in %s, want 0", n, what)
 		}
 	}
 }

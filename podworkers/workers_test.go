@@ -341,7 +341,7 @@ func TestCancelledWorkIsNoFailure(t *testing.T) {
 	})
 	for _, line := range log.read {
 		if strings.Contains(line, "failed") {
-			t.Errorf("logged %s", line)
+			t.Errorf("logged %s, want no %q in it", line, "failed")
 		}
 	}
 }

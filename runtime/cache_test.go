@@ -96,7 +96,7 @@ func TestP4_CacheClaimsWhatWasRead(t *testing.T) {
 		tt.enter(&c)
 		s, ok, err := c.Newer("u", at(tt.since))
 		if ok != tt.ok || !s.Empty() != tt.status || err != tt.err || ok && err == nil && s.ObservedAt.Before(at(tt.since)) {
-			t.Errorf("%s: %+v, %v, %v", tt.name, s, ok, err)
+			t.Errorf("%s: %+v, %v, %v, want %v and %v and %v and not (ok && err == nil && s.ObservedAt.Before(at(tt.since)))", tt.name, s, ok, err, tt.ok, tt.status, tt.err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestWaitNewerWaitsForARead(t *testing.T) {
 				all.Go(func() {
 					s, err := c.WaitNewer(t.Context(), uid, since)
 					if err != nil || s.Empty() != (uid == "gone") || time.Since(since) != 2*time.Minute {
-						t.Errorf("WaitNewer(%s) after %v: %+v, %v", uid, time.Since(since), s, err)
+						t.Errorf("WaitNewer(%s) after %v: %+v, %v, want s.Empty() == (uid == \"gone\") and %v and no error", uid, time.Since(since), s, err, 2*time.Minute)
 					}
 				})
 			}

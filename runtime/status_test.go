@@ -52,7 +52,7 @@ func TestSandboxes(t *testing.T) {
 		t.Errorf("latest sandbox %s, want s2", got.ID)
 	}
 	if got := s.IPs(); !slices.Equal(got, []string{"10.0.0.1", "fd00::1"}) {
-		t.Errorf("IPs %v", got)
+		t.Errorf("IPs %v, want %q", got, []string{"10.0.0.1", "fd00::1"})
 	}
 	var in []string
 	for _, c := range s.Containers {
@@ -89,10 +89,10 @@ func TestContainerID(t *testing.T) {
 	} {
 		id, err := ParseContainerID(text)
 		if (err == nil) != ok {
-			t.Errorf("ParseContainerID(%q): error %v", text, err)
+			t.Errorf("ParseContainerID(%q): error %v, want %v", text, err, ok)
 		}
 		if ok && id.String() != text {
-			t.Errorf("%q prints as %q", text, id)
+			t.Errorf("%q prints as %q, want not (ok && id.String() != text)", text, id)
 		}
 		if !ok && !id.IsZero() {
 			t.Errorf("ParseContainerID(%q) = %v beside an error", text, id)
@@ -115,7 +115,7 @@ func TestStateWords(t *testing.T) {
 	}
 	for state, want := range map[ContainerState]bool{ContainerUnknown: true, ContainerCreated: true, ContainerRunning: true, ContainerExited: false} {
 		if got := (&ContainerStatus{State: state}).Live(); got != want {
-			t.Errorf("%v is live: %v", state, got)
+			t.Errorf("%v is live: %v, want %v", state, got, want)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestNoNameLeavesTheLogsRoot(t *testing.T) {
 				pod.UID = types.UID(bad)
 			}
 			if dir, err := sandbox.LogDirectory("/logs", pod); !matches(err, "metadata."+field) || dir != "" {
-				t.Errorf("%s %q: %q, error %v", field, bad, dir, err)
+				t.Errorf("%s %q: %q, error %v, want matches(err, \"metadata.\"+field) and %q", field, bad, dir, err, "")
 			}
 		}
 	}

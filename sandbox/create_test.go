@@ -129,7 +129,7 @@ func TestCreate(t *testing.T) {
 		before := proto.CloneOf(config)
 		c, err := n.runner.Create(t.Context(), config, "")
 		if err != nil || c.Attempt != 0 || c.Adopted {
-			t.Fatalf("%+v, %v", c, err)
+			t.Fatalf("%+v, %v, want 0 and not c.Adopted and no error", c, err)
 		}
 		if !proto.Equal(config, before) {
 			t.Error("the config was written to")
@@ -489,7 +489,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 			c, err := n.newRunner(cri.Owner{AdoptUnmarked: adopt}).Create(t.Context(), podConfig(), "")
 			if got := err == nil && c.ID == kubelets.GetPodSandboxId(); got != adopt {
-				t.Errorf("AdoptUnmarked %v: %+v, %v", adopt, c, err)
+				t.Errorf("AdoptUnmarked %v: %+v, %v, want %v", adopt, c, err, adopt)
 			}
 		})
 	}

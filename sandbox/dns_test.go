@@ -183,6 +183,6 @@ func TestParseResolvConf(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if got := sandbox.ParseResolvConf(""); !reflect.DeepEqual(got, sandbox.NodeDNS{}) {
-		t.Errorf("%+v of nothing", got)
+		t.Errorf("%+v of nothing, want %v", got, sandbox.NodeDNS{})
 	}
 }

@@ -108,7 +108,7 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 		}
 		c, err := n.createFrom(1)
 		if err != nil || c.Attempt != 1 || c.Adopted {
-			t.Fatalf("%+v, %v", c, err)
+			t.Fatalf("%+v, %v, want 1 and not c.Adopted and no error", c, err)
 		}
 		n.onlyReady(c)
 		if all := n.Sandboxes(); len(all) != 2 {

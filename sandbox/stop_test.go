@@ -87,10 +87,10 @@ func TestStopReturnsWhatNoRepetitionChanges(t *testing.T) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Err: status.Error(codes.PermissionDenied, "no")})
 		began := time.Now()
 		if err := n.runner.Stop(t.Context(), n.create(1).ID); !errors.Is(err, cri.ErrPermission) || time.Since(began) != 0 {
-			t.Errorf("after %v: %v", time.Since(began), err)
+			t.Errorf("after %v: %v, want error %v and 0", time.Since(began), err, cri.ErrPermission)
 		}
 		if err := n.runner.Stop(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "ID is empty") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error and %q in it", err, "ID is empty")
 		}
 	})
 }

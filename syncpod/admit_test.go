@@ -30,7 +30,7 @@ func TestRefusedPodIsReportedAndStoppedButNotEnded(t *testing.T) {
 		}
 		s := n.report.last()
 		if s.Phase != v1.PodPending || s.Reason != "AppArmor" || s.Message != refusal.Message {
-			t.Errorf("reported %s %q %q", s.Phase, s.Reason, s.Message)
+			t.Errorf("reported %s %q %q, want Phase %v and Reason %q and Message %v", s.Phase, s.Reason, s.Message, v1.PodPending, "AppArmor", refusal.Message)
 		}
 		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != "Blocked" {
 			t.Errorf("app is reported as %+v", n.report.container("app").State)
@@ -83,10 +83,10 @@ func TestNetworkNotReady(t *testing.T) {
 					t.Errorf("error %v, want a temporary one", err)
 				}
 				if n.events.count("network is not ready: cni config uninitialized") != 1 {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want 1", n.events.all)
 				}
 				if n.report.last().Phase != v1.PodPending || n.Journal().Count(critest.RunPodSandbox) != 0 {
-					t.Errorf("reported %v\n%v", n.report.last().Phase, n.Journal())
+					t.Errorf("reported %v, want Phase %v and 0\n%v", n.report.last().Phase, v1.PodPending, n.Journal())
 				}
 				missing = nil
 				n.settle(pod, time.Minute)

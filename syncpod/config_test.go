@@ -249,7 +249,7 @@ func TestLogLink(t *testing.T) {
 	links, err := os.ReadDir(filepath.Join(dir, "links"))
 	must(t, err)
 	if len(links) != 1 || !strings.HasPrefix(links[0].Name(), "web_default_app-") {
-		t.Fatalf("links %v", links)
+		t.Fatalf("links %v, want 1 of them and it to begin with %q", links, "web_default_app-")
 	}
 	target, err := os.Readlink(filepath.Join(dir, "links", links[0].Name()))
 	must(t, err)
@@ -262,7 +262,7 @@ func TestLogLinkName(t *testing.T) {
 	long := testPod(func(p *v1.Pod) { p.Name = strings.Repeat("p", 253) })
 	name, err := syncpod.LogLinkName(long, "app", strings.Repeat("f", 64))
 	if err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
-		t.Errorf("%d characters: %s, %v", len(name), name, err)
+		t.Errorf("%d characters: %s, %v, want 255 of them and it to end with %q and no error", len(name), name, err, ".log")
 	}
 	for _, bad := range []*v1.Pod{nil, testPod(func(p *v1.Pod) { p.Name = "../x" }), testPod(func(p *v1.Pod) { p.Namespace = "" })} {
 		if name, err := syncpod.LogLinkName(bad, "app", "id"); err == nil {
@@ -284,7 +284,7 @@ func TestClientAlone(t *testing.T) {
 			must(t, err)
 		}
 		if j := n.Journal(); j.Count(critest.ExecSync) != 1 || j.Count(critest.UpdateContainerResources) != 1 {
-			t.Errorf("calls\n%v", j)
+			t.Errorf("calls, want 1 and 1\n%v", j)
 		}
 	})
 }

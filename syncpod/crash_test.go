@@ -42,7 +42,7 @@ func stories() map[string]story {
 		n.Helper()
 		for _, name := range []string{"proxy", "app", "b"} {
 			if c := n.current(name); c.State != runtime.ContainerRunning {
-				n.Errorf("%s is %v", name, c.State)
+				n.Errorf("%s is %v, want %v", name, c.State, runtime.ContainerRunning)
 			}
 		}
 		if ready := n.readySandboxes(); ready != 1 {

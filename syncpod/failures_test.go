@@ -107,7 +107,7 @@ func TestB3_OtherCredentialsAreTriedAtOnce(t *testing.T) {
 		n.sync(pod)
 		n.wantStates("app 0 running")
 		if n.events.count("FailedToRetrieveImagePullSecret") != 0 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 0", n.events.all)
 		}
 	}, func(c *critest.Config) {
 		c.Registry = []critest.RemoteImage{{Image: critest.Image{Name: "registry.test/app:1"}}}
@@ -156,7 +156,7 @@ func TestB5_PullErrorsDoNotKeepAPodFromEnding(t *testing.T) {
 				n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Times: critest.Always, Err: status.Error(code, "no")})
 				n.drive(testPod(), time.Minute)
 				if took := n.end(testPod(), nil); took > 0 {
-					t.Errorf("took %v", took)
+					t.Errorf("took %v, want at most 0", took)
 				}
 				n.wantEnded()
 			})
@@ -198,7 +198,7 @@ func TestC8_CreatedIsNotFinished(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), pod, n.status()))
 		for _, s := range n.report.all {
 			if s.Phase == v1.PodSucceeded {
-				t.Fatalf("reported %s", s.Phase)
+				t.Fatalf("reported %s, want not %v", s.Phase, v1.PodSucceeded)
 			}
 		}
 	})

@@ -66,7 +66,7 @@ func TestImageVolume(t *testing.T) {
 			pulled[req.GetImage().GetImage()] = req.GetAuth().GetUsername() // the journal hides which
 		}
 		if user := pulled[dataImage]; user == "" || pulled["registry.example/unused:v1"] != "" {
-			t.Errorf("pulled %v", pulled)
+			t.Errorf("pulled %v, want not user %q and %q", pulled, "", "")
 		}
 		config := n.created("app")
 		var mount *runtimeapi.Mount
@@ -77,7 +77,7 @@ func TestImageVolume(t *testing.T) {
 		}
 		id := mount.GetImage().GetImage()
 		if id == "" || mount.GetHostPath() != "" || !mount.GetReadonly() || mount.GetImageSubPath() != "models" || mount.GetImage().GetUserSpecifiedImage() != dataImage {
-			t.Errorf("mount %v", mount)
+			t.Errorf("mount %v, want not %q and HostPath %q and mount.GetReadonly() and ImageSubPath %q and UserSpecifiedImage %v", mount, "", "", "models", dataImage)
 		}
 		if got := config.GetAnnotations()[runtime.AnnotationImageVolumes]; got != id {
 			t.Errorf("annotation %q, want %q", got, id)
@@ -89,7 +89,7 @@ func TestImageVolume(t *testing.T) {
 			t.Errorf("reported mounts %+v", k.VolumeMounts)
 		}
 		if n.events.count("Pulling spec.containers{app} Pulling image \""+dataImage) != 1 || n.events.count("Pulled spec.containers{app} Successfully pulled image \""+dataImage) != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1 and 1", n.events.all)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestImageVolumeThatIsMissing(t *testing.T) {
 		pod := testPod(withImageVolume)
 		r, err := n.SyncPod(t.Context(), pod, nil)
 		if err == nil || !strings.Contains(err.Error(), dataImage) {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want an error and %v in it", err, dataImage)
 		}
 		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != string(image.ErrImagePull) || !strings.Contains(w.Message, dataImage) {
 			t.Errorf("app is reported as %+v", w)

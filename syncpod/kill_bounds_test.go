@@ -85,7 +85,7 @@ func TestW3_InterruptedStopIsToldOnce(t *testing.T) {
 			n.SyncTerminatingPod(giveUp(t, 5*time.Second), syncpod.Termination{Pod: pod})
 		}
 		if n.events.count("FailedPreStopHook")+n.events.count("ExceededGracePeriod") != 0 || n.events.count("Killing spec.containers{deaf}") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 0 and 1", n.events.all)
 		}
 		n.end(pod, nil)
 		n.wantEnded()
@@ -117,7 +117,7 @@ func TestKillOfOneContainerIsRepeated(t *testing.T) {
 		n.wantStates("app 0 exited", "app 1 running")
 		calls := n.Journal().After(before)
 		if calls.Count(critest.StopContainer) != 3 || calls.Count(critest.StopPodSandbox) != 0 {
-			t.Errorf("calls %v", calls.Of(critest.StopContainer, critest.StopPodSandbox))
+			t.Errorf("calls %v, want 3 and 0", calls.Of(critest.StopContainer, critest.StopPodSandbox))
 		}
 	})
 }
@@ -152,7 +152,7 @@ func TestK6_NothingHasEndedUnseen(t *testing.T) {
 				}
 				n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: errBroken})
 				if err := n.SyncTerminatingPod(t.Context(), ended); err == nil || !strings.Contains(err.Error(), "it is broken") {
-					t.Errorf("error %v", err)
+					t.Errorf("error %v, want an error and %q in it", err, "it is broken")
 				}
 				n.end(testPod(), nil)
 				n.wantEnded()
@@ -170,7 +170,7 @@ func TestK4_WhyItStillRunsIsTold(t *testing.T) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: errBroken})
 		err := n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()})
 		if err == nil || !strings.Contains(err.Error(), "container app: stop container: ") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want an error and %q in it", err, "container app: stop container: ")
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestEphemeralContainerIsStopped(t *testing.T) {
 		n.end(pod, nil)
 		n.wantEnded()
 		if n.events.count("Killing spec.ephemeralContainers{debug}") != 1 || n.events.count("Started spec.initContainers{one}") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1 and 1", n.events.all)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func TestRuntimePodEndsWithoutItsHandlers(t *testing.T) {
 				began := time.Now()
 				must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
 				if took := time.Since(began); took > 3*time.Second {
-					t.Errorf("took %v", took)
+					t.Errorf("took %v, want at most %v", took, 3*time.Second)
 				}
 				n.wantEnded()
 			})

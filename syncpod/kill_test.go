@@ -186,7 +186,7 @@ func TestK1_GraceOfAProbe(t *testing.T) {
 					t.Errorf("took %v, want %v", took, tc.want)
 				}
 				if n.events.count(" probe, will be restarted") != 1 {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want 1", n.events.all)
 				}
 			})
 		})
@@ -290,7 +290,7 @@ func TestI5_FailedStopDoesNotKeepSidecarsWaiting(t *testing.T) {
 			t.Error("no error")
 		}
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want at most %v", took, time.Second)
 		}
 	})
 }
@@ -310,7 +310,7 @@ func TestI5_FailedStopComesFirstAgain(t *testing.T) {
 			stops := n.Journal().After(before).Of(critest.StopContainer)
 			first := stops.Where(func(c critest.Call) bool { return c.Container != "app" })[0]
 			if early := first.Start.Sub(began) < time.Duration(min(grace, 4))*time.Second; early || first.Container != "s2" && grace > 4 {
-				t.Errorf("%s: stopped\n%v", name, stops)
+				t.Errorf("%s: stopped, want not early and not (first.Container != \"s2\" && grace > 4)\n%v", name, stops)
 			}
 		})
 	}
@@ -353,7 +353,7 @@ func TestW3_ShorterDeadlineActsAtOnce(t *testing.T) {
 					t.Errorf("ended after %v, want 17s at most\n%v", took, n.Journal())
 				}
 				if got := n.peek(id); got != runtimeapi.ContainerState_CONTAINER_EXITED {
-					t.Errorf("app is %v", got)
+					t.Errorf("app is %v, want %v", got, runtimeapi.ContainerState_CONTAINER_EXITED)
 				}
 				if hooks := n.Journal().Count(critest.ExecSync); hooks > 1 {
 					t.Errorf("the hook was run %d times", hooks)
@@ -392,10 +392,10 @@ func TestW3_EscalatesInOrder(t *testing.T) {
 			t.Errorf("calls %v, want %v", calls, want)
 		}
 		if took > 12*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want at most %v", took, 12*time.Second)
 		}
 		if n.events.count("ExceededGracePeriod") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1", n.events.all)
 		}
 	})
 }
@@ -444,7 +444,7 @@ func TestK3_ExitCodesAreReportedThoughTheSandboxDoesNotStop(t *testing.T) {
 			t.Fatal("no error")
 		}
 		if c := n.report.container("app").State.Terminated; c == nil || c.ExitCode != 143 {
-			t.Errorf("reported %+v", c)
+			t.Errorf("reported %+v, want some c and 143", c)
 		}
 		fault.Remove()
 		n.end(testPod(), nil)
@@ -550,7 +550,7 @@ func TestK4_NothingAliveIsCalledEnded(t *testing.T) {
 			t.Errorf("error %v, want %v", err, syncpod.ErrStillRunning)
 		}
 		if n.events.count("Killing ") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1", n.events.all)
 		}
 	})
 }
@@ -581,7 +581,7 @@ func TestRuntimePodEndsWithinThreeSeconds(t *testing.T) {
 		began := time.Now()
 		must(t, n.SyncTerminatingRuntimePod(t.Context(), syncpod.RuntimePod{UID: podUID}))
 		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want at most %v", took, 3*time.Second)
 		}
 		n.wantEnded()
 	})
@@ -628,7 +628,7 @@ func TestE4_FailingReportsDoNotDelayStops(t *testing.T) {
 					t.Errorf("stopped %v later", stop.Start.Sub(began))
 				}
 				if took := time.Since(began); took > time.Minute {
-					t.Errorf("took %v", took)
+					t.Errorf("took %v, want at most %v", took, time.Minute)
 				}
 				n.wantEnded()
 			})

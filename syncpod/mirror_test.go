@@ -57,7 +57,7 @@ func TestM4_MirrorPod(t *testing.T) {
 			n.sync(testPod(staticPod("one")))
 		}
 		if len(api.created) != 1 || api.created[0] != "" || api.now.Annotations[v1.MirrorPodAnnotationKey] != "one" {
-			t.Fatalf("created %v, %+v", api.created, api.now)
+			t.Fatalf("created %v, %+v, want 1 of them and %q and %q", api.created, api.now, "", "one")
 		}
 		for name, outdate := range map[string]func(){
 			"other version": func() { api.now.Annotations[v1.MirrorPodAnnotationKey] = "two" },
@@ -94,7 +94,7 @@ func TestM4_NoMirrorBesideAnother(t *testing.T) {
 				}
 				n.settle(testPod(staticPod("one")), time.Minute)
 				if tc.mirrors != nil && len(tc.created) > 0 {
-					t.Errorf("created %v", tc.created)
+					t.Errorf("created %v, want not (tc.mirrors != nil && len(tc.created) > 0)", tc.created)
 				}
 			})
 		})

@@ -152,7 +152,7 @@ func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 		n.settle(testPod(never), time.Minute)
 		n.wantStarts("app", 2)
 		if n.events.count("ContainerRecordLost spec.containers{app}") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1", n.events.all)
 		}
 	})
 }
@@ -275,7 +275,7 @@ func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), pod, ended))
 		n.Observe(t.Context(), ended)
 		if all, err := (syncpod.FileRecords{Dir: dir}).ListRecords(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("records %v, %v", all, err)
+			t.Errorf("records %v, %v, want no such and no error", all, err)
 		}
 	})
 }
@@ -516,7 +516,7 @@ func TestUnknownStateIsCompletedInACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := lent.Latest("app"); c.State != runtime.ContainerUnknown || !c.StartedAt.IsZero() {
-			t.Errorf("it became %+v", c)
+			t.Errorf("it became %+v, want %v and c.StartedAt.IsZero()", c, runtime.ContainerUnknown)
 		}
 	})
 }

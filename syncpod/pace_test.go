@@ -96,7 +96,7 @@ func TestContainersGoBeforeSandboxes(t *testing.T) {
 		created := slices.IndexFunc(calls, func(c critest.Call) bool { return c.Method == critest.CreateContainer && c.PodUID == string(with.UID) })
 		sandbox := slices.IndexFunc(calls, func(c critest.Call) bool { return c.Method == critest.RunPodSandbox && c.PodUID == string(without.UID) })
 		if created < 0 || sandbox < 0 || created > sandbox {
-			t.Errorf("calls\n%v", calls)
+			t.Errorf("calls, want at least created 0 and at least sandbox 0 and at most created %v\n%v", sandbox, calls)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func TestGivenUpBeforeItsTurn(t *testing.T) {
 		}
 		for _, c := range n.Journal() {
 			if c.PodUID == string(pods[1].UID) {
-				t.Errorf("call %v", c)
+				t.Errorf("call %v, want not %v", c, string(pods[1].UID))
 			}
 		}
 		time.Sleep(time.Second)

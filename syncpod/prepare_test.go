@@ -56,7 +56,7 @@ func TestCgroupsOfAPod(t *testing.T) {
 		n.end(testPod(), nil)
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 		if last := made.calls[len(made.calls)-1]; last != "remove" || slices.Index(made.calls, "remove") != len(made.calls)-1 {
-			t.Errorf("calls %v", made.calls)
+			t.Errorf("calls %v, want last %q and %v", made.calls, "remove", len(made.calls)-1)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func TestNothingRunsWithoutItsVolumes(t *testing.T) {
 					}
 					w := n.report.container("app").State.Waiting
 					if w == nil || w.Reason != "CreateContainerConfigError" || !strings.Contains(w.Message, field) {
-						t.Errorf("reported %+v", w)
+						t.Errorf("reported %+v, want some w and %q and %v in it", w, "CreateContainerConfigError", field)
 					}
 				}
 				if n.Journal().Count(critest.CreateContainer) > 0 {
@@ -157,10 +157,10 @@ func TestResolverOfAPod(t *testing.T) {
 					t.Errorf("servers %v, hostname %s; want %v, %s", got, asked.GetHostname(), tc.servers, tc.hostname)
 				}
 				if (asked.GetDnsConfig() == nil) != tc.left {
-					t.Errorf("resolver %v", asked.GetDnsConfig())
+					t.Errorf("resolver %v, want %v", asked.GetDnsConfig(), tc.left)
 				}
 				if n.events.count("DNS") != tc.warnings {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want %v", n.events.all, tc.warnings)
 				}
 			})
 		})
@@ -202,7 +202,7 @@ func TestRoot(t *testing.T) {
 		n.end(pod, nil)
 		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
 		if left, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(left) > 0 {
-			t.Errorf("left %v, %v", left, err)
+			t.Errorf("left %v, %v, want no left and no error", left, err)
 		}
 		if left, err := os.ReadDir(filepath.Join(root, "records")); err != nil || len(left) > 0 {
 			t.Errorf("records left %v, %v", left, err)
@@ -223,10 +223,10 @@ func TestRootIsAbsolute(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		_, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Root: "relative"})
 		if err == nil || !strings.Contains(err.Error(), "Config.Root") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want an error and %q in it", err, "Config.Root")
 		}
 		if _, err := syncpod.New(syncpod.Config{Client: n.Client}); err == nil || !strings.Contains(err.Error(), "Config.RuntimeName") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want an error and %q in it", err, "Config.RuntimeName")
 		}
 		if _, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Root: "/x"}); err != nil {
 			t.Error(err)
@@ -367,7 +367,7 @@ func TestCgroupMemoryInUse(t *testing.T) {
 		n.drive(smaller, 10*time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 		if len(made.ensured) < 4 || made.ensured[1].Sub(made.ensured[0]) < 9*time.Second || len(made.ensured) > 12 {
-			t.Errorf("tried at %v", made.ensured)
+			t.Errorf("tried at %v, want at least 4 and at least %v and at most 12", made.ensured, 9*time.Second)
 		}
 		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "pod: ")
 		made.full = false
@@ -412,7 +412,7 @@ func TestCgroupOfAForgottenPod(t *testing.T) {
 		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = made })
 		must(t, n.Forget(t.Context(), "u"))
 		if !slices.Equal(made.removed, []types.UID{"u"}) {
-			t.Errorf("removed %v", made.removed)
+			t.Errorf("removed %v, want %v", made.removed, []types.UID{"u"})
 		}
 		n.restart(func(c *syncpod.Config) { c.Extensions.Cgroups = &cgroups{} })
 		must(t, n.Forget(t.Context(), "u"))

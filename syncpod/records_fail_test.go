@@ -169,7 +169,7 @@ func TestW11_ForgottenByAllParts(t *testing.T) {
 			t.Errorf("sandboxes forgot %d times, images %d times", parts.sandboxes, parts.pulls)
 		}
 		if r := n.sync(testPod()); len(r.Failed) != 0 { // no back-off any more
-			t.Errorf("failed %v", r.Failed)
+			t.Errorf("failed %v, want no Failed", r.Failed)
 		}
 	})
 }

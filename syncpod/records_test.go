@@ -155,7 +155,7 @@ func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 					t.Errorf("reported %+v, want its exit", c)
 				}
 				if n.events.count("ContainerRecordLost") != 0 {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want 0", n.events.all)
 				}
 			})
 		})
@@ -174,7 +174,7 @@ func TestC5_SecondRunIsTold(t *testing.T) {
 			n.settle(pod, time.Minute)
 			n.wantStates("app 1 running", "b 0 running")
 			if n.events.count("ContainerRecordLost spec.containers{app}") != want {
-				t.Errorf("%s: events %q", policy, n.events.all)
+				t.Errorf("%s: events %q, want %v", policy, n.events.all, want)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestC5_OnlyWhatMayHaveRunIsToldToRunAgain(t *testing.T) {
 				n.restart(recorded(dir))
 				n.settle(pod, time.Minute)
 				if c := n.current("app"); c.State != runtime.ContainerRunning {
-					t.Errorf("app is %v", c.State)
+					t.Errorf("app is %v, want %v", c.State, runtime.ContainerRunning)
 				}
 				if told := n.events.count("ContainerRecordLost spec.containers{app}"); told != tc.want {
 					t.Errorf("told %d times, want %d; events %q", told, tc.want, n.events.all)
@@ -231,7 +231,7 @@ func TestC6_HookAfterACrash(t *testing.T) {
 					n.sync(pod)
 				}
 				if c := n.current("app"); c.State != runtime.ContainerRunning {
-					t.Errorf("app is %v", c.State)
+					t.Errorf("app is %v, want %v", c.State, runtime.ContainerRunning)
 				}
 				id, hooked := n.current("app").ID.ID, 0
 				for _, c := range n.Journal().Of(critest.ExecSync) {
@@ -367,7 +367,7 @@ func TestRecordIsDeletedWithThePod(t *testing.T) {
 		n.restart(recorded(records.Dir))
 		n.settle(testPod(), time.Minute)
 		if all, err := records.ListRecords(t.Context()); err != nil || !slices.Equal(all, []types.UID{podUID}) {
-			t.Errorf("records %v, %v", all, err)
+			t.Errorf("records %v, %v, want %v and no error", all, err, []types.UID{podUID})
 		}
 		n.end(testPod(), nil)
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
@@ -426,7 +426,7 @@ func TestNoRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("records %v, %v", all, err)
+			t.Errorf("records %v, %v, want no such and no error", all, err)
 		}
 	})
 }

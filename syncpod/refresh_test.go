@@ -47,7 +47,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 			t.Errorf("next try at %v, want %v, after %d calls", got.NextTry, r.next, r.calls-calls)
 		}
 		if n.events.count("FailedMount") != 1 || n.events.count("FailedMount  Volumes were not brought up to date: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
-			t.Errorf("%v, events %q", n.report.last().Phase, n.events.all)
+			t.Errorf("%v, events %q, want 1 and 1 and Phase %v", n.report.last().Phase, n.events.all, v1.PodRunning)
 		}
 		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {
 			t.Errorf("the pod was disturbed:\n%v", changes)

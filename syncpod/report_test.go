@@ -79,7 +79,7 @@ func TestSlowSinkDoesNotHoldUpTheWork(t *testing.T) {
 			}
 		}
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("took %v", took)
+			t.Errorf("took %v, want at most %v", took, 10*time.Second)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestW7_EndedPodStaysEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
 		if r := n.sync(pod); !r.Over || n.Journal().Count(critest.RunPodSandbox) > 0 {
-			t.Errorf("result %+v", r)
+			t.Errorf("result %+v, want r.Over and at most 0", r)
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestW1_DeletedPodIsOver(t *testing.T) {
 		pod := testPod()
 		pod.DeletionTimestamp = new(metav1.Now())
 		if r := n.sync(pod); !r.Over || n.Journal().Count(critest.RunPodSandbox) > 0 {
-			t.Errorf("result %+v\n%v", r, n.Journal())
+			t.Errorf("result %+v, want r.Over and at most 0\n%v", r, n.Journal())
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestEvictedPodIsReportedAsFailed(t *testing.T) {
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Evicted: why}))
 		must(t, n.SyncTerminatedPod(t.Context(), testPod(), nil))
 		if s := n.report.last(); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != why.Message {
-			t.Errorf("reported %s %q %q", s.Phase, s.Reason, s.Message)
+			t.Errorf("reported %s %q %q, want Phase %v and Reason %q and Message %v", s.Phase, s.Reason, s.Message, v1.PodFailed, "Evicted", why.Message)
 		}
 	})
 }
@@ -360,7 +360,7 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 		}
 		w := n.report.container("app").State.Waiting
 		if w == nil || w.Message != "back-off 1m20s restarting failed container=app pod=web_default" {
-			t.Errorf("reported %+v", n.report.container("app").State)
+			t.Errorf("reported %+v, want some w and %q", n.report.container("app").State, "back-off 1m20s restarting failed container=app pod=web_default")
 		}
 		if again := len(n.report.all) - before; again > 0 {
 			t.Errorf("reported %d times while nothing changed", again)
@@ -380,11 +380,11 @@ func TestReportedWhileItStops(t *testing.T) {
 		go func() { ended <- n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) }()
 		time.Sleep(10 * time.Second)
 		if got := n.report.container("app").State.Terminated; got == nil || got.ExitCode != 3 || got.Message != "bye app of web" {
-			t.Errorf("reported %+v", n.report.container("app").State)
+			t.Errorf("reported %+v, want some got and ExitCode 3 and Message %q", n.report.container("app").State, "bye app of web")
 		}
 		must(t, <-ended)
 		if got := n.report.container("b").State.Terminated; got == nil || got.Message != "bye b of web" {
-			t.Errorf("reported %+v", n.report.container("b").State)
+			t.Errorf("reported %+v, want some got and %q", n.report.container("b").State, "bye b of web")
 		}
 	})
 }
@@ -410,7 +410,7 @@ func TestLastStatusIsDelivered(t *testing.T) {
 		n.report.set(nil, nil)
 		must(t, n.SyncTerminatedPod(t.Context(), pod, n.status()))
 		if got := n.report.last().Phase; got != v1.PodFailed {
-			t.Errorf("reported %s", got)
+			t.Errorf("reported %s, want %v", got, v1.PodFailed)
 		}
 	})
 }

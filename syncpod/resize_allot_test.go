@@ -58,19 +58,19 @@ func TestC10_ResizeThatDoesNotFit(t *testing.T) {
 			t.Errorf("allotted %v, in force %v", k.AllocatedResources, k.Resources)
 		}
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
-			t.Errorf("%d updates", updates)
+			t.Errorf("%d updates, want 0", updates)
 		}
 		n.exit("app", 1)
 		n.restart(resizing(n), allotting(t, dir))
 		n.settle(tooMuch, time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 		if r := n.inForce(); r.GetCpuQuota() != 100000 {
-			t.Errorf("quota %d", r.GetCpuQuota())
+			t.Errorf("quota %d, want 100000", r.GetCpuQuota())
 		}
 		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "")
 		n.settle(testPod(limited("4", "1Gi")), time.Minute)
 		if r := n.inForce(); r.GetCpuQuota() != 400000 {
-			t.Errorf("quota %d", r.GetCpuQuota())
+			t.Errorf("quota %d, want 400000", r.GetCpuQuota())
 		}
 		n.wantCondition(v1.PodResizePending, "absent", "")
 	})
@@ -91,7 +91,7 @@ func TestC10_ResizeInProgress(t *testing.T) {
 		n.settle(testPod(limited("2", "1Gi")), time.Minute)
 		n.wantCondition(v1.PodResizeInProgress, "absent", "")
 		if n.events.count("ResizeCompleted") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1", n.events.all)
 		}
 	})
 }
@@ -167,11 +167,11 @@ func TestC10_MemoryInUseIsNotTaken(t *testing.T) {
 		}
 		n.wantCondition(v1.PodResizeInProgress, v1.PodReasonError, "container app: the memory limit is below what is in use: attempting to set memory limit (1024000) below current usage (1048576)")
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 1<<30 {
-			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
+			t.Errorf("memory %d, want %v", r.GetMemoryLimitInBytes(), 1<<30)
 		}
 		n.settle(testPod(limited("1", "2Mi")), time.Minute)
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<20 {
-			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
+			t.Errorf("memory %d, want %v", r.GetMemoryLimitInBytes(), 2<<20)
 		}
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStats}, Err: errBroken})
 		n.settle(testPod(limited("1", "1000Ki")), time.Minute)
@@ -188,7 +188,7 @@ func TestAllotmentThatFails(t *testing.T) {
 		failing := allotting(t, dir+"/a\x00b")
 		n.restart(failing)
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); err == nil || !strings.Contains(err.Error(), "resources of pod") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want an error and %q in it", err, "resources of pod")
 		}
 		if n.Journal().Count(critest.RunPodSandbox) != 0 {
 			t.Error("a sandbox was made")
@@ -222,7 +222,7 @@ func TestC10_ResizeOfThePodAsAWhole(t *testing.T) {
 		n.settle(whole("2"), time.Minute)
 		n.wantStates("app 0 running")
 		if r := n.inForce(); r.GetCpuQuota() != 200000 || n.Journal().Count(critest.UpdateContainerResources) != 1 {
-			t.Errorf("resized to %v\n%v", r, n.Journal())
+			t.Errorf("resized to %v, want CpuQuota 200000 and 1\n%v", r, n.Journal())
 		}
 		n.drive(whole("5"), time.Minute)
 		n.wantCondition(v1.PodResizePending, v1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000")
@@ -245,12 +245,12 @@ func TestC10_ResizeOfAnInitContainer(t *testing.T) {
 		n.sync(with("1", "1Gi"))
 		n.drive(with("2", "1Gi"), 10*time.Second)
 		if got := n.Journal().Count(critest.UpdateContainerResources); got != 1 {
-			t.Errorf("%d updates\n%v", got, n.Journal())
+			t.Errorf("%d updates, want 1\n%v", got, n.Journal())
 		}
 		n.drive(with("2", "2Gi"), 10*time.Second)
 		n.wantStates("one 0 running")
 		if k := n.report.last().InitContainerStatuses[0]; k.Resources.Limits.Cpu().String() != "2" || k.Resources.Limits.Memory().String() != "1Gi" {
-			t.Errorf("in force %v", k.Resources)
+			t.Errorf("in force %v, want String %q and String %q", k.Resources, "2", "1Gi")
 		}
 	})
 }

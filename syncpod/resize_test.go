@@ -66,7 +66,7 @@ func TestC10_ResizeInPlace(t *testing.T) {
 					t.Errorf("%d updates, want one\n%v", updates, n.Journal())
 				}
 				if n.events.count("ResizeCompleted spec.containers{app} Container app resized") != 1 {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want 1", n.events.all)
 				}
 			})
 		})
@@ -83,10 +83,10 @@ func TestC10_ResizeByRestart(t *testing.T) {
 		n.settle(testPod(limited("1", "2Gi"), restarts), time.Minute)
 		n.wantStates("app 0 exited", "app 1 running")
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<30 {
-			t.Errorf("memory %d", r.GetMemoryLimitInBytes())
+			t.Errorf("memory %d, want %v", r.GetMemoryLimitInBytes(), 2<<30)
 		}
 		if n.Journal().Count(critest.UpdateContainerResources) != 0 || n.events.count("Killing spec.containers{app} Container app resize requires restart, will be restarted") != 1 {
-			t.Errorf("events %q\n%v", n.events.all, n.Journal())
+			t.Errorf("events %q, want 0 and 1\n%v", n.events.all, n.Journal())
 		}
 	})
 }
@@ -103,16 +103,16 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 			t.Fatalf("error %v, want %v", err, syncpod.ErrResizeContainer)
 		}
 		if n.events.count("ResizeError spec.containers{app}") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1", n.events.all)
 		}
 		n.drive(pod, 10*time.Minute)
 		if gaps := n.gaps(critest.UpdateContainerResources); len(gaps) < 4 || gaps[0] != 10*time.Second || gaps[1] != 20*time.Second {
-			t.Errorf("gaps %v", gaps)
+			t.Errorf("gaps %v, want at least 4 and %v and %v", gaps, 10*time.Second, 20*time.Second)
 		}
 		fault.Remove()
 		n.drive(pod, 6*time.Minute)
 		if r := n.inForce(); r.GetCpuQuota() != 200000 {
-			t.Errorf("quota %d", r.GetCpuQuota())
+			t.Errorf("quota %d, want 200000", r.GetCpuQuota())
 		}
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.UpdateContainerResources}, Err: errBroken})
@@ -132,7 +132,7 @@ func TestC10_ResizeAfterARestart(t *testing.T) {
 		n.sync(testPod(limited("2", "1Gi")))
 		n.wantStates("app 0 running")
 		if r := n.inForce(); r.GetCpuQuota() != 200000 {
-			t.Errorf("quota %d", r.GetCpuQuota())
+			t.Errorf("quota %d, want 200000", r.GetCpuQuota())
 		}
 		n.restart(resizing(n), recorded(dir))
 		n.sync(testPod(limited("2", "1Gi")))
@@ -151,7 +151,7 @@ func TestC10_UnknownResourcesAreLeft(t *testing.T) {
 		n.settle(testPod(limited("3", "1Gi")), time.Minute)
 		n.wantStates("app 0 running")
 		if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 0 {
-			t.Errorf("%d updates", updates)
+			t.Errorf("%d updates, want 0", updates)
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestStatusHasUserAndStopSignal(t *testing.T) {
 		}), time.Minute)
 		k := n.report.container("app")
 		if k.User == nil || k.User.Linux.UID != 7 || k.User.Linux.GID != 8 || !slices.Equal(k.User.Linux.SupplementalGroups, []int64{9}) {
-			t.Errorf("user %+v", k.User)
+			t.Errorf("user %+v, want some k.User and UID 7 and GID 8 and %v", k.User, []int64{9})
 		}
 		if k.StopSignal == nil || *k.StopSignal != v1.SIGTERM {
 			t.Errorf("stop signal %v", k.StopSignal)

@@ -127,7 +127,7 @@ func TestPreStopRequest(t *testing.T) {
 			port = req.Ports[0].Name
 		}
 		if ok != tc.ok || port != tc.port || req.PodIP != tc.ip || req.Container != "app" || req.ContainerID != "1" {
-			t.Errorf("%s: %v %+v", name, ok, req)
+			t.Errorf("%s: %v %+v, want %v and port %v and PodIP %v and Container %q and ContainerID %q", name, ok, req, tc.ok, tc.port, tc.ip, "app", "1")
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestM4_WhatAMirrorIs(t *testing.T) {
 	}
 	mirror := mirrorOf(pod)
 	if mirror.UID != "" || mirror.ResourceVersion != "" || mirror.Status.Phase != "" || len(pod.Annotations) != 2 || !mirrors(mirror, pod) {
-		t.Errorf("mirror %+v of %+v", mirror, pod)
+		t.Errorf("mirror %+v of %+v, want UID %q and ResourceVersion %q and Phase %q and 2 of them and mirrors(mirror, pod)", mirror, pod, "", "", "")
 	}
 	for name, change := range map[string]func(*v1.Pod){
 		"name": func(p *v1.Pod) { p.Name = "x" }, "namespace": func(p *v1.Pod) { p.Namespace = "x" },
@@ -230,7 +230,7 @@ func TestLogLinkParts(t *testing.T) {
 		}
 	}
 	if name, err := LogLinkName(pod("ns", strings.Repeat("a", 253)), "c", strings.Repeat("1", 64)); err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
-		t.Errorf("%d characters, %v", len(name), err)
+		t.Errorf("%d characters, %v, want 255 of them and it to end with %q and no error", len(name), err, ".log")
 	}
 }
 
@@ -267,7 +267,7 @@ func TestK6_WhatIsAlive(t *testing.T) {
 		"only a sandbox":   {runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{State: runtime.SandboxReady}}}, true},
 	} {
 		if got := live(&tc.status); got != tc.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestReplaceLink(t *testing.T) {
 		}
 	}
 	if to, err := os.Readlink(link); to != log || err != nil {
-		t.Errorf("a link to %s, %v", to, err)
+		t.Errorf("a link to %s, %v, want %v and no error", to, err, log)
 	}
 }
 

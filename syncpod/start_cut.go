@@ -8,8 +8,10 @@ import (
 
 // A start ends with the call that asks for it: a runtime that loses its caller, an
 // agent that is killed for example, gives the start up, and says of the container
-// that it has exited, with an error of its own. It has not: nothing of it ever ran,
-// and it is not to count as the only run of a container that has one.
+// that it has exited, with an error of its own, and not when it was started. Most often
+// nothing of it ran; containerd has been seen to kill a process that had begun a moment before.
+// It does not count as the only run of a container that has one: such a container runs at
+// least once, see "What runs once" in docs/FAILURES.md.
 
 // setAsideCutStarts returns a status without the instances whose start was cut short,
 // and remembers what counts of them, their number. Of others it forgets that they were

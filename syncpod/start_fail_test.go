@@ -117,7 +117,7 @@ func TestFailedCreateIsToldWithoutIDs(t *testing.T) {
 		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errors.New("sandbox " + sandbox + " is busy with " + other)})
 		n.drive(pod, time.Minute)
 		if n.events.count(sandbox)+n.events.count(other) != 0 || n.events.count("Error: ") != 1 || n.events.count("is busy with b") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 0 and 1 and 1", n.events.all)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestC6_FailedHandlerOfWhatStillRuns(t *testing.T) {
 			t.Errorf("error %v, failed %+v; the handler was run %d times, want twice", err, r.Failed, n.hooks.calls)
 		}
 		if n.events.count("FailedPostStartHook spec") != 2 || n.events.count("Error: ") != 0 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 2 and 0", n.events.all)
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestNonRoot(t *testing.T) {
 		c.SecurityContext = &v1.SecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(0))}
 		_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
 		if !errors.Is(err, syncpod.ErrCreateContainerConfig) || n.Journal().Count(critest.CreateContainer) != 0 {
-			t.Errorf("error %v\n%v", err, n.Journal())
+			t.Errorf("error %v, want error %v and 0\n%v", err, syncpod.ErrCreateContainerConfig, n.Journal())
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestCreatedWithoutAnID(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Deps.Runtime = nameless{c.Deps.Runtime} })
 		if _, err := n.SyncPod(t.Context(), testPod(), nil); !errors.Is(err, syncpod.ErrCreateContainer) || n.Journal().Count(critest.StartContainer) != 0 {
-			t.Errorf("error %v\n%v", err, n.Journal())
+			t.Errorf("error %v, want error %v and 0\n%v", err, syncpod.ErrCreateContainer, n.Journal())
 		}
 	})
 }
@@ -244,7 +244,7 @@ func TestEventsOfImages(t *testing.T) {
 				change(n, &pod.Spec.Containers[0])
 				n.SyncPod(t.Context(), pod, nil)
 				if n.events.count(want) == 0 {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want not 0", n.events.all)
 				}
 			})
 		})
@@ -291,7 +291,7 @@ func TestHandlersWithoutARunner(t *testing.T) {
 		n.wantStates("app 0 exited", "b 0 running")
 		n.end(pod, nil)
 		if n.events.count("FailedPreStopHook spec.containers{b}") != 1 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 1", n.events.all)
 		}
 	})
 }
@@ -305,7 +305,7 @@ func TestSandboxWithoutItsRuntimeClass(t *testing.T) {
 			t.Errorf("error %v, failed %v", err, r.Failed)
 		}
 		if n.Journal().Count(critest.RunPodSandbox) != 0 || n.events.count("FailedCreatePodSandBox  Failed to create pod sandbox: ") != 1 {
-			t.Errorf("events %q\n%v", n.events.all, n.Journal())
+			t.Errorf("events %q, want 0 and 1\n%v", n.events.all, n.Journal())
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestS3_SandboxLostBeforeTheRun(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if r.Over != tc.over {
-					t.Errorf("over: %t\n%v", r.Over, n.Journal().Changes())
+					t.Errorf("over: %t, want %v\n%v", r.Over, tc.over, n.Journal().Changes())
 				}
 				if !tc.over && !slices.Contains(n.states(), "app 0 running") {
 					t.Errorf("it does not run\n%v", n.states())

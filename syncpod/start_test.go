@@ -125,7 +125,7 @@ func TestS4_SandboxWithoutAddress(t *testing.T) {
 				}
 				made := n.Journal().Of(critest.RunPodSandbox)
 				if len(made) != tc.want || len(made) == 2 && made.Span() != 10*time.Second {
-					t.Errorf("sandboxes:\n%v", made)
+					t.Errorf("sandboxes, want %v of them and not (len(made) == 2 && made.Span() != 10*time.Second)\n%v", tc.want, made)
 				}
 			})
 		})
@@ -143,7 +143,7 @@ func TestS7_NoNewSandboxBesideWhatDoesNotStop(t *testing.T) {
 					t.Fatalf("error %v, want %v and its cause", err, syncpod.ErrKillPodSandbox)
 				}
 				if n.events.count("FailedKillPod") != 1 || n.events.count("SandboxChanged") != 1 {
-					t.Errorf("events %q", n.events.all)
+					t.Errorf("events %q, want 1 and 1", n.events.all)
 				}
 				if made := n.Journal().Count(critest.RunPodSandbox); made != 1 {
 					t.Fatalf("%d sandboxes were made, want none beside the first", made)
@@ -175,11 +175,11 @@ func TestC1_OneInstance(t *testing.T) {
 					time.Sleep(5 * time.Minute)
 					n.settle(testPod(), time.Minute)
 					if c := n.current("app"); c.State != runtime.ContainerRunning {
-						t.Errorf("app is %v\n%v", c.State, n.Journal())
+						t.Errorf("app is %v, want %v\n%v", c.State, runtime.ContainerRunning, n.Journal())
 					}
 					for _, c := range n.status().Containers {
 						if c.Live() && c.ID != n.current("app").ID {
-							t.Errorf("attempt %d is %v", c.Attempt, c.State)
+							t.Errorf("attempt %d is %v, want not (c.Live() && c.ID != n.current(\"app\").ID)", c.Attempt, c.State)
 						}
 					}
 				}, names)
@@ -357,10 +357,10 @@ func TestC1_HolderThatStays(t *testing.T) {
 				before := len(n.Journal())
 				_, err := n.SyncPod(t.Context(), testPod(), stale)
 				if !errors.Is(err, syncpod.ErrCreateContainer) || !errors.Is(err, cri.ErrNameReserved) || !strings.Contains(err.Error(), "it is broken") {
-					t.Errorf("error %v", err)
+					t.Errorf("error %v, want error %v and error %v and %q in it", err, syncpod.ErrCreateContainer, cri.ErrNameReserved, "it is broken")
 				}
 				if j := n.Journal().After(before); j.Count(critest.RemoveContainer) != 0 || j.Count(critest.CreateContainer) != 1 {
-					t.Errorf("calls\n%v", j)
+					t.Errorf("calls, want 0 and 1\n%v", j)
 				}
 			})
 		})
@@ -521,7 +521,7 @@ func TestC7_DeletionEndsAHungPostStartHook(t *testing.T) {
 		}
 		n.wantStates("app 0 running") // whoever cancelled decides what becomes of it
 		if n.events.count("FailedPostStartHook") != 0 {
-			t.Errorf("events %q", n.events.all)
+			t.Errorf("events %q, want 0", n.events.all)
 		}
 	})
 }
@@ -708,7 +708,7 @@ func TestG3_ImagesOfAPodArePulledSideBySide(t *testing.T) {
 		n.sync(testPod(containers(ctr("a"), ctr("b"), ctr("c"))))
 		pulls := n.Journal().Of(critest.PullImage)
 		if pulls.MaxConcurrent() != 3 {
-			t.Errorf("%d at once:\n%v", pulls.MaxConcurrent(), pulls)
+			t.Errorf("%d at once, want 3\n%v", pulls.MaxConcurrent(), pulls)
 		}
 		if got := startedNames(n.Journal()); !slices.Equal(got, []string{"a", "b", "c"}) {
 			t.Errorf("started %v, want the order of the spec", got)
@@ -738,7 +738,7 @@ func TestEventsHaveNoIDs(t *testing.T) {
 		}
 		for _, c := range n.Journal() {
 			if c.ContainerID != "" && strings.Contains(all, c.ContainerID) || c.SandboxID != "" && strings.Contains(all, c.SandboxID) {
-				t.Errorf("an ID is in\n%s", all)
+				t.Errorf("an ID is in, want not (c.ContainerID != \"\" && strings.Contains(all, c.ContainerID)) and not (c.SandboxID != \"\" && strings.Contains(all, c.SandboxID))\n%s", all)
 			}
 		}
 	})

@@ -193,7 +193,7 @@ func TestFirstCertificate(t *testing.T) {
 	}
 	client, with := a.start(config)
 	if got := ask(t, client.REST()); got != node+"2" {
-		t.Errorf("asked by %q", got)
+		t.Errorf("asked by %q, want %v", got, node+"2")
 	}
 	if len(*with) != 1 || (*with)[0] != "s3cret" {
 		t.Errorf("asked for with %q", *with)
@@ -208,7 +208,7 @@ func TestFirstCertificate(t *testing.T) {
 	}
 	for _, path := range []string{config.Kubeconfig, filepath.Join(dir, "pki", "kubelet-client-current.pem")} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", path, info, err)
+			t.Errorf("%s: %v, %v, want 0o600 and no error", path, info, err)
 		}
 	}
 	config.Bootstrap = ""
@@ -254,7 +254,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ask(t, client.REST()); got != node+"1" {
-		t.Fatalf("asked by %q", got)
+		t.Fatalf("asked by %q, want %v", got, node+"1")
 	}
 	client.connect = func(*rest.Config) (kubernetes.Interface, error) { return a.kube, nil }
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,7 +269,7 @@ func TestRotation(t *testing.T) {
 	}
 	client.dialer.CloseAll() // as follow does when it looks
 	if got := ask(t, client.REST()); got != node+"2" {
-		t.Errorf("asked by %q", got)
+		t.Errorf("asked by %q, want %v", got, node+"2")
 	}
 }
 

@@ -60,11 +60,11 @@ func TestWrongFileIsRefused(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	list, err := config.Amounts("kubeReserved", map[string]string{"memory": "1Gi"})
 	if err != nil || list.Memory().Value() != 1<<30 {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("%v, %v, want %v and no error", list, err, 1<<30)
 	}
 	for _, value := range []string{"-1", "much"} {
 		if _, err := config.Amounts("kubeReserved", map[string]string{"memory": value}); err == nil || !strings.Contains(err.Error(), "kubeReserved") {
-			t.Errorf("%q: %v", value, err)
+			t.Errorf("%q: %v, want an error and %q in it", value, err, "kubeReserved")
 		}
 	}
 }

@@ -157,7 +157,7 @@ func TestStatusIsSeldomWritten(t *testing.T) {
 		s.runtime.err = nil
 		time.Sleep(11 * time.Second)
 		if s.ready() != v1.ConditionTrue {
-			s.Errorf("ready is %s", s.ready())
+			s.Errorf("ready is %s, want %v", s.ready(), v1.ConditionTrue)
 		}
 	})
 }

@@ -65,16 +65,16 @@ func TestObjectIsWatchedAlone(t *testing.T) {
 	onShelf(t, []runtime.Object{&v1.ConfigMap{ObjectMeta: meta("a"), Data: map[string]string{"k": "1"}}}, func(s *shelf) {
 		for range 5 {
 			if cm, err := s.ConfigMap(s.Context(), "default", "a"); err != nil || cm.Data["k"] != "1" {
-				s.Fatalf("%v, %v", cm, err)
+				s.Fatalf("%v, %v, want %q and no error", cm, err, "1")
 			}
 		}
 		if n := s.count("configmaps"); n["watch"] != 1 || n["list"] > 1 || n["get"] > 0 {
-			s.Errorf("asked %v", n)
+			s.Errorf("asked %v, want 1 and at most 1 and at most 0", n)
 		}
 		for _, a := range s.kube.Actions() {
 			if w, ok := a.(ktesting.WatchAction); ok && a.GetResource().Resource == "configmaps" {
 				if got := w.GetWatchRestrictions().Fields.String(); got != "metadata.name=a" {
-					s.Errorf("watched %q", got)
+					s.Errorf("watched %q, want %q", got, "metadata.name=a")
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		}
 		secrets, err := s.PullSecrets(s.Context(), pod)
 		if len(secrets) != 1 || err == nil || !strings.Contains(err.Error(), "gone") || strings.Contains(err.Error(), "hidden") {
-			s.Errorf("%d secrets, %v", len(secrets), err)
+			s.Errorf("%d secrets, %v, want 1 of them and an error and %q in it and no %q in it", len(secrets), err, "gone", "hidden")
 		}
 		if _, err := s.RuntimeHandler(s.Context(), "kata"); !apierrors.IsNotFound(err) {
 			s.Errorf("want NotFound, got %v", err)
@@ -148,10 +148,10 @@ func TestServicesAndRuntimeClasses(t *testing.T) {
 	}
 	onShelf(t, there, func(s *shelf) {
 		if services, err := s.Services(s.Context(), "default"); err != nil || len(services) != 1 || services[0].Name != "db" {
-			s.Errorf("%v, %v", services, err)
+			s.Errorf("%v, %v, want 1 of them and Name %q and no error", services, err, "db")
 		}
 		if handler, err := s.RuntimeHandler(s.Context(), "kata"); err != nil || handler != "kata-qemu" {
-			s.Errorf("%q, %v", handler, err)
+			s.Errorf("%q, %v, want %q and no error", handler, err, "kata-qemu")
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestTokenIsBoundToThePod(t *testing.T) {
 		ask := &v1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(600))}
 		token, err := s.Token(s.Context(), pod, ask)
 		if err != nil || token != "a.b.c" {
-			s.Fatalf("%q, %v", token, err)
+			s.Fatalf("%q, %v, want %q and no error", token, err, "a.b.c")
 		}
 		spec := asked.Spec
 		if spec.BoundObjectRef.Name != "web" || spec.BoundObjectRef.UID != "1" || *spec.ExpirationSeconds != 600 || spec.Audiences[0] != "vault" {
@@ -193,7 +193,7 @@ func TestTokenIsBoundToThePod(t *testing.T) {
 		}
 		fails = errors.New("away")
 		if token, err := s.Token(s.Context(), pod, ask); err == nil || token != "" || strings.Contains(err.Error(), "a.b.c") {
-			s.Errorf("%q, %v", token, err)
+			s.Errorf("%q, %v, want an error and %q and no %q in it", token, err, "", "a.b.c")
 		}
 	})
 }

@@ -123,7 +123,7 @@ func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
 				selector = a.GetWatchRestrictions().Fields.String()
 			}
 			if selector != "spec.nodeName=n1" {
-				t.Errorf("%s of %s by %q", action.GetVerb(), action.GetResource().Resource, selector)
+				t.Errorf("%s of %s by %q, want %q", action.GetVerb(), action.GetResource().Resource, selector, "spec.nodeName=n1")
 			}
 		}
 		if len(h.kube.Actions()) == 0 {
@@ -166,7 +166,7 @@ func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
 	made := func() <-chan struct{} { after = make(chan struct{}); return after }
 	listenAfter(t, made, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
 		if len(h.kube.Actions()) > 0 || h.count > 0 {
-			t.Errorf("asked %v", h.kube.Actions())
+			t.Errorf("asked %v, want no Actions and at most count 0", h.kube.Actions())
 		}
 		close(after)
 		h.wants(t, "web")
@@ -182,7 +182,7 @@ func TestChangedConfigsAreTold(t *testing.T) {
 		h.ConfigsChanged()
 		synctest.Wait()
 		if !h.last.ConfigsChanged || !slices.Equal(h.last.Pods, before) {
-			t.Errorf("delivered %+v", h.last)
+			t.Errorf("delivered %+v, want h.last.ConfigsChanged and %v", h.last, before)
 		}
 	})
 }

@@ -197,7 +197,7 @@ func TestTokensAreReviewedOnce(t *testing.T) {
 	authn := NewAuthenticator(kube, nil, time.Minute)
 	for range 3 {
 		if user, ok, err := authn.AuthenticateRequest(withToken("good")); err != nil || !ok || user.Name != "ann" {
-			t.Errorf("%+v, %t, %v", user, ok, err)
+			t.Errorf("%+v, %t, %v, want ok and %q and no error", user, ok, err, "ann")
 		}
 	}
 	if reviews != 1 {
@@ -210,7 +210,7 @@ func TestTokensAreReviewedOnce(t *testing.T) {
 	}
 	fails = true
 	if _, ok, err := authn.AuthenticateRequest(withToken("secret")); err == nil || ok || strings.Contains(err.Error(), "secret") {
-		t.Errorf("%t, %v", ok, err)
+		t.Errorf("%t, %v, want an error and not ok and no %q in it", ok, err, "secret")
 	}
 }
 

@@ -151,7 +151,7 @@ func TestDelete(t *testing.T) {
 			n.ask("PUT", web, manifest(tt.script), 201)
 			n.ask("DELETE", web+tt.query, "", 202)
 			if pod := n.pod(web); pod.DeletionTimestamp == nil || pod.Status.Phase != v1.PodRunning {
-				t.Errorf("%q: at first it is %+v", tt.query, pod)
+				t.Errorf("%q: at first it is %+v, want some pod.DeletionTimestamp and %v", tt.query, pod, v1.PodRunning)
 			}
 			n.ask("PUT", web, manifest(tt.script), 409)
 			time.Sleep(tt.takes - time.Millisecond)
@@ -184,7 +184,7 @@ func TestDeleteOfWhatDoesNotRun(t *testing.T) {
 	onNode(t, func(n *served) {
 		n.ask("PUT", web, strings.Replace(manifest("exit 0"), `{"containers"`, `{"restartPolicy": "Never", "containers"`, 1), 201)
 		if pod := n.pod(web); pod.Status.Phase != v1.PodSucceeded {
-			t.Errorf("it is %s", pod.Status.Phase)
+			t.Errorf("it is %s, want %v", pod.Status.Phase, v1.PodSucceeded)
 		}
 		n.ask("DELETE", web, "", 200)
 		n.ask("GET", web, "", 404)

@@ -75,12 +75,12 @@ func TestLookAtAnAddress(t *testing.T) {
 		}
 	}
 	if got, err := do(known, "exec", "web-n1", "--", "echo", "hello"); err != nil || got != "hello\n" {
-		t.Errorf("exec: %q, %v", got, err)
+		t.Errorf("exec: %q, %v, want %q and no error", got, err, "hello\n")
 	}
 	mixed := append(stranger[:4:4], known[4:]...) // knows the agent, which does not know it
 	for _, flags := range [][]string{stranger, mixed} {
 		if got, err := do(flags, "logs", "web-n1"); err == nil || got != "" || !strings.Contains(err.Error(), "certificate") {
-			t.Errorf("a stranger: %q, %v", got, err)
+			t.Errorf("a stranger: %q, %v, want an error and %q and %q in it", got, err, "", "certificate")
 		}
 	}
 	if got, err := do(known[:4], "logs", "web-n1"); err == nil || !strings.Contains(err.Error(), "-tls-ca is missing") {

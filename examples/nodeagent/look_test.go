@@ -114,10 +114,10 @@ func TestLook(t *testing.T) {
 		t.Errorf("top: %q, %v", got, err)
 	}
 	if got, err := do("", "timeline"); err != nil || !strings.HasPrefix(got, "<!DOCTYPE html>") || !strings.Contains(got, `"n":"default/web-n1"`) {
-		t.Errorf("timeline: %.200q, %v", got, err)
+		t.Errorf("timeline: %.200q, %v, want it to begin with %q and %q in it and no error", got, err, "<!DOCTYPE html>", `"n":"default/web-n1"`)
 	}
 	if got, err := do("", "timeline", "-o", "trace", "web-n1"); err != nil || !json.Valid([]byte(got)) || !strings.Contains(got, `"cat":"sandbox"`) {
-		t.Errorf("timeline: %q, %v", got, err)
+		t.Errorf("timeline: %q, %v, want json.Valid([]byte(got)) and %q in it and no error", got, err, `"cat":"sandbox"`)
 	}
 	testFollowing(t, socket)
 	testForwarding(t, socket)
@@ -145,7 +145,7 @@ func testFollowing(t *testing.T, socket string) {
 		}
 	}()
 	if line, err := bufio.NewReader(r).ReadString('\n'); err != nil || line != "go\n" {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("%q, %v, want %q and no error", line, err, "go\n")
 	}
 	cancel()
 	r.Close()
@@ -166,7 +166,7 @@ func testForwarding(t *testing.T, socket string) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	var address, remote string
 	if _, serr := fmt.Sscanf(line, "Forwarding from %s -> %s", &address, &remote); err != nil || serr != nil || remote != "80" {
-		t.Fatalf("%q, %v, %v", line, err, serr)
+		t.Fatalf("%q, %v, %v, want no error and %q and no error", line, err, serr, "80")
 	}
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -178,6 +178,6 @@ func testForwarding(t *testing.T, socket string) {
 	conn.Close()
 	cancel()
 	if err := <-ended; err != nil || !strings.Contains(errs.String(), "connection refused") {
-		t.Errorf("%v, %q", err, &errs)
+		t.Errorf("%v, %q, want %q in it and no error", err, &errs, "connection refused")
 	}
 }

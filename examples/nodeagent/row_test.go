@@ -124,7 +124,7 @@ func TestRowIsKubectls(t *testing.T) {
 func TestAge(t *testing.T) {
 	pod := &v1.Pod{}
 	if got := age(rowOf(pod).Began, noon); got != "<unknown>" {
-		t.Errorf("of nothing: %s", got)
+		t.Errorf("of nothing: %s, want %q", got, "<unknown>")
 	}
 	pod.Annotations = map[string]string{runtime.AnnotationConfigSeen: noon.Add(-3 * time.Second).Format(time.RFC3339Nano)}
 	if got := age(rowOf(pod).Began, noon); got != "3s" {

@@ -109,7 +109,7 @@ func TestJSON(t *testing.T) {
 		got = append(got, r)
 	}
 	if len(got) != 6 {
-		t.Fatalf("%d objects:\n%s", len(got), &out)
+		t.Fatalf("%d objects, want 6 of them\n%s", len(got), &out)
 	}
 	if e := got[0]; e.Kind != "Event" || e.Name != "web-a" || e.UID != "u" || e.Container != "app" || e.Type != "Normal" || e.Reason != "Started" || e.Message != "Started container app" {
 		t.Errorf("the event is %+v", e)
@@ -220,10 +220,10 @@ func TestTableIsDrawnInPlace(t *testing.T) {
 		}
 		all := strings.Join(term.lines, "\n")
 		if got := strings.Count(all, "  message "); got != said {
-			t.Fatalf("%d messages of %d on\n%s", got, said, all)
+			t.Fatalf("%d messages of %d on, want %v\n%s", got, said, said, all)
 		}
 		if got := strings.Count(all, "NAME"); got != min(len(rows), 1) {
-			t.Fatalf("%d tables on\n%s", got, all)
+			t.Fatalf("%d tables on, want %v\n%s", got, min(len(rows), 1), all)
 		}
 		want := fit(tableOf(rows, time.Now()), term.width, term.height)
 		if got := strings.Join(term.lines[len(term.lines)-1-len(want):len(term.lines)-1], "\n"); got != strings.Join(want, "\n") {

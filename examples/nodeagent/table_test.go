@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 		"web-a        2/2     Running            0             <unknown>",
 	}
 	if got := tableOf(someRows, noon); !slices.Equal(got, want) {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
+		t.Errorf("got, want %v\n%s", want, strings.Join(got, "\n"))
 	}
 	if got := tableOf(nil, noon); len(got) != 0 {
 		t.Errorf("no pods are %q", got)
@@ -34,7 +34,7 @@ func TestTableOfNamespaces(t *testing.T) {
 		"kube-system   dns    0/0     Running   0          <unknown>",
 	}
 	if got := tableOf(rows, noon); !slices.Equal(got, want) {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
+		t.Errorf("got, want %v\n%s", want, strings.Join(got, "\n"))
 	}
 }
 

@@ -93,7 +93,7 @@ func TestOnlyMetricsAreServed(t *testing.T) {
 		w := httptest.NewRecorder()
 		agent.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 		if w.Code != 404 {
-			t.Errorf("%s: %d", request, w.Code)
+			t.Errorf("%s: %d, want 404", request, w.Code)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func TestPodRuns(t *testing.T) {
 			reasons = append(reasons, e.Reason)
 		}
 		if got := strings.Join(reasons, " "); !strings.Contains(got, "Pulled") || !strings.Contains(got, "Started") {
-			s.Errorf("events: %s", got)
+			s.Errorf("events: %s, want %q in it and %q in it", got, "Pulled", "Started")
 		}
 	})
 }

@@ -60,7 +60,7 @@ func TestSurfaceIsWrittenDown(t *testing.T) {
 		t.Errorf("written down, and not there: %s", line)
 	}
 	if !slices.Equal(written, now) {
-		t.Error(again)
+		t.Errorf("%v, want %v", again, now)
 	}
 }
 

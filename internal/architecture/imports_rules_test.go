@@ -153,7 +153,7 @@ func TestMergeJoinsPlatforms(t *testing.T) {
 		}
 	}
 	if got := g["a"].Imports; !slices.Equal(got, []string{"b", "c"}) || !g["b"].Standard {
-		t.Errorf("a imports %v, b is %+v", got, g["b"])
+		t.Errorf("a imports %v, b is %+v, want %q and g[\"b\"].Standard", got, g["b"], []string{"b", "c"})
 	}
 	if g.merge(strings.NewReader("{")) == nil {
 		t.Error("half an object was taken")

@@ -169,7 +169,7 @@ func TestLifeNotesALongerTime(t *testing.T) {
 		l := &life{bound: 7}
 		for i, grace := range told {
 			if l.told(grace); l.lengthened != (i == len(told)-1) {
-				t.Errorf("%s: %v after %d", name, l.lengthened, i)
+				t.Errorf("%s: %v after %d, want l.lengthened == (i == len(told)-1)", name, l.lengthened, i)
 			}
 		}
 	}

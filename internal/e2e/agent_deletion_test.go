@@ -80,7 +80,7 @@ containers:
 		n.Errorf("the new pod has the UID of the old one, %s", uid)
 	}
 	if s := p.sandboxes(); len(s) != 1 {
-		n.Errorf("%d sandboxes", len(s))
+		n.Errorf("%d sandboxes, want 1 of them", len(s))
 	}
 }
 

@@ -46,11 +46,11 @@ func containerKilled(n *node, a *agent) {
 	again := p.running("app", 1)
 	runs := p.history("app", 2)
 	if runs[0].GetExitCode() != 137 || runs[1].GetId() != again.GetId() {
-		n.Errorf("runs %v", runs)
+		n.Errorf("runs %v, want ExitCode 137 and Id %v", runs, again.GetId())
 	}
 	p.only("other", other)
 	if s := p.sandboxes(); len(s) != 1 {
-		n.Errorf("%d sandboxes", len(s))
+		n.Errorf("%d sandboxes, want 1 of them", len(s))
 	}
 	if runs := p.runs("init"); len(runs) > 1 {
 		n.Errorf("%d runs of the init container", len(runs))
@@ -134,7 +134,7 @@ func (p *pod) sandboxOf(c *runtimeapi.ContainerStatus) string {
 	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: c.GetId()}})
 	p.must(err)
 	if len(list.GetContainers()) != 1 {
-		p.Fatalf("container %s: %v", c.GetId(), list)
+		p.Fatalf("container %s: %v, want 1 of them", c.GetId(), list)
 	}
 	return list.GetContainers()[0].GetPodSandboxId()
 }

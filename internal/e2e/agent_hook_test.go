@@ -44,7 +44,7 @@ containers:
 	p.saidPhase(v1.PodFailed)
 	p.ended()
 	if runs := p.runs("app"); len(runs) != 1 {
-		n.Errorf("%d runs", len(runs))
+		n.Errorf("%d runs, want 1 of them", len(runs))
 	}
 }
 

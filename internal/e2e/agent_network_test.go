@@ -48,11 +48,11 @@ containers:
 		}
 	}
 	if got := p.exec(app, "cat", "/etc/resolv.conf"); !strings.Contains(got, "nameserver 192.0.2.53") || !strings.Contains(got, "search example.com") {
-		n.Errorf("/etc/resolv.conf:\n%s", got)
+		n.Errorf("/etc/resolv.conf, want %q in it and %q in it\n%s", "nameserver 192.0.2.53", "search example.com", got)
 	}
 	ip := p.ip()
 	p.said("its address", func(s *v1.PodStatus) bool { return s.PodIP == ip })
 	if s := p.sandboxes(); len(s) != 1 || s[0].GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
-		n.Errorf("sandboxes %v", s)
+		n.Errorf("sandboxes %v, want 1 of them and State %v", s, runtimeapi.PodSandboxState_SANDBOX_READY)
 	}
 }

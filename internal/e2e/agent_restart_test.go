@@ -71,7 +71,7 @@ containers:
 	p.saidPhase(v1.PodSucceeded)
 	p.ended()
 	if last := p.runs("app"); len(last) == 0 || last[len(last)-1].GetId() != runs[1].GetId() || last[len(last)-1].GetExitCode() != 0 {
-		n.Errorf("runs %v", last)
+		n.Errorf("runs %v, want some last and Id %v and ExitCode 0", last, runs[1].GetId())
 	}
 	if runs[0].GetExitCode() != 1 {
 		n.Errorf("the first run: exit code %d", runs[0].GetExitCode())
@@ -89,7 +89,7 @@ containers:
 	p.ended()
 	for name, code := range map[string]int32{"app": 3, "other": 0} {
 		if runs := p.runs(name); len(runs) != 1 || runs[0].GetExitCode() != code {
-			n.Errorf("%s: %v", name, runs)
+			n.Errorf("%s: %v, want 1 of them and ExitCode %v", name, runs, code)
 		}
 	}
 }
@@ -105,6 +105,6 @@ containers:
 		n.Errorf("the first run has ended with %d", runs[0].GetExitCode())
 	}
 	if s := p.sandboxes(); len(s) != 1 {
-		n.Errorf("%d sandboxes", len(s))
+		n.Errorf("%d sandboxes, want 1 of them", len(s))
 	}
 }

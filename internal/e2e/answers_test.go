@@ -304,6 +304,6 @@ func (c *caller) stoppedSandbox() {
 	c.note("status of a stopped sandbox", err)
 	c.notes["a stopped sandbox has an address"] = fmt.Sprint(resp.GetStatus().GetNetwork().GetIp() != "")
 	if status.Code(err) != codes.OK {
-		c.Fatal(err)
+		c.Fatalf("%v, want %v", err, codes.OK)
 	}
 }

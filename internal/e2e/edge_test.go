@@ -135,7 +135,7 @@ func TestEdgeStatus(t *testing.T) {
 		}
 		created := e.status("status", nil)
 		if got := created.Latest("c"); got == nil || got.State != runtime.ContainerCreated || got.SandboxID != sb.ID || got.ID.ID != c.ContainerId || !got.StartedAt.IsZero() {
-			t.Errorf("created: %+v", got)
+			t.Errorf("created: %+v, want some got and State %v and SandboxID %v and ID %v and got.StartedAt.IsZero()", got, runtime.ContainerCreated, sb.ID, c.ContainerId)
 		}
 		if _, err := e.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestEdgeStatus(t *testing.T) {
 			exited = e.status("status", exited)
 		}
 		if got := exited.Latest("c"); got.ExitCode != 3 || got.Reason != "Error" || got.FinishedAt.IsZero() {
-			t.Errorf("exited: %+v", got)
+			t.Errorf("exited: %+v, want ExitCode 3 and Reason %q and not got.FinishedAt.IsZero()", got, "Error")
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestEdgeImages(t *testing.T) {
 		}
 		img, err := m.EnsureImage(t.Context(), podimage.Request{Image: "localhost/busybox:e2e"})
 		if err != nil || img.Pulled || img.ID == "" {
-			t.Fatalf("%+v, %v", img, err)
+			t.Fatalf("%+v, %v, want not img.Pulled and not %q and no error", img, err, "")
 		}
 		img.Release()
 		var why *podimage.Error

@@ -154,7 +154,7 @@ func TestEvictionByMemory(t *testing.T) {
 		s := r.status(goes.UID)
 		const begin = "The node was low on resource: memory. Threshold quantity: "
 		if c := disruption(s); s.Reason != "Evicted" || !strings.HasPrefix(s.Message, begin) || !strings.Contains(s.Message, "Container app was using ") || c == nil || c.Reason != "TerminationByKubelet" {
-			r.t.Errorf("%+v", s)
+			r.t.Errorf("%+v, want Reason %q and it to begin with %v and %q in it and some c and Reason %q", s, "Evicted", begin, "Container app was using ", "TerminationByKubelet")
 		}
 		r.wantEvent("goes Evicted: ", begin)
 		r.wantEvent(nodeName, "EvictionThresholdMet: Attempting to reclaim memory")
@@ -163,10 +163,10 @@ func TestEvictionByMemory(t *testing.T) {
 			r.t.Errorf("the critical pod is %s: %s", s.Phase, s.Message)
 		}
 		if c := r.Pressure().Conditions[0]; c.Type != v1.NodeMemoryPressure || c.Status != v1.ConditionTrue {
-			r.t.Errorf("%+v", c)
+			r.t.Errorf("%+v, want Type %v and Status %v", c, v1.NodeMemoryPressure, v1.ConditionTrue)
 		}
 		if why := r.Pressure().Explain(stays.UID); why != "stays: it is critical" {
-			r.t.Error(why)
+			r.t.Errorf("%v, want %q", why, "stays: it is critical")
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestOOMKilled(t *testing.T) {
 		r.until("end", func() bool { return r.status(whole.UID).Phase == v1.PodFailed })
 		ended := r.status(whole.UID).ContainerStatuses[0].State.Terminated
 		if ended == nil || ended.Reason != "OOMKilled" || ended.ExitCode != 137 {
-			r.t.Errorf("%+v", ended)
+			r.t.Errorf("%+v, want some ended and Reason %q and ExitCode 137", ended, "OOMKilled")
 		}
 		r.wantEvent("whole OOMKilling: Process ", "PID ", "of container app was killed: the memory limit was reached")
 		r.wantEvent("part OOMKilling: Process ", "PID ", "of container app was killed: the memory limit was reached")

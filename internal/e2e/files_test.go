@@ -75,7 +75,7 @@ func TestFilesOfAPod(t *testing.T) {
 		}
 		status := awaitExit(t, e, pod)
 		if message, err := os.ReadFile(filepath.Join(root, "pods/e2e-files/containers/app/00000000")); string(message) != "sesame" {
-			t.Errorf("message %q, %v", message, err)
+			t.Errorf("message %q, %v, want %q", message, err, "sesame")
 		}
 		log, err := os.ReadFile(filepath.Join(logs, "e2e_files_e2e-files/app/0.log"))
 		if err != nil {
@@ -98,7 +98,7 @@ func TestFilesOfAPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(left) > 0 {
-			t.Errorf("left: %v, %v", left, err)
+			t.Errorf("left: %v, %v, want no left and no error", left, err)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func TestSmallRun(t *testing.T) {
 	const form = `^pods %d: start \d+\.\d ms/pod cpu \d+\.\d ms/pod, idle \d+\.\d\d s cpu/min heap -?\d+\.\d kB/pod rss \d+ MB goroutines \d+, adopt \d+\.\d s cpu \d+\.\d s, stop \d+\.\d ms/pod$`
 	for i, pods := range []int{1, 50} {
 		if len(lines) != 2 || !regexp.MustCompile(fmt.Sprintf(form, pods)).MatchString(lines[i]) {
-			t.Fatalf("printed %q", out.String())
+			t.Fatalf("printed %q, want 2 of them and regexp.MustCompile(fmt.Sprintf(form, pods)).MatchString(lines[i])", out.String())
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestSmallRun(t *testing.T) {
 func TestParse(t *testing.T) {
 	s, err := parse([]string{"-pods", "10", "-pods", "20", "-idle", "1s"})
 	if err != nil || !slices.Equal(s.pods, []int{10, 20}) || s.idle != time.Second {
-		t.Errorf("parsed %+v, %v", s, err)
+		t.Errorf("parsed %+v, %v, want %v and %v and no error", s, err, []int{10, 20}, time.Second)
 	}
 	for _, wrong := range [][]string{{"-pods", "0"}, {"-pods", "x"}, {"-idle", "0s"}} {
 		if _, err := parse(wrong); err == nil {

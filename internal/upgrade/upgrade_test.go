@@ -24,7 +24,7 @@ func releases(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join("testdata", "v*"))
 	if err != nil || len(dirs) == 0 {
-		t.Fatalf("%d releases, %v", len(dirs), err)
+		t.Fatalf("%d releases, %v, want some dirs and no error", len(dirs), err)
 	}
 	slices.Sort(dirs)
 	return dirs
@@ -133,7 +133,7 @@ func load(t *testing.T, dir string) (syncpod.Record, loop.StoredStatus) {
 	}
 	all, err := store.Load(t.Context())
 	if err != nil || len(all) != 1 {
-		t.Fatalf("%s: %d statuses, %v", dir, len(all), err)
+		t.Fatalf("%s: %d statuses, %v, want 1 of them and no error", dir, len(all), err)
 	}
 	return record, all[0]
 }

@@ -127,7 +127,7 @@ func TestSpans(t *testing.T) {
 				}
 			}
 			if strings.Contains(fmt.Sprintf("%+v", s), secret) {
-				t.Errorf("%+v", s)
+				t.Errorf("%+v, want no %v in it", s, secret)
 			}
 		}
 		const service = "runtime.v1.RuntimeService/"
@@ -146,11 +146,11 @@ func TestSpans(t *testing.T) {
 				want := map[string]string{"k8s.pod": "shop/web", "k8s.pod.name": "web", "k8s.pod.uid": "u-1", "k8s.namespace.name": "shop"}
 				got := attributes(s)
 				if got["k8s.pod.update_type"] == "" {
-					t.Errorf("%s: %v", s.Name, got)
+					t.Errorf("%s: %v, want not %q", s.Name, got, "")
 				}
 				delete(got, "k8s.pod.update_type")
 				if !maps.Equal(got, want) {
-					t.Errorf("%s: %v", s.Name, got)
+					t.Errorf("%s: %v, want %v", s.Name, got, want)
 				}
 			}
 			if s.Name == service+"CreateContainer" {
@@ -159,7 +159,7 @@ func TestSpans(t *testing.T) {
 					want["rpc.grpc.status_code"] = "2"
 				}
 				if got := attributes(s); !maps.Equal(got, want) {
-					t.Errorf("%s: %v", s.Name, got)
+					t.Errorf("%s: %v, want %v", s.Name, got, want)
 				}
 			}
 		}
@@ -185,7 +185,7 @@ func TestSpans(t *testing.T) {
 
 func TestWhatIsMissingOrTaken(t *testing.T) {
 	if _, err := otel.New(otel.Config{}); err == nil || !strings.Contains(err.Error(), "Config.TracerProvider is missing") {
-		t.Error(err)
+		t.Errorf("%v, want an error and %q in it", err, "Config.TracerProvider is missing")
 	}
 	tracing, err := otel.New(otel.Config{TracerProvider: sdk.NewTracerProvider()})
 	if err != nil {
@@ -196,6 +196,6 @@ func TestWhatIsMissingOrTaken(t *testing.T) {
 		return ctx, func(error) {}
 	}
 	if err := tracing.Trace(&c); err == nil || !strings.Contains(err.Error(), "Workers.Trace is set") {
-		t.Error(err)
+		t.Errorf("%v, want an error and %q in it", err, "Workers.Trace is set")
 	}
 }

@@ -52,7 +52,7 @@ func TestProbes(t *testing.T) {
 			}
 		}
 		if n := len(got["prober_probe_total"].Metric); n != 4 {
-			t.Errorf("%d series: %v", n, got["prober_probe_total"])
+			t.Errorf("%d series: %v, want 4", n, got["prober_probe_total"])
 		}
 		if err := a.pods.Set(probed("db")); err != nil {
 			t.Fatal(err)

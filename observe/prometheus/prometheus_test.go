@@ -93,7 +93,7 @@ func scrape(t *testing.T, m *prometheus.Metrics, agent prometheus.Agent, path st
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(w.Body)
 	if err != nil || w.Code != 200 {
-		t.Fatalf("%d, %v", w.Code, err)
+		t.Fatalf("%d, %v, want 200 and no error", w.Code, err)
 	}
 	return families
 }
@@ -173,7 +173,7 @@ func TestMetrics(t *testing.T) {
 		}
 		for _, name := range []string{"kubelet_pleg_relist_duration_seconds", "kubelet_pleg_last_seen_seconds", "go_goroutines"} {
 			if value(got, name) <= 0 {
-				t.Errorf("%s is %v", name, value(got, name))
+				t.Errorf("%s is %v, want more than 0", name, value(got, name))
 			}
 		}
 		mounts := []string{"migrated", "false", "operation_name", "volume_mount", "status", "success", "volume_plugin", "kubernetes.io/empty-dir"}
@@ -183,7 +183,7 @@ func TestMetrics(t *testing.T) {
 			"storage_operation_duration_seconds":      mounts,
 		} {
 			if value(got, name, labels...) < 1 {
-				t.Errorf("%v", got[name])
+				t.Errorf("%v, want at least 1", got[name])
 			}
 		}
 	})
@@ -207,13 +207,13 @@ func TestSeriesDoNotGrow(t *testing.T) {
 					n += len(f.Metric)
 				}
 				if strings.Contains(f.String(), "uid-of") {
-					t.Errorf("%v", f)
+					t.Errorf("%v, want no %q in it", f, "uid-of")
 				}
 			}
 			series = append(series, n)
 		}
 		if series[2] != series[1] {
-			t.Errorf("%v series", series)
+			t.Errorf("%v series, want %v", series, series[1])
 		}
 	})
 }
@@ -243,10 +243,10 @@ func TestInterval(t *testing.T) {
 			families[name] = &dto.MetricFamily{Metric: []*dto.Metric{&d}}
 		}
 		if h := families["kubelet_pleg_relist_interval_seconds"].Metric[0].Histogram; h.GetSampleCount() != 1 || h.GetSampleSum() != 61 {
-			t.Errorf("intervals %v", h)
+			t.Errorf("intervals %v, want SampleCount 1 and SampleSum 61", h)
 		}
 		if h := families["kubelet_pleg_relist_duration_seconds"].Metric[0].Histogram; h.GetSampleCount() != 2 || h.GetSampleSum() != 3 {
-			t.Errorf("durations %v", h)
+			t.Errorf("durations %v, want SampleCount 2 and SampleSum 3", h)
 		}
 		if g := families["kubelet_pleg_last_seen_seconds"].Metric[0].Gauge.GetValue(); g != seen {
 			t.Errorf("last seen %v, want %v", g, seen)
@@ -277,7 +277,7 @@ func (none) Cache() *runtime.Cache { return &runtime.Cache{} }
 
 func TestNodeNameIsRequired(t *testing.T) {
 	if _, err := prometheus.New(prometheus.Config{}); err == nil || !strings.Contains(err.Error(), "Config.NodeName") {
-		t.Error(err)
+		t.Errorf("%v, want an error and %q in it", err, "Config.NodeName")
 	}
 }
 

@@ -80,7 +80,7 @@ func TestContainerStatusWithoutAnnotations(t *testing.T) {
 
 func TestConversionTakesNothing(t *testing.T) {
 	if got := ContainerStatus(nil, "x", ""); got.ID.ID != "" || got.Resources != nil || !got.CreatedAt.IsZero() {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want %q and no got.Resources and got.CreatedAt.IsZero()", got, "")
 	}
 	if got := SandboxStatus(nil); got.Network != nil {
 		t.Errorf("%+v", got)

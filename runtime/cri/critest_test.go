@@ -276,7 +276,7 @@ func TestF9_StreamFaults(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; err != context.Canceled {
-			t.Errorf("Run: %v", err)
+			t.Errorf("Run: %v, want %v", err, context.Canceled)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestDialUnixSocket(t *testing.T) {
 			t.Errorf("authority %q, want one that every server takes", s.authority)
 		}
 		if c.RuntimeName() != "fake" || c.RuntimeVersion() != "1.0" {
-			t.Errorf("runtime %q %q", c.RuntimeName(), c.RuntimeVersion())
+			t.Errorf("runtime %q %q, want RuntimeName %q and RuntimeVersion %q", c.RuntimeName(), c.RuntimeVersion(), "fake", "1.0")
 		}
 		c.Close()
 	}

@@ -46,6 +46,6 @@ func TestPipeEndpoint(t *testing.T) {
 		}
 	}
 	if _, err := pipeEndpoint("//./pipe/containerd-containerd", "linux"); err == nil || !strings.Contains(err.Error(), "Windows only") {
-		t.Errorf("on linux: %v", err)
+		t.Errorf("on linux: %v, want an error and %q in it", err, "Windows only")
 	}
 }

@@ -89,12 +89,12 @@ func TestS1_AfterAnAgentThatWasKilled(t *testing.T) {
 				killed, kill := context.WithTimeout(t.Context(), time.Second)
 				defer kill()
 				if _, err := m.make(killed); status.Code(err) != codes.DeadlineExceeded {
-					t.Fatal(err)
+					t.Fatalf("%v, want %v", err, codes.DeadlineExceeded)
 				}
 				began := time.Now()
 				id, err := m.make(t.Context())
 				if took := time.Since(began); err != nil || id == "" || took > 12*time.Second {
-					t.Errorf("%q, %v after %v", id, err, took)
+					t.Errorf("%q, %v after %v, want not %q and at most took %v and no error", id, err, took, "", 12*time.Second)
 				}
 				if made := m.count() - before; made != 1 {
 					t.Errorf("%d were made", made)
@@ -116,10 +116,10 @@ func TestSlowCreationIsLeftToItsRequest(t *testing.T) {
 				began, calls := time.Now(), n.Journal().Count(m.method)
 				id, err := m.make(t.Context())
 				if took := time.Since(began); (err == nil) != (fault == nil) || (id == "") != (fault != nil) || took != slow {
-					t.Errorf("%q, %v after %v", id, err, took)
+					t.Errorf("%q, %v after %v, want (err == nil) == (fault == nil) and (id == \"\") == (fault != nil) and took %v", id, err, took, slow)
 				}
 				if calls = n.Journal().Count(m.method) - calls; (calls > 1) != (model == critest.CRIO) {
-					t.Errorf("%d calls", calls)
+					t.Errorf("%d calls, want (calls > 1) == (model == critest.CRIO)", calls)
 				}
 			}
 			if made := m.count() - before; made != 1 {
@@ -138,7 +138,7 @@ func TestInsistingEndsWithItsCaller(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if _, err := m.make(ctx); status.Code(err) != codes.DeadlineExceeded || time.Since(began) != 15*time.Second {
-			t.Errorf("%v after %v", err, time.Since(began))
+			t.Errorf("%v after %v, want %v and %v", err, time.Since(began), codes.DeadlineExceeded, 15*time.Second)
 		}
 	})
 }

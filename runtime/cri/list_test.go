@@ -44,7 +44,7 @@ func TestListedPodRunning(t *testing.T) {
 		runtimeapi.ContainerState_CONTAINER_EXITED: false, runtimeapi.ContainerState_CONTAINER_UNKNOWN: true,
 	} {
 		if got := (&ListedPod{containers: []*runtimeapi.Container{{State: state}}}).Running(); got != want {
-			t.Errorf("%v runs: %v", state, got)
+			t.Errorf("%v runs: %v, want %v", state, got, want)
 		}
 	}
 	ready := &ListedPod{sandboxes: []*runtimeapi.PodSandbox{{State: runtimeapi.PodSandboxState_SANDBOX_READY}}}

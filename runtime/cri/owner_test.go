@@ -18,7 +18,7 @@ func TestNoPodCanForgeTheMark(t *testing.T) {
 	before := maps.Clone(pods)
 	marked := o.Mark(pods)
 	if marked[LabelOwner] != "me" || marked["a"] != "b" || !maps.Equal(pods, before) {
-		t.Errorf("marked %v of %v", marked, pods)
+		t.Errorf("marked %v of %v, want %q and %q and %v", marked, pods, "me", "b", before)
 	}
 	if got := o.Mark(nil); !o.Owns(got) {
 		t.Errorf("does not own what it marked: %v", got)

@@ -123,7 +123,7 @@ func TestCollect(t *testing.T) {
 		c.cache.Set("unread", unread, errors.New("cannot be read"), time.Now())
 		c.collect(t, gone{"left"})
 		if got := c.took(); got != "remove c1, remove c0" {
-			t.Errorf("took %q", got)
+			t.Errorf("took %q, want %q", got, "remove c1, remove c0")
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestCollectSandbox(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.collect(t, gone{})
 		if got := c.took(); got != "stop s0, remove s0" {
-			t.Errorf("took %q", got)
+			t.Errorf("took %q, want %q", got, "stop s0, remove s0")
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestK2_NotFoundIsSuccess(t *testing.T) {
 		c.errs["remove s0"] = status.Error(codes.NotFound, "not found")
 		c.collect(t, gone{})
 		if got := c.took(); got != "remove c1, remove c0, stop s0, remove s0" {
-			t.Errorf("took %q", got)
+			t.Errorf("took %q, want %q", got, "remove c1, remove c0, stop s0, remove s0")
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestCollectIsConcurrent(t *testing.T) {
 	}
 	all.Wait()
 	if got := c.took(); got != "remove c1, remove c0" {
-		t.Errorf("took %q", got)
+		t.Errorf("took %q, want %q", got, "remove c1, remove c0")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestG5_FailureOfOne(t *testing.T) {
 		c.errs["remove c1"] = status.Error(codes.Unknown, "device or resource busy")
 		err := c.Collect(t.Context(), gone{})
 		if err == nil || !strings.Contains(err.Error(), "container c1 of pod ns/p") || !strings.Contains(err.Error(), "busy") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error and %q in it and %q in it", err, "container c1 of pod ns/p", "busy")
 		}
 		if got := c.took(); got != "remove c1, remove c0, remove s9-c1" {
 			t.Errorf("took %q: all but one was to be removed", got)
@@ -247,7 +247,7 @@ func TestCollectEndsWithItsContext(t *testing.T) {
 		cancel()
 		_ = c.Collect(ctx, gone{})
 		if got := c.took(); got != "" {
-			t.Errorf("took %q", got)
+			t.Errorf("took %q, want %q", got, "")
 		}
 	})
 }
@@ -432,6 +432,6 @@ func TestLinks(t *testing.T) {
 	c.has("u", running(4))
 	c.collect(t, gone{})
 	if got := files(t, links); got != "alive file foreign relative rotating" {
-		t.Errorf("left is %s", got)
+		t.Errorf("left is %s, want %q", got, "alive file foreign relative rotating")
 	}
 }

@@ -192,7 +192,7 @@ func TestCollectFromARuntimeThatGoesAway(t *testing.T) {
 			time.Sleep(time.Hour)
 			s.inject(f)
 			if _, err := s.tryCollect(99); err == nil || !strings.Contains(err.Error(), "trouble") || errors.Is(err, image.ErrDiskFull) {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want an error and %q in it and not errors.Is(err, image.ErrDiskFull)", err, "trouble")
 			}
 			if got := removals(s.collect(99)); got != "a b" {
 				t.Errorf("%q was removed when it was back", got)
@@ -257,7 +257,7 @@ func TestE2_CollectEndsWithItsContext(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			if err := s.collector.Collect(ctx); err == nil || time.Since(began) != time.Second || s.Journal().Count(critest.RemoveImage) > 1 {
-				t.Errorf("%s: %v after %v", m, err, time.Since(began))
+				t.Errorf("%s: %v after %v, want an error and %v and at most 1", m, err, time.Since(began), time.Second)
 			}
 			if got := removals(s.collect(99)); got != "a b" {
 				t.Errorf("then %q was removed: what was given up is no failure", got)

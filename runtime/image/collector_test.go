@@ -215,7 +215,7 @@ func TestCollectDisks(t *testing.T) {
 		s.wantRemoved(0, "a")
 		answer = errors.New("input/output error")
 		if calls, err := s.tryCollect(0); !errors.Is(err, answer) || calls.Count() > 0 {
-			t.Errorf("%v, after %v", err, calls)
+			t.Errorf("%v, after %v, want error %v and at most 0", err, calls, answer)
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestCollectBlind(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, localImages("a"), blind)
 			if got := fmt.Sprint(s.collect(99).Counts()); got != "map[ImageFsInfo:1]" {
-				t.Errorf("%s: %s", name, got)
+				t.Errorf("%s: %s, want %q", name, got, "map[ImageFsInfo:1]")
 			}
 			s = newStore(t, localImages("a"), func(c *image.CollectorConfig) { blind(c); c.Policy.MaxAge = time.Minute })
 			s.wantRemoved(0, "a")

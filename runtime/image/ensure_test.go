@@ -41,7 +41,7 @@ func TestEnsureImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !img.Pulled || img.PullTook != time.Minute || img.ID != stored("r.io/app:v1").Id || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
-			t.Errorf("image %+v", img)
+			t.Errorf("image %+v, want img.Pulled and PullTook %v and ID %v and Size 42 and some img.UID and 1000", img, time.Minute, stored("r.io/app:v1").Id)
 		}
 		again, err := m.EnsureImage(t.Context(), req)
 		if err != nil || again.Pulled || asked != 1 || len(r.pulls) != 1 {

@@ -193,7 +193,7 @@ func checkGarbage(t *testing.T, images []image.Stored, disk image.Disk, p image.
 	}
 	for _, s := range images {
 		if may(s) && !goes[s.ID] && (old(s) || freed < g.Free) {
-			t.Errorf("%s stays", s.ID)
+			t.Errorf("%s stays, want not (may(s) && !goes[s.ID] && (old(s) || freed < g.Free))", s.ID)
 		}
 		for _, r := range g.Images {
 			if may(s) && !goes[s.ID] && r.Reason == image.DiskFull && s.LastUsed.Before(r.LastUsed) {

@@ -105,7 +105,7 @@ func TestG1_RemovalUnderAnotherName(t *testing.T) {
 			t.Errorf("%+v, %v; want a pull when the removal is over", img, err)
 		}
 		if want := []string{"app:v1"}; !slices.Equal(r.pulls, want) {
-			t.Errorf("pulls %v", r.pulls)
+			t.Errorf("pulls %v, want %v", r.pulls, want)
 		}
 	})
 }
@@ -180,6 +180,6 @@ func TestAFailedEnsureHoldsNothing(t *testing.T) {
 	l := &Leases{}
 	m := newTestManager(t, Config{Runtime: &registry{fails: errors.New("boom")}, Leases: l})
 	if err := ensure(t, m, Request{Image: "app:v1"}); !errors.Is(err, ErrImagePull) || len(l.held) != 0 {
-		t.Errorf("%v; held %v", err, l.held)
+		t.Errorf("%v; held %v, want error %v and no held", err, l.held, ErrImagePull)
 	}
 }

@@ -54,7 +54,7 @@ func TestRedactEscapedPasswords(t *testing.T) {
 		} {
 			got := redact(status.Error(codes.Unknown, "login: "+written+" refused"), newCredential("bob", password)).Error()
 			if strings.Contains(got, "hun") || !strings.Contains(got, redacted) {
-				t.Errorf("%s is printed: %s", written, got)
+				t.Errorf("%s is printed: %s, want no %q in it and %v in it", written, got, "hun", redacted)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func TestUsesOfWhatIsGoneAreForgotten(t *testing.T) {
 	l.noteUse(then, "since")
 	l.forgetUses(map[string]bool{"there": true}, then)
 	if len(l.used) != 2 || l.lastUse([]string{"gone"}) != (time.Time{}) {
-		t.Errorf("left is %v", l.used)
+		t.Errorf("left is %v, want 2 of them and l.lastUse([]string{\"gone\"}) == (time.Time{})", l.used)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestStatfs(t *testing.T) {
 		return
 	}
 	if err != nil || disk.Capacity == 0 || disk.Available > disk.Capacity {
-		t.Errorf("%+v, %v", disk, err)
+		t.Errorf("%+v, %v, want not Capacity 0 and at most Available %v and no error", disk, err, disk.Capacity)
 	}
 	if _, err := statfs(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want that it is not there", err)

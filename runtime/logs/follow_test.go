@@ -280,7 +280,7 @@ func TestFollowUntilTheLimit(t *testing.T) {
 	ended := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	err := r.Read(t.Context(), Log{Path: path, Ended: ended}, &v1.PodLogOptions{Follow: true, LimitBytes: new(int64(5))}, &out, nil)
 	if err != nil || out.String() != "1\n1\n1" {
-		t.Errorf("%q, %v", &out, err)
+		t.Errorf("%q, %v, want %q and no error", &out, err, "1\n1\n1")
 	}
 }
 

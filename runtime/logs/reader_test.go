@@ -125,7 +125,7 @@ func TestReadWritesStreamsApart(t *testing.T) {
 	var r logs.Reader
 	var out, errs bytes.Buffer
 	if err := r.Read(t.Context(), logs.Log{Path: path}, nil, &out, &errs); err != nil || out.String() != "out\n" || errs.String() != "e\n" {
-		t.Errorf("%q, %q, %v", &out, &errs, err)
+		t.Errorf("%q, %q, %v, want String %q and String %q and no error", &out, &errs, err, "out\n", "e\n")
 	}
 	out.Reset()
 	if err := r.Read(t.Context(), logs.Log{Path: path}, nil, &out, nil); err != nil || out.String() != "out\n" {
@@ -144,7 +144,7 @@ func TestReadOverRotation(t *testing.T) {
 	write(t, filepath.Join(filepath.Dir(path), "1.log"), entry(9, "stdout F", "another instance"))
 	all := []string{"first\n", "cut by rotation\n", "third\n", "fourth\n", "not ended\n", "newest\n"}
 	if got := read(t, path, nil); got != strings.Join(all, "") {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %v", got, strings.Join(all, ""))
 	}
 	for n := range 8 {
 		want := strings.Join(all[max(0, len(all)-n):], "")
@@ -169,7 +169,7 @@ func TestReadInMidRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, path, nil); got != "one\n" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, "one\n")
 	}
 	compress(t, path+".20260102-000001.gz", entry(1, "stdout F", "one"))
 	if err := os.Remove(path + ".20260102-000001"); err != nil {
@@ -177,7 +177,7 @@ func TestReadInMidRotation(t *testing.T) {
 	}
 	for _, follow := range []bool{false, true} {
 		if got := read(t, path, &v1.PodLogOptions{Follow: follow}); got != "one\n" {
-			t.Errorf("follow %t: %q", follow, got)
+			t.Errorf("follow %t: %q, want %q", follow, got, "one\n")
 		}
 	}
 }
@@ -227,17 +227,17 @@ func TestReadLeavesOutWhatIsDamaged(t *testing.T) {
 	err := r.Read(t.Context(), logs.Log{Path: path}, &v1.PodLogOptions{TailLines: new(int64(9))}, &out, &out)
 	var damaged *logs.DamagedError
 	if !errors.As(err, &damaged) || damaged.Places != 4 || damaged.File != "0.log.20260102-000001" || !errors.Is(err, gzip.ErrHeader) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want errors.As(err, &damaged) and Places 4 and File %q and error %v", err, "0.log.20260102-000001", gzip.ErrHeader)
 	}
 	if out.String() != "one\ntwo\n" {
-		t.Errorf("%q", &out)
+		t.Errorf("%q, want %q", &out, "one\ntwo\n")
 	}
 	if err := os.Remove(path + ".20260102-000001.gz"); err != nil {
 		t.Fatal(err)
 	}
 	err = r.Read(t.Context(), logs.Log{Path: path}, nil, &out, &out)
 	if !errors.As(err, &damaged) || damaged.Places != 3 || damaged.File != "0.log" || damaged.Offset != int64(len(head)) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want errors.As(err, &damaged) and Places 3 and File %q and Offset %v", err, "0.log", int64(len(head)))
 	}
 }
 
@@ -336,7 +336,7 @@ func TestAttempts(t *testing.T) {
 		write(t, filepath.Join(dir, name), "")
 	}
 	if got, err := logs.Attempts(dir); err != nil || !slices.Equal(got, []uint32{2, 3, 10}) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("%v, %v, want %v and no error", got, err, []uint32{2, 3, 10})
 	}
 	if got, err := logs.Attempts(filepath.Join(dir, "none")); err != nil || got != nil {
 		t.Errorf("of no directory: %v, %v", got, err)

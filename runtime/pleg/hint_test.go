@@ -93,7 +93,7 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 					time.Sleep(tt.within)
 				})
 				if got := w.heardOf("u"); len(got) != 1 || got[0] != "sandbox ready, app/1 running 0, app/0 exited 1" {
-					t.Errorf("told %q", got)
+					t.Errorf("told %q, want 1 of them and %q", got, "sandbox ready, app/1 running 0, app/0 exited 1")
 				}
 				if got := calls.Count(critest.ListContainers); got != 1 {
 					t.Errorf("%d looks, want one", got)
@@ -304,7 +304,7 @@ func TestF9_BareEventsFindTheirPod(t *testing.T) {
 		}
 		has("a", "a0")
 		if p := w.ownerOf("a0"); p != w.pods["a"] {
-			t.Errorf("a0 is of %v", p)
+			t.Errorf("a0 is of %v, want %v", p, w.pods["a"])
 		}
 		has("a", "a1")
 		has("b", "b0")

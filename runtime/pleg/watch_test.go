@@ -204,7 +204,7 @@ func TestF9_StreamBreaks(t *testing.T) {
 			t.Errorf("not streaming again: %v", h.StreamErr)
 		}
 		if got := seen.said(); !slices.Equal(got, []bool{true, false, true}) {
-			t.Errorf("observed %v", got)
+			t.Errorf("observed %v, want %v", got, []bool{true, false, true})
 		}
 	})
 }
@@ -342,7 +342,7 @@ func TestUnimplementedStreamIsTriedAgainAfterRestart(t *testing.T) {
 		w := n.run()
 		time.Sleep(time.Minute)
 		if h := w.Health(); h.Streaming || !errors.Is(h.StreamErr, cri.ErrUnimplemented) || !h.OK() || !strings.Contains(h.String(), "events") {
-			t.Errorf("health: %+v", h)
+			t.Errorf("health: %+v, want not h.Streaming and error %v and h.OK() and %q in it", h, cri.ErrUnimplemented, "events")
 		}
 		if got := fault.Hits(); got != 1 {
 			t.Errorf("the stream was tried %d times, want once", got)
@@ -490,7 +490,7 @@ func TestFreshOfWhatIsKnownMakesNoCall(t *testing.T) {
 				for _, since := range []time.Time{{}, before} {
 					s, err := w.Fresh(t.Context(), uid, since)
 					if err != nil || s.Empty() != (uid == "new") {
-						t.Errorf("Fresh(%s, %v): %s, %v", uid, since, states(s), err)
+						t.Errorf("Fresh(%s, %v): %s, %v, want s.Empty() == (uid == \"new\") and no error", uid, since, states(s), err)
 					}
 				}
 			}
@@ -526,7 +526,7 @@ func TestFreshCountsAsTold(t *testing.T) {
 		w.heard()
 		n.Exit(id, 1)
 		if s, err := w.Fresh(t.Context(), "u", time.Now()); err != nil || states(s) != "sandbox ready, app/0 exited 1" {
-			t.Errorf("Fresh: %s, %v", states(s), err)
+			t.Errorf("Fresh: %s, %v, want %q and no error", states(s), err, "sandbox ready, app/0 exited 1")
 		}
 		time.Sleep(time.Minute)
 		if got := w.heard(); len(got) != 0 {
@@ -689,7 +689,7 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 			t.Errorf("cache: %s, %v; the list that began before the start has undone it", states(s), err)
 		}
 		if got := w.heard(); len(got) != 0 {
-			t.Errorf("told %v", got)
+			t.Errorf("told %v, want no such", got)
 		}
 	})
 }
@@ -888,7 +888,7 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		n.Exit(id, 1)
 		time.Sleep(w.config.QuietRelist)
 		if got := w.heardOf("u"); len(got) != 2 {
-			t.Errorf("told %q", got)
+			t.Errorf("told %q, want 2 of them", got)
 		}
 	})
 }

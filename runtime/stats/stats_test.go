@@ -219,13 +219,13 @@ func TestReadNode(t *testing.T) {
 	rt := &told{}
 	n, err := reader(t, rt, tree).ReadNode(t.Context())
 	if err != nil || n.Processes == nil || *n.Processes != 345 || n.MaxProcesses == nil || *n.MaxProcesses != 1000 || n.CPU != nil {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("%+v, %v, want some n.Processes and 345 and some n.MaxProcesses and 1000 and no n.CPU and no error", n, err)
 	}
 	same(t, "memory", n.Memory, `{"availableBytes":6640640000,"rssBytes":1024000000,"usageBytes":3087360000,"workingSetBytes":1551360000}`)
 	for _, text := range []string{"", "0.1\n", "0.1 0.2 0.3 many 5\n", "0.1 0.2 0.3 1/-5 5\n"} {
 		tree["proc/loadavg"] = file(text)
 		if n, err := reader(t, rt, tree).ReadNode(t.Context()); err == nil || !strings.Contains(err.Error(), "proc/loadavg") || n.Processes != nil || n.Memory == nil {
-			t.Errorf("%q: %+v, %v", text, n, err)
+			t.Errorf("%q: %+v, %v, want an error and %q in it and no n.Processes and some n.Memory", text, n, err, "proc/loadavg")
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestCgroups(t *testing.T) {
 		p := got.Pods[0]
 		c := p.Containers[0]
 		if p.Name != "web" || p.Namespace != "default" || p.UID != "u-1-2" || p.StartTime.Unix() != 1790000100 || c.Name != "app" || c.StartTime.Unix() != 1790000200 {
-			t.Errorf("%s: %+v", l.name, p)
+			t.Errorf("%s: %+v, want Name %q and Namespace %q and UID %q and Unix 1790000100 and Name %q and Unix 1790000200", l.name, p, "web", "default", "u-1-2", "app")
 		}
 		same(t, l.name+", pod", p.CPU, `{"usageCoreNanoSeconds":5000000000}`)
 		same(t, l.name+", pod", p.Memory, `{"availableBytes":8000,"majorPageFaults":2,"pageFaults":3,"rssBytes":40,"usageBytes":3000,"workingSetBytes":2000}`)
@@ -256,7 +256,7 @@ func TestWorkingSetIsNotNegative(t *testing.T) {
 	l.add(tree, l.container, 1, 100, 200, 0)
 	got, err := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil || *got.Pods[0].Containers[0].Memory.WorkingSetBytes != 0 {
-		t.Errorf("%+v, %v", got.Pods, err)
+		t.Errorf("%+v, %v, want 0 and no error", got.Pods, err)
 	}
 }
 
@@ -403,7 +403,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 	same(t, "images", got.Node.ImageFS, `{"inodesUsed":12,"usedBytes":11}`)
 	same(t, "layers", got.Node.ContainerFS, `{"inodesUsed":12,"usedBytes":11}`)
 	if p.CPU.Time.UnixNano() != 5e18 {
-		t.Errorf("read at %v", p.CPU.Time)
+		t.Errorf("read at %v, want 5e18", p.CPU.Time)
 	}
 
 	// Containers alone: the pod is read from its cgroup, the network from its process.
@@ -415,7 +415,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 	p = got.Pods[0]
 	same(t, "container", p.Containers[0].CPU, `{"usageCoreNanoSeconds":70,"usageNanoCores":9}`)
 	if *p.CPU.UsageCoreNanoSeconds != 5e9 || *p.Memory.WorkingSetBytes != 2000 || *p.Network.RxBytes != 600 {
-		t.Errorf("%s", bare(t, p))
+		t.Errorf("%s, want 5e9 and 2000 and 600", bare(t, p))
 	}
 
 	// A pod on the network of the node has none.
@@ -447,7 +447,7 @@ func TestWhatARuntimeDoesNotTellIsReadElsewhere(t *testing.T) {
 	}
 	same(t, "told", got.Pods[0].CPU, toldCPU)
 	if p := got.Pods[0]; *p.Memory.WorkingSetBytes != 2000 || *p.Containers[0].CPU.UsageCoreNanoSeconds != 4e9 || *p.Containers[0].Memory.WorkingSetBytes != 700 {
-		t.Errorf("%s", bare(t, p))
+		t.Errorf("%s, want 2000 and 4e9 and 700", bare(t, p))
 	}
 }
 
@@ -479,7 +479,7 @@ func TestDamage(t *testing.T) {
 				tree[name] = file(text)
 				got, err := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 				if err == nil || !strings.Contains(err.Error(), name) || len(err.Error()) > 1000 {
-					t.Errorf("%s: %s %s: %v", l.name, what, name, err)
+					t.Errorf("%s: %s %s: %v, want an error and %v in it and at most 1000", l.name, what, name, err, name)
 				}
 				if same := agree(whole, got); same < 13 { // of 18: five come from memory.stat
 					t.Errorf("%s: %s %s: only %d figures are as they were", l.name, what, name, same)
@@ -550,7 +550,7 @@ func TestGoneIsNoError(t *testing.T) {
 	}
 	got, err := r.Read(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil || len(got.Pods) != 1 || got.Pods[0].CPU != nil || got.Pods[0].Containers[0].Memory != nil {
-		t.Errorf("%s, %v", bare(t, got.Pods), err)
+		t.Errorf("%s, %v, want 1 of them and no got.Pods[0].CPU and no got.Pods[0].Containers[0].Memory and no error", bare(t, got.Pods), err)
 	}
 }
 
@@ -617,7 +617,7 @@ func FuzzRead(f *testing.F) {
 		got, _ := reader(t, &told{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 		for _, m := range []*stats.Memory{got.Node.Memory, got.Pods[0].Memory} {
 			if m != nil && m.WorkingSetBytes != nil && *m.WorkingSetBytes > *m.UsageBytes {
-				t.Errorf("%s", bare(t, m))
+				t.Errorf("%s, want not (m != nil && m.WorkingSetBytes != nil && *m.WorkingSetBytes > *m.UsageBytes)", bare(t, m))
 			}
 		}
 	})

@@ -62,7 +62,7 @@ func TestT1_AnEndIsForGood(t *testing.T) {
 			change(&in, phase)
 			got := apistatus.Compute(in)
 			if ready := condition(got, v1.PodReady); got.Phase != phase || ready.Status != v1.ConditionFalse || ready.Reason != reason {
-				t.Errorf("%s, %s: %s, ready %s %s", name, phase, got.Phase, ready.Status, ready.Reason)
+				t.Errorf("%s, %s: %s, ready %s %s, want Phase %v and Status %v and Reason %v", name, phase, got.Phase, ready.Status, ready.Reason, phase, v1.ConditionFalse, reason)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func TestT1_EndsOnlyWhenNothingRuns(t *testing.T) {
 		in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
 		in.Evicted = &apistatus.Problem{Reason: "Evicted", Message: "low on memory"}
 		if got := next(&in); got.Phase != v1.PodRunning || got.Reason != "before" || got.Message != "" {
-			t.Errorf("%s runs: %s, %q, %q", name, got.Phase, got.Reason, got.Message)
+			t.Errorf("%s runs: %s, %q, %q, want Phase %v and Reason %q and Message %q", name, got.Phase, got.Reason, got.Message, v1.PodRunning, "before", "")
 		}
 		for i := range status.Containers {
 			status.Containers[i].State = runtime.ContainerExited
@@ -256,7 +256,7 @@ func TestT2_LostIsAGuess(t *testing.T) {
 		c := s.ContainerStatuses[0]
 		end := c.State.Terminated
 		if s.Phase != v1.PodFailed || c.RestartCount != 0 || end == nil || end.ExitCode != apistatus.LostExitCode || end.Reason != string(apistatus.StatusUnknown) || end.ContainerID != "" {
-			t.Errorf("%s, %+v", s.Phase, c)
+			t.Errorf("%s, %+v, want Phase %v, no restart, and the end of what was lost", s.Phase, c, v1.PodFailed)
 		}
 	}
 	in.Status = node(exited("app", "a0", 0, 3))
@@ -415,7 +415,7 @@ func TestC8_CreatedCountsAsWaiting(t *testing.T) {
 			}
 			got := apistatus.Compute(in)
 			if got.Phase == v1.PodSucceeded || got.Phase == v1.PodFailed {
-				t.Errorf("%s, %s: phase %s", name, policy, got.Phase)
+				t.Errorf("%s, %s: phase %s, want not Phase %v and not Phase %v", name, policy, got.Phase, v1.PodSucceeded, v1.PodFailed)
 			}
 			if got.ContainerStatuses[0].State.Waiting == nil {
 				t.Errorf("%s, %s: state %+v, want waiting", name, policy, got.ContainerStatuses[0].State)

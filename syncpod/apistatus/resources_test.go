@@ -170,7 +170,7 @@ func TestPodLevelResources(t *testing.T) {
 	in.Pod.Spec.Resources = &v1.ResourceRequirements{Limits: amounts("2", "2Gi"), Requests: amounts("1", "1Gi")}
 	s := apistatus.Compute(in)
 	if !reflect.DeepEqual(s.Resources, in.Pod.Spec.Resources) || !reflect.DeepEqual(s.AllocatedResources, in.Pod.Spec.Resources.Requests) {
-		t.Errorf("%+v, allocated %v", s.Resources, s.AllocatedResources)
+		t.Errorf("%+v, allocated %v, want %v and %v", s.Resources, s.AllocatedResources, in.Pod.Spec.Resources, in.Pod.Spec.Resources.Requests)
 	}
 	s.Resources.Limits[v1.ResourceCPU], s.AllocatedResources[v1.ResourceCPU] = resource.MustParse("9"), resource.MustParse("9")
 	if q := in.Pod.Spec.Resources.Requests[v1.ResourceCPU]; q.Value() != 1 {
@@ -206,7 +206,7 @@ func TestDevices(t *testing.T) {
 	s := apistatus.Compute(in)
 	if !reflect.DeepEqual(s.ContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnhealthy)) ||
 		!reflect.DeepEqual(s.InitContainerStatuses[0].AllocatedResourcesStatus, gpu(v1.ResourceHealthStatusUnknown)) || s.ContainerStatuses[1].AllocatedResourcesStatus != nil {
-		t.Errorf("%+v, %+v", s.InitContainerStatuses, s.ContainerStatuses)
+		t.Errorf("%+v, %+v, want one unhealthy, one unknown and one without devices", s.InitContainerStatuses, s.ContainerStatuses)
 	}
 	*s.ContainerStatuses[0].AllocatedResourcesStatus[0].Resources[0].Message = "changed"
 	if *in.Devices["app"][0].Resources[0].Message != "hot" {

@@ -83,7 +83,7 @@ func TestEvictedAndBlocked(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Blocked: problem}
 	got := next(&in)
 	if got.Phase != v1.PodPending || got.Reason != "NodeShutdown" || got.Message != problem.Message {
-		t.Errorf("blocked: %s, %q, %q", got.Phase, got.Reason, got.Message)
+		t.Errorf("blocked: %s, %q, %q, want Phase %v and Reason %q and Message %v", got.Phase, got.Reason, got.Message, v1.PodPending, "NodeShutdown", problem.Message)
 	}
 	if w := got.ContainerStatuses[0].State.Waiting; w.Reason != string(apistatus.Blocked) {
 		t.Errorf("blocked: the container waits for %q", w.Reason)
@@ -94,7 +94,7 @@ func TestEvictedAndBlocked(t *testing.T) {
 	}
 	in.Evicted, in.Status = problem, node(exited("app", "a0", 0, 137))
 	if got = next(&in); got.Phase != v1.PodFailed || got.Reason != "NodeShutdown" {
-		t.Errorf("evicted: %s, %q", got.Phase, got.Reason)
+		t.Errorf("evicted: %s, %q, want Phase %v and Reason %q", got.Phase, got.Reason, v1.PodFailed, "NodeShutdown")
 	}
 	in.Evicted = nil
 	if got = next(&in); got.Phase != v1.PodFailed || got.Reason != "NodeShutdown" || got.Message != problem.Message {
@@ -201,7 +201,7 @@ func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
 	in.Pod.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
 	got := apistatus.Compute(in)
 	if got.Phase != v1.PodFailed || got.InitContainerStatuses[0].State.Terminated == nil || got.InitContainerStatuses[1].State.Waiting == nil {
-		t.Errorf("%s, %+v", got.Phase, got.InitContainerStatuses)
+		t.Errorf("%s, %+v, want %v and got.InitContainerStatuses[0].State.Terminated != nil and got.InitContainerStatuses[1].State.Waiting != nil", got.Phase, got.InitContainerStatuses, v1.PodFailed)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestReadinessGates(t *testing.T) {
 	got := condition(apistatus.Compute(in), v1.PodReady)
 	want := `the status of pod readiness gate "a" is not "True", but False, corresponding condition of pod readiness gate "b" does not exist.`
 	if got.Status != v1.ConditionFalse || got.Reason != "ReadinessGatesNotReady" || got.Message != want {
-		t.Errorf("%s, %s, %s", got.Status, got.Reason, got.Message)
+		t.Errorf("%s, %s, %s, want Status %v and Reason %q and Message %v", got.Status, got.Reason, got.Message, v1.ConditionFalse, "ReadinessGatesNotReady", want)
 	}
 	in.Pod.Status.Conditions = []v1.PodCondition{{Type: "a", Status: v1.ConditionTrue}, {Type: "b", Status: v1.ConditionTrue}}
 	if got := condition(apistatus.Compute(in), v1.PodReady); got.Status != v1.ConditionTrue || got.Reason != "" {
@@ -412,7 +412,7 @@ func TestBadInput(t *testing.T) {
 func TestT3_OneAddressStays(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Previous: &v1.PodStatus{PodIP: "10.0.0.7"}}
 	if got := apistatus.Compute(in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 {
-		t.Errorf("%q, %v", got.PodIP, got.PodIPs)
+		t.Errorf("%q, %v, want PodIP %q and 1 of them", got.PodIP, got.PodIPs, "10.0.0.7")
 	}
 	in.Previous = &v1.PodStatus{PodIP: "10.0.0.7", PodIPs: []v1.PodIP{{IP: "10.0.0.8"}}}
 	if got := apistatus.Compute(in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
@@ -437,7 +437,7 @@ func TestLastStateIsTheLatestEnd(t *testing.T) {
 func TestEndsThatStay(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(exited("app", "a0", 0, 0)), Blocked: &apistatus.Problem{Reason: "x"}}
 	if got := apistatus.Compute(in); got.Phase != v1.PodSucceeded || got.Reason != "" {
-		t.Errorf("blocked: %s, %q", got.Phase, got.Reason)
+		t.Errorf("blocked: %s, %q, want Phase %v and Reason %q", got.Phase, got.Reason, v1.PodSucceeded, "")
 	}
 	in = apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(exited("app", "a0", 0, 137)), Terminal: true, Ended: true}
 	in.Pod.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceAPI}
@@ -485,7 +485,7 @@ func TestStatusIsItsOwn(t *testing.T) {
 	in := given()
 	s := apistatus.Compute(in)
 	if s.ExtendedResourceClaimStatus == nil || s.EphemeralContainerStatuses[0].Name != "a" || len(s.HostIPs) != 1 || s.QOSClass != v1.PodQOSBestEffort {
-		t.Fatalf("status %+v", s)
+		t.Fatalf("status %+v, want some s.ExtendedResourceClaimStatus and Name %q and 1 of them and QOSClass %v", s, "a", v1.PodQOSBestEffort)
 	}
 	s.ExtendedResourceClaimStatus.ResourceClaimName, s.HostIPs[0].IP = "x", "x"
 	*s.StartTime = metav1.Time{}

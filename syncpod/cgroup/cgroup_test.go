@@ -35,10 +35,10 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := name.Path(cgroup.Cgroupfs); got != tt.cgroupfs {
-			t.Errorf("%s, cgroupfs: %s", tt.cgroupfs, got)
+			t.Errorf("%s, cgroupfs: %s, want %v", tt.cgroupfs, got, tt.cgroupfs)
 		}
 		if got := name.Path(cgroup.Systemd); got != tt.systemd {
-			t.Errorf("%s, systemd: %s", tt.systemd, got)
+			t.Errorf("%s, systemd: %s, want %v", tt.systemd, got, tt.systemd)
 		}
 	}
 	if got := (cgroup.Name{}).Path(cgroup.Systemd) + (cgroup.Name)(nil).Parent().Path(cgroup.Cgroupfs); got != "//" {
@@ -49,12 +49,12 @@ func TestNames(t *testing.T) {
 func TestNamesThatLeadElsewhere(t *testing.T) {
 	for _, root := range []string{"..", "a/../b", "/a/./b", "a//b", "a\nb", "a\x00"} {
 		if _, err := cgroup.Parse(root); err == nil || !strings.Contains(err.Error(), "cgroup") {
-			t.Errorf("Parse(%q): error %v", root, err)
+			t.Errorf("Parse(%q): error %v, want an error and %q in it", root, err, "cgroup")
 		}
 	}
 	for _, uid := range []types.UID{"", "/../..", "a/b", `a\b`, "a\nb"} {
 		if _, err := cgroup.PodName(nil, v1.PodQOSGuaranteed, uid); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
-			t.Errorf("PodName(%q): error %v", uid, err)
+			t.Errorf("PodName(%q): error %v, want an error and %q in it", uid, err, "metadata.uid")
 		}
 	}
 	if _, err := cgroup.PodName(nil, "Best", "u"); err == nil || !strings.Contains(err.Error(), `"Best"`) {
@@ -89,7 +89,7 @@ func TestNamesShareNothing(t *testing.T) {
 	one, _ := cgroup.PodName(root, v1.PodQOSGuaranteed, "1")
 	other, _ := cgroup.PodName(root, v1.PodQOSGuaranteed, "2")
 	if one.Path(cgroup.Cgroupfs) != "/kubepods/pod1" || other.Path(cgroup.Cgroupfs) != "/kubepods/pod2" {
-		t.Errorf("%v and %v", one, other)
+		t.Errorf("%v and %v, want %q and %q", one, other, "/kubepods/pod1", "/kubepods/pod2")
 	}
 }
 
@@ -183,7 +183,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("of nothing at all: %v", got)
 	}
 	if got := cgroup.PageFile(cgroup.V1, 64<<10); got != "hugetlb.64KB.limit_in_bytes" {
-		t.Errorf("64 KiB: %s", got)
+		t.Errorf("64 KiB: %s, want %q", got, "hugetlb.64KB.limit_in_bytes")
 	}
 }
 
@@ -246,7 +246,7 @@ func TestRandomPods(t *testing.T) {
 			t.Fatal("the pod was written to")
 		}
 		if got.CPUShares < 2 || got.CPUShares > 262144 || (got.CPUQuota == nil) != (got.CPUPeriod == nil) || *got.PIDs != 5 {
-			t.Fatalf("%+v of %+v", got, pod.Spec)
+			t.Fatalf("%+v of %+v, want at least CPUShares 2 and at most CPUShares 262144 and (got.CPUQuota == nil) == (got.CPUPeriod == nil) and 5", got, pod.Spec)
 		}
 		for _, c := range pod.Spec.Containers {
 			if limit := c.Resources.Limits[v1.ResourceMemory]; got.Memory != nil && limit.Value() > *got.Memory {

@@ -99,7 +99,7 @@ func TestEveryKindOfContainer(t *testing.T) {
 		in.Name = name
 		got := mustConfig(t, in)
 		if got.Metadata.Name != name || got.Image.UserSpecifiedImage != image || got.Labels[runtime.LabelContainerName] != name {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want Name %v and UserSpecifiedImage %v and %v", name, got, name, image, name)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestCommandSeesTheEnvironment(t *testing.T) {
 		t.Errorf("command %q, args %q", got.Command, got.Args)
 	}
 	if len(got.Envs) != 1 || got.Envs[0].Key != "A" || string(got.Envs[0].Value) != "a" {
-		t.Errorf("env %v", got.Envs)
+		t.Errorf("env %v, want 1 of them and Key %q and Value %q", got.Envs, "A", "a")
 	}
 }
 

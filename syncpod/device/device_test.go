@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 	}
 	a.err, a.give = nil, func(int) Allotment { return Allotment{Devices: []Device{{"/dev/x", "/dev/../etc", "rw"}}} }
 	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), `container "app" is given: devices[0].containerPath is "/dev/../etc"`) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want an error and %q in it", err, `container "app" is given: devices[0].containerPath is "/dev/../etc"`)
 	}
 	a.give = nil
 	must(t, os.WriteFile(dir, nil, 0o600)) // no directory can be made there

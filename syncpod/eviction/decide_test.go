@@ -148,7 +148,7 @@ func TestPressureTransition(t *testing.T) {
 	n.after(time.Second)
 	n.wantUnder()
 	if c := n.last.Conditions[0]; c.LastTransitionTime.Equal(&began) || c.Reason != "KubeletHasSufficientMemory" {
-		t.Errorf("%+v, since %v", c, began)
+		t.Errorf("%+v, since %v, want not c.LastTransitionTime.Equal(&began) and %q", c, began, "KubeletHasSufficientMemory")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestReclaim(t *testing.T) {
 	n.after(0)
 	n.wantEvicted()
 	if got := fmt.Sprint(n.last.Reclaim); got != "[dead containers unused images]" {
-		t.Errorf("removes %s", got)
+		t.Errorf("removes %s, want %q", got, "[dead containers unused images]")
 	}
 	n.state.Reclaimed = true
 	n.after(time.Second)
@@ -216,11 +216,11 @@ func TestDecideOrder(t *testing.T) {
 	n.state.Layout = ImageDisk // where there is nothing to remove
 	n.after(0)
 	if n.wantEvicted("a"); n.last.Evict[0].Signal != NodeFSAvailable {
-		t.Errorf("%v", n.last)
+		t.Errorf("%v, want %v", n.last, NodeFSAvailable)
 	}
 	n.after(time.Second)
 	if n.wantEvicted("a"); n.last.Evict[0].Signal != MemoryAvailable {
-		t.Errorf("%v", n.last)
+		t.Errorf("%v, want %v", n.last, MemoryAvailable)
 	}
 	n.wantUnder(v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure)
 }
@@ -238,7 +238,7 @@ func TestOneAtATime(t *testing.T) {
 	n.after(10 * time.Second)
 	n.wantEvicted()
 	if why := n.last.Explain("b"); why != "stays: a pod that was evicted has not ended" {
-		t.Error(why)
+		t.Errorf("%v, want %q", why, "stays: a pod that was evicted has not ended")
 	}
 	n.state.Ending = nil
 	n.after(10 * time.Second)
@@ -265,7 +265,7 @@ func TestCriticalPodsStay(t *testing.T) {
 	n.after(0)
 	n.wantEvicted("important")
 	if why := n.last.Explain("static"); why != "stays: it is critical" {
-		t.Error(why)
+		t.Errorf("%v, want %q", why, "stays: it is critical")
 	}
 	n.state.Pods = n.state.Pods[:3]
 	n.after(time.Second)
@@ -327,23 +327,23 @@ func TestExplain(t *testing.T) {
 		"stays: the node is short of nothing": n.after(0),
 	} {
 		if got := d.Explain("b"); got != want {
-			t.Error(got)
+			t.Errorf("%v, want %v", got, want)
 		}
 	}
 	n.has(MemoryAvailable, 0)
 	d := n.after(time.Second)
 	if got := d.Explain("b"); got != "stays: 1 of 2 go before it, and one goes at a time" {
-		t.Error(got)
+		t.Errorf("%v, want %q", got, "stays: 1 of 2 go before it, and one goes at a time")
 	}
 	if got := d.Explain("a"); !strings.HasPrefix(got, "evict default/a within 1 s: memory.available: The node was low on resource: memory.") {
 		t.Error(got)
 	}
 	if got := d.Explain("c"); got != "stays: it does not run, or is ending" {
-		t.Error(got)
+		t.Errorf("%v, want %q", got, "stays: it does not run, or is ending")
 	}
 	want := "tell MemoryPressure: kubelet has insufficient memory available\n"
 	if got := d.String(); !strings.HasPrefix(got, want) || !strings.Contains(got, "met: memory.available<100Mi: 0 available\nevict default/a") {
-		t.Error(got)
+		t.Errorf("%v, want it to begin with %v and %q in it", got, want, "met: memory.available<100Mi: 0 available\nevict default/a")
 	}
 }
 

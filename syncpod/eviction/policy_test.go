@@ -20,7 +20,7 @@ func TestPolicyDefaults(t *testing.T) {
 	r := rulesOf(t, Policy{})
 	want := "[memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% imagefs.available<15% imagefs.inodesFree<5%]"
 	if got := fmt.Sprint(r.Thresholds); got != want || r.TransitionPeriod != 5*time.Minute || r.MaxPodGrace != time.Second || !r.StorageLimits {
-		t.Errorf("%s\n%+v", got, r)
+		t.Errorf("%s, want %v and TransitionPeriod %v and MaxPodGrace %v and r.StorageLimits\n%+v", got, want, 5*time.Minute, time.Second, r)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := r.Thresholds[1].Reclaim; got.Count != 500_000_000 || got.String() != "500M" {
-		t.Errorf("reclaims %+v", got)
+		t.Errorf("reclaims %+v, want Count 500_000_000 and String %q", got, "500M")
 	}
 	if none := rulesOf(t, Policy{Hard: map[Signal]string{}}); len(none.Thresholds) > 0 {
 		t.Errorf("an empty list has %v", none.Thresholds)
@@ -85,10 +85,10 @@ func FuzzAmount(f *testing.F) {
 		}
 		for _, capacity := range []uint64{0, 1, 1 << 62, 1<<64 - 1} {
 			if got := a.of(capacity); a.Count == 0 && got > capacity {
-				t.Errorf("%q is %d of %d", text, got, capacity)
+				t.Errorf("%q is %d of %d, want not (a.Count == 0 && got > capacity)", text, got, capacity)
 			}
 			if a.text(capacity) == "" || strings.HasPrefix(a.text(capacity), "-") {
-				t.Errorf("%q of %d is written %q", text, capacity, a.text(capacity))
+				t.Errorf("%q of %d is written %q, want not %q and not strings.HasPrefix(a.text(capacity), \"-\")", text, capacity, a.text(capacity), "")
 			}
 		}
 		if again, err := parseAmount(a.String()); err != nil || again.Count != a.Count || again.Percent != a.Percent {

@@ -90,7 +90,7 @@ func TestAmounts(t *testing.T) {
 	c := candidate("a", 0, 0, huge)
 	c.Usage.Containers = append(c.Usage.Containers, c.Usage.Containers[0])
 	if used := c.Usage.of(c.Pod, v1.ResourceEphemeralStorage, rootFS); used.Sign() <= 0 {
-		t.Errorf("twice %d is %v", huge, &used)
+		t.Errorf("twice %d is %v, want more than 0", huge, &used)
 	}
 	c.Pod.Spec.Overhead = v1.ResourceList{v1.ResourceMemory: resource.MustParse("7")}
 	if r := requested(c.Pod, v1.ResourceMemory); !r.IsZero() {

@@ -24,7 +24,7 @@ func TestPreStopFromAnnotations(t *testing.T) {
 	}
 	req, err := hook.PreStop(config.Annotations)
 	if err != nil || !reflect.DeepEqual(req, hook.Request{Handler: handler, Ports: ports}) {
-		t.Errorf("got %+v, %v", req, err)
+		t.Errorf("got %+v, %v, want %v and no error", req, err, hook.Request{Handler: handler, Ports: ports})
 	}
 }
 

@@ -85,16 +85,16 @@ func TestExec(t *testing.T) {
 		r := newRunner(t, hook.Config{Exec: client})
 		result, err := r.Run(t.Context(), hook.Request{Handler: exec("sh", "-c", "sleep 3; echo out; echo err >&2"), Container: "app", ContainerID: id})
 		if err != nil || string(result.Output) != "out\nerr\n" || result.Truncated {
-			t.Errorf("got %q, %v", result.Output, err)
+			t.Errorf("got %q, %v, want %q and not result.Truncated and no error", result.Output, err, "out\nerr\n")
 		}
 
 		result, err = r.Run(t.Context(), hook.Request{Handler: exec("sh", "-c", "echo s3cret; exit 7"), Container: "app", ContainerID: id})
 		var failed *hook.Error
 		if !errors.As(err, &failed) || !errors.Is(err, hook.ErrExitCode) || failed.ExitCode != 7 || failed.Action != hook.Exec {
-			t.Errorf("got %#v", err)
+			t.Errorf("got %#v, want errors.As(err, &failed) and error %v and ExitCode 7 and Action %v", err, hook.ErrExitCode, hook.Exec)
 		}
 		if got := err.Error(); got != `exec handler of container "app": the command ended with exit code 7` {
-			t.Error(got)
+			t.Errorf("%v, want %q", got, `exec handler of container "app": the command ended with exit code 7`)
 		}
 		if string(result.Output) != "s3cret\n" {
 			t.Errorf("the output is %q", result.Output)
@@ -122,7 +122,7 @@ func TestW11_HungExecEndsWithItsContext(t *testing.T) {
 		start := time.Now()
 		_, err := r.Run(ctx, hook.Request{Handler: exec("true"), Container: "app", ContainerID: id})
 		if took := time.Since(start); took != 5*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("it took %v, want %v", took, 5*time.Second)
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
@@ -172,7 +172,7 @@ func TestRuntimeTextStaysOutOfErrors(t *testing.T) {
 	})})
 	result, err := r.Run(t.Context(), hook.Request{Handler: exec("login", "--password=s3cret"), ContainerID: "id"})
 	if !errors.Is(err, cri.ErrUnavailable) || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want error %v and no %q in it", err, cri.ErrUnavailable, "s3cret")
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(e.Error(), "s3cret") {
@@ -189,19 +189,19 @@ func TestSleep(t *testing.T) {
 		r := newRunner(t, hook.Config{})
 		start := time.Now()
 		if _, err := r.Run(t.Context(), hook.Request{Handler: sleep(7)}); err != nil || time.Since(start) != 7*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("%v after %v, want %v and no error", err, time.Since(start), 7*time.Second)
 		}
 		if _, err := r.Run(t.Context(), hook.Request{Handler: sleep(0)}); err != nil || time.Since(start) != 7*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("%v after %v, want %v and no error", err, time.Since(start), 7*time.Second)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := r.Run(ctx, hook.Request{Handler: sleep(1<<63 - 1), Container: "app"})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 9*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("%v after %v, want error %v and %v", err, time.Since(start), context.DeadlineExceeded, 9*time.Second)
 		}
 		if got := err.Error(); got != `sleep handler of container "app": context deadline exceeded` {
-			t.Error(got)
+			t.Errorf("%v, want %q", got, `sleep handler of container "app": context deadline exceeded`)
 		}
 		if _, err := r.Run(t.Context(), hook.Request{Handler: sleep(-1)}); !errors.Is(err, hook.ErrInvalid) {
 			t.Errorf("negative: %v", err)
@@ -264,10 +264,10 @@ func TestNothingRunsInAnEndedContext(t *testing.T) {
 
 func TestNewNamesTheField(t *testing.T) {
 	if _, err := hook.New(hook.Config{}); err == nil || !strings.Contains(err.Error(), "Config.Exec") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error and %q in it", err, "Config.Exec")
 	}
 	if _, err := hook.New(hook.Config{Exec: execFunc(noExec), MaxOutput: -1}); err == nil || !strings.Contains(err.Error(), "Config.MaxOutput") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error and %q in it", err, "Config.MaxOutput")
 	}
 }
 
@@ -305,7 +305,7 @@ func TestW11_HungEndpointEndsWithItsContext(t *testing.T) {
 					HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(80), Scheme: tc.scheme},
 				}})
 				if took := time.Since(start); took != 3*time.Second || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v after %v", err, took)
+					t.Errorf("%v after %v, want %v and error %v", err, took, 3*time.Second, context.DeadlineExceeded)
 				}
 			})
 		})

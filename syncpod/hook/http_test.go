@@ -75,17 +75,17 @@ func TestHTTPGet(t *testing.T) {
 	before := *req.Handler.DeepCopy()
 	result, err := newRunner(t, hook.Config{}).Run(t.Context(), req)
 	if err != nil || result.StatusCode != 200 || string(result.Output) != "stopped" || result.Truncated {
-		t.Fatalf("got %+v, %v", result, err)
+		t.Fatalf("got %+v, %v, want StatusCode 200 and Output %q and not result.Truncated and no error", result, err, "stopped")
 	}
 	got := e.got[0]
 	if got.Method != "GET" || got.URL.String() != "/stop?now=1" || got.Host != "app.example" {
-		t.Errorf("it asked %s %s of %s", got.Method, got.URL, got.Host)
+		t.Errorf("it asked %s %s of %s, want Method %q and String %q and Host %q", got.Method, got.URL, got.Host, "GET", "/stop?now=1", "app.example")
 	}
 	if want := []string{"a", "b"}; !reflect.DeepEqual(got.Header["X-Token"], want) {
-		t.Errorf("X-Token is %q", got.Header["X-Token"])
+		t.Errorf("X-Token is %q, want %v", got.Header["X-Token"], want)
 	}
 	if got.UserAgent() != "kube-lifecycle/1.36" || got.Header.Get("Accept") != "*/*" {
-		t.Errorf("header is %v", got.Header)
+		t.Errorf("header is %v, want UserAgent %q and %q", got.Header, "kube-lifecycle/1.36", "*/*")
 	}
 	if !reflect.DeepEqual(before, *req.Handler) {
 		t.Error("the handler was changed")
@@ -156,7 +156,7 @@ func TestHTTPGetTakesAnyStatus(t *testing.T) {
 	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())
 	if err != nil || result.StatusCode != 500 {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("got %+v, %v, want 500 and no error", result, err)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestHTTPSIsNotVerified(t *testing.T) {
 	e := serve(t, true, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get(https))
 	if err != nil || string(result.Output) != "ok" || result.HTTPFallback {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("got %+v, %v, want %q and not result.HTTPFallback and no error", result, err, "ok")
 	}
 }
 
@@ -188,10 +188,10 @@ func TestHTTPSFallsBackWithoutCredentials(t *testing.T) {
 		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}, {Name: "X", Value: "y"}}
 	}))
 	if err != nil || string(result.Output) != "plain" || !result.HTTPFallback {
-		t.Fatalf("got %+v, %v", result, err)
+		t.Fatalf("got %+v, %v, want %q and result.HTTPFallback and no error", result, err, "plain")
 	}
 	if h := e.got[0].Header; h.Get("Authorization") != "" || h.Get("X") != "y" {
-		t.Errorf("header is %v", h)
+		t.Errorf("header is %v, want %q and %q", h, "", "y")
 	}
 }
 
@@ -220,16 +220,16 @@ func TestHTTPGetRedirects(t *testing.T) {
 		return r.Run(t.Context(), e.get(func(g *v1.HTTPGetAction) { g.Path = path }))
 	}
 	if result, err := run("/twice"); err != nil || string(result.Output) != "end" || len(e.got) != 3 {
-		t.Errorf("followed: %+v, %v", result, err)
+		t.Errorf("followed: %+v, %v, want Output %q and 3 of them and no error", result, err, "end")
 	}
 	if _, err := run("/loop"); !errors.Is(err, hook.ErrNoAnswer) || len(e.got) != 10 {
 		t.Errorf("loop: %v after %d", err, len(e.got))
 	}
 	if result, err := run("/away"); err != nil || result.StatusCode != 302 || !result.OtherHost || len(e.got) != 1 {
-		t.Errorf("away: %+v, %v", result, err)
+		t.Errorf("away: %+v, %v, want StatusCode 302 and result.OtherHost and 1 of them and no error", result, err)
 	}
 	if _, err := run("/broken"); !errors.Is(err, hook.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("broken: %v", err)
+		t.Errorf("broken: %v, want error %v and no %q in it", err, hook.ErrNoAnswer, "s3cret")
 	}
 }
 
@@ -243,7 +243,7 @@ func TestRedirectToPlainHTTPDropsCredentials(t *testing.T) {
 		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
 	}))
 	if err != nil || len(plain.got) != 1 || plain.got[0].Header.Get("Authorization") != "" || secure.got[0].Header.Get("Authorization") == "" {
-		t.Errorf("got %v, %v", err, plain.got)
+		t.Errorf("got %v, %v, want 1 of them and %q and not %q and no error", err, plain.got, "", "")
 	}
 }
 
@@ -292,7 +292,7 @@ func TestWhatAnEndpointSaysStaysOutOfErrors(t *testing.T) {
 				HTTPGet: &v1.HTTPGetAction{Path: "/?token=s3cret", Port: intstr.FromInt32(80)},
 			}})
 			if !errors.Is(err, hook.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want error %v and no %q in it", err, hook.ErrNoAnswer, "s3cret")
 			}
 		})
 	}
@@ -305,6 +305,6 @@ func TestInterimAnswersAreSkipped(t *testing.T) {
 	})
 	result, err := newRunner(t, hook.Config{}).Run(t.Context(), e.get())
 	if err != nil || result.StatusCode != 200 || string(result.Output) != "end" {
-		t.Errorf("got %+v, %v", result, err)
+		t.Errorf("got %+v, %v, want StatusCode 200 and Output %q and no error", result, err, "end")
 	}
 }

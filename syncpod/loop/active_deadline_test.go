@@ -36,7 +36,7 @@ func TestActiveDeadline(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			n.wantRunning(0, "b")
 			if s := a.sink.of("b"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message == "" {
-				t.Errorf("after %v: %s %s %q", time.Since(begin), s.Phase, s.Reason, s.Message)
+				t.Errorf("after %v: %s %s %q, want Phase %v and Reason %q and not Message %q", time.Since(begin), s.Phase, s.Reason, s.Message, v1.PodFailed, "DeadlineExceeded", "")
 			}
 			time.Sleep(time.Hour)
 			if ran := len(n.Processes()); ran != 1 {
@@ -59,10 +59,10 @@ func TestActiveDeadlineOfOthers(t *testing.T) {
 		set(t, push, job, stuck)
 		time.Sleep(2 * time.Minute)
 		if s := a.sink.of("j"); s.Phase != v1.PodSucceeded {
-			t.Errorf("job: %s %s", s.Phase, s.Reason)
+			t.Errorf("job: %s %s, want %v", s.Phase, s.Reason, v1.PodSucceeded)
 		}
 		if s := a.sink.of("s"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
-			t.Errorf("stuck: %s %s", s.Phase, s.Reason)
+			t.Errorf("stuck: %s %s, want Phase %v and Reason %q", s.Phase, s.Reason, v1.PodFailed, "DeadlineExceeded")
 		}
 	})
 }

@@ -112,7 +112,7 @@ func TestDevices(t *testing.T) {
 			t.Errorf("given back were the cards of %v", given.gone)
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "devices")); err != nil || len(left) > 0 {
-			t.Errorf("left is %v, %v", left, err)
+			t.Errorf("left is %v, %v, want no left and no error", left, err)
 		}
 	})
 }

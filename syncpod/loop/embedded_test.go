@@ -311,7 +311,7 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 		n.wantRunning(1, "u")
 		got := a.sink.of("u").ContainerStatuses
 		if len(got) != 1 || got[0].RestartCount != 1 || got[0].LastTerminationState.Terminated == nil || got[0].LastTerminationState.Terminated.ExitCode != 7 {
-			t.Errorf("reported as %+v", got)
+			t.Errorf("reported as %+v, want 1 of them and RestartCount 1 and some got[0].LastTerminationState.Terminated and ExitCode 7", got)
 		}
 	})
 }
@@ -328,11 +328,11 @@ func TestHealthTellsOfWhatWaits(t *testing.T) {
 		for range 600 {
 			time.Sleep(time.Second)
 			if got := a.Health().String(); !strings.Contains(got, "no registry") {
-				t.Fatalf("health is %q", got)
+				t.Fatalf("health is %q, want %q in it", got, "no registry")
 			}
 		}
 		if got := a.Health().String(); !strings.Contains(got, "fails for 10m0s") {
-			t.Errorf("health is %q", got)
+			t.Errorf("health is %q, want %q in it", got, "fails for 10m0s")
 		}
 	})
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
@@ -360,12 +360,12 @@ func TestHealthTellsOfPods(t *testing.T) {
 		set(t, src, pod("file", "web", "u", forever))
 		time.Sleep(time.Minute)
 		if got := a.Health().String(); !strings.Contains(got, "pod default/web u: fails for 1m0s") || !strings.Contains(got, "no network") {
-			t.Errorf("health is %q", got)
+			t.Errorf("health is %q, want %q in it and %q in it", got, "pod default/web u: fails for 1m0s", "no network")
 		}
 		fault.Remove()
 		time.Sleep(10 * time.Minute)
 		if h := a.Health(); !h.OK() || h.String() != "ok" {
-			t.Errorf("health is %q", h)
+			t.Errorf("health is %q, want h.OK() and %q", h, "ok")
 		}
 		if got := a.Pods(); len(got) != 1 || got[0].Pod.UID != types.UID("u") || got[0].Source != "file" || got[0].Status.Phase != v1.PodRunning {
 			t.Errorf("pods are %+v", got)

@@ -43,7 +43,7 @@ func TestFullQueueOfEvents(t *testing.T) {
 		tell("loud", i)
 	}
 	if got := fmt.Sprint(observer.subjects); got != "[loud loud loud loud loud loud]" {
-		t.Fatalf("dropped %s", got)
+		t.Fatalf("dropped %s, want %q", got, "[loud loud loud loud loud loud]")
 	}
 	tell("new", 0)
 	if got := observer.subjects[6]; got != "quiet" {
@@ -56,6 +56,6 @@ func TestFullQueueOfEvents(t *testing.T) {
 	}
 	tell("late", 0)
 	if got := observer.subjects[7]; got != "late" || len(told) != maxEvents {
-		t.Errorf("dropped %s", got)
+		t.Errorf("dropped %s, want %q and %v of them", got, "late", maxEvents)
 	}
 }

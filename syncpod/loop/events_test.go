@@ -98,7 +98,7 @@ func TestEventsHoldUpNothing(t *testing.T) {
 		synctest.Wait()
 		want := []string{"Normal Created ", "Normal Killing ", "Normal Pulled ", "Normal Pulling ", "Normal Started "}
 		if got := events.all(); len(got) != 9 || slices.ContainsFunc(want, func(w string) bool { return !events.has(w) }) || !strings.HasPrefix(got[8], "Normal Killing") {
-			t.Errorf("events %q", got)
+			t.Errorf("events %q, want 9 of them and not slices.ContainsFunc(want, func(w string) bool { return !events.has(w) }) and it to begin with %q", got, "Normal Killing")
 		}
 	})
 }

@@ -173,32 +173,32 @@ func TestEvictionForMemory(t *testing.T) {
 			t.Errorf("%q\nwant %q", status.Message, want)
 		}
 		if c := conditionOf(status, v1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" || c.Status != v1.ConditionTrue || c.Message != want {
-			t.Errorf("DisruptionTarget is %+v", c)
+			t.Errorf("DisruptionTarget is %+v, want some c and Reason %q and Status %v and Message %v", c, "TerminationByKubelet", v1.ConditionTrue, want)
 		}
 		if got := short.events.all(); !slices.Equal(got, []string{"node EvictionThresholdMet: Attempting to reclaim memory", "greedy Evicted: " + want}) {
 			t.Errorf("events %q", got)
 		}
 		if got := counted.all(); !slices.Equal(got, []string{"memory.available"}) {
-			t.Errorf("counted %v", got)
+			t.Errorf("counted %v, want %q", got, []string{"memory.available"})
 		}
 		if got := underPressure(a); !slices.Equal(got, []v1.NodeConditionType{v1.NodeMemoryPressure}) {
-			t.Errorf("under %v", got)
+			t.Errorf("under %v, want %v", got, []v1.NodeConditionType{v1.NodeMemoryPressure})
 		}
 		refused, taken := asking("refused", ""), asking("taken", "1Mi")
 		set(t, src, within, greedy, critical, refused, taken)
 		time.Sleep(5 * time.Second)
 		if s := a.sink.of("refused"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "The node had condition: [MemoryPressure]. " {
-			t.Errorf("refused: %+v", s)
+			t.Errorf("refused: %+v, want Phase %v and Reason %q and Message %q", s, v1.PodFailed, "Evicted", "The node had condition: [MemoryPressure]. ")
 		}
 		if s := a.sink.of("taken"); s.Phase != v1.PodRunning {
-			t.Errorf("taken is %s", s.Phase)
+			t.Errorf("taken is %s, want %v", s.Phase, v1.PodRunning)
 		}
 		time.Sleep(5 * time.Minute)
 		if got := underPressure(a); len(got) > 0 {
 			t.Errorf("under %v after the transition period", got)
 		}
 		if why := a.Pressure().Explain("within"); why != "stays: the node is short of nothing" {
-			t.Error(why)
+			t.Errorf("%v, want %q", why, "stays: the node is short of nothing")
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		wantRunningPods(t, n, "first", "second")
 		if why := a.Pressure().Explain("second"); why != "stays: a pod that was evicted has not ended" {
-			t.Error(why)
+			t.Errorf("%v, want %q", why, "stays: a pod that was evicted has not ended")
 		}
 		time.Sleep(45 * time.Second)
 		wantRunningPods(t, n, "first")
@@ -329,7 +329,7 @@ func TestEvictionForALimit(t *testing.T) {
 			t.Errorf("%+v, want %q", status, want)
 		}
 		if len(underPressure(a)) > 0 {
-			t.Errorf("under %v", underPressure(a))
+			t.Errorf("under %v, want no such", underPressure(a))
 		}
 	})
 }

@@ -137,7 +137,7 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 		}
 		got := second.sink.of("u")
 		if got.Phase != v1.PodRunning || len(got.Conditions) != len(ready) {
-			t.Fatalf("status %+v", got)
+			t.Fatalf("status %+v, want Phase %v and %v of them", got, v1.PodRunning, len(ready))
 		}
 		for i, c := range got.Conditions {
 			if !c.LastTransitionTime.Equal(&ready[i].LastTransitionTime) {
@@ -184,7 +184,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				synctest.Wait()
 				got := a.sink.of("u")
 				if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "2 asked for, 1 left" {
-					t.Errorf("reported as %s, %s, %s", got.Phase, got.Reason, got.Message)
+					t.Errorf("reported as %s, %s, %s, want Phase %v and Reason %q and Message %q", got.Phase, got.Reason, got.Message, v1.PodFailed, "OutOfCpu", "2 asked for, 1 left")
 				}
 				if len(got.InitContainerStatuses)+len(got.ContainerStatuses)+len(got.EphemeralContainerStatuses) > 0 {
 					t.Errorf("no container was ever there, and reported are %+v", got.ContainerStatuses)
@@ -193,7 +193,7 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 					t.Error("it has no conditions")
 				}
 				if got := strings.Join(events.all(), ";"); got != "Warning OutOfCpu 2 asked for, 1 left" {
-					t.Errorf("events: %s", got)
+					t.Errorf("events: %s, want %q", got, "Warning OutOfCpu 2 asked for, 1 left")
 				}
 				if restart {
 					a.kill()
@@ -365,7 +365,7 @@ func TestW6_KillPodThatWasAdopted(t *testing.T) {
 				a.t.Error(err)
 			}
 			if s := a.sink.of("u"); s.Phase != v1.PodFailed || s.Reason != "Evicted" {
-				a.t.Errorf("told: %+v", s)
+				a.t.Errorf("told: %+v, want Phase %v and Reason %q", s, v1.PodFailed, "Evicted")
 			}
 		},
 		"removed": func(a *agent, p *source.Push) {
@@ -415,7 +415,7 @@ func TestKillPodThatNeverHadItsTurn(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if s := a.sink.of("second"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "no room" {
-			t.Errorf("told: %+v", s)
+			t.Errorf("told: %+v, want Phase %v and Reason %q and Message %q", s, v1.PodFailed, "Evicted", "no room")
 		}
 		n.wantRunning(0, "first", "second")
 	})

@@ -71,7 +71,7 @@ func TestC5_JobThatExitsWhileTheRuntimeIsAway(t *testing.T) {
 				}
 				s := a.sink.of("u")
 				if s.Phase != v1.PodFailed || s.ContainerStatuses[0].State.Terminated == nil || s.ContainerStatuses[0].State.Terminated.Reason != "ContainerStatusUnknown" {
-					t.Errorf("it is told to be %s, %+v", s.Phase, s.ContainerStatuses)
+					t.Errorf("it is told to be %s, %+v, want Phase %v and some s.ContainerStatuses[0].State.Terminated and Reason %q", s.Phase, s.ContainerStatuses, v1.PodFailed, "ContainerStatusUnknown")
 				}
 			})
 		})

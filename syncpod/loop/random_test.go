@@ -265,7 +265,7 @@ func (l *randomLife) check() {
 			continue
 		}
 		if phase != v1.PodRunning {
-			t.Errorf("pod %s is %q", uid, phase)
+			t.Errorf("pod %s is %q, want %v", uid, phase, v1.PodRunning)
 		}
 		want[uid+"/app"] = 1
 		if len(p.Spec.InitContainers) > 0 {

@@ -72,7 +72,7 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				want("when b is gone", "3", "3", "")
 				if updates := n.Journal().Count(critest.UpdateContainerResources); updates != 1 {
-					t.Errorf("%d updates", updates)
+					t.Errorf("%d updates, want 1", updates)
 				}
 			})
 		})
@@ -104,7 +104,7 @@ func TestDeviceFallsIll(t *testing.T) {
 			return a.sink.of("a").ContainerStatuses[0].AllocatedResourcesStatus[0].Resources[0].Health
 		}
 		if got := reported(); got != v1.ResourceHealthStatusHealthy {
-			t.Errorf("reported %s", got)
+			t.Errorf("reported %s, want %v", got, v1.ResourceHealthStatusHealthy)
 		}
 		d.health = v1.ResourceHealthStatusUnhealthy
 		d.changed("a")

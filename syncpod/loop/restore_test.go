@@ -64,7 +64,7 @@ func TestW7_DiskThatCannotBeReadAtOnce(t *testing.T) {
 					t.Errorf("it ran again: %t", ran)
 				}
 				if health := a.Health(); (health.Store != nil) != tt.bad {
-					t.Errorf("health: %v", health)
+					t.Errorf("health: %v, want %v", health, tt.bad)
 				}
 			})
 		})

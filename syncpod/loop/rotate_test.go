@@ -103,7 +103,7 @@ func TestLogsAreRotated(t *testing.T) {
 			t.Errorf("the log was rotated %d times", got)
 		}
 		if starts := n.Journal().Count(critest.StartContainer); starts != 1 {
-			t.Errorf("%d starts", starts)
+			t.Errorf("%d starts, want 1", starts)
 		}
 	})
 }

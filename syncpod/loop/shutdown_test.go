@@ -79,7 +79,7 @@ func TestShutdown(t *testing.T) {
 		for _, p := range append(pods, pod("file", "static", "uid-static", "")) {
 			s := a.sink.of(p.UID)
 			if s.Phase != v1.PodFailed || s.Reason != "Terminated" || s.Message != "Pod was terminated in response to imminent node shutdown." || !hasDisruption(s) {
-				t.Errorf("pod %s is %+v", p.Name, s)
+				t.Errorf("pod %s is %+v, want Phase %v and Reason %q and Message %q and hasDisruption(s)", p.Name, s, v1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown.")
 			}
 		}
 		if s := a.sink.of("uid-done"); s.Phase != v1.PodSucceeded || s.Reason != "" {
@@ -199,7 +199,7 @@ func TestShutdownOfWhatCannotBeKilled(t *testing.T) {
 		began := time.Now()
 		err := a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: 20 * time.Second, CriticalGracePeriod: 10 * time.Second})
 		if err == nil || !strings.Contains(err.Error(), "1 pods are still stopping") {
-			t.Errorf("error is %v", err)
+			t.Errorf("error is %v, want an error and %q in it", err, "1 pods are still stopping")
 		}
 		if took := time.Since(began); took != 22*time.Second {
 			t.Errorf("it took %v, want its whole time and 2 s", took)
@@ -219,7 +219,7 @@ func TestShutdownPolicyIsChecked(t *testing.T) {
 		time.Sleep(time.Minute)
 		err := a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: time.Second, CriticalGracePeriod: 2 * time.Second})
 		if err == nil || !strings.Contains(err.Error(), "CriticalGracePeriod is 2s") || n.running("uid-web") != 1 {
-			t.Errorf("%v, %d run", err, n.running("uid-web"))
+			t.Errorf("%v, %d run, want an error and %q in it and 1", err, n.running("uid-web"), "CriticalGracePeriod is 2s")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -138,7 +138,7 @@ func TestFileStorePassesOverWhatIsBroken(t *testing.T) {
 		}
 	}
 	if n := strings.Count(err.Error(), "\n") + 1; n != 3 {
-		t.Errorf("%d errors: %v", n, err)
+		t.Errorf("%d errors: %v, want 3", n, err)
 	}
 	if !errors.Is(err, syncpod.ErrRecordLost) {
 		t.Errorf("what is in no file any more can never be read: %v", err)

@@ -100,7 +100,7 @@ func TestVolumesFollowTheirSource(t *testing.T) {
 			t.Errorf("%d calls for a pod without files", calls)
 		}
 		if got := strings.Join(events.all(), "\n"); strings.Contains(got, "Warning") {
-			t.Errorf("events:\n%s", got)
+			t.Errorf("events, want no %q in it\n%s", "Warning", got)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestHostsOfANodeWithoutAny(t *testing.T) {
 	pod := webPod()
 	pod.Spec.HostNetwork = true
 	if got := hostsOf(t, d, request(pod, 0)); got != "# Kubernetes-managed hosts file (host network).\n" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, "# Kubernetes-managed hosts file (host network).\n")
 	}
 }
 

@@ -122,7 +122,7 @@ func TestNoMessageFile(t *testing.T) {
 			t.Errorf("%s: %v", name, m)
 		}
 		if got := messageOf(t, d, pod, ended(0, 1)); got != "" {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: %q, want %q", name, got, "")
 		}
 	}
 }
@@ -234,6 +234,6 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	c.Message = "of the runtime"
 	got, err := d.TerminationMessage(pod, c)
 	if got != "of the runtime" || err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `container "app" of pod shop/web-0`) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want %q and an error and not errors.Is(err, fs.ErrNotExist) and %q in it", got, err, "of the runtime", `container "app" of pod shop/web-0`)
 	}
 }

@@ -108,7 +108,7 @@ func TestNewTouchesNoFile(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "agent")
 	d := newDirs(t, poddir.Config{Root: root})
 	if pods, err := d.Pods(); err != nil || len(pods) > 0 {
-		t.Errorf("pods %q, %v", pods, err)
+		t.Errorf("pods %q, %v, want no pods and no error", pods, err)
 	}
 	if _, err := os.Lstat(root); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("New has made %s: %v", root, err)
@@ -121,7 +121,7 @@ func TestPreparePod(t *testing.T) {
 	for range 2 {
 		in, err := d.PreparePod(t.Context(), webPod())
 		if err != nil || in.ClusterDomain != "cluster.local" {
-			t.Fatalf("%+v, %v", in, err)
+			t.Fatalf("%+v, %v, want %q and no error", in, err, "cluster.local")
 		}
 	}
 	for _, dir := range []string{"pods/u-1", "pods/u-1/volumes", "pods/u-1/plugins"} {
@@ -178,11 +178,11 @@ func TestNothingLeadsOutOfRoot(t *testing.T) {
 		pod = webPod()
 		pod.Spec.Containers[0].Name = bad
 		if _, err := d.Mounts(t.Context(), request(pod, 0)); err == nil || !strings.Contains(err.Error(), "container name") {
-			t.Errorf("container %q: %v", bad, err)
+			t.Errorf("container %q: %v, want an error and %q in it", bad, err, "container name")
 		}
 		pod.Spec.Containers[0].TerminationMessagePath = "" // /etc/hosts alone
 		if _, err := d.Mounts(t.Context(), request(pod, 0, "10.0.0.7")); err == nil || !strings.Contains(err.Error(), "container name") {
-			t.Errorf("container %q: %v", bad, err)
+			t.Errorf("container %q: %v, want an error and %q in it", bad, err, "container name")
 		}
 	}
 }
@@ -289,7 +289,7 @@ func TestRefreshPod(t *testing.T) {
 	r := &refresher{next: time.Now(), volumes: volumes{tearDown: errors.New("not found")}}
 	d := newDirs(t, poddir.Config{Volumes: r})
 	if next, err := d.RefreshPod(t.Context(), webPod()); !errors.Is(err, r.tearDown) || next != r.next {
-		t.Errorf("again at %v, %v", next, err)
+		t.Errorf("again at %v, %v, want error %v and %v", next, err, r.tearDown, r.next)
 	}
 	if want := []string{"refresh u-1 in u-1"}; !slices.Equal(r.calls, want) {
 		t.Errorf("%q, want %q", r.calls, want)

@@ -80,7 +80,7 @@ func TestStatic(t *testing.T) {
 		Status: v1.PodStatus{Phase: v1.PodPending},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want %v", got, want)
 	}
 	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was changed")

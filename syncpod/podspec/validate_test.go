@@ -294,6 +294,6 @@ func TestLongUIDIsNotRepeated(t *testing.T) {
 	p := podspec.Default(&v1.Pod{})
 	p.UID = types.UID(strings.Repeat("a", 5000))
 	if err := podspec.Validate(p); err == nil || strings.Contains(err.Error(), "aaaa") || !strings.Contains(err.Error(), "metadata.uid: Too long") {
-		t.Error(err)
+		t.Errorf("%v, want an error and no %q in it and %q in it", err, "aaaa", "metadata.uid: Too long")
 	}
 }

@@ -181,14 +181,14 @@ func TestReadingsThatFail(t *testing.T) {
 		m.Look(t.Context())
 		m.Wait()
 		if len(a.evicted) > 0 || !strings.Contains(m.Last().Explain("a"), "what it uses could not be read") {
-			t.Errorf("evicted %v:\n%v", a.evicted, m.Last())
+			t.Errorf("evicted %v, want no evicted and %q in it\n%v", a.evicted, "what it uses could not be read", m.Last())
 		}
 		a.podsErr = nil
 		time.Sleep(10 * time.Second)
 		m.Look(t.Context())
 		m.Wait()
 		if !slices.Equal(a.evicted, []types.UID{"a"}) {
-			t.Errorf("evicted %v:\n%v", a.evicted, m.Last())
+			t.Errorf("evicted %v, want %v\n%v", a.evicted, []types.UID{"a"}, m.Last())
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestMeasurePaces(t *testing.T) {
 	}
 	now := time.Now()
 	if u := uses(now); *u.Volumes[0].Bytes != 0 || *u.Containers[0].Logs.Bytes != 0 {
-		t.Errorf("%+v", u)
+		t.Errorf("%+v, want 0 and 0", u)
 	}
 	write(t, filepath.Join(root, "u", "volumes", "kubernetes.io~empty-dir", "v", "file"), 10_000)
 	write(t, filepath.Join(root, "logs", "default_web_u", "app", "0.log"), 10_000)
@@ -76,11 +76,11 @@ func TestMeasurePaces(t *testing.T) {
 		t.Errorf("measured again: %d", *u.Volumes[0].Bytes)
 	}
 	if u := uses(now.Add(61 * time.Second)); *u.Volumes[0].Bytes < 10_000 || *u.Containers[0].Logs.Bytes < 10_000 {
-		t.Errorf("%+v", u)
+		t.Errorf("%+v, want at least 10_000 and at least 10_000", u)
 	}
 	pod.UID = "../u"
 	if u := uses(now.Add(2 * time.Minute)); len(u.Volumes) > 0 {
-		t.Errorf("%+v", u)
+		t.Errorf("%+v, want no Volumes", u)
 	}
 }
 
@@ -108,15 +108,15 @@ func TestReadings(t *testing.T) {
 		}
 	}
 	if l := layout(n); l != eviction.SplitDisk {
-		t.Errorf("layout %v", l)
+		t.Errorf("layout %v, want %v", l, eviction.SplitDisk)
 	}
 	if n.ContainerFS = disk(2, 60); layout(n) != eviction.ImageDisk {
-		t.Errorf("layout %v", layout(n))
+		t.Errorf("layout %v, want %v", layout(n), eviction.ImageDisk)
 	}
 	if n.ImageFS = disk(1, 60); layout(n) != eviction.OneDisk {
-		t.Errorf("layout %v", layout(n))
+		t.Errorf("layout %v, want %v", layout(n), eviction.OneDisk)
 	}
 	if none := readings(stats.Node{Memory: &stats.Memory{}, FS: &stats.FS{}}, now); len(none) > 0 {
-		t.Errorf("of nothing %v", none)
+		t.Errorf("of nothing %v, want no none", none)
 	}
 }

@@ -107,7 +107,7 @@ func TestNothingIsToldOfAForgottenPod(t *testing.T) {
 		time.Sleep(20 * time.Microsecond)
 		o.mu.Lock()
 		if len(o.what) != told || o.what[told-1] != "forgotten u" {
-			t.Errorf("told %q", o.what)
+			t.Errorf("told %q, want %v of them and %q", o.what, told, "forgotten u")
 		}
 		o.mu.Unlock()
 	}

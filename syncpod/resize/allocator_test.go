@@ -64,14 +64,14 @@ func TestAllocator(t *testing.T) {
 	wantAllot(t, a, pod("a", "3", "1Gi"), "2", resize.Deferred)
 	wantAllot(t, a, pod("b", "5", "1Gi"), "2", resize.Infeasible)
 	if got := a.Allotted(pod("a", "3", "1Gi")).Spec.Containers[0].Resources.Limits.Cpu().String(); got != "2" {
-		t.Errorf("allotted %s", got)
+		t.Errorf("allotted %s, want %q", got, "2")
 	}
 	if got := a.Allotted(pod("never", "3", "1Gi")).Spec.Containers[0].Resources.Limits.Cpu().String(); got != "3" {
 		t.Errorf("a pod that is not known is allotted %s", got)
 	}
 	wantAllot(t, a, pod("b", "1", "1Gi"), "1", "") // which makes room
 	if !slices.Equal(told, []types.UID{"a"}) {
-		t.Errorf("told of %v", told)
+		t.Errorf("told of %v, want %v", told, []types.UID{"a"})
 	}
 	wantAllot(t, a, pod("a", "3", "1Gi"), "3", "")
 	wantAllot(t, a, pod("b", "4", "1Gi"), "1", resize.Deferred)
@@ -79,7 +79,7 @@ func TestAllocator(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"a", "b"}) {
-		t.Errorf("told of %v", told)
+		t.Errorf("told of %v, want %v", told, []types.UID{"a", "b"})
 	}
 	wantAllot(t, a, pod("b", "4", "1Gi"), "4", "")
 	wantAllot(t, a, pod("a", "3", "1Gi"), "3", "") // a new one: admission has let it in
@@ -113,7 +113,7 @@ func TestRoomGoesByOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(told, []types.UID{"high", "low"}) {
-		t.Errorf("told of %v", told)
+		t.Errorf("told of %v, want %v", told, []types.UID{"high", "low"})
 	}
 	wantAllot(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
 }
@@ -234,7 +234,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := a.Allotted(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
-		t.Errorf("allotted %s", got)
+		t.Errorf("allotted %s, want %q", got, "1")
 	}
 	wantAllot(t, a, pod("a", "9", "1Gi"), "1", resize.Infeasible)
 }
@@ -256,7 +256,7 @@ func TestDiskThatCannotBeWritten(t *testing.T) {
 		}
 	}
 	if got := a.Allotted(pod("a", "2", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
-		t.Errorf("allotted %s", got)
+		t.Errorf("allotted %s, want %q", got, "1")
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestAccepterOfTheEmbedder(t *testing.T) {
 			c.Accept = resize.AccepterFunc(func(r resize.Request) resize.Verdict {
 				asked++
 				if len(r.Beside) != 1 || r.Beside[0].UID != "b" || r.Allotted.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
-					t.Errorf("request %+v", r)
+					t.Errorf("request %+v, want 1 of them and UID %q and Value 1", r, "b")
 				}
 				return allowed
 			})
@@ -281,7 +281,7 @@ func TestAccepterOfTheEmbedder(t *testing.T) {
 		allot(t, a, pod("a", "1", "1Gi"))
 		answer, err := a.Allot(t.Context(), pod("a", "99", "1Gi"))
 		if err != nil || answer.Waits == nil || *answer.Waits != (resize.Verdict{Outcome: resize.Deferred, Message: "not now"}) || time.Until(answer.NextTry) != 5*time.Second {
-			t.Errorf("%+v, error %v", answer, err)
+			t.Errorf("%+v, error %v, want some answer.Waits and *answer.Waits == (resize.Verdict{Outcome: resize.Deferred, Message: \"not now\"}) and %v and no error", answer, err, 5*time.Second)
 		}
 		allowed.Outcome = resize.Accepted
 		wantAllot(t, a, pod("a", "99", "1Gi"), "99", "")
@@ -303,7 +303,7 @@ func TestBadConfig(t *testing.T) {
 	}
 	_, err := agent(t, t.TempDir()).Allot(t.Context(), pod("../up", "1", "1Gi"))
 	if err == nil || !strings.Contains(err.Error(), "metadata.uid") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want an error and %q in it", err, "metadata.uid")
 	}
 }
 

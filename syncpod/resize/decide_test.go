@@ -169,7 +169,7 @@ func TestOrder(t *testing.T) {
 			order += string(p.Pod.UID)
 		}
 		if order != "1234567" {
-			t.Fatalf("order %s", order)
+			t.Fatalf("order %s, want %q", order, "1234567")
 		}
 	}
 }
@@ -190,10 +190,10 @@ func TestAllotment(t *testing.T) {
 	}
 	limits := got.Spec.Containers[0].Resources.Limits
 	if limits.Cpu().String() != "1" || !limits.Memory().IsZero() || limits.StorageEphemeral().String() != "5Gi" {
-		t.Errorf("limits %v", limits)
+		t.Errorf("limits %v, want String %q and limits.Memory().IsZero() and String %q", limits, "1", "5Gi")
 	}
 	if got.Spec.Resources.Limits.Cpu().String() != "8" || got.Spec.InitContainers[0].Resources.Requests.Cpu().String() != "3" || len(got.Spec.Containers) != 2 {
-		t.Errorf("%+v", got.Spec)
+		t.Errorf("%+v, want String %q and String %q and 2 of them", got.Spec, "8", "3")
 	}
 	bare := pod("a", "1", "1Gi")
 	whole := pod("a", "1", "1Gi", func(p *v1.Pod) { p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("2", "2Gi")} })

@@ -87,12 +87,12 @@ func TestNobodyMayAnythingByDefault(t *testing.T) {
 		w := ask(n.handler, way.method, way.path)
 		if way.path == "/healthz" {
 			if w.Code != 200 && w.Code != 500 || w.Body.Len() > 200 {
-				t.Errorf("%s: %d %q", way.path, w.Code, w.Body)
+				t.Errorf("%s: %d %q, want not (w.Code != 200 && w.Code != 500) and at most Len 200", way.path, w.Code, w.Body)
 			}
 			continue
 		}
 		if w.Code != 401 || w.Body.String() != "Unauthorized\n" {
-			t.Errorf("%s %s: %d %q", way.method, way.path, w.Code, w.Body)
+			t.Errorf("%s %s: %d %q, want Code 401 and String %q", way.method, way.path, w.Code, w.Body, "Unauthorized\n")
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestWhoIsNotKnownMayNothing(t *testing.T) {
 		n := newNode(t, func(c *server.Config) { c.Authenticator, c.Authorizer = who, who })
 		for _, way := range ways {
 			if w := ask(n.handler, way.method, way.path); w.Code != 401 || w.Body.String() != "Unauthorized\n" {
-				t.Errorf("%s %s: %d %q", way.method, way.path, w.Code, w.Body)
+				t.Errorf("%s %s: %d %q, want Code 401 and String %q", way.method, way.path, w.Code, w.Body, "Unauthorized\n")
 			}
 		}
 		if len(who.attributes) > 0 {
@@ -116,7 +116,7 @@ func TestAuthorizerIsAsked(t *testing.T) {
 		who := &asked{user: true}
 		n := newNode(t, func(c *server.Config) { c.Authenticator, c.Authorizer = who, who })
 		if w := ask(n.handler, way.method, way.path); w.Code != 403 {
-			t.Errorf("%s %s: %d %q", way.method, way.path, w.Code, w.Body)
+			t.Errorf("%s %s: %d %q, want 403", way.method, way.path, w.Code, w.Body)
 		}
 		path, _, _ := strings.Cut(way.path, "?")
 		var want []server.Attributes
@@ -130,7 +130,7 @@ func TestAuthorizerIsAsked(t *testing.T) {
 		}
 		who.allow = true
 		if w := ask(n.handler, way.method, way.path); w.Code == 401 || w.Code == 403 {
-			t.Errorf("%s %s, allowed: %d %q", way.method, way.path, w.Code, w.Body)
+			t.Errorf("%s %s, allowed: %d %q, want not Code 401 and not Code 403", way.method, way.path, w.Code, w.Body)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (unsure) Authorize(context.Context, server.Attributes) (bool, string, error
 func TestAuthorizerThatFails(t *testing.T) {
 	n := newNode(t, func(c *server.Config) { c.Authorizer = unsure{} })
 	if w := ask(n.handler, "GET", "/pods"); w.Code != 500 || w.Body.String() != "Authorization error\n" {
-		t.Errorf("%d %q", w.Code, w.Body)
+		t.Errorf("%d %q, want Code 500 and String %q", w.Code, w.Body, "Authorization error\n")
 	}
 }
 
@@ -187,10 +187,10 @@ func FuzzServe(f *testing.F) {
 		}
 		ran := strings.HasPrefix(req.URL.Path, "/run/") // what it ended with is told so
 		if w.Code >= 500 && w.Code != 502 && !ran {
-			t.Errorf("%s %s: %d %q", method, req.URL, w.Code, w.Body)
+			t.Errorf("%s %s: %d %q, want not (w.Code >= 500 && w.Code != 502 && !ran)", method, req.URL, w.Code, w.Body)
 		}
 		if !known && w.Code != 401 || strings.Contains(w.Body.String(), "root:x:0") {
-			t.Errorf("%s %s: %d %q", method, req.URL, w.Code, w.Body)
+			t.Errorf("%s %s: %d %q, want not (!known && w.Code != 401) and no %q in it", method, req.URL, w.Code, w.Body, "root:x:0")
 		}
 	})
 }

@@ -210,7 +210,7 @@ func TestFollowOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
-		t.Errorf("%q, %v", rest, err)
+		t.Errorf("%q, %v, want no rest and no error", rest, err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestFollowOfARuntimeThatStaysAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "one\n" {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("%q, %v, want %q and no error", line, err, "one\n")
 	}
 	ctx, cancel := context.WithTimeout(n.Context(), patience)
 	defer cancel()

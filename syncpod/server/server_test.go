@@ -91,11 +91,11 @@ func TestFollowLogs(t *testing.T) {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	if !lines.Scan() || lines.Text() != "one" {
-		t.Fatalf("%q, %v", lines.Text(), lines.Err())
+		t.Fatalf("%q, %v, want lines.Scan() and %q", lines.Text(), lines.Err(), "one")
 	}
 	n.want("POST", "/run/default/web/app?cmd=touch+/go", 200, "")
 	if !lines.Scan() || lines.Text() != "two" {
-		t.Errorf("%q, %v", lines.Text(), lines.Err())
+		t.Errorf("%q, %v, want lines.Scan() and %q", lines.Text(), lines.Err(), "two")
 	}
 	if lines.Scan() || lines.Err() != nil {
 		t.Errorf("after the end of the container: %q, %v", lines.Text(), lines.Err())
@@ -168,13 +168,13 @@ func TestPods(t *testing.T) {
 			code, text := n.ask("GET", path)
 			pods = v1.PodList{}
 			if err := json.Unmarshal([]byte(text), &pods); err != nil || code != 200 {
-				t.Fatalf("%s: %d, %v", path, code, err)
+				t.Fatalf("%s: %d, %v, want 200 and no error", path, code, err)
 			}
 			return len(pods.Items) == want
 		})
 		last := pods.Items[len(pods.Items)-1]
 		if last.Name != "web" || last.Namespace != "default" || last.UID != "uid-of-web" || last.Spec.Containers[0].Image != "registry.test/app:1" {
-			t.Errorf("%s: %+v", path, last)
+			t.Errorf("%s: %+v, want Name %q and Namespace %q and UID %q and Image %q", path, last, "web", "default", "uid-of-web", "registry.test/app:1")
 		}
 		if path == "/pods" && (last.Status.Phase != v1.PodRunning || pods.Items[0].Status.Phase != v1.PodSucceeded) {
 			t.Errorf("the statuses are %+v", pods.Items)
@@ -227,7 +227,7 @@ func TestNodeLogs(t *testing.T) {
 	n.want("GET", "/logs/out", 403, "Forbidden")
 	for _, path := range []string{"/logs/out", "/logs/../server.go", "/logs/%2e%2e/server.go", "/logs/app.d%2F..%2F..%2F", "/logs//etc/passwd"} {
 		if code, text := n.ask("GET", path); code == 200 || strings.Contains(text, "root:") {
-			t.Errorf("%s: %d %q", path, code, text)
+			t.Errorf("%s: %d %q, want not 200 and no %q in it", path, code, text, "root:")
 		}
 	}
 }

@@ -69,20 +69,20 @@ func TestSummary(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal([]byte(text), &got); err != nil || code != 200 || len(got.Pods) != 1 {
-			t.Fatalf("%d %s: %v", code, text, err)
+			t.Fatalf("%d %s: %v, want code 200 and 1 of them and no error", code, text, err)
 		}
 		if n := got.Node; n.NodeName != "node1" || n.CPU.UsageCoreNanoSeconds != 1e10 || n.Memory.WorkingSetBytes != 4000<<10 || n.StartTime.Unix() != 1790000000 {
-			t.Errorf("node: %s", text)
+			t.Errorf("node: %s, want NodeName %q and UsageCoreNanoSeconds 1e10 and WorkingSetBytes %v and Unix 1790000000", text, "node1", 4000<<10)
 		}
 		if n := got.Node; (n.Network == nil) != (query != "") || (n.FS == nil) != (query != "") {
-			t.Errorf("%q: %s", query, text)
+			t.Errorf("%q: %s, want (n.Network == nil) == (query != \"\") and (n.FS == nil) == (query != \"\")", query, text)
 		}
 		p := got.Pods[0]
 		if p.PodRef.Name != "web" || p.PodRef.Namespace != "default" || p.PodRef.UID != "uid-of-web" || p.Memory.WorkingSetBytes != 2<<20 || len(p.Containers) != 1 {
-			t.Fatalf("pod: %s", text)
+			t.Fatalf("pod: %s, want Name %q and Namespace %q and UID %q and WorkingSetBytes %v and 1 of them", text, "web", "default", "uid-of-web", 2<<20)
 		}
 		if c := p.Containers[0]; c.Name != "app" || c.CPU.UsageNanoCores != 1e7 || c.Memory.WorkingSetBytes != 1<<20 || time.Since(c.StartTime) > patience {
-			t.Errorf("container: %s", text)
+			t.Errorf("container: %s, want Name %q and UsageNanoCores 1e7 and WorkingSetBytes %v and at most %v", text, "app", 1<<20, patience)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestFiguresThatCannotBeRead(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "pod_cpu") || strings.Contains(text, "broken") {
-		t.Error(text)
+		t.Errorf("%v, want no %q in it and no %q in it", text, "pod_cpu", "broken")
 	}
 	n.want("GET", "/stats/summary", 200, `"podRef":{"name":"web"`)
 }
@@ -184,7 +184,7 @@ func TestOneReadingForAll(t *testing.T) {
 	w := httptest.NewRecorder()
 	n.handler.ServeHTTP(w, httptest.NewRequest("GET", "/metrics/resource", nil).WithContext(ctx)) // who does not wait
 	if w.Code != 500 {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("%d %s, want 500", w.Code, w.Body)
 	}
 	gate.Open()
 	asked.Wait()

@@ -101,7 +101,7 @@ func TestStreamsAreHandedOn(t *testing.T) {
 			for _, protocol := range []string{"SPDY/3.1", "websocket"} {
 				resp, conn, r := n.open(method, path, protocol)
 				if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != protocol {
-					t.Fatalf("%s %s: %v", method, path, resp)
+					t.Fatalf("%s %s: %v, want StatusCode 101 and %v", method, path, resp, protocol)
 				}
 				theirs := b.conn(t)
 				talk(t, conn, theirs, theirs)
@@ -135,7 +135,7 @@ func talk(t *testing.T, from io.Writer, conn net.Conn, to io.Reader) {
 	}
 	got := make([]byte, len(text))
 	if _, err := io.ReadFull(to, got); err != nil || string(got) != text {
-		t.Errorf("%v: %.20q", err, got)
+		t.Errorf("%v: %.20q, want %v and no error", err, got, text)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestRuntimeRefusesAStream(t *testing.T) {
 	resp, _, _ := n.open("POST", execPath, "SPDY/3.1")
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 404 || !strings.Contains(string(text), "the runtime says no") {
-		t.Errorf("%d %q", resp.StatusCode, text)
+		t.Errorf("%d %q, want 404 and %q in it", resp.StatusCode, text, "the runtime says no")
 	}
 }
 
@@ -234,11 +234,11 @@ func TestSecretsAreNotSaid(t *testing.T) {
 	resp, _, _ := n.open("POST", execPath, "SPDY/3.1")
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 502 || !strings.Contains(string(text), "cannot be reached") {
-		t.Errorf("%d %q", resp.StatusCode, text)
+		t.Errorf("%d %q, want 502 and %q in it", resp.StatusCode, text, "cannot be reached")
 	}
 	said := strings.Join(lines, "\n") + string(text)
 	if len(lines) < 2 || strings.Contains(said, "hunter2") || strings.Contains(said, token) {
-		t.Errorf("it is said:\n%s", said)
+		t.Errorf("it is said, want at least 2 and no %q in it and no %v in it\n%s", "hunter2", token, said)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestStreamEnds(t *testing.T) {
 	fmt.Fprint(theirs, "the last words")
 	theirs.Close()
 	if text, err := io.ReadAll(r); err != nil || string(text) != "the last words" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("%q, %v, want %q and no error", text, err, "the last words")
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -299,7 +299,7 @@ func TestSlowReader(t *testing.T) {
 		theirs := b.conn(t)
 		fmt.Fprintln(theirs, "quick")
 		if line, err := r.ReadString('\n'); err != nil || line != "quick\n" {
-			t.Fatalf("%q, %v", line, err)
+			t.Fatalf("%q, %v, want %q and no error", line, err, "quick\n")
 		}
 		conn.Close()
 	}

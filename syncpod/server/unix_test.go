@@ -77,7 +77,7 @@ func TestServeUnix(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
+		t.Errorf("%v, %v, want 0o600 and no error", info.Mode(), err)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -94,10 +94,10 @@ func TestServeUnixReplacesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := idleServer(t).ServeUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
-		t.Error(err)
+		t.Errorf("%v, want an error and %q in it", err, "no socket")
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("%q, %v, want %q and no error", text, err, "precious")
 	}
 }
 
@@ -109,7 +109,7 @@ func TestOtherUsersAreNotLetIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o666 {
-		t.Errorf("%v, %v", info.Mode(), err)
+		t.Errorf("%v, %v, want 0o666 and no error", info.Mode(), err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") })}
 	ended := make(chan error, 1)

@@ -158,10 +158,10 @@ func TestExecEndToEnd(t *testing.T) {
 		}
 		said := allOf(ws)
 		if said[1] != "one\n" || said[2] != "two\n" || !strings.Contains(said[3], `"reason":"ExitCode","message":"3"`) {
-			t.Errorf("%q", said)
+			t.Errorf("%q, want %q and %q and %q in it", said, "one\n", "two\n", `"reason":"ExitCode","message":"3"`)
 		}
 		if took := time.Since(began); took != time.Minute {
-			t.Errorf("it took %v", took)
+			t.Errorf("it took %v, want %v", took, time.Minute)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestPortForwardEndToEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
 		said := allOf(dial("/portForward/default/web?port=80", "v4.channel.k8s.io"))
 		if said[0] != "\x50\x00hello" || said[1] != "\x50\x00" {
-			t.Errorf("%q", said)
+			t.Errorf("%q, want %q and %q", said, "\x50\x00hello", "\x50\x00")
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestRuntimeDiesInMidStream(t *testing.T) {
 						t.Fatal(err)
 					}
 					if said := allOf(ws); said[3] != "" || time.Since(began) != 0 {
-						t.Errorf("%q after %v", said, time.Since(began))
+						t.Errorf("%q after %v, want %q and 0", said, time.Since(began), "")
 					}
 					if end == "end" {
 						return
@@ -243,7 +243,7 @@ func TestManyStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := ws.Read(); err != nil || string(got) != fmt.Sprintf("\x01%d", i) {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("%q, %v, want %v and no error", got, err, fmt.Sprintf("\x01%d", i))
 			}
 		}
 	})

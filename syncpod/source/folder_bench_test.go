@@ -28,7 +28,7 @@ func BenchmarkFolderRescan(b *testing.B) {
 	f := benchFolder(b, 30)
 	for b.Loop() {
 		if s := f.snapshot(f.scan(always)); len(s.Pods) != 30 {
-			b.Fatalf("%d pods", len(s.Pods))
+			b.Fatalf("%d pods, want 30 of them", len(s.Pods))
 		}
 	}
 }
@@ -68,7 +68,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if m := f.decode("/f", text); len(m.objects) != 1 {
-			b.Fatal(m.errors)
+			b.Fatalf("%v, want 1 of them", m.errors)
 		}
 	}
 }

@@ -347,7 +347,7 @@ func TestNewFolder(t *testing.T) {
 	}
 	f, err := NewFolder(FolderConfig{Path: "p", NodeName: "n"})
 	if err != nil || f.Name() != "file" || !filepath.IsAbs(f.path) {
-		t.Errorf("%+v, %v", f, err)
+		t.Errorf("%+v, %v, want %q and filepath.IsAbs(f.path) and no error", f, err, "file")
 	}
 }
 
@@ -458,7 +458,7 @@ func TestFolderThatComesAfterItWasToBeWatched(t *testing.T) {
 	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
 	first := <-snapshots
 	if len(first.Warnings) > 0 {
-		t.Error(first.Warnings)
+		t.Errorf("%v, want no Warnings", first.Warnings)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(podText("a", "a:1")), 0o600); err != nil {
 		t.Fatal(err)

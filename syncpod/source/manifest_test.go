@@ -148,7 +148,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("%s is not valid: %v", o, podspec.Validate(pod))
 			}
 			if o.GetName() != o.name || o.GetNamespace() != o.namespace {
-				t.Errorf("%s is %s/%s", o, o.GetNamespace(), o.GetName())
+				t.Errorf("%s is %s/%s, want Name %v and Namespace %v", o, o.GetNamespace(), o.GetName(), o.name, o.namespace)
 			}
 		}
 		again := succeed(nil, &manifestFile{manifest: folder.decode("/f", text)})

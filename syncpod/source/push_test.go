@@ -106,7 +106,7 @@ func TestPushCopies(t *testing.T) {
 	}
 	got := p.snapshots()[0].Pods[0]
 	if got.Annotations[runtime.AnnotationConfigSource] != "queue" || got.Spec.RestartPolicy != v1.RestartPolicyAlways {
-		t.Errorf("delivered is %+v", got)
+		t.Errorf("delivered is %+v, want %q and RestartPolicy %v", got, "queue", v1.RestartPolicyAlways)
 	}
 	if NewPush().Name() != "api" || p.Name() != "queue" {
 		t.Error("wrong names")

@@ -198,10 +198,10 @@ func TestRememberedOfASourceThatFails(t *testing.T) {
 		must(t, err)
 		var got deliveries
 		if err := mem.Run(t.Context(), got.add); err != errFails {
-			t.Errorf("Run: %v", err)
+			t.Errorf("Run: %v, want %v", err, errFails)
 		}
 		if s, n := got.last(); n != 1 || len(s.Pods) != 1 || !s.Incomplete {
-			t.Errorf("delivered is %+v in %d", s, n)
+			t.Errorf("delivered is %+v in %d, want 1 and 1 of them and s.Incomplete", s, n)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestRememberedIsWrittenAtIntervals(t *testing.T) {
 		next := live(t, path, nil)
 		time.Sleep(time.Minute)
 		if s, _ := next.got.last(); len(s.Pods) != 1 || s.Pods[0].Status.Phase != v1.PodSucceeded {
-			t.Errorf("remembered is %+v", s.Pods)
+			t.Errorf("remembered is %+v, want 1 of them and Phase %v", s.Pods, v1.PodSucceeded)
 		}
 	})
 }
@@ -309,7 +309,7 @@ func TestF14_RememberedOverACrashAtEachStep(t *testing.T) {
 				f.disk = crashingDisk{&left, part}
 				err := f.write(memory{Pods: []*v1.Pod{pushed("a", "a:2")}})
 				if (err == nil) != (step >= 3) {
-					t.Errorf("step %d: %v", step, err)
+					t.Errorf("step %d: %v, want (err == nil) == (step >= 3)", step, err)
 				}
 				f.disk = osDisk{}
 				m, err := f.read()

@@ -52,7 +52,7 @@ func TestBoundOfAPod(t *testing.T) {
 		name, _, _ := strings.Cut(e.Name, "ä")
 		names[name] = true
 		if len(e.Name) > 200 || strings.ToValidUTF8(e.Name, "?") != e.Name {
-			t.Errorf("%d bytes: %q", len(e.Name), e.Name)
+			t.Errorf("%d bytes: %q, want at most 200 and %v", len(e.Name), e.Name, e.Name)
 		}
 	}
 	if !names["Running"] || !names["image-999"] || !names["image-991"] {
@@ -77,17 +77,17 @@ func TestRepetitions(t *testing.T) {
 	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeUnknown})
 	for _, e := range h.Pods()[0].Entries {
 		if e.Count != 1000 || !e.Failed || e.Kind == timeline.Probe && !e.End.IsZero() {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want Count 1000 and e.Failed and not (e.Kind == timeline.Probe && !e.End.IsZero())", e)
 		}
 	}
 	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeSuccess})
 	for _, e := range h.Pods()[0].Entries {
 		if e.Kind == timeline.Probe && e.End.IsZero() {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want not (e.Kind == timeline.Probe && e.End.IsZero())", e)
 		}
 	}
 	if n := entries(h); n != 3 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d entries, want 3", n)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestBoundOfAll(t *testing.T) {
 		}
 	}
 	if n := entries(h); n > 100 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d entries, want at most 100", n)
 	}
 	for _, p := range h.Pods() {
 		if p.Over {
@@ -150,7 +150,7 @@ func TestConcurrently(t *testing.T) {
 				c.Sync.Observer.ContainerStarted(p, actions.ContainerRef{Name: "app"}, time.Second, nil)
 				c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Finished)
 				if n := entries(h); n > 50 {
-					t.Errorf("%d entries", n)
+					t.Errorf("%d entries, want at most 50", n)
 				}
 			}
 		})
@@ -161,7 +161,7 @@ func TestConcurrently(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for field, c := range map[string]timeline.Config{"MaxEntries": {MaxEntries: -1}, "MaxPodEntries": {MaxPodEntries: -1}} {
 		if h, err := timeline.New(c); h != nil || err == nil || !strings.Contains(err.Error(), "Config."+field+" is negative: -1") {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: %v, want no h and an error and %v in it", field, err, "Config."+field+" is negative: -1")
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data.Node != hostile || len(data.Pods) != 3 || data.Pods[0].N != "default/"+hostile || len(data.Pods[2].E) != 6 {
-		t.Errorf("%+v", data)
+		t.Errorf("%+v, want Node %v and 3 of them and N %v and 6 of them", data, hostile, "default/"+hostile)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTrace(t *testing.T) {
 		case e.Ph == "X":
 			count++
 			if !named[at] || !named[line{e.Pid, 0}] || e.Name == "" || e.Dur < 0 {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want named[at] and named[line{e.Pid, 0}] and not Name %q and at least Dur 0", e, "")
 			}
 			if e.Ts < until[at] {
 				t.Errorf("%+v begins before %d", e, until[at])
@@ -162,13 +162,13 @@ func TestServe(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/timeline"+tt.query, nil))
 		body, header := w.Body.String(), w.Header()
 		if w.Code != tt.code || header.Get("Content-Type") != tt.kind || !strings.Contains(body, tt.has) || strings.Contains(body, tt.hasNot) {
-			t.Errorf("%s: %d %v %.300s", tt.query, w.Code, header, body)
+			t.Errorf("%s: %d %v %.300s, want Code %v and %v and %v in it and no %v in it", tt.query, w.Code, header, body, tt.code, tt.kind, tt.has, tt.hasNot)
 		}
 		if policy := header.Get("Content-Security-Policy"); strings.HasPrefix(tt.kind, "text/html") != strings.HasPrefix(policy, "default-src 'none'; ") {
-			t.Errorf("%s: policy %q", tt.query, policy)
+			t.Errorf("%s: policy %q, want %v", tt.query, policy, strings.HasPrefix(policy, "default-src 'none'; "))
 		}
 		if header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: %v", tt.query, header)
+			t.Errorf("%s: %v, want %q", tt.query, header, "nosniff")
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestSeenLate(t *testing.T) {
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Terminating)
 	got := h.Pods()[0]
 	if len(got.Entries) != 1 || got.Entries[0].Name != "Running" || got.Entries[0].End.IsZero() || !got.Over {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want 1 of them and Name %q and not got.Entries[0].End.IsZero() and got.Over", got, "Running")
 	}
 	c.Workers.Observer.PodSeen(p.UID, time.Now())
 	if got = h.Pods()[0]; got.Over || len(got.Entries) != 2 || !got.Entries[1].End.IsZero() {

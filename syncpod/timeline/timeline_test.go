@@ -181,7 +181,7 @@ func TestLifeOfAPod(t *testing.T) {
 			`32.0-32.0 app stop "Stop" "it is not to run any more"`,
 			`32.0-32.0  phase "Cleaning up" ""`)
 		if p := a.history.Pods()[0]; !p.Over || p.Phase != "Succeeded" || p.Dropped != 0 {
-			t.Errorf("%+v", p)
+			t.Errorf("%+v, want p.Over and Phase %q and Dropped 0", p, "Succeeded")
 		}
 	})
 }
@@ -258,7 +258,7 @@ func TestTrouble(t *testing.T) {
 		}
 		for what, text := range map[string]string{"the page": page.String(), "the trace": trace.String(), "what is kept": fmt.Sprintf("%+v", a.history.Pods())} {
 			if strings.Contains(text, secret) || !strings.Contains(text, "CrashLoopBackOff") {
-				t.Errorf("%s:\n%s", what, text)
+				t.Errorf("%s, want no %v in it and %q in it\n%s", what, secret, "CrashLoopBackOff", text)
 			}
 		}
 	})
@@ -298,7 +298,7 @@ func TestTakenOver(t *testing.T) {
 			`1.0-2.0 app run "Ran" "exit code 0"`,
 			`3.0- app run "Running" ""`)
 		if got := h.Pods()[0]; got.Restarts != 4 || got.Phase != "Running" || got.Over {
-			t.Errorf("%+v", got)
+			t.Errorf("%+v, want Restarts 4 and Phase %q and not got.Over", got, "Running")
 		}
 	})
 }

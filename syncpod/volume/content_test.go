@@ -72,13 +72,13 @@ func TestFilesThatLeadOut(t *testing.T) {
 		top := t.TempDir()
 		pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf(v1.KeyToPath{Key: "a.conf", Path: path})}))
 		if err := unprivileged(t).SetUp(t.Context(), pod, filepath.Join(top, "pod")); err == nil || !strings.Contains(err.Error(), "path of a file") {
-			t.Errorf("%q: %v", path, err)
+			t.Errorf("%q: %v, want an error and %q in it", path, err, "path of a file")
 		}
 	}
 	for _, mode := range []int32{-1, 0o1000} {
 		pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf(v1.KeyToPath{Key: "a.conf", Path: "a", Mode: &mode})}))
 		if err := unprivileged(t).SetUp(t.Context(), pod, t.TempDir()); err == nil || !strings.Contains(err.Error(), "mode") {
-			t.Errorf("mode %o: %v", mode, err)
+			t.Errorf("mode %o: %v, want an error and %q in it", mode, err, "mode")
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 		part.Items = part.Items[:n]
 		err := unprivileged(t).SetUp(t.Context(), podWith(named("vol", v1.VolumeSource{Secret: part})), t.TempDir())
 		if err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error and no %q in it", err, "hush")
 		}
 	}
 }

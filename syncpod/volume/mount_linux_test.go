@@ -69,7 +69,7 @@ func TestVolumesInMemory(t *testing.T) {
 			t.Errorf("after another SetUp: %q", got)
 		}
 		if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{keys, scratch}) {
-			t.Fatalf("mounted: %q, %v", points, err)
+			t.Fatalf("mounted: %q, %v, want %q and no error", points, err, []string{keys, scratch})
 		}
 	}
 	if f := fileSystem(t, scratch); f.Type != tmpfsMagic || int64(f.Blocks)*f.Bsize != 1<<20 {
@@ -133,13 +133,13 @@ func TestSubPathIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(got); string(content) != "content" {
-		t.Errorf("%q, %v", content, err)
+		t.Errorf("%q, %v, want %q", content, err, "content")
 	}
 	if err := syscall.Mkfifo(filepath.Join(vol, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "fifo"}); err == nil || !strings.Contains(err.Error(), "neither a directory nor a regular file") {
-		t.Errorf("a fifo: %v", err)
+		t.Errorf("a fifo: %v, want an error and %q in it", err, "neither a directory nor a regular file")
 	}
 }
 
@@ -204,12 +204,12 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 		t.Fatalf("%v, %v, want two volumes and /etc/hosts", m.Mounts, err)
 	}
 	if points, err := mounts.Below(root); err != nil || len(points) != 2 {
-		t.Errorf("mounted: %q, %v", points, err)
+		t.Errorf("mounted: %q, %v, want 2 of them and no error", points, err)
 	}
 	if err := dirs.CleanPod(t.Context(), pod); err != nil {
 		t.Error(err)
 	}
 	if left, err := dirs.Pods(); err != nil || len(left) > 0 {
-		t.Errorf("left: %q, %v", left, err)
+		t.Errorf("left: %q, %v, want no left and no error", left, err)
 	}
 }

@@ -78,7 +78,7 @@ func TestMountsBeforeSetUp(t *testing.T) {
 	pod.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "disk"}}
 	_, err = unprivileged(t).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), `volume "disk"`) {
-		t.Errorf("a device: %v", err)
+		t.Errorf("a device: %v, want an error and %q in it", err, `volume "disk"`)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestErrorsOfASubPathExprAreWithoutItsVariables(t *testing.T) {
 		mount := v1.VolumeMount{SubPathExpr: "$(PASSWORD)"}
 		got, err := subPathOf(t, v, dir, mount, env.Var{Name: "PASSWORD", Value: value})
 		if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "$(PASSWORD)") {
-			t.Errorf("%s: %q, %v", value, got, err)
+			t.Errorf("%s: %q, %v, want an error and no %v in it and %q in it", value, got, err, secret, "$(PASSWORD)")
 		}
 	}
 }

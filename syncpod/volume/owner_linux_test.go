@@ -243,7 +243,7 @@ func TestOwnersThatCannotBe(t *testing.T) {
 			pod.Spec.SecurityContext = security
 			err := unprivileged(t).SetUp(t.Context(), pod, t.TempDir())
 			if err == nil || strings.Count(err.Error(), fmt.Sprintf("%s %d is not between", field, id)) != 2 {
-				t.Errorf("%s %d: %v", field, id, err)
+				t.Errorf("%s %d: %v, want an error and 2", field, id, err)
 			}
 		}
 	}

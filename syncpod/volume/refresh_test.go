@@ -137,10 +137,10 @@ func TestRefreshFails(t *testing.T) {
 		s.secrets["shop/keys"] = &v1.Secret{Data: map[string][]byte{"tls.key": []byte("new")}}
 		next, err := v.Refresh(t.Context(), pod, dir)
 		if err == nil || !strings.Contains(err.Error(), `volume "vol" (configMap) of pod shop/web: configMap "conf"`) {
-			t.Errorf("error is %v", err)
+			t.Errorf("error is %v, want an error and %q in it", err, `volume "vol" (configMap) of pod shop/web: configMap "conf"`)
 		}
 		if in := time.Until(next); in != 30*time.Second {
-			t.Errorf("again in %v", in)
+			t.Errorf("again in %v, want %v", in, 30*time.Second)
 		}
 		if got := tree(t, filepath.Join(dir, "volumes/kubernetes.io~configmap/vol")); len(got) != 3 {
 			t.Errorf("left of the volume: %q", got)
@@ -156,10 +156,10 @@ func TestRefreshMakesNothing(t *testing.T) {
 	dir := t.TempDir()
 	pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf()}), named("cache", emptyDir()))
 	if in := refresh(t, unprivileged(t), pod, dir); in != 0 {
-		t.Errorf("again in %v", in)
+		t.Errorf("again in %v, want 0", in)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-		t.Errorf("made %v", entries)
+		t.Errorf("made %v, want no entries", entries)
 	}
 	if _, err := unprivileged(t).Refresh(t.Context(), nil, dir); err == nil {
 		t.Error("no pod is no error")
@@ -170,7 +170,7 @@ func TestRefreshMakesNothing(t *testing.T) {
 func TestRefreshOfNothing(t *testing.T) {
 	pod, v, ctx := podWith(named("cache", emptyDir())), unprivileged(t), t.Context()
 	if n := testing.AllocsPerRun(10, func() { _, _ = v.Refresh(ctx, pod, "/nowhere") }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestTokensThatCannotBeRenewed(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		next, err := v.Refresh(t.Context(), pod, dir)
 		if err == nil || !strings.Contains(err.Error(), "not renewed: the server is away") || time.Until(next) != 30*time.Second {
-			t.Errorf("again in %v, %v", time.Until(next), err)
+			t.Errorf("again in %v, %v, want an error and %q in it and %v", time.Until(next), err, "not renewed: the server is away", 30*time.Second)
 		}
 		setUp(t, v, pod, dir)
 		if got := version(t, dir, "kubernetes.io~projected"); got != "..1" {

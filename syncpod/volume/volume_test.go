@@ -229,7 +229,7 @@ func TestUnusedVolumesAreLeftAlone(t *testing.T) {
 	pod.Spec.Containers[0].VolumeMounts = nil
 	setUp(t, unprivileged(t), pod, dir)
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-		t.Errorf("made %v", entries)
+		t.Errorf("made %v, want no entries", entries)
 	}
 	pod.Spec.InitContainers = []v1.Container{{Name: "i", VolumeMounts: []v1.VolumeMount{{Name: "cache", MountPath: "/c"}}}}
 	setUp(t, unprivileged(t), pod, dir)
@@ -243,7 +243,7 @@ func TestNamesDoNotLeadOut(t *testing.T) {
 		top := t.TempDir()
 		pod := podWith(named(name, emptyDir()))
 		if err := unprivileged(t).SetUp(t.Context(), pod, filepath.Join(top, "pod")); err == nil || !strings.Contains(err.Error(), "volume name") {
-			t.Errorf("volume %q: %v", name, err)
+			t.Errorf("volume %q: %v, want an error and %q in it", name, err, "volume name")
 		}
 		if entries, _ := os.ReadDir(top); len(entries) > 0 {
 			t.Errorf("volume %q has made %v", name, entries)
@@ -310,6 +310,6 @@ func TestHostPath(t *testing.T) {
 	}
 	pod := podWith(named("host", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: file}}))
 	if got := mountsOf(t, v, pod, t.TempDir()); !proto.Equal(got[0], &runtimeapi.Mount{ContainerPath: "/host", HostPath: file}) {
-		t.Errorf("%v", got)
+		t.Errorf("%v, want proto.Equal(got[0], &runtimeapi.Mount{ContainerPath: \"/host\", HostPath: file})", got)
 	}
 }

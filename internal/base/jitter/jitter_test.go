@@ -13,7 +13,7 @@ func TestUpTo(t *testing.T) {
 		who := fmt.Sprint("uid-", i)
 		d := UpTo(2*time.Second, who, now)
 		if d < 0 || d > 2*time.Second {
-			t.Fatalf("%v", d)
+			t.Fatalf("%v, want at least 0 and at most %v", d, 2*time.Second)
 		}
 		thirds[min(d*3/(2*time.Second), 2)]++
 		if again := UpTo(2*time.Second, who, now); again != d {
@@ -30,10 +30,10 @@ func TestUpTo(t *testing.T) {
 	}
 	for _, limit := range []time.Duration{0, -time.Second} {
 		if d := UpTo(limit, "a", now); d != 0 {
-			t.Errorf("%v up to %v", d, limit)
+			t.Errorf("%v up to %v, want 0", d, limit)
 		}
 	}
 	if d := UpTo(1<<63-1, "a", now); d < 0 {
-		t.Errorf("%v", d)
+		t.Errorf("%v, want at least 0", d)
 	}
 }

@@ -56,6 +56,6 @@ func TestReadTicks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, ok := readTicks(path); got.idle != 45 || !ok {
-		t.Errorf("read %+v, %v", got, ok)
+		t.Errorf("read %+v, %v, want 45 and ok", got, ok)
 	}
 }

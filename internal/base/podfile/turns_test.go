@@ -28,7 +28,7 @@ func TestTurns(t *testing.T) {
 		}
 		all.Wait()
 		if took := time.Since(start); most.Load() != 4 || took != 16*time.Second {
-			t.Errorf("%d at a time, in %v", most.Load(), took)
+			t.Errorf("%d at a time, in %v, want Load 4 and took %v", most.Load(), took, 16*time.Second)
 		}
 	})
 	podfile.Turns(nil).Take()()

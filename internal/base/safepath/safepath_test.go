@@ -41,7 +41,7 @@ func TestLongNamesAreCut(t *testing.T) {
 		safepath.Element("metadata.uid", long+"/"), safepath.Relative("path", "/"+long), safepath.Relative("path", long+"/.."), safepath.Relative("path", long+"\\"),
 	} {
 		if err == nil || len(err.Error()) > 150 || !strings.Contains(err.Error(), "a\"... ") {
-			t.Error(err)
+			t.Errorf("%v, want an error and at most 150 and %q in it", err, "a\"... ")
 		}
 	}
 }

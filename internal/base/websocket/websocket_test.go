@@ -106,10 +106,10 @@ func TestPing(t *testing.T) {
 	}()
 	pong, err := readFrame(far, maxMessage, false)
 	if err != nil || pong.op != opPong || string(pong.data) != "there?" {
-		t.Errorf("%+v, %v", pong, err)
+		t.Errorf("%+v, %v, want op %v and data %q and no error", pong, err, opPong, "there?")
 	}
 	if got := <-read; got != "a<nil>" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want %q", got, "a<nil>")
 	}
 }
 
@@ -119,7 +119,7 @@ func TestFragments(t *testing.T) {
 	go io.Copy(io.Discard, far) //nolint:errcheck // the answer to a ping
 	c := newConn(near, bufio.NewReader(strings.NewReader(text)), false)
 	if got, err := c.Read(); err != nil || string(got) != "abc" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want %q and no error", got, err, "abc")
 	}
 	far.Close()
 }
@@ -179,7 +179,7 @@ func FuzzRead(f *testing.F) {
 				return
 			}
 			if len(message) > maxMessage {
-				t.Fatalf("%d bytes", len(message))
+				t.Fatalf("%d bytes, want at most %v", len(message), maxMessage)
 			}
 		}
 	})

@@ -41,14 +41,14 @@ func TestImage(t *testing.T) {
 	image := untar(t, out.Bytes())
 	var manifest []manifestEntry
 	if err := json.Unmarshal(image["manifest.json"], &manifest); err != nil || len(manifest) != 1 {
-		t.Fatalf("%s: %v", image["manifest.json"], err)
+		t.Fatalf("%s: %v, want 1 of them and no error", image["manifest.json"], err)
 	}
 	var config imageConfig
 	if err := json.Unmarshal(image[manifest[0].Config], &config); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(manifest[0].RepoTags, []string{"localhost/x:1"}) || !slices.Equal(config.Config.Entrypoint, []string{"sleep", "5"}) {
-		t.Errorf("%v, %v", manifest, config)
+		t.Errorf("%v, %v, want %q and %q", manifest, config, []string{"localhost/x:1"}, []string{"sleep", "5"})
 	}
 	layer := image[manifest[0].Layers[0]]
 	if !slices.Equal(config.RootFS.DiffIDs, []string{"sha256:" + sum(layer)}) {

@@ -264,7 +264,7 @@ func (n *node) get(t *testing.T, path string) []byte {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s, %v", path, resp.Status, text, err)
+		t.Fatalf("%s: %s %s, %v, want %v and no error", path, resp.Status, text, err, http.StatusOK)
 	}
 	return text
 }

@@ -80,7 +80,7 @@ func testExec(t *testing.T, n *node, through executor) {
 	err = run(fails, "output=1&error=1", remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut})
 	var code exec.CodeExitError
 	if !errors.As(err, &code) || code.Code != 7 || out.String() != "out\n" || errOut.String() != "err\n" {
-		t.Errorf("exit 7: %q, %q, %v", &out, &errOut, err)
+		t.Errorf("exit 7: %q, %q, %v, want errors.As(err, &code) and Code 7 and String %q and String %q", &out, &errOut, err, "out\n", "err\n")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestExecOfAStranger(t *testing.T) {
 		var out bytes.Buffer
 		err = e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out})
 		if err == nil || !strings.Contains(strings.ToLower(err.Error()), "unauthorized") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want an error and %q in it", name, err, "unauthorized")
 		}
 	}
 }
@@ -142,7 +142,7 @@ func testPortForward(t *testing.T, n *node) {
 	}
 	for range 3 {
 		if line := ask(t, ports[0].Local); !strings.HasPrefix(line, "HTTP/1.") || !strings.Contains(line, " 404 ") {
-			t.Errorf("%q", line)
+			t.Errorf("%q, want it to begin with %q and %q in it", line, "HTTP/1.", " 404 ")
 		}
 	}
 }

@@ -85,7 +85,7 @@ func clearMutant2(m map[string]int) {
 	all := []mutant{{number: 1, file: "a.go", from: "\tone()\n"}, {number: 2, file: "a.go", from: "\ttwo()\n"}}
 	got, name, err := withMutants(all, root)
 	if err != nil || name != "a" || got != after {
-		t.Errorf("package %s, %v:\n%s", name, err, got)
+		t.Errorf("package %s, %v, want name %q and %v and no error\n%s", name, err, "a", after, got)
 	}
 	if _, _, err := withMutants([]mutant{{number: 3, file: "a.go", from: "package a\n", to: "package b\n"}}, root); err == nil {
 		t.Error("a mutant that changes no function: no error")

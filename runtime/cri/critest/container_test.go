@@ -60,7 +60,7 @@ func TestCommands(t *testing.T) {
 				})
 				n.ok(err)
 				if err := n.startIt(resp.GetContainerId()); (err != nil) != tc.startFails {
-					n.Fatal(err)
+					n.Fatalf("%v, want %v", err, tc.startFails)
 				}
 				synctest.Wait()
 				n.ok(n.stopIt(n.Context(), resp.GetContainerId(), 5))
@@ -77,7 +77,7 @@ func TestExitByHand(t *testing.T) {
 		st, err := n.inspect(id)
 		n.ok(err)
 		if st.GetExitCode() != 137 || st.GetReason() != "OOMKilled" || st.GetMessage() != "too much" {
-			n.Errorf("%v", st)
+			n.Errorf("%v, want ExitCode 137 and Reason %q and Message %q", st, "OOMKilled", "too much")
 		}
 		if n.ExitContainer(id, Exit{}) == nil || n.ExitContainer("none", Exit{}) == nil {
 			n.Error("what does not run was ended")
@@ -100,7 +100,7 @@ func TestProcessThatFailsAfterAWhile(t *testing.T) {
 			n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 9)
 		}
 		if len(n.containers()) != 3 {
-			n.Errorf("%d containers", len(n.containers()))
+			n.Errorf("%d containers, want 3 of them", len(n.containers()))
 		}
 	})
 }
@@ -164,10 +164,10 @@ func TestNothingLeavesTheDirectory(t *testing.T) {
 			n.Error(err)
 		}
 		if got, err := os.ReadDir(outside); err != nil || len(got) > 0 {
-			n.Errorf("%v, %v", got, err)
+			n.Errorf("%v, %v, want no such and no error", got, err)
 		}
 		if got, err := n.ReadFile(filepath.Join(outside, "file")); err != nil || string(got) != "x\n" {
-			n.Errorf("in memory: %q, %v", got, err)
+			n.Errorf("in memory: %q, %v, want %q and no error", got, err, "x\n")
 		}
 		c := podConfig("uid")
 		c.LogDirectory = "relative"
@@ -187,7 +187,7 @@ func TestFilesInMemory(t *testing.T) {
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 2)
 		if got, err := n.ReadFile("/pods/message"); err != nil || string(got) != "bye" {
-			n.Errorf("%q, %v", got, err)
+			n.Errorf("%q, %v, want %q and no error", got, err, "bye")
 		}
 		log, err := n.ReadFile("/var/log/pods/web/app/0.log")
 		if want := time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z") + " stdout P blue\n"; err != nil || string(log) != want {
@@ -207,7 +207,7 @@ func TestLongLogLines(t *testing.T) {
 		n.ok(err)
 		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
 		if len(lines) != 3 || !strings.Contains(lines[0], " stdout P aaa") || !strings.HasSuffix(lines[1], " stdout F aaaaaaaaaa") || !strings.HasSuffix(lines[2], " F b") {
-			n.Errorf("%d lines", len(lines))
+			n.Errorf("%d lines, want 3 of them and %q in it and it to end with %q and it to end with %q", len(lines), " stdout P aaa", " stdout F aaaaaaaaaa", " F b")
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestResourcesMerge(t *testing.T) {
 		st, err := n.inspect(id)
 		n.ok(err)
 		if r := st.GetResources().GetLinux(); r.GetCpuShares() != 512 || r.GetMemoryLimitInBytes() != 100 || r.GetCpusetCpus() != "0" || len(r.GetUnified()) != 2 {
-			n.Errorf("%v", r)
+			n.Errorf("%v, want CpuShares 512 and MemoryLimitInBytes 100 and CpusetCpus %q and 2 of them", r, "0")
 		}
 		_, err = n.rt.UpdateContainerResources(n.Context(), &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "none"})
 		n.code(err, codes.NotFound)
@@ -243,7 +243,7 @@ func TestStatsOfASandbox(t *testing.T) {
 		l := one.GetStats().GetLinux()
 		if len(all.GetStats()) != 1 || len(l.GetContainers()) != 1 || l.GetProcess().GetProcessCount().GetValue() != 2 ||
 			l.GetContainers()[0].GetCpu().GetUsageCoreNanoSeconds().GetValue() != 10*nanoCores {
-			n.Errorf("%v", one)
+			n.Errorf("%v, want 1 of them and 1 of them and Value 2 and Value %v", one, 10*nanoCores)
 		}
 		_, err = n.rt.PodSandboxStats(n.Context(), &runtimeapi.PodSandboxStatsRequest{PodSandboxId: "none"})
 		n.code(err, codes.NotFound)
@@ -261,7 +261,7 @@ func TestSetUsage(t *testing.T) {
 		c := l.GetContainers()[0]
 		if c.GetMemory().GetWorkingSetBytes().GetValue() != 1<<30 || l.GetMemory().GetWorkingSetBytes().GetValue() != 1<<30+usedMemory ||
 			c.GetWritableLayer().GetUsedBytes().GetValue() != 5 || c.GetWritableLayer().GetInodesUsed().GetValue() != 6 {
-			n.Errorf("%v", one)
+			n.Errorf("%v, want Value %v and Value %v and Value 5 and Value 6", one, 1<<30, 1<<30+usedMemory)
 		}
 		if err := n.Runtime.SetUsage("none", Usage{}); err == nil {
 			n.Error("an ID that is not there is taken")
@@ -276,7 +276,7 @@ func TestContainersInSandboxStatus(t *testing.T) {
 			resp, err := n.rt.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
 			n.ok(err)
 			if (len(resp.GetContainersStatuses()) == 1) != in || (resp.GetTimestamp() != 0) != in {
-				n.Errorf("%v: %v", in, resp)
+				n.Errorf("%v: %v, want %v and %v", in, resp, in, in)
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func TestF9_ContentOfEvents(t *testing.T) {
 			n.Errorf("timeless: %v", got)
 		}
 		if got[1].GetCreatedAt() == 0 || got[1].GetPodSandboxStatus() != nil {
-			n.Errorf("bare: %v", got)
+			n.Errorf("bare: %v, want not 0 and no got[1].GetPodSandboxStatus()", got)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestF9_Disconnect(t *testing.T) {
 		}
 		n.DisconnectEvents(nil)
 		if _, err := again(); status.Code(err) != codes.Unavailable {
-			n.Errorf("then %v", err)
+			n.Errorf("then %v, want %v", err, codes.Unavailable)
 		}
 		n.newSandbox("three")
 		time.Sleep(keepEvents)
@@ -125,7 +125,7 @@ func TestEventFaultValidates(t *testing.T) {
 func TestNoEvents(t *testing.T) {
 	onBubble(t, Config{Like: Containerd16}, func(n *node) {
 		if _, err := n.events()(); status.Code(err) != codes.Unimplemented {
-			n.Errorf("%v", err)
+			n.Errorf("%v, want %v", err, codes.Unimplemented)
 		}
 	})
 }

@@ -20,11 +20,11 @@ func TestF5_ForcedStates(t *testing.T) {
 		st, err := n.inspect(id)
 		n.ok(err)
 		if st.GetState() != runtimeapi.ContainerState_CONTAINER_UNKNOWN || st.GetCreatedAt() != 0 {
-			n.Errorf("%v", st)
+			n.Errorf("%v, want State %v and CreatedAt 0", st, runtimeapi.ContainerState_CONTAINER_UNKNOWN)
 		}
 		n.ok(n.EditSandbox(sandbox, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
 		if got := n.sandboxes()[0].GetState(); got != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
-			n.Errorf("sandbox %v", got)
+			n.Errorf("sandbox %v, want %v", got, runtimeapi.PodSandboxState_SANDBOX_NOTREADY)
 		}
 		if n.address(sandbox) == "" {
 			n.Error("the address went though nobody took it")
@@ -55,7 +55,7 @@ func TestC2_F5_CreatedLaterThanTheNextAttempt(t *testing.T) {
 		n.ok(n.EditContainer(first, func(s *runtimeapi.ContainerStatus) { s.CreatedAt += int64(time.Hour) }))
 		list := n.containers()
 		if list[0].GetId() != first || list[1].GetId() != second || list[0].GetCreatedAt() < list[1].GetCreatedAt() {
-			n.Errorf("%v", list)
+			n.Errorf("%v, want Id %v and Id %v and at least CreatedAt %v", list, first, second, list[1].GetCreatedAt())
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestF11_DeafProcess(t *testing.T) {
 		_, id := n.runs("uid", script(deaf)...)
 		time.Sleep(time.Second)
 		if took := after(func() { n.ok(n.stopIt(n.Context(), id, 30)) }); took != 30*time.Second {
-			n.Errorf("it took %v", took)
+			n.Errorf("it took %v, want %v", took, 30*time.Second)
 		}
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 137)
 	})
@@ -187,11 +187,11 @@ func TestF12_Address(t *testing.T) {
 		n.inject(Fault{Match: Match{Method: RunPodSandbox, PodUID: "never"}, IPAfter: Never})
 		late, never, normal := n.newSandbox("late"), n.newSandbox("never"), n.newSandbox("normal")
 		if n.address(late) != "" || n.address(never) != "" || n.address(normal) == "" {
-			n.Error("at once")
+			n.Errorf("at once, want %q and %q and not %q", "", "", "")
 		}
 		time.Sleep(5 * time.Second)
 		if n.address(late) == "" || n.address(never) != "" {
-			n.Error("after 5 s")
+			n.Errorf("after 5 s, want not %q and %q", "", "")
 		}
 		n.ok(n.EditSandbox(never, func(s *runtimeapi.PodSandboxStatus) { s.Network.Ip = "10.0.0.9" }))
 		if got := n.address(never); got != "10.0.0.9" {

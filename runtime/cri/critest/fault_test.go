@@ -25,7 +25,7 @@ func TestF1_HangThatHonoursItsContext(t *testing.T) {
 					n.code(err, codes.DeadlineExceeded)
 				})
 				if took != 4*time.Minute {
-					n.Errorf("it took %v", took)
+					n.Errorf("it took %v, want %v", took, 4*time.Minute)
 				}
 				synctest.Wait()
 				if _, err := act(n.Context()); err != nil {
@@ -78,7 +78,7 @@ func (n *node) wantSecond(act func(context.Context) (string, error), style Model
 	if style == CRIO {
 		n.code(err, codes.DeadlineExceeded)
 	} else if n.code(err, style.nameTaken()); !strings.Contains(err.Error(), "is reserved for") {
-		n.Errorf("%v", err)
+		n.Errorf("%v, want %q in it", err, "is reserved for")
 	}
 	synctest.Wait() // the runtime has learnt that the second caller went
 	if gate.Waiting() != 1 {
@@ -105,7 +105,7 @@ func (n *node) wantSecond(act func(context.Context) (string, error), style Model
 		n.Errorf("%d are shown before it is asked for, %d then", shown, now)
 	}
 	if again, err := act(n.Context()); err != nil || again != id {
-		n.Errorf("then it is %s: %v", again, err)
+		n.Errorf("then it is %s: %v, want %v and no error", again, err, id)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestS1_WaitingForTheFirst(t *testing.T) {
 				n.Errorf("first %q, third %q", got, third)
 			}
 			if len(n.sandboxes()) != 1 {
-				n.Errorf("%d sandboxes", len(n.sandboxes()))
+				n.Errorf("%d sandboxes, want 1 of them", len(n.sandboxes()))
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestC1_F2_EffectThenError(t *testing.T) {
 			n.code(err, code)
 			made := n.containers()
 			if len(made) != 1 {
-				n.Fatalf("%d containers", len(made))
+				n.Fatalf("%d containers, want 1 of them", len(made))
 			}
 			n.inject(Fault{Match: Match{Method: StartContainer, Container: "app"}, When: After, Err: status.Error(code, "gone")})
 			n.code(n.startIt(made[0].GetId()), code)
@@ -293,7 +293,7 @@ func TestW2_F13_PullHangs(t *testing.T) {
 			ctx, cancel := context.WithCancel(n.Context())
 			time.AfterFunc(time.Minute, cancel)
 			if took := after(func() { n.code(pull(ctx), codes.Canceled) }); took != time.Minute {
-				n.Errorf("it took %v", took)
+				n.Errorf("it took %v, want %v", took, time.Minute)
 			}
 			synctest.Wait() // the runtime has learnt that the caller went
 			gate.Open()
@@ -315,7 +315,7 @@ func TestB3_F13_PullWantsCredentials(t *testing.T) {
 		}
 		for _, a := range []*runtimeapi.AuthConfig{nil, {Username: "u"}, {Username: "u", Password: "q"}} {
 			if err := pull(a); err == nil || !strings.Contains(err.Error(), "pull access denied") {
-				n.Errorf("with %v: %v", a.GetUsername(), err)
+				n.Errorf("with %v: %v, want an error and %q in it", a.GetUsername(), err, "pull access denied")
 			}
 		}
 		if took := after(func() { n.ok(pull(good)) }); took != 3*time.Second {
@@ -375,7 +375,7 @@ func TestInjectValidates(t *testing.T) {
 		"does nothing":       {},
 	} {
 		if _, err := r.Inject(f); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: %v, want an error and %v in it", field, err, field)
 		}
 	}
 }
@@ -384,7 +384,7 @@ func TestDelayAndLatency(t *testing.T) {
 	onBubble(t, Config{Latency: map[Method]time.Duration{RunPodSandbox: 2 * time.Second}}, func(n *node) {
 		n.inject(Fault{Match: Match{Method: RunPodSandbox}, Delay: 3 * time.Second})
 		if took := after(func() { n.newSandbox("uid") }); took != 5*time.Second {
-			n.Errorf("it took %v", took)
+			n.Errorf("it took %v, want %v", took, 5*time.Second)
 		}
 	})
 }

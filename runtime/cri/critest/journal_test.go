@@ -28,26 +28,26 @@ func TestJournalOfAPod(t *testing.T) {
 			"StopContainer default/web app attempt 0",
 		}
 		if got := j.Pod("uid").Sequence(); !slices.Equal(got, want) {
-			n.Errorf("got %q", got)
+			n.Errorf("got %q, want %v", got, want)
 		}
 		if got := j.Counts(); got[RunPodSandbox] != 2 || j.Count() != 6 || j.Count(RunPodSandbox, ListContainers) != 3 {
-			n.Errorf("counts %v", got)
+			n.Errorf("counts %v, want 2 and Count 6 and 3", got)
 		}
 		if len(j.ID(id)) != 3 || len(j.ID(sandbox)) != 4 || len(j.Container("app")) != 3 || len(j.Changes()) != 5 || len(j.After(5)) != 1 {
 			n.Errorf("%d by container, %d by sandbox, %d by name, %d changes", len(j.ID(id)), len(j.ID(sandbox)), len(j.Container("app")), len(j.Changes()))
 		}
 		stop := j.Of(StopContainer)[0]
 		if stop.Duration() != 3*time.Second || j.Span() != 4*time.Second || stop.N != 4 {
-			n.Errorf("%v, span %v", stop, j.Span())
+			n.Errorf("%v, span %v, want Duration %v and Span %v and N 4", stop, j.Span(), 3*time.Second, 4*time.Second)
 		}
 		if got := stop.Request().(*runtimeapi.StopContainerRequest).GetTimeout(); got != 3 {
-			n.Errorf("timeout %d", got)
+			n.Errorf("timeout %d, want 3", got)
 		}
 		if got := j[1].Response().(*runtimeapi.CreateContainerResponse).GetContainerId(); got != id || j[1].ContainerID != id {
-			n.Errorf("made %s, %s", got, j[1].ContainerID)
+			n.Errorf("made %s, %s, want %v and ContainerID %v", got, j[1].ContainerID, id, id)
 		}
 		if got := stop.String(); got != "4 StopContainer default/web app attempt 0 3s OK" {
-			n.Errorf("%q", got)
+			n.Errorf("%q, want %q", got, "4 StopContainer default/web app attempt 0 3s OK")
 		}
 	})
 }
@@ -64,12 +64,12 @@ func TestJournalOfConcurrentCalls(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
 		if j := n.Journal(); len(j.Running()) != 3 || j.MaxConcurrent() != 3 || j[0].Duration() != 0 || !strings.HasSuffix(j[0].String(), "running") {
-			n.Errorf("%v", j)
+			n.Errorf("%v, want 3 of them and MaxConcurrent 3 and Duration 0 and it to end with %q", j, "running")
 		}
 		time.Sleep(time.Minute)
 		j := n.Journal()
 		if len(j.Running()) != 0 || len(j.Failed()) != 1 || j.Failed()[0].Fault != "before: error" || j.Failed()[0].Response() != nil {
-			n.Errorf("%v", j)
+			n.Errorf("%v, want no Running and 1 of them and Fault %q and no j.Failed()[0].Response()", j, "before: error")
 		}
 		n.inject(Fault{Match: Match{Method: Version}, Delay: 1})
 		_, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{})
@@ -125,7 +125,7 @@ func TestOnCall(t *testing.T) {
 		var seen []int
 		stop := n.OnCall(func(done int, c Call) {
 			if !c.Done() || c.Method != ListPodSandbox {
-				n.Errorf("%v", c)
+				n.Errorf("%v, want c.Done() and %v", c, ListPodSandbox)
 			}
 			seen = append(seen, done)
 		})
@@ -134,7 +134,7 @@ func TestOnCall(t *testing.T) {
 		stop()
 		n.containers()
 		if !slices.Equal(seen, []int{1, 2}) {
-			n.Errorf("%v", seen)
+			n.Errorf("%v, want %v", seen, []int{1, 2})
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestJournalLimit(t *testing.T) {
 		gate.Open()
 		synctest.Wait()
 		if j := n.Journal(); len(j) != 3 || j[0].N != 4 || j[2].N != 6 || j.Count(ListPodSandbox) != 3 {
-			n.Errorf("%v", j)
+			n.Errorf("%v, want 3 of them and N 4 and N 6 and 3", j)
 		}
 	})
 }

@@ -20,13 +20,13 @@ func TestProcesses(t *testing.T) {
 		time.Sleep(time.Second)
 		all := n.Processes()
 		if len(all) != 2 || all[0].ContainerID != short || all[1].ContainerID != lost {
-			t.Fatalf("%+v", all)
+			t.Fatalf("%+v, want 2 of them and ContainerID %v and ContainerID %v", all, short, lost)
 		}
 		if p := all[0]; p.PodUID != "u" || p.Ended.Sub(p.Started) != 3*time.Second || p.ExitCode != 4 {
-			t.Errorf("%+v", p)
+			t.Errorf("%+v, want PodUID %q and %v and ExitCode 4", p, "u", 3*time.Second)
 		}
 		if p := all[1]; p.Ended.Sub(p.Started) != 4*time.Second {
-			t.Errorf("%+v", p)
+			t.Errorf("%+v, want %v", p, 4*time.Second)
 		}
 		if a, b := all[0], all[1]; !a.Overlaps(b) || !b.Overlaps(a) {
 			t.Errorf("they ran at one time: %+v", all)
@@ -43,7 +43,7 @@ func TestProcessesHaveALimit(t *testing.T) {
 			n.runs(uid, "serve")
 		}
 		if all := n.Processes(); len(all) != 2 || all[1].PodUID != "w" {
-			t.Errorf("%+v", all)
+			t.Errorf("%+v, want 2 of them and PodUID %q", all, "w")
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestStepClock(t *testing.T) {
 			t.Errorf("it ran from %v to %v", started, finished)
 		}
 		if p := n.Processes()[0]; !p.Started.Equal(begin) || p.Ended.Sub(begin) != 5*time.Second {
-			t.Errorf("%+v", p)
+			t.Errorf("%+v, want p.Started.Equal(begin) and %v", p, 5*time.Second)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestCaller(t *testing.T) {
 		n.ok(err)
 		n.sandboxes()
 		if j := n.Journal(); !strings.HasPrefix(j[0].Caller, "someone ") || strings.Contains(j[1].Caller, "someone") {
-			t.Errorf("%q and %q", j[0].Caller, j[1].Caller)
+			t.Errorf("%q and %q, want it to begin with %q and no %q in it", j[0].Caller, j[1].Caller, "someone ", "someone")
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestRandomLatency(t *testing.T) {
 		for _, c := range n.Journal() {
 			ends[c.End] = true
 			if c.Duration() <= 0 || c.Duration() > time.Millisecond {
-				t.Errorf("%v", c)
+				t.Errorf("%v, want more than Duration 0 and at most Duration %v", c, time.Millisecond)
 			}
 		}
 		if len(ends) < 18 {

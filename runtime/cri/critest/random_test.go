@@ -66,7 +66,7 @@ func TestRandomHasLimits(t *testing.T) {
 		}
 		hit := n.Journal().Where(func(c Call) bool { return c.Fault != "" })
 		if len(hit) != 4 || hit.Count(Version) != 4 || time.Since(start) > 4*time.Millisecond {
-			n.Errorf("%v", hit)
+			n.Errorf("%v, want 4 of them and 4 and at most %v", hit, 4*time.Millisecond)
 		}
 		n.ok(n.SetRandom(Random{}))
 		for _, c := range []Random{{Rate: 2}, {Rate: -1}, {MaxDelay: -1}, {Budget: -1}, {Methods: []Method{"x"}}} {

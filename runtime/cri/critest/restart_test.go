@@ -30,7 +30,7 @@ func TestF8_FatesOfARestart(t *testing.T) {
 				n.code(err, codes.Unavailable)
 				time.Sleep(time.Minute)
 				if st := n.sandboxes()[0]; st.GetId() != sandbox || st.GetState() != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
-					n.Errorf("sandbox %v", st)
+					n.Errorf("sandbox %v, want Id %v and State %v", st, sandbox, runtimeapi.PodSandboxState_SANDBOX_NOTREADY)
 				}
 				if tc.state == gone {
 					_, err := n.inspect(id)

@@ -28,7 +28,7 @@ func TestEmptyRequests(t *testing.T) {
 				}
 				out := m.Call([]reflect.Value{reflect.ValueOf(n.Context()), reflect.New(m.Type().In(1).Elem())})
 				if err, _ := out[1].Interface().(error); status.Code(err) == codes.Internal {
-					n.Errorf("%s: %v", v.Type().Method(i).Name, err)
+					n.Errorf("%s: %v, want not %v", v.Type().Method(i).Name, err, codes.Internal)
 				}
 			}
 		}
@@ -88,7 +88,7 @@ func TestConfigIsTheCallers(t *testing.T) {
 		cfg.Handlers[0] = "other"
 		auth.Username = "v"
 		if took := after(func() { _, _ = n.rt.Version(n.Context(), &runtimeapi.VersionRequest{}) }); took != time.Second {
-			n.Errorf("latency %v", took)
+			n.Errorf("latency %v, want %v", took, time.Second)
 		}
 		_, err := n.rt.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig("uid"), RuntimeHandler: "kata"})
 		n.ok(err)
@@ -131,7 +131,7 @@ func TestAnswersAreCopies(t *testing.T) {
 	look().Labels["changed"] = "yes"
 	look().Metadata.Name = "changed"
 	if st := look(); st.GetLabels()["changed"] != "" || st.GetMetadata().GetName() != "web" || !proto.Equal(config, before) {
-		t.Errorf("%v, %v", st, config)
+		t.Errorf("%v, %v, want %q and Name %q and %v", st, config, "", "web", before)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestExec(t *testing.T) {
 			}
 			said := c.rest()
 			if said[channelStdout] != tt.out || !strings.HasPrefix(said[channelStderr], tt.errs) || exitCode(t, said[channelError]) != tt.code {
-				t.Errorf("%v: %q", tt.req, said)
+				t.Errorf("%v: %q, want %v and it to begin with %v and %v", tt.req, said, tt.out, tt.errs, tt.code)
 			}
 		}
 	})
@@ -200,11 +200,11 @@ func TestAttach(t *testing.T) {
 		writer.want(channelStderr, "two\n")
 		writer.ws.Close() // and so ends the input of the container, once and for all
 		if said := deaf.rest(); exitCode(t, said[channelError]) != "0" {
-			t.Errorf("%q", said)
+			t.Errorf("%q, want %q", said, "0")
 		}
 		synctest.Wait()
 		if st, err := n.inspect(resp.ContainerId); err != nil || st.State != runtimeapi.ContainerState_CONTAINER_EXITED {
-			t.Errorf("%v, %v", st, err)
+			t.Errorf("%v, %v, want %v and no error", st, err, runtimeapi.ContainerState_CONTAINER_EXITED)
 		}
 	})
 }
@@ -240,7 +240,7 @@ func TestPortForward(t *testing.T) {
 		said := c.rest()
 		if said[0] != number(80)+"hello you\n" || said[1] != number(80) || said[2] != number(81) ||
 			!strings.HasPrefix(said[3], number(81)+"error forwarding port 81") || !strings.Contains(said[3], "connection refused") {
-			t.Errorf("%q", said)
+			t.Errorf("%q, want %v and %v and %v and it to begin with %v and %q in it", said, number(80)+"hello you\n", number(80), number(81), number(81)+"error forwarding port 81", "connection refused")
 		}
 	})
 }

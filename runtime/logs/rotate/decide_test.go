@@ -190,7 +190,7 @@ func TestDecideOnRandomDirectories(t *testing.T) {
 		}
 		for _, s := range steps {
 			if wrong := d.apply(s); wrong != "" {
-				t.Fatalf("seed %d: %v: %s", seed, s, wrong)
+				t.Fatalf("seed %d: %v: %s, want %q", seed, s, wrong, "")
 			}
 		}
 		for _, name := range others {

@@ -18,7 +18,7 @@ func TestPipe(t *testing.T) {
 	w.print(50)
 	must(t, syscall.Mkfifo(filepath.Join(w.dir, "0.log.20261122-120000"), 0o600))
 	if err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "0.log.20261122-120000 is not a regular file") {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want an error and %q in it", err, "0.log.20261122-120000 is not a regular file")
 	}
 }
 
@@ -34,7 +34,7 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 		must(t, os.Chown(filepath.Join(root, path), 1000, 1000))
 		err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context())
 		if err == nil || !strings.Contains(err.Error(), filepath.Base(path)+": it belongs to user 1000") {
-			t.Errorf("error is %v", err)
+			t.Errorf("error is %v, want an error and %v in it", err, filepath.Base(path)+": it belongs to user 1000")
 		}
 		if got := w.names(); !slices.Equal(got, []string{"0.log"}) {
 			t.Errorf("there are %v", got)

@@ -117,7 +117,7 @@ func (w *writer) whole(when string) {
 	got := w.read()
 	for i, number := range got {
 		if number != fmt.Sprint(i) {
-			w.Fatalf("%s: line %d is %s, of %d: %v", when, i, number, w.written, w.names())
+			w.Fatalf("%s: line %d is %s, of %d: %v, want %v", when, i, number, w.written, w.names(), fmt.Sprint(i))
 		}
 	}
 	if len(got) != w.written {
@@ -237,7 +237,7 @@ func TestFailedReopenLosesNoLine(t *testing.T) {
 					w.next(tc.effect, tc.answer)
 					err := r.Rotate(t.Context())
 					if err == nil || !strings.Contains(err.Error(), `rotate: log of container "app" of pod default/web: reopen 0.log: it is full: `) {
-						t.Errorf("error is %v", err)
+						t.Errorf("error is %v, want an error and %q in it", err, `rotate: log of container "app" of pod default/web: reopen 0.log: it is full: `)
 					}
 					w.whole("after the failure")
 					if there := slices.Contains(w.names(), "0.log"); there != (tc.backed || tc.effect) {
@@ -461,7 +461,7 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 		r, err := New(Config{Pods: onePod{container: name}, Runtime: w, LogsRoot: root})
 		must(t, err)
 		if err := r.Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "name ") {
-			t.Errorf("container %q: %v", name, err)
+			t.Errorf("container %q: %v, want an error and %q in it", name, err, "name ")
 		}
 	}
 }
@@ -529,7 +529,7 @@ func TestFollowOverCompressedParts(t *testing.T) {
 		must(t, reader.Read(t.Context(), log, tailOf(lines), &tail, nil))
 		got := tail.numbers()
 		if int64(len(got)) != lines || got[len(got)-1] != fmt.Sprint(w.written-1) || got[0] != fmt.Sprint(int64(w.written)-lines) {
-			t.Errorf("a tail of %d is %v", lines, got)
+			t.Errorf("a tail of %d is %v, want %v and %v and %v", lines, got, lines, fmt.Sprint(w.written-1), fmt.Sprint(int64(w.written)-lines))
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestKernel(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(at, "/"+root+"/burstable/") {
-		t.Errorf("it was in %s", at)
+		t.Errorf("it was in %s, want it to begin with %v", at, "/"+root+"/burstable/")
 	}
 }
 
@@ -148,7 +148,7 @@ func version2(t *testing.T) *Tree {
 		}
 	})
 	if _, err := New(Config{State: t.TempDir(), Mount: mount}); err != nil && !strings.Contains(err.Error(), "there is no controller") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want not (err != nil && !strings.Contains(err.Error(), \"there is no controller\"))", err)
 	}
 	tree := newKernel(t, cgroup.V2).agent(func(c *Config) { c.Root = fmt.Sprintf("podsync-test-%d", os.Getpid()) })
 	tree.config.Mount, tree.afterMkdir, tree.beforeRemove = mount, nil, nil

@@ -154,7 +154,7 @@ func TestVersion1(t *testing.T) {
 		c.Allocatable = v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
 	})
 	if got := ensure(t, tree, burstable("u1", "500m", "64Mi")); got != "/kubepods/burstable/podu1" {
-		t.Errorf("cgroup_parent %s", got)
+		t.Errorf("cgroup_parent %s, want %q", got, "/kubepods/burstable/podu1")
 	}
 	ensure(t, tree, burstable("u2", "1", "64Mi"))
 	k.want(map[string]string{
@@ -180,7 +180,7 @@ func TestVersion2(t *testing.T) {
 	pod := burstable("u1", "500m", "64Mi")
 	pod.Spec.Containers[0].Resources.Requests[v1.ResourceMemory] = resource.MustParse("32Mi")
 	if got := ensure(t, tree, pod); got != "/edge/pods/burstable/podu1" {
-		t.Errorf("cgroup_parent %s", got)
+		t.Errorf("cgroup_parent %s, want %q", got, "/edge/pods/burstable/podu1")
 	}
 	k.want(map[string]string{
 		"edge/cpu.weight":                      "",
@@ -434,7 +434,7 @@ func TestNeverKilled(t *testing.T) {
 		ensure(t, tree, burstable("u", "1", "64Mi"))
 		k.write("cpu/kubepods/burstable/podu/cgroup.procs", fmt.Sprintln(pid))
 		if err := tree.RemovePod(t.Context(), "u"); err == nil || !strings.Contains(err.Error(), strconv.Itoa(pid)) {
-			t.Errorf("%s: error %v", name, err)
+			t.Errorf("%s: error %v, want an error and %v in it", name, err, strconv.Itoa(pid))
 		}
 		k.want(map[string]string{"cpu/kubepods/burstable/podu/cpu.shares": "1024"})
 		k.write("cpu/kubepods/burstable/podu/cgroup.procs", "")
@@ -451,7 +451,7 @@ func TestNothingIsDoneElsewhere(t *testing.T) {
 	k.must(os.Symlink(outside, filepath.Join(k.dir, "memory", "kubepods")))
 	tree := k.agent()
 	if _, err := tree.EnsureCgroup(t.Context(), burstable("u", "1", "64Mi")); err == nil || !strings.Contains(err.Error(), "kubepods") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want an error and %q in it", err, "kubepods")
 	}
 	for _, uid := range []string{"", "../..", "a/b"} {
 		if _, err := tree.EnsureCgroup(t.Context(), burstable(uid, "1", "64Mi")); err == nil || !strings.Contains(err.Error(), "metadata.uid") {
@@ -501,7 +501,7 @@ func TestMissingController(t *testing.T) {
 	ensure(t, k.agent(), burstable("u", "1", "64Mi"))
 	limited := k.agent(func(c *Config) { c.PodPIDs = 5 })
 	if _, err := limited.EnsureCgroup(t.Context(), burstable("v", "1", "64Mi")); err == nil || !strings.Contains(err.Error(), "no controller pids") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want an error and %q in it", err, "no controller pids")
 	}
 }
 
@@ -527,7 +527,7 @@ func TestSystemd(t *testing.T) {
 	tree := k.agent(func(c *Config) { c.Driver, c.Slices, c.Root = cgroup.Systemd, s, "edge/kubepods" })
 	const at = "/edge.slice/edge-kubepods.slice/edge-kubepods-burstable.slice"
 	if got := ensure(t, tree, burstable("a-b", "1", "64Mi")); got != at+"/edge-kubepods-burstable-poda_b.slice" {
-		t.Errorf("cgroup_parent %s", got)
+		t.Errorf("cgroup_parent %s, want %v", got, at+"/edge-kubepods-burstable-poda_b.slice")
 	}
 	k.must(os.MkdirAll(filepath.Join(k.dir, at, "edge-kubepods-burstable-poda_b.slice"), 0o755)) // as systemd does
 	if err := tree.RemovePod(t.Context(), "a-b"); err != nil {

@@ -21,7 +21,7 @@ func TestFieldAndResource(t *testing.T) {
 		Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")},
 	}
 	if got, err := env.Field(in, &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}); got != "a=\"1\"\nb=\"2\"" || err != nil {
-		t.Errorf("labels %q, %v", got, err)
+		t.Errorf("labels %q, %v, want %q and no error", got, err, "a=\"1\"\nb=\"2\"")
 	}
 	for _, tt := range []struct {
 		name string

@@ -602,7 +602,7 @@ func TestPromisesAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for p := range Promises() {
 		if names[p.Name] || p.Name == "" || !strings.HasSuffix(p.Sentence, ".") || !strings.HasPrefix(p.Source, "https://") || !strings.HasSuffix(p.Evidence, ".") && !strings.HasSuffix(p.Evidence, "?") {
-			t.Errorf("%+v", p)
+			t.Errorf("%+v, want another name, sentences and a link", p)
 		}
 		if p.Source == docOwn && !p.Own {
 			t.Errorf("%s is podsync's own and does not say so", p.Name)

@@ -62,6 +62,6 @@ func TestSelect(t *testing.T) {
 		t.Errorf("got %v, error %v", got, err)
 	}
 	if _, err := Select(Scenarios(), "later"); err == nil || !strings.Contains(err.Error(), `"later"`) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want an error and %q in it", err, `"later"`)
 	}
 }

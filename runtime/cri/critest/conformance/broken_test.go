@@ -179,7 +179,7 @@ func TestRulesNoticeSmallLies(t *testing.T) {
 				t.Fatal("no such rule")
 			}
 			if bad := verdictOn(t, all[i], tc.lie); !strings.HasPrefix(bad, all[i].sentence+"\nBut: ") {
-				t.Errorf("it said %q", bad)
+				t.Errorf("it said %q, want it to begin with %v", bad, all[i].sentence+"\nBut: ")
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func TestRulesHaveNamesAndSentences(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rules() {
 		if r.name == "" || seen[r.name] || !strings.HasSuffix(r.sentence, ".") || strings.Contains(r.sentence, "\n") {
-			t.Errorf("%q: %q", r.name, r.sentence)
+			t.Errorf("%q: %q, want not %q and not seen[r.name] and it to end with %q and no %q in it", r.name, r.sentence, "", ".", "\n")
 		}
 		seen[r.name] = true
 	}

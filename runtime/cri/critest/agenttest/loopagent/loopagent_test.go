@@ -16,7 +16,7 @@ func TestLoop(t *testing.T) {
 	report := agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil), Dir: t.TempDir()})
 	for _, o := range report.Outcomes {
 		if o.State != agenttest.Kept {
-			t.Errorf("%s is %s", o.Promise, o.State)
+			t.Errorf("%s is %s, want %v", o.Promise, o.State, agenttest.Kept)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func TestFound(t *testing.T) {
 		"sleep": true, "/bin/sleep": true, "/usr/local/sleep": false, "nginx": false, "exit": false,
 	} {
 		if got := New(Config{Args: []string{name}}).Found(); got != want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestNotUnderstood(t *testing.T) {
 		var errs strings.Builder
 		p := New(Config{Args: []string{"sh", "-c", script}, Stdout: &errs, Stderr: &errs, Files: newMemFiles()})
 		if code := p.Run(); code != 2 || !strings.HasPrefix(errs.String(), "sh: syntax error: ") {
-			t.Errorf("%q: code %d, %q", script, code, errs.String())
+			t.Errorf("%q: code %d, %q, want 2 and it to begin with %q", script, code, errs.String(), "sh: syntax error: ")
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestOutputOfJobsIsNotLost(t *testing.T) {
 	p := New(Config{Args: []string{"sh", "-c", "echo a & echo b & wait; echo c"}, Stdout: &out, Stderr: &out, Files: newMemFiles()})
 	p.Run()
 	if got := out.b.String(); len(got) != 6 || !strings.HasSuffix(got, "c\n") {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want 6 of them and it to end with %q", got, "c\n")
 	}
 }
 
