@@ -111,9 +111,10 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 }
 
 // mustEvict reports whether somebody has to go whatever was decided before: all that can be
-// removed is gone, a hard threshold is met by what was read now, and there is a pod that may go.
+// removed is gone, a hard threshold is met by what was read now, and there is a pod that may go,
+// of which it is known what it uses.
 func mustEvict(r Rules, s State, now time.Time) bool {
-	if !s.Reclaimed || len(s.Ending) > 0 || !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return !IsCritical(p.Pod) }) {
+	if !s.Reclaimed || len(s.Ending) > 0 || !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return !IsCritical(p.Pod) && p.Usage != nil }) {
 		return false
 	}
 	return slices.ContainsFunc(r.Thresholds, func(t Threshold) bool {
