@@ -113,6 +113,9 @@ func (r *record) endState(container string, at time.Time) {
 			last.End = last.Begin
 		}
 		delete(r.open, key)
+		if last.Kind == Wait && !last.Failed && last.End.Equal(last.Begin) { // a status that the next one overtook
+			r.entries = slices.DeleteFunc(r.entries, func(e *Entry) bool { return e == last })
+		}
 	}
 }
 
