@@ -77,11 +77,17 @@
 //     itself, from emptyDir to projected.
 //   - [github.com/podsync/podsync/syncpod/cgroup/tree]: the cgroups of pods, made,
 //     kept up to date and removed with what runs in them.
+//   - [github.com/podsync/podsync/syncpod/device]: what containers were given of the
+//     devices of the node, kept over restarts.
 //   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.
+//   - [github.com/podsync/podsync/syncpod/pressure]: the node is looked after: what
+//     nobody needs is removed, and pods are evicted, when it runs short.
 //   - [github.com/podsync/podsync/runtime/logs]: what containers have printed, as
 //     kubectl logs wants it: its end, its beginning at some time, or followed.
+//   - [github.com/podsync/podsync/runtime/oom]: processes that the kernel kills because
+//     memory runs out are told, of containers and of the node.
 //   - [github.com/podsync/podsync/runtime/logs/rotate]: logs that are full are rotated
 //     away, compressed and in the end removed, without the loss of a line.
 //   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs

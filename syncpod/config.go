@@ -145,6 +145,9 @@ func (c *Config) setDefaults() {
 	if c.Extensions.Allocations != nil {
 		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), c.Extensions.Allocations)
 	}
+	if c.Extensions.Devices != nil {
+		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), c.Extensions.Devices)
+	}
 	if c.Sink == nil {
 		c.Sink = nopSink{}
 	}

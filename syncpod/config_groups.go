@@ -66,6 +66,8 @@ type Extensions struct {
 	// Allocations says which resources pods are allotted when what they ask for changes; a
 	// *resize.Allocator does. Default: what they ask for.
 	Allocations Allocations
+	// Devices gives containers devices of the node; a *device.Keeper does. Default: none.
+	Devices Devices
 	// Lifecycle is called around the life of containers.
 	Lifecycle Lifecycle
 	// Mirrors shows static pods to an API server. Default: nobody does.

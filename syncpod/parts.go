@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/hook"
 	"github.com/podsync/podsync/syncpod/resize"
 )
@@ -144,6 +145,17 @@ type Allocations interface {
 	Allot(ctx context.Context, pod *v1.Pod) (resize.Answer, error)
 	// Allotted returns the pod as it is allotted by now, and decides nothing.
 	Allotted(pod *v1.Pod) *v1.Pod
+	Cleaner
+}
+
+// Devices gives containers devices of the node. As a [Cleaner] it takes them back. If it
+// is a [OrphanCleaner] besides, that is called for pods of which no more than the UID is
+// known.
+type Devices interface {
+	// Allot returns what a container is given. It is called before each creation of it,
+	// and should answer the same for as long as the pod lives. While it fails the container
+	// is not created. An error must not hold a value of a variable.
+	Allot(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error)
 	Cleaner
 }
 

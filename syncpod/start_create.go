@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/device"
 )
 
 // create makes the container.
@@ -60,6 +61,11 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 	if err != nil {
 		return nil, err
 	}
+	given, err := st.devices(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("devices: %w", err)
+	}
+	vars = given.WithEnv(vars)
 	var mounts container.Mounts
 	if st.config.Deps.Mounts != nil {
 		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids()}
@@ -76,10 +82,30 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 	return container.Config(container.Input{
 		Pod: st.pod, Name: st.spec.Name, Attempt: attempt,
 		Image: found, Env: vars,
-		Mounts: mounts.Mounts, Devices: mounts.Devices, CDIDevices: mounts.CDIDevices, Annotations: images.annotate(mounts.Annotations),
+		Mounts:     slices.Concat(given.CRIMounts(), mounts.Mounts),
+		Devices:    slices.Concat(given.CRIDevices(), mounts.Devices),
+		CDIDevices: slices.Concat(given.CRICDIDevices(), mounts.CDIDevices), Annotations: images.annotate(merged(given.Annotations, mounts.Annotations)),
 		TargetID: st.targetID(), UserNamespace: st.sandbox.input.UserNamespace, ExtraGroups: st.sandbox.input.ExtraGroups,
 		Labels: st.config.Owner.Mark(nil), Node: st.config.Node.Containers,
 	})
+}
+
+// devices is what the container is given of the node's devices.
+func (st *start) devices(ctx context.Context) (device.Allotment, error) {
+	if st.config.Extensions.Devices == nil {
+		return device.Allotment{}, nil
+	}
+	return st.config.Extensions.Devices.Allot(ctx, st.pod, st.spec)
+}
+
+// merged returns both maps in one; the second counts where both have a key.
+func merged(first, second map[string]string) map[string]string {
+	if len(first) == 0 {
+		return second
+	}
+	all := maps.Clone(first)
+	maps.Copy(all, second)
+	return all
 }
 
 // ids are those of the images that are mounted, by the name of the volume.

@@ -31,6 +31,7 @@ var rooms = []room{
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
 	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
+	{"runtime/oom", nil, "the kernel's log is read: whose containers these are is not its business"},
 	{"runtime/logs/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
@@ -47,6 +48,8 @@ var rooms = []room{
 		"what pods are allotted follows from pods and the node alone, and is kept in files: no runtime is within reach"},
 	{"syncpod/eviction", []string{"internal/base/linux", "runtime", "syncpod/podspec/qos"},
 		"who has to go follows from readings, pods and thresholds; who reads and who stops pods is not its business"},
+	{"syncpod/pressure", []string{"internal/base/podfile", "internal/base/safepath", "runtime", "runtime/stats", "syncpod/eviction"},
+		"it reads what a node has left and has decided what follows; whose pods these are it is told through an interface"},
 	{"syncpod/podspec", []string{"runtime", "syncpod/podspec/qos"}, "defaults and validation concern a pod before anything is done for it"},
 	{"syncpod/podspec/qos", nil, "a class follows from a spec alone, and serves whoever makes cgroups, configs or statuses"},
 	{"syncpod/apistatus", []string{"actions", "internal/base/linux", "runtime", "syncpod/podspec/qos"},
@@ -61,13 +64,14 @@ var rooms = []room{
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
 		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
+		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
+	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/shutdown", nil, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/podfile", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
-		"actions", "backoff", "internal/base/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/pleg", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
+		"actions", "backoff", "internal/base/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},

@@ -46,8 +46,8 @@
 //   - The first work on the cgroup of a pod counts as create, also if an earlier agent has
 //     made it. An agent that leaves cgroups to the runtime has no such metric.
 //
-//   - kubelet_evictions counts what [Metrics.CountEviction] is told. Nothing in podsync
-//     evicts pods by itself.
+//   - kubelet_evictions counts what a Loop with an EvictionPolicy evicts, and what
+//     [Metrics.CountEviction] is told.
 //
 //   - Of storage operations volume_mount is told, of the volumes that a Syncer makes of
 //     its Root; the others are a CSI driver's. status is success or fail-unknown.

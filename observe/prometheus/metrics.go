@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/probe"
 )
@@ -107,8 +108,8 @@ func counters(name, help string) *client.CounterVec {
 }
 
 // Observe has a Loop that is made of this configuration tell the Metrics how its work
-// goes. It sets the Observers of Sync, Workers, Watch and probes; those that are set
-// already are told as before. The Cgroups of Sync, if there are any, are called by way of
+// goes. It sets the Observers of Sync, Workers, Watch and probes, and Evicted; those that are
+// set already are told as before. The Cgroups of Sync, if there are any, are called by way of
 // the Metrics from then on.
 func (m *Metrics) Observe(c *loop.Config) {
 	c.Sync.Observer = podObserver{or(c.Sync.Observer, syncpod.Observer(syncpod.NopObserver{})), m}
@@ -116,6 +117,13 @@ func (m *Metrics) Observe(c *loop.Config) {
 	c.Watch.Observer = &listObserver{Observer: or(c.Watch.Observer, pleg.Observer(pleg.NopObserver{})), metrics: m}
 	if c.Probes == nil { // others have to tell by themselves
 		c.ProbeObserver = m.Probes(c.ProbeObserver)
+	}
+	next := c.Evicted
+	c.Evicted = func(e eviction.Eviction) {
+		m.CountEviction(string(e.Signal))
+		if next != nil {
+			next(e)
+		}
 	}
 	if c.Sync.Extensions.Cgroups != nil {
 		c.Sync.Extensions.Cgroups = &cgroups{Cgroups: c.Sync.Extensions.Cgroups, durations: m.cgroups, made: map[types.UID]bool{}}
@@ -138,7 +146,7 @@ func (m *Metrics) Probes(next probe.Observer) probe.Observer {
 }
 
 // CountEviction counts a pod that was evicted for a signal, such as memory.available.
-// Nothing else counts it: whoever evicts pods calls it.
+// Those that a Loop evicts are counted by way of Observe; who evicts others calls it.
 func (m *Metrics) CountEviction(signal string) {
 	m.evictions.WithLabelValues(strings.ToValidUTF8(signal, "\uFFFD")).Inc()
 }

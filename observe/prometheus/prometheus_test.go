@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -78,16 +79,21 @@ func newAgent(t *testing.T) *agent {
 // scrape asks as Prometheus does, and reads the answer with its parser.
 func (a *agent) scrape(path string) map[string]*dto.MetricFamily {
 	a.t.Helper()
-	handler, err := a.metrics.Handler(a)
+	return scrape(a.t, a.metrics, a, path)
+}
+
+func scrape(t *testing.T, m *prometheus.Metrics, agent prometheus.Agent, path string) map[string]*dto.MetricFamily {
+	t.Helper()
+	handler, err := m.Handler(agent)
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(w.Body)
 	if err != nil || w.Code != 200 {
-		a.t.Fatalf("%d, %v", w.Code, err)
+		t.Fatalf("%d, %v", w.Code, err)
 	}
 	return families
 }
@@ -272,5 +278,20 @@ func (none) Cache() *runtime.Cache { return &runtime.Cache{} }
 func TestNodeNameIsRequired(t *testing.T) {
 	if _, err := prometheus.New(prometheus.Config{}); err == nil || !strings.Contains(err.Error(), "Config.NodeName") {
 		t.Error(err)
+	}
+}
+
+// What a Loop evicts is counted, and told on.
+func TestEvictions(t *testing.T) {
+	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	config := loop.Config{Evicted: func(eviction.Eviction) { told++ }}
+	m.Observe(&config)
+	config.Evicted(eviction.Eviction{Signal: eviction.EmptyDirLimit})
+	if got := value(scrape(t, m, none{}, "/metrics"), "kubelet_evictions", "eviction_signal", "emptydirfs.limit"); got != 1 || told != 1 {
+		t.Errorf("counted %v, told %d", got, told)
 	}
 }

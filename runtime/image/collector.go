@@ -50,6 +50,9 @@ type CollectorConfig struct {
 	// Pods tell in each pass which images are in use, so that their last use is known
 	// while they are not listed. Default: only what is listed, or was leased, counts.
 	Pods CollectorPods
+	// AlwaysList has images listed in each pass, however much room there is: so that it is
+	// known how old they are when RemoveUnused is called. Default: below LowPercent nothing is.
+	AlwaysList bool
 	// Statfs says how full the file system is that a path is on; fs.ErrNotExist and
 	// errors.ErrUnsupported mean that it cannot be seen from here. Default: the call
 	// of that name on Linux; elsewhere nothing is known, and images go by MaxAge alone.
@@ -116,8 +119,8 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	return &Collector{config: c, keep: keep, turn: make(chan struct{}, 1), records: map[string]record{}}, nil
 }
 
-// Collect makes one pass. While there is enough room, and no MaxAge, that is one call of
-// the runtime, which lists nothing; from LowPercent on images and containers are listed,
+// Collect makes one pass. While there is enough room, and neither a MaxAge nor AlwaysList, that
+// is one call of the runtime, which lists nothing; from LowPercent on images and containers are listed,
 // too. When an image cannot be removed it goes on with the next; the removal is tried
 // again in later passes, at growing intervals. The error joins all that went wrong, with
 // ErrDiskFull if there still is not enough room. Collect returns soon after ctx has ended.
@@ -134,7 +137,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	now := time.Now()
 	c.notePods(now)
 	disk, err := c.disk(ctx)
-	if err != nil || !c.config.Policy.mustLook(disk) {
+	if err != nil || !c.config.AlwaysList && !c.config.Policy.mustLook(disk) {
 		return err
 	}
 	images, err := c.look(ctx, now)
@@ -142,6 +145,26 @@ func (c *Collector) Collect(ctx context.Context) error {
 		return err
 	}
 	return c.removeAll(ctx, images, DecideGC(images.stored(), disk, c.config.Policy, now))
+}
+
+// RemoveUnused removes all images that no container uses, however much room there is, but
+// those that are younger than the policy's MinAge, which counts from when a pass first saw
+// them: see AlwaysList. It is what a node does before a pod has
+// to go for lack of room. The error joins all that went wrong.
+func (c *Collector) RemoveUnused(ctx context.Context) error {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now := time.Now()
+	c.notePods(now)
+	images, err := c.look(ctx, now)
+	if err != nil {
+		return err
+	}
+	return c.removeAll(ctx, images, decideUnused(images.stored(), c.config.Policy, now))
 }
 
 // notePods notes which images the pods that are known use.

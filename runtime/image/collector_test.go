@@ -142,6 +142,30 @@ func TestCollectKeeps(t *testing.T) {
 	})
 }
 
+// All images go that nobody uses, if they must, however much room there is: but not those that
+// were not seen for long enough.
+func TestRemoveUnused(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore(t, localImages("a", "b", "used"), func(c *image.CollectorConfig) { c.AlwaysList = seen })
+			s.use("used")
+			s.collect(1)
+			time.Sleep(5 * time.Minute)
+			before := len(s.Journal())
+			if err := s.collector.RemoveUnused(t.Context()); err != nil {
+				t.Error(err)
+			}
+			want := "a b"
+			if !seen {
+				want = ""
+			}
+			if got := removals(s.Journal().After(before)); got != want {
+				t.Errorf("seen before %v: %q was removed, want %q", seen, got, want)
+			}
+		})
+	}
+}
+
 // Without a word on it from the runtime nothing is taken for the sandboxes' image.
 func TestCollectFromARuntimeThatDoesNotTell(t *testing.T) {
 	for _, config := range []string{"", "{}", "[plugins]\nsandbox_image = 1", `{"sandboxImage": 1}`, `{"sandboxImage": "r.io/other:v1"}`} {

@@ -3,6 +3,7 @@ package image
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -170,6 +171,13 @@ func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 	}
 	g.Short = g.Free - min(g.Free, freed+young)
 	return g
+}
+
+// decideUnused says which images may go if all may that nobody uses.
+func decideUnused(images []Stored, p GCPolicy, now time.Time) GCPlan {
+	p.HighPercent = 1
+	g := DecideGC(images, Disk{Capacity: math.MaxUint64}, p, now)
+	return GCPlan{Images: g.Images} // and no room that there has to be
 }
 
 // excess is how many bytes have to become free.

@@ -12,9 +12,14 @@ func statfs(path string) (*FS, error) {
 	if err := syscall.Statfs(path, &s); err != nil {
 		return nil, fmt.Errorf("statfs %s: %w", path, err)
 	}
+	var at syscall.Stat_t
+	if err := syscall.Stat(path, &at); err != nil {
+		return nil, fmt.Errorf("stat %s: %w", path, err)
+	}
 	block := uint64(s.Bsize)
 	return &FS{
 		Time:           time.Now(),
+		Device:         uint64(at.Dev),
 		CapacityBytes:  new(s.Blocks * block),
 		AvailableBytes: new(s.Bavail * block),
 		UsedBytes:      new((s.Blocks - min(s.Blocks, s.Bfree)) * block),

@@ -25,6 +25,29 @@ func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	return n
 }
 
+// nodeProcesses counts all processes and threads, which two limits bound.
+func (f *files) nodeProcesses() (running, most *uint64) {
+	if text, ok := f.must("proc/loadavg"); ok {
+		running = f.parseLoad(string(text))
+	}
+	most = f.number("proc/sys/kernel/pid_max")
+	if threads := f.number("proc/sys/kernel/threads-max"); most == nil || threads != nil && *threads < *most {
+		most = threads
+	}
+	return running, most
+}
+
+// parseLoad returns the number behind the slash: 0.00 0.00 0.00 1/123 4567.
+func (f *files) parseLoad(text string) *uint64 {
+	fields := strings.Fields(text)
+	if len(fields) < 4 {
+		f.wrong("proc/loadavg", "it has %.40q and not how many processes there are", text)
+		return nil
+	}
+	_, all, _ := strings.Cut(fields[3], "/")
+	return f.parse("proc/loadavg", "it", all)
+}
+
 // nodeCPU sums up what processors did: in user mode, at low priority, in the kernel, and
 // for interrupts. What they waited, or gave to other machines, was not spent.
 func (f *files) nodeCPU(now time.Time, text []byte) *CPU {

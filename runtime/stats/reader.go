@@ -60,6 +60,11 @@ func (r *Reader) Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, er
 	return r.read(ctx, pods, true)
 }
 
+// ReadNode returns what is left on the node of memory, room on disks and processes: nothing
+// of CPU, network or pods. It asks the runtime where images are, and for nothing else. What
+// could be read is there even with an error, which joins all that could not.
+func (r *Reader) ReadNode(ctx context.Context) (Node, error) { return r.readNode(ctx) }
+
 // ReadCPUAndMemory is Read of CPU and memory alone, which costs less.
 func (r *Reader) ReadCPUAndMemory(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {
 	return r.read(ctx, pods, false)

@@ -25,6 +25,9 @@ type Node struct {
 	// FS is the file system of Config.Dir, ImageFS that of the runtime's images and
 	// ContainerFS that of the layers that containers write to.
 	FS, ImageFS, ContainerFS *FS
+	// Processes is how many processes and threads there are, MaxProcesses how many there
+	// may be. ReadNode alone tells them.
+	Processes, MaxProcesses *uint64
 }
 
 // Pod is what a pod uses.
@@ -35,6 +38,8 @@ type Pod struct {
 	StartTime time.Time
 	CPU       *CPU
 	Memory    *Memory
+	// Processes is how many processes and threads it has, if the runtime tells.
+	Processes *uint64
 	// Network is nil for a pod on the network of the node.
 	Network *Network
 	// Containers are those that run, in the order of their names.
@@ -113,6 +118,8 @@ type FS struct {
 	InodesFree     *uint64   `json:"inodesFree,omitempty"`
 	Inodes         *uint64   `json:"inodes,omitempty"`
 	InodesUsed     *uint64   `json:"inodesUsed,omitempty"`
+	// Device is the same for what is on the same file system, 0 if it is not known.
+	Device uint64 `json:"-"`
 }
 
 func (c *CPU) known() bool    { return c != nil && c.UsageCoreNanoSeconds != nil }

@@ -211,6 +211,25 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// What a node has left is read without asking for any pod.
+func TestReadNode(t *testing.T) {
+	tree := maps.Clone(proc)
+	tree["proc/loadavg"] = file("0.10 0.20 0.30 2/345 6789\n")
+	tree["proc/sys/kernel/pid_max"], tree["proc/sys/kernel/threads-max"] = file("4194304\n"), file("1000\n")
+	rt := &told{}
+	n, err := reader(t, rt, tree).ReadNode(t.Context())
+	if err != nil || n.Processes == nil || *n.Processes != 345 || n.MaxProcesses == nil || *n.MaxProcesses != 1000 || n.CPU != nil {
+		t.Errorf("%+v, %v", n, err)
+	}
+	same(t, "memory", n.Memory, `{"availableBytes":6640640000,"rssBytes":1024000000,"usageBytes":3087360000,"workingSetBytes":1551360000}`)
+	for _, text := range []string{"", "0.1\n", "0.1 0.2 0.3 many 5\n", "0.1 0.2 0.3 1/-5 5\n"} {
+		tree["proc/loadavg"] = file(text)
+		if n, err := reader(t, rt, tree).ReadNode(t.Context()); err == nil || !strings.Contains(err.Error(), "proc/loadavg") || n.Processes != nil || n.Memory == nil {
+			t.Errorf("%q: %+v, %v", text, n, err)
+		}
+	}
+}
+
 func TestCgroups(t *testing.T) {
 	for _, l := range layouts {
 		got, err := reader(t, &told{}, l.tree()).Read(t.Context(), []*runtime.PodStatus{pod(), nil, {UID: "without"}})

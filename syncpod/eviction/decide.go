@@ -91,7 +91,8 @@ func (r Reclaim) String() string {
 // Decide says what follows from a state. A pod that exceeds a limit of its own goes first.
 // Else, if a threshold is met for as long as it has to be, what nobody needs is to be
 // removed, and if it is met still one pod goes, the first in the order of Rank that is not
-// critical. Nothing follows from what was not read, is too old or cannot be.
+// critical and of which something is known. Nothing follows from what was not read, is too
+// old or cannot be.
 func Decide(r Rules, s State, now time.Time) Decision {
 	d := Decision{}
 	d.meet(r, &s, now)
@@ -170,7 +171,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 		}
 	}
 	for _, p := range d.ranked {
-		if !IsCritical(p.Pod) {
+		if !IsCritical(p.Pod) && p.Usage != nil {
 			d.Evict = []Eviction{pressed(p, d.due, r.MaxPodGrace)}
 			d.Memory.acted = d.due.Reading.Time
 			return

@@ -62,10 +62,14 @@ func (d Decision) Explain(pod types.UID) string {
 		return fmt.Sprintf("stays: %v is not met for long enough", d.Met[0].Threshold)
 	case d.due == nil:
 		return "stays: the node is short of nothing"
+	case at < 0 && d.waits != "":
+		return "stays: " + d.waits
 	case at < 0:
 		return "stays: it does not run, or is ending"
 	case IsCritical(d.ranked[at].Pod):
 		return "stays: it is critical"
+	case d.ranked[at].Usage == nil:
+		return "stays: what it uses could not be read"
 	case len(d.Reclaim) > 0:
 		return fmt.Sprintf("stays: %v may make room enough", d.Reclaim[0])
 	case d.waits != "":

@@ -10,6 +10,17 @@ import (
 	"github.com/podsync/podsync/internal/base/linux"
 )
 
+// HasStorageLimits reports whether there is any limit that a pod could exceed by what it
+// writes.
+func HasStorageLimits(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if e := pod.Spec.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.SizeLimit.Sign() > 0 {
+			return true
+		}
+	}
+	return linux.Total(&pod.Spec, linux.Limits, v1.ResourceEphemeralStorage) != nil
+}
+
 // exceeding are the pods that exceed limits of their own. What is not known exceeds none.
 func exceeding(s *State) []Eviction {
 	var list []Eviction

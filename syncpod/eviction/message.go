@@ -48,7 +48,7 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 // messageOf says what the node is short of, and which containers use more of that than they
 // ask for.
 func messageOf(p Candidate, why *Met) string {
-	name := why.Signal.resource()
+	name := why.Signal.Resource()
 	var text strings.Builder
 	fmt.Fprintf(&text, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ",
 		name, why.Value.text(why.Reading.Capacity), amountOf(why.Signal, why.Reading.Available))

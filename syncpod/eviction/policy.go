@@ -140,7 +140,7 @@ func wrong(field string, s Signal, value string, err error) error {
 func checkSignals[T any](field string, of map[Signal]T) error {
 	var errs []error
 	for _, s := range slices.Sorted(maps.Keys(of)) {
-		if s.resource() == "" {
+		if s.Resource() == "" {
 			errs = append(errs, fmt.Errorf("eviction: Policy.%s[%q]: there is no such signal, only %q", field, s, signals()))
 		}
 	}

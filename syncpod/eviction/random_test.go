@@ -72,6 +72,9 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 		if IsCritical(e.Pod) {
 			fail("a critical pod goes")
 		}
+		if slices.ContainsFunc(s.Pods, func(p Candidate) bool { return p.Pod == e.Pod && p.Usage == nil }) {
+			fail("a pod goes of which nothing is known")
+		}
 		if !slices.ContainsFunc(s.Pods, func(p Candidate) bool { return p.Pod == e.Pod }) {
 			fail("a pod goes that does not run")
 		}

@@ -46,7 +46,7 @@ func standingOf(p Candidate, s Signal, on Layout) standing {
 	if r.unknown {
 		return r
 	}
-	name := s.resource()
+	name := s.Resource()
 	used := p.Usage.of(p.Pod, name, on.parts(s))
 	r.exceeds = used.Cmp(requested(p.Pod, name)) > 0
 	// Nobody asks for inodes. A kubelet takes the bytes of the request off them, and so

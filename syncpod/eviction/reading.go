@@ -67,6 +67,6 @@ func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
 
 // amountOf writes an amount of what a signal watches.
 func amountOf(s Signal, n uint64) string {
-	q := quantity(s.resource(), n)
+	q := quantity(s.Resource(), n)
 	return q.String()
 }

@@ -47,8 +47,9 @@ func signals() []Signal {
 	}
 }
 
-// resource is what the node is short of, empty for a signal that is not known.
-func (s Signal) resource() v1.ResourceName {
+// Resource is what the node is short of, empty for a signal that is not one of a node: memory,
+// ephemeral-storage, inodes or pids.
+func (s Signal) Resource() v1.ResourceName {
 	switch s {
 	case MemoryAvailable:
 		return v1.ResourceMemory

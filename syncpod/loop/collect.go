@@ -14,10 +14,16 @@ import (
 // collect calls a collector until ctx ends.
 func (l *Loop) collect(ctx context.Context, c Collector) {
 	l.every(ctx, l.config.CollectInterval, func() {
-		if err := c.Collect(ctx, gcStates{l}); err != nil && ctx.Err() == nil {
+		if err := l.collectOnce(ctx, c); err != nil && ctx.Err() == nil {
 			l.config.Log.Error(err, "not collected")
 		}
 	})
+}
+
+func (l *Loop) collectOnce(ctx context.Context, c Collector) error {
+	l.collecting.Lock()
+	defer l.collecting.Unlock()
+	return c.Collect(ctx, gcStates{l})
 }
 
 // collectImages has images removed until ctx ends.

@@ -15,7 +15,9 @@ import (
 	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
+	"github.com/podsync/podsync/syncpod/pressure"
 	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -68,12 +70,27 @@ type Config struct {
 	// ImageCollector removes images. Default: that of package image, if there is an
 	// ImagePolicy, which needs a Client.
 	ImageCollector ImageCollector
+	// EvictionPolicy says when pods are evicted because the node runs short of memory, disk or
+	// processes, or because they exceed their limits of storage: that of a kubelet is the zero
+	// policy. Images go before pods do if there is an ImagePolicy. Under pressure new pods are
+	// refused, too, before Admission is asked. It needs a Client or Stats. Default: none are.
+	EvictionPolicy *eviction.Policy
+	// Evicted is told of each pod that is evicted, as it begins. It must not block. Default:
+	// nobody is.
+	Evicted func(eviction.Eviction)
+	// Stats tells an EvictionPolicy what node and pods use. Default: that of package stats,
+	// with the Client and the file system of Root.
+	Stats pressure.Stats
+	// OOM tells which processes are killed because memory runs out: the zero oom.Watcher does
+	// where the kernel's log may be read. That becomes events: of a container OOMKilling,
+	// of the node SystemOOM. What it cannot do is logged. Default: nobody tells.
+	OOM OOMWatcher
 	// LogPolicy says when the logs of containers are rotated, in which the runtime has a
 	// part: that of a kubelet is the zero policy. It needs a Client, and logs that are
 	// files. Default: none are rotated, as runtimes do not do so either.
 	LogPolicy *rotate.Policy
 	// NodeName is the node that events are about which are of no pod: that images cannot
-	// be removed. Default: there are no such events.
+	// be removed, or that it is short of something. Default: there are no such events.
 	NodeName string
 
 	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
@@ -215,7 +232,7 @@ func (c Config) connected() (Config, error) {
 		c.Workers.Observer = podworkers.NopObserver{}
 	}
 	c.shareLog()
-	for _, fill := range []func() error{c.makeProbes, c.makeReader, c.makeSandboxes, c.makeCollectors, c.makeImageCollector, c.makeStore} {
+	for _, fill := range []func() error{c.makeProbes, c.makeReader, c.makeSandboxes, c.makeCollectors, c.makeImageCollector, c.makeStats, c.makeStore} {
 		if err := fill(); err != nil {
 			return c, err
 		}

@@ -48,13 +48,21 @@ func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, st
 		return nil
 	}
 	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
-		about, list := reference(pod), "containers"
-		if ref, _ := actions.FindContainer(pod, container); ref.Kind == actions.InitContainer {
-			list = "initContainers" // a sidecar
-		}
-		about.FieldPath = fmt.Sprintf("spec.%s{%s}", list, container)
-		events.Eventf(about, v1.EventTypeWarning, reason, "%s", message)
+		events.Eventf(containerReference(pod, container), v1.EventTypeWarning, reason, "%s", message)
 	}
+}
+
+// containerReference is how events name a container.
+func containerReference(pod *v1.Pod, container string) *v1.ObjectReference {
+	about, list := reference(pod), "containers"
+	switch ref, _ := actions.FindContainer(pod, container); ref.Kind {
+	case actions.InitContainer:
+		list = "initContainers"
+	case actions.EphemeralContainer:
+		list = "ephemeralContainers"
+	}
+	about.FieldPath = fmt.Sprintf("spec.%s{%s}", list, container)
+	return about
 }
 
 // makeReader makes the way to look at pods of the Client.
@@ -102,8 +110,8 @@ func (c *Config) makeCollectors() error {
 		return nil
 	}
 	config := gc.Config{Pods: c.Watch.Cache, Runtime: c.Client}
-	if c.Sync.Deps.Logs == nil { // they are files
-		config.LogsRoot, config.LogLinks = cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot), c.Sync.Node.LogLinks
+	if config.LogsRoot = c.logsRoot(); config.LogsRoot != "" {
+		config.LogLinks = c.Sync.Node.LogLinks
 	}
 	collector, err := gc.New(config)
 	if err != nil {
@@ -111,6 +119,14 @@ func (c *Config) makeCollectors() error {
 	}
 	c.Collectors = []Collector{collector}
 	return nil
+}
+
+// logsRoot is the directory of all logs, empty if they are no files.
+func (c *Config) logsRoot() string {
+	if c.Sync.Deps.Logs != nil {
+		return ""
+	}
+	return cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot)
 }
 
 // makeRotator makes the rotator of a LogPolicy, nil if there is none.
@@ -161,6 +177,7 @@ func (c *Config) makeImageCollector() error {
 	}
 	collector, err := image.NewCollector(image.CollectorConfig{
 		Runtime: c.Client, Leases: leased.Leases(), Policy: *c.ImagePolicy, Pods: c.Watch.Cache, Log: c.Log,
+		AlwaysList: c.EvictionPolicy != nil, // all of them may have to go
 	})
 	if err != nil {
 		return fmt.Errorf("loop: Config.ImageCollector: %w", err)

@@ -15,6 +15,8 @@
 //	shutdown.go    Shutdown: pods stop in the order of their priority
 //	feed.go        what each source has said, and what all of them want
 //	reconcile.go   that is compared with what the workers know: stop, update, add
+//	evictor.go     how a pressure.Manager looks after the node
+//	oom.go         what is told of processes that were killed for lack of memory
 //	admitted.go    who runs beside a new pod, for an Admission
 //	worker_pod.go  one pod that the workers know; what of a pod counts as a change
 //	state.go       what is known of each pod, besides its definition
@@ -64,12 +66,23 @@
 // went meanwhile is deleted, its directory included, once all sources have spoken.
 // [Loop.Drain] stops the pods first.
 //
+// # When the node runs short
+//
+// With a Config.EvictionPolicy the node is looked at every 10 s. If it has too little left
+// of memory, disk or processes, what nobody needs is removed, and then one pod after the other
+// goes, as package [github.com/podsync/podsync/syncpod/eviction] decides; a pod that exceeds its
+// limits of storage goes, too. It is reported as Failed with the reason Evicted, and not started
+// again. Static and critical pods stay. Meanwhile new pods are refused. [Loop.Pressure] has the
+// conditions of the node, and says why which pod goes or stays. With a Config.OOM processes
+// that the kernel kills for lack of memory become events.
+//
 // # Files
 //
 // What outlives the agent is below Config.Root, by the UIDs of pods:
 //
 //	pods/<uid>/           a pod's directory, see package poddir
 //	statuses/<uid>.json   what was reported of a pod: [FileStore], read when Run begins
+//	evictions/<uid>.json  an eviction that has not ended, with an EvictionPolicy
 //	records/<uid>.json    what the work on a pod has to remember: syncpod.FileRecords,
 //	                      read when the work on it begins
 //

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/pressure"
 )
 
 // A Loop keeps the pods running that its sources want. Make one with New; its
@@ -30,9 +31,11 @@ type Loop struct {
 	sink    sink
 	events  *eventQueue     // nil if the embedder has no recorder
 	rotator *rotate.Rotator // nil if logs are not rotated
-	states  *podStates
-	runtime gate
-	ran     atomic.Bool
+	// pressure is nil without an EvictionPolicy.
+	pressure *pressure.Manager
+	states   *podStates
+	runtime  gate
+	ran      atomic.Bool
 	// children are what Run has started.
 	children sync.WaitGroup
 	// listed: the runtime has said once what it has.
@@ -40,6 +43,9 @@ type Loop struct {
 	// news is raised when a source has delivered, tidy when there may be something to
 	// tidy up.
 	news, tidy flag
+
+	// collecting is held while a Collector is called.
+	collecting sync.Mutex
 
 	// removals are those of pods from the runtime that are in progress, and deletions those
 	// of what is recorded of pods.
@@ -117,7 +123,7 @@ func (l *Loop) assemble() error {
 			n.Notify(l.lookAgain)
 		}
 	}
-	return nil
+	return l.makeEvictor()
 }
 
 // notifier tells of pods that there is work on for a reason of its own.
@@ -169,6 +175,12 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	if l.config.ImageCollector != nil {
 		l.children.Go(func() { l.collectImages(ctx) })
+	}
+	if l.config.OOM != nil {
+		l.children.Go(func() { l.watchOOM(ctx) })
+	}
+	if l.pressure != nil {
+		l.children.Go(func() { l.relieve(ctx) })
 	}
 	if l.rotator != nil {
 		l.children.Go(func() { l.rotateLogs(ctx) })

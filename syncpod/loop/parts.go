@@ -9,6 +9,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -68,9 +69,17 @@ type Collector interface {
 // An ImageCollector removes images that nobody needs from the node. It is called
 // every Config.ImageInterval, in a goroutine of its own and never twice at a time, and not
 // while the runtime is away. An error is logged, and an event if there is a
-// Config.NodeName. An *image.Collector is one.
+// Config.NodeName. If it has a method RemoveUnused(context.Context) error, that is called,
+// maybe beside Collect, before a pod is evicted for lack of room. An *image.Collector is one.
 type ImageCollector interface {
 	Collect(ctx context.Context) error
+}
+
+// An OOMWatcher tells which processes are killed because memory runs out. An *oom.Watcher
+// does.
+type OOMWatcher interface {
+	// Run calls tell for each of them, one after the other, until ctx ends.
+	Run(ctx context.Context, tell func(oom.Kill)) error
 }
 
 // PodStates tells a [Collector] what it may remove. A pod that is not known is taken to

@@ -24,13 +24,21 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// greeter says hello to each connection to port 80, and goes.
+// greeter says hello to each connection to port 80, and goes. It repeats what it is told on
+// port 81, and prints a line each second.
 func greeter(ctx context.Context, c *critest.Command) int {
 	lis, err := c.Listen(80)
 	if err != nil {
 		return 1
 	}
 	defer context.AfterFunc(ctx, func() { lis.Close() })()
+	echo, err := c.Listen(81)
+	if err != nil {
+		return 1
+	}
+	defer context.AfterFunc(ctx, func() { echo.Close() })()
+	go repeat(ctx, echo)
+	go tick(ctx, c.Stdout)
 	for {
 		conn, err := lis.Accept()
 		if err != nil {
@@ -38,6 +46,38 @@ func greeter(ctx context.Context, c *critest.Command) int {
 		}
 		_, _ = io.WriteString(conn, "hello") // whoever has gone
 		conn.Close()
+	}
+}
+
+func repeat(ctx context.Context, lis net.Listener) {
+	for {
+		conn, err := lis.Accept()
+		if err != nil {
+			return
+		}
+		context.AfterFunc(ctx, func() { conn.Close() })
+		go func() {
+			defer conn.Close()
+			_, _ = io.Copy(conn, conn) // until one of them goes
+		}()
+	}
+}
+
+func tick(ctx context.Context, out io.Writer) {
+	for ctx.Err() == nil {
+		fmt.Fprintln(out, "tick")
+		_ = pause(ctx)
+	}
+}
+
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }
 
@@ -135,20 +175,60 @@ func TestPortForwardEndToEnd(t *testing.T) {
 	})
 }
 
-// TestRuntimeDiesInMidStream: the caller is told by the end of the stream.
+// TestRuntimeDiesInMidStream: the end of the stream comes at once, and nobody is told that
+// the process has ended well. A runtime that comes back serves streams as before.
 func TestRuntimeDiesInMidStream(t *testing.T) {
-	inBubble(t, func(t *testing.T, rt *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
-		ws := dial("/attach/default/web/app?output=1", "v4.channel.k8s.io")
-		go func() {
-			time.Sleep(time.Second)
-			if err := rt.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		if said := allOf(ws); said[3] != "" && !strings.Contains(said[3], "Success") {
-			t.Errorf("%q", said)
+	for name, stream := range map[string]struct{ path, protocol, send, heard string }{
+		"exec":         {"/exec/default/web/app?command=sh&command=-c&command=echo+begun%3B+sleep+1000&input=1&output=1&error=1", "v5.channel.k8s.io", "", "\x01begun\n"},
+		"exec, input":  {"/exec/default/web/app?command=cat&input=1&output=1", "v5.channel.k8s.io", "\x00begun", "\x01begun"},
+		"exec, tty":    {"/exec/default/web/app?command=cat&input=1&output=1&tty=1", "v4.channel.k8s.io", "\x00begun", "\x01begun"},
+		"attach":       {"/attach/default/web/app?output=1&error=1", "v4.channel.k8s.io", "", "\x01tick\n"},
+		"port-forward": {"/portForward/default/web?port=81", "v4.channel.k8s.io", "\x00begun", "\x00begun"},
+	} {
+		for _, end := range []string{"restart", "end"} {
+			t.Run(name+", "+end, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, rt *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
+					ws := dial(stream.path, stream.protocol)
+					hear(t, ws, stream.send, stream.heard)
+					began := time.Now()
+					die := func() error { return rt.Restart(critest.Restart{Down: 10 * time.Second, Disconnect: true}) }
+					if end == "end" {
+						die = rt.Close
+					}
+					if err := die(); err != nil {
+						t.Fatal(err)
+					}
+					if said := allOf(ws); said[3] != "" || time.Since(began) != 0 {
+						t.Errorf("%q after %v", said, time.Since(began))
+					}
+					if end == "end" {
+						return
+					}
+					time.Sleep(30 * time.Second)
+					hear(t, dial(stream.path, stream.protocol), stream.send, stream.heard)
+				})
+			})
 		}
-	})
+	}
+}
+
+// hear sends a message, if any, and reads until one has come.
+func hear(t *testing.T, ws *websocket.Conn, send, heard string) {
+	t.Helper()
+	if send != "" {
+		if err := ws.Write([]byte(send)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for {
+		message, err := ws.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(message) == heard {
+			return
+		}
+	}
 }
 
 // TestManyStreams: none holds up another, and none is left.

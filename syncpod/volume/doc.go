@@ -63,5 +63,6 @@
 // # Limits
 //
 // Without an fsGroup a secret whose defaultMode shuts others out can be read by root
-// alone. emptyDir.sizeLimit bounds a volume in memory, not one on the disk.
+// alone. emptyDir.sizeLimit bounds a volume in memory, not one on the disk: a pod that
+// outgrows that is evicted, by package pressure.
 package volume

@@ -44,6 +44,7 @@ type container struct {
 	ended      *Exit // what the exit is to be recorded as, if not as it was
 	unseen     bool  // the runtime was away when the process ended: no event
 	stubborn   IgnoreSignals
+	usage      Usage
 	unkilled   bool // a SIGKILL waits for the process to stop being stubborn
 }
 

@@ -250,6 +250,25 @@ func TestStatsOfASandbox(t *testing.T) {
 	})
 }
 
+// What a container is said to use is told of it, and of its sandbox, as long as it runs.
+func TestSetUsage(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		sandbox, id := n.runs("uid", "serve")
+		n.ok(n.Runtime.SetUsage(id, Usage{MemoryBytes: 1 << 30, RootFSBytes: 5, RootFSInodes: 6}))
+		one, err := n.rt.PodSandboxStats(n.Context(), &runtimeapi.PodSandboxStatsRequest{PodSandboxId: sandbox})
+		n.ok(err)
+		l := one.GetStats().GetLinux()
+		c := l.GetContainers()[0]
+		if c.GetMemory().GetWorkingSetBytes().GetValue() != 1<<30 || l.GetMemory().GetWorkingSetBytes().GetValue() != 1<<30+usedMemory ||
+			c.GetWritableLayer().GetUsedBytes().GetValue() != 5 || c.GetWritableLayer().GetInodesUsed().GetValue() != 6 {
+			n.Errorf("%v", one)
+		}
+		if err := n.Runtime.SetUsage("none", Usage{}); err == nil {
+			n.Error("an ID that is not there is taken")
+		}
+	})
+}
+
 func TestContainersInSandboxStatus(t *testing.T) {
 	for like, in := range map[Model]bool{Containerd2: false, CRIO: true} {
 		onBubble(t, Config{Like: like}, func(n *node) {

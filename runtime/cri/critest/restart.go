@@ -40,7 +40,8 @@ type Restart struct {
 }
 
 // Restart ends all calls in flight and all event streams with Unavailable,
-// also those that a fault has made deaf, and forgets names held for nothing. It
+// also those that a fault has made deaf, cuts the streams of processes and ports, and
+// forgets names held for nothing. It
 // returns at once, when the runtime has just gone down.
 func (r *Runtime) Restart(rs Restart) error {
 	if rs.Down < 0 || rs.Sandboxes > EffectUnknown || rs.Containers > EffectUnknown {
@@ -68,6 +69,7 @@ func (r *Runtime) Restart(rs Restart) error {
 	for _, c := range dead {
 		c.kill()
 	}
+	r.forgetStreams()
 	r.events.disconnect(errAway)
 	if rs.Disconnect {
 		r.conns.closeAll()

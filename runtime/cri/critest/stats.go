@@ -2,6 +2,7 @@ package critest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -50,8 +51,38 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 	if c.running {
 		now := time.Now().UnixNano()
 		st.Cpu, st.Memory = usage(now, time.Duration(now-c.startedAt), 1)
+		c.usage.tell(st.Memory)
+		st.WritableLayer = &runtimeapi.FilesystemUsage{
+			Timestamp: now, UsedBytes: &runtimeapi.UInt64Value{Value: c.usage.RootFSBytes}, InodesUsed: &runtimeapi.UInt64Value{Value: c.usage.RootFSInodes},
+		}
 	}
 	return st
+}
+
+// Usage is what a container that runs is told to use.
+type Usage struct {
+	// MemoryBytes is its memory, all of it in the working set. Default: 1 MiB.
+	MemoryBytes uint64
+	// RootFSBytes and RootFSInodes are what it has written beside volumes.
+	RootFSBytes, RootFSInodes uint64
+}
+
+// SetUsage changes what a container uses, as long as it is there. That of its pod follows.
+func (r *Runtime) SetUsage(container string, u Usage) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.containers[container]
+	if c == nil {
+		return fmt.Errorf("critest: container %q: %w", container, errNoID)
+	}
+	c.usage = u
+	return nil
+}
+
+func (u Usage) tell(m *runtimeapi.MemoryUsage) {
+	if u.MemoryBytes > 0 {
+		m.WorkingSetBytes.Value, m.UsageBytes.Value, m.RssBytes.Value = u.MemoryBytes, u.MemoryBytes, u.MemoryBytes
+	}
 }
 
 func usage(now int64, age time.Duration, n uint64) (*runtimeapi.CpuUsage, *runtimeapi.MemoryUsage) {
@@ -103,6 +134,12 @@ func (s service) sandboxStats(sb *sandbox) *runtimeapi.PodSandboxStats {
 	}
 	now := time.Now().UnixNano()
 	linux.Cpu, linux.Memory = usage(now, time.Duration(now-sb.createdAt), processes)
+	for _, c := range s.containersOf(sb.id) {
+		if extra := c.usage.MemoryBytes; c.running && extra > 0 {
+			total := linux.Memory.WorkingSetBytes.Value - usedMemory + extra
+			Usage{MemoryBytes: total}.tell(linux.Memory)
+		}
+	}
 	linux.Process = &runtimeapi.ProcessUsage{Timestamp: now, ProcessCount: &runtimeapi.UInt64Value{Value: processes}}
 	return &runtimeapi.PodSandboxStats{
 		Attributes: &runtimeapi.PodSandboxAttributes{

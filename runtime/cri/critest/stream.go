@@ -27,7 +27,7 @@ type visit struct {
 	net.Conn
 	read *bufio.Reader
 	*http.Request
-	ctx context.Context // ends with the runtime
+	ctx context.Context // ends with the runtime, and when that restarts
 }
 
 // accept makes a WebSocket of the connection.
@@ -164,15 +164,25 @@ func (r *Runtime) serveStreams(lis net.Listener) {
 		if err != nil {
 			return // it was closed
 		}
+		r.mu.Lock()
+		epoch := r.epoch
+		r.mu.Unlock()
 		running.Go(func() {
 			defer conn.Close()
-			defer context.AfterFunc(r.life, func() { conn.Close() })()
-			r.serveStream(conn)
+			defer context.AfterFunc(epoch, func() { conn.Close() })()
+			r.serveStream(epoch, conn)
 		})
 	}
 }
 
-func (r *Runtime) serveStream(conn net.Conn) {
+// forgetStreams forgets the URLs that were given.
+func (r *Runtime) forgetStreams() {
+	r.streams.mu.Lock()
+	defer r.streams.mu.Unlock()
+	clear(r.streams.waiting)
+}
+
+func (r *Runtime) serveStream(epoch context.Context, conn net.Conn) {
 	read := bufio.NewReader(conn)
 	req, err := http.ReadRequest(read)
 	if err != nil {
@@ -186,5 +196,5 @@ func (r *Runtime) serveStream(conn net.Conn) {
 		_ = websocket.Refuse(conn, http.StatusNotFound, "there is no such stream, or not any more") // whoever has gone
 		return
 	}
-	st(&visit{conn, read, req, r.life})
+	st(&visit{conn, read, req, epoch})
 }

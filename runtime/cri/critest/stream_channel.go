@@ -106,9 +106,10 @@ func (w channelWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end tells how the process ended, and waits for the reader.
+// end tells how the process ended, and waits for the reader. Of one that was cut short by
+// the end of the client, or of the runtime, nothing is told.
 func (ch *channels) end(code int, err error) {
-	if text, merr := json.Marshal(ended(code, err)); merr == nil {
+	if text, merr := json.Marshal(ended(code, err)); merr == nil && ch.ctx.Err() == nil {
 		_ = ch.conn.Write([]byte{channelError}, text) // whoever has gone does not need it
 	}
 	ch.conn.Close()

@@ -1,0 +1,108 @@
+package oom
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Kill is a process that was killed.
+type Kill struct {
+	// PID and Process are its number and its name, as the node has them: the first 15 bytes of
+	// what it calls itself, which may be anything.
+	PID     int
+	Process string
+	// UID is the user that it ran as.
+	UID int
+	// Cgroup is the path of the cgroup that it was in, below the root of its hierarchy.
+	Cgroup string
+	// Limit is the cgroup whose limit was reached, empty if the node had no memory left.
+	Limit string
+}
+
+// System reports whether it was the memory of the node that ran out.
+func (k Kill) System() bool { return k.Limit == "" }
+
+// String says in one line who was killed.
+func (k Kill) String() string {
+	if k.System() {
+		return fmt.Sprintf("process %q, PID %d, of %s: the node is out of memory", k.Process, k.PID, k.Cgroup)
+	}
+	return fmt.Sprintf("process %q, PID %d, of %s: %s is at its limit", k.Process, k.PID, k.Cgroup, k.Limit)
+}
+
+// Container returns the runtime's ID of the container that the process was in, empty if it was
+// in none: the innermost cgroup that is named by such an ID, as runtimes and systemd make a
+// name of it.
+func (k Kill) Container() string {
+	names := strings.Split(k.Cgroup, "/")
+	for i := len(names) - 1; i >= 0; i-- {
+		name := strings.TrimSuffix(names[i], ".scope")
+		name = name[strings.LastIndexAny(name, "-:")+1:]
+		if isID(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// idLength is how many hexadecimal digits the IDs of runtimes have.
+const idLength = 64
+
+func isID(s string) bool {
+	return len(s) == idLength && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+const (
+	prefix = "oom-kill:"
+	// global stands in place of the cgroup whose limit was reached.
+	global = "global_oom"
+)
+
+// Parse reads a record of the kernel's log: what is before the semicolon, and the line behind it.
+// It returns false for all that does not tell of a kill. A process can write to the log, but
+// not in the kernel's name; and what it calls itself does not change what is read, because that
+// is read from both ends.
+func Parse(record string) (Kill, bool) {
+	head, text, ok := strings.Cut(record, ";")
+	text, _, _ = strings.Cut(text, "\n")
+	if !ok || !ofKernel(head) || !strings.HasPrefix(text, prefix) {
+		return Kill{}, false
+	}
+	k := Kill{}
+	text, uid, ok1 := cutLast(text, ",uid=")
+	text, pid, ok2 := cutLast(text, ",pid=")
+	var err1, err2 error
+	k.UID, err1 = strconv.Atoi(uid)
+	k.PID, err2 = strconv.Atoi(pid)
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || k.PID <= 0 {
+		return Kill{}, false
+	}
+	before, behind, ok := strings.Cut(text, ",task_memcg=")
+	if !ok {
+		return Kill{}, false
+	}
+	if k.Cgroup, k.Process, ok = strings.Cut(behind, ",task="); !ok {
+		return Kill{}, false
+	}
+	if _, limit, ok := strings.Cut(before, ",oom_memcg="); ok {
+		k.Limit = limit
+		return k, limit != ""
+	}
+	return k, strings.HasSuffix(before, ","+global)
+}
+
+// ofKernel reports whether a record has the kernel's facility, 0, which no process can give.
+func ofKernel(head string) bool {
+	priority, _, _ := strings.Cut(head, ",")
+	n, err := strconv.Atoi(priority)
+	return err == nil && n >= 0 && n < 8
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	at := strings.LastIndex(s, sep)
+	if at < 0 {
+		return s, "", false
+	}
+	return s[:at], s[at+len(sep):], true
+}

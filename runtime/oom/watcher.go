@@ -1,0 +1,81 @@
+package oom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Log is the kernel's log: each Read is one record. Close ends a Read that waits.
+type Log io.ReadCloser
+
+// A Watcher tells of processes that are killed. The zero Watcher reads /dev/kmsg.
+type Watcher struct {
+	// Open opens the log behind its last record. Default: that of the system.
+	Open func() (Log, error)
+}
+
+const (
+	// maxRecord is more than a record of the kernel has.
+	maxRecord = 8 << 10
+	// damagedPause keeps a log that cannot be read from being read at once again.
+	damagedPause = time.Second
+	// maxDamaged is how often in a row that may be.
+	maxDamaged = 10
+)
+
+// Run calls tell for each process that is killed from now on, in their order, until ctx ends, for
+// which it returns nil. It waits for tell. The error is that the log cannot be opened, or is
+// no log; errors.ErrUnsupported that the system has none.
+func (w *Watcher) Run(ctx context.Context, tell func(Kill)) error {
+	open := w.Open
+	if open == nil {
+		open = openLog
+	}
+	log, err := open()
+	if err != nil {
+		return fmt.Errorf("oom: %w", err)
+	}
+	var once sync.Once
+	shut := func() { once.Do(func() { log.Close() }) }
+	defer shut()
+	defer context.AfterFunc(ctx, shut)()
+	err = follow(ctx, log, tell)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("oom: the kernel's log: %w", err)
+}
+
+// follow reads records until the log ends.
+func follow(ctx context.Context, log Log, tell func(Kill)) error {
+	record := make([]byte, maxRecord)
+	for damaged := 0; ; {
+		n, err := log.Read(record)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, syscall.EPIPE): // records were overwritten: the next is the oldest that is left
+			continue
+		case err == io.EOF:
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			if damaged++; damaged > maxDamaged {
+				return err
+			}
+			select {
+			case <-time.After(damagedPause):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		damaged = 0
+		if k, ok := Parse(string(record[:n])); ok {
+			tell(k)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Package device keeps what containers are given of the devices of a node.
+//
+// Which devices there are, and who gets them, is for an [Allocator] to say: a device
+// manager that speaks to device plugins, a DRA driver, or a few lines of a program. It is
+// asked once for each container, before that is created for the first time. A [Keeper]
+// writes the answer down before it counts, and gives it to each further instance of the
+// container, by the next agent, too, until the pod is gone. It is a
+// syncpod.Extensions.Devices:
+//
+//	devices, err := device.New(device.Config{State: "/var/lib/my-agent/devices", Allocator: mine})
+//	sync := syncpod.Config{Extensions: syncpod.Extensions{Devices: devices}}
+//
+//	device.go     Allotment, and what may be wrong with one
+//	keeper.go     Keeper: each answer is remembered
+package device
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// An Allotment is what a container is given. The zero Allotment is nothing. As JSON it
+// is kept in files.
+type Allotment struct {
+	// Devices are made in the container.
+	Devices []Device `json:"devices,omitempty"`
+	// Mounts are files and directories that it needs for them.
+	Mounts []Mount `json:"mounts,omitempty"`
+	// Env are variables, by name. One that the spec of the container sets, too, has the value of
+	// the spec.
+	Env map[string]string `json:"env,omitempty"`
+	// Annotations are told to the runtime.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// CDIDevices are the full names of devices of the Container Device Interface, such as
+	// vendor.com/class=name.
+	CDIDevices []string `json:"cdiDevices,omitempty"`
+}
+
+// A Device is a device node.
+type Device struct {
+	// HostPath is where it is on the node, ContainerPath where in the container. Both are
+	// absolute.
+	HostPath      string `json:"hostPath"`
+	ContainerPath string `json:"containerPath"`
+	// Permissions are some of r, w and m, for read, write and mknod.
+	Permissions string `json:"permissions"`
+}
+
+// A Mount is a file or directory of the node.
+type Mount struct {
+	// HostPath is where it is on the node, ContainerPath where in the container. Both are
+	// absolute.
+	HostPath      string `json:"hostPath"`
+	ContainerPath string `json:"containerPath"`
+	ReadOnly      bool   `json:"readOnly,omitempty"`
+}
+
+// IsZero reports whether there is nothing in it.
+func (a Allotment) IsZero() bool {
+	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0
+}
+
+// Validate returns what is wrong with an Allotment, with the name of its field.
+func (a Allotment) Validate() error {
+	for i, d := range a.Devices {
+		if err := checkPaths(fmt.Sprintf("devices[%d]", i), d.HostPath, d.ContainerPath); err != nil {
+			return err
+		}
+		if d.Permissions == "" || strings.Trim(d.Permissions, "rwm") != "" {
+			return fmt.Errorf("devices[%d].permissions is %q: it must be some of r, w and m", i, d.Permissions)
+		}
+	}
+	for i, m := range a.Mounts {
+		if err := checkPaths(fmt.Sprintf("mounts[%d]", i), m.HostPath, m.ContainerPath); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("env has %q, which is no name of a variable", name)
+		}
+	}
+	for i, name := range a.CDIDevices {
+		kind, device, _ := strings.Cut(name, "=")
+		if vendor, class, ok := strings.Cut(kind, "/"); !ok || vendor == "" || class == "" || device == "" {
+			return fmt.Errorf("cdiDevices[%d] is %q: it must be of the form vendor/class=name", i, name)
+		}
+	}
+	return nil
+}
+
+func checkPaths(field, host, container string) error {
+	for _, p := range []struct{ name, value string }{{"hostPath", host}, {"containerPath", container}} {
+		if !path.IsAbs(p.value) || path.Clean(p.value) != p.value {
+			return fmt.Errorf("%s.%s is %q: it must be an absolute path without . and ..", field, p.name, p.value)
+		}
+	}
+	return nil
+}
+
+// CRIDevices are the device nodes as a runtime is told of them.
+func (a Allotment) CRIDevices() []*runtimeapi.Device {
+	var devices []*runtimeapi.Device
+	for _, d := range a.Devices {
+		devices = append(devices, &runtimeapi.Device{HostPath: d.HostPath, ContainerPath: d.ContainerPath, Permissions: d.Permissions})
+	}
+	return devices
+}
+
+// CRIMounts are the mounts as a runtime is told of them.
+func (a Allotment) CRIMounts() []*runtimeapi.Mount {
+	var mounts []*runtimeapi.Mount
+	for _, m := range a.Mounts {
+		mounts = append(mounts, &runtimeapi.Mount{HostPath: m.HostPath, ContainerPath: m.ContainerPath, Readonly: m.ReadOnly})
+	}
+	return mounts
+}
+
+// CRICDIDevices are the CDI devices as a runtime is told of them.
+func (a Allotment) CRICDIDevices() []*runtimeapi.CDIDevice {
+	var devices []*runtimeapi.CDIDevice
+	for _, name := range a.CDIDevices {
+		devices = append(devices, &runtimeapi.CDIDevice{Name: name})
+	}
+	return devices
+}
+
+// WithEnv returns the variables of a container with those of its devices before them, in
+// the order of their names. A name that is there twice has the value of the container.
+func (a Allotment) WithEnv(vars []env.Var) []env.Var {
+	if len(a.Env) == 0 {
+		return vars
+	}
+	set := map[string]bool{}
+	for _, v := range vars {
+		set[v.Name] = true
+	}
+	var all []env.Var
+	for name, value := range a.Env {
+		if !set[name] {
+			all = append(all, env.Var{Name: name, Value: value})
+		}
+	}
+	slices.SortFunc(all, func(x, y env.Var) int { return cmp.Compare(x.Name, y.Name) })
+	return append(all, vars...)
+}

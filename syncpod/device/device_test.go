@@ -1,0 +1,202 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/container/env"
+)
+
+// counting gives each container that it is asked for another device.
+type counting struct {
+	mu       sync.Mutex
+	asked    int
+	released []types.UID
+	err      error
+	give     func(n int) Allotment
+}
+
+func (c *counting) Allocate(context.Context, *v1.Pod, *v1.Container) (Allotment, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if c.err != nil {
+		return Allotment{}, c.err
+	}
+	if c.give != nil {
+		return c.give(c.asked), nil
+	}
+	return numbered(c.asked), nil
+}
+
+func (c *counting) Release(_ context.Context, uid types.UID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	c.released = append(c.released, uid)
+	return nil
+}
+
+func numbered(n int) Allotment {
+	path := fmt.Sprint("/dev/x", n)
+	return Allotment{
+		Devices: []Device{{path, path, "rw"}}, Mounts: []Mount{{"/lib/x", "/usr/lib/x", true}},
+		Env: map[string]string{"X": fmt.Sprint(n)}, Annotations: map[string]string{"x.test/n": fmt.Sprint(n)}, CDIDevices: []string{fmt.Sprint("x.test/x=", n)},
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var web = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid"}}
+
+func keeper(t *testing.T, dir string, a Allocator) *Keeper {
+	t.Helper()
+	k, err := New(Config{State: dir, Allocator: a})
+	must(t, err)
+	return k
+}
+
+func allot(t *testing.T, k *Keeper, container string) Allotment {
+	t.Helper()
+	given, err := k.Allot(t.Context(), web, &v1.Container{Name: container})
+	must(t, err)
+	return given
+}
+
+// What a container was given it has until its pod is gone, over restarts of the agent.
+func TestKeeper(t *testing.T) {
+	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}
+	k := keeper(t, dir, a)
+	for range 3 {
+		for i, name := range []string{"app", "side"} {
+			if got := allot(t, k, name); !reflect.DeepEqual(got, numbered(i+1)) {
+				t.Errorf("%s was given %+v, want %+v", name, got, numbered(i+1))
+			}
+		}
+		k = keeper(t, dir, a)
+	}
+	must(t, k.CleanPod(t.Context(), web))
+	must(t, k.RemovePod(t.Context(), "another"))
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 || fmt.Sprint(a.released) != "[uid another]" {
+		t.Errorf("left is %v, %v; released were %v", entries, err, a.released)
+	}
+	if got := allot(t, keeper(t, dir, a), "app"); !reflect.DeepEqual(got, numbered(3)) {
+		t.Errorf("after its end a pod is given %+v", got)
+	}
+}
+
+// Containers without devices leave no file, and are asked for again.
+func TestNothingIsNotKept(t *testing.T) {
+	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(int) Allotment { return Allotment{} }}
+	k := keeper(t, dir, a)
+	for range 2 {
+		if got := allot(t, k, "app"); !got.IsZero() {
+			t.Errorf("it was given %+v", got)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || a.asked != 2 {
+		t.Errorf("%v, asked %d times", err, a.asked)
+	}
+}
+
+// Failures are told, and nothing is kept of them.
+func TestFailures(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "devices")
+	a := &counting{err: errors.New("no device is free")}
+	k := keeper(t, dir, a)
+	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); !errors.Is(err, a.err) {
+		t.Errorf("error is %v", err)
+	}
+	if err := k.CleanPod(t.Context(), web); !errors.Is(err, a.err) {
+		t.Errorf("error is %v", err)
+	}
+	a.err, a.give = nil, func(int) Allotment { return Allotment{Devices: []Device{{"/dev/x", "/dev/../etc", "rw"}}} }
+	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), `container "app" is given: devices[0].containerPath is "/dev/../etc"`) {
+		t.Errorf("error is %v", err)
+	}
+	a.give = nil
+	must(t, os.WriteFile(dir, nil, 0o600)) // no directory can be made there
+	if _, err := k.Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil {
+		t.Error("what cannot be written is given")
+	}
+	must(t, os.Remove(dir))
+	allot(t, k, "app")
+	for _, text := range []string{"", "{", `{"version":2,"containers":{}}`, `{"version":1}`, `{"version":1,"containers":{"app":{"devices":[{"hostPath":"x"}]}}}`} {
+		must(t, os.WriteFile(filepath.Join(dir, "uid.json"), []byte(text), 0o600))
+		asked := a.asked
+		if _, err := keeper(t, dir, a).Allot(t.Context(), web, &v1.Container{Name: "app"}); err == nil || !strings.Contains(err.Error(), "what pod uid was given, below "+dir) || a.asked != asked {
+			t.Errorf("file %q: %v, asked %d times", text, err, a.asked-asked)
+		}
+	}
+}
+
+// Wherever the agent ends, a container is given what was written, or asked for again.
+func TestF14_KeptOverACrash(t *testing.T) {
+	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}
+	allot(t, keeper(t, dir, a), "app")
+	must(t, os.WriteFile(filepath.Join(dir, ".uid.json.tmp"), []byte(`{"version":1,"conta`), 0o600)) // of a write that was cut
+	k := keeper(t, dir, a)
+	if got := allot(t, k, "app"); !reflect.DeepEqual(got, numbered(1)) {
+		t.Errorf("it was given %+v", got)
+	}
+	allot(t, k, "side")
+	if got := allot(t, keeper(t, dir, a), "side"); !reflect.DeepEqual(got, numbered(2)) {
+		t.Errorf("it was given %+v", got)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for want, a := range map[string]Allotment{
+		"":                                    numbered(1),
+		`devices[1].hostPath is "dev/x"`:      {Devices: []Device{{"/dev/x", "/dev/x", "r"}, {"dev/x", "/dev/x", "r"}}},
+		`devices[0].permissions is "rx"`:      {Devices: []Device{{"/dev/x", "/dev/x", "rx"}}},
+		`devices[0].permissions is ""`:        {Devices: []Device{{"/dev/x", "/dev/x", ""}}},
+		`mounts[0].containerPath is ""`:       {Mounts: []Mount{{"/x", "", false}}},
+		`env has "A=B"`:                       {Env: map[string]string{"A=B": ""}},
+		`cdiDevices[0] is "gpu0"`:             {CDIDevices: []string{"gpu0"}},
+		`cdiDevices[0] is "vendor.com/gpu"`:   {CDIDevices: []string{"vendor.com/gpu"}},
+		`cdiDevices[1] is "vendor.com/=name"`: {CDIDevices: []string{"a/b=c", "vendor.com/=name"}},
+	} {
+		if err := a.Validate(); (err == nil) != (want == "") || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%+v: %v, want %q", a, err, want)
+		}
+	}
+}
+
+func TestWithEnv(t *testing.T) {
+	a := Allotment{Env: map[string]string{"B": "device", "A": "device", "C": "device"}}
+	got := a.WithEnv([]env.Var{{Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}})
+	want := []env.Var{{Name: "A", Value: "device"}, {Name: "C", Value: "device"}, {Name: "Z", Value: "spec"}, {Name: "B", Value: "spec"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("variables are %v, want %v", got, want)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for want, c := range map[string]Config{
+		`Config.State is "x"`:         {State: "x", Allocator: &counting{}},
+		"Config.Allocator is missing": {State: "/x"},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/device"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// cards gives each container another card, while there are any.
+type cards struct {
+	mu   sync.Mutex
+	next int
+	none bool
+	gone []types.UID
+}
+
+func (c *cards) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allotment, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.none {
+		return device.Allotment{}, errors.New("no card is free")
+	}
+	c.next++
+	path := fmt.Sprint("/dev/card", c.next)
+	return device.Allotment{
+		Devices: []device.Device{{HostPath: path, ContainerPath: "/dev/card", Permissions: "rw"}},
+		Mounts:  []device.Mount{{HostPath: "/opt/card", ContainerPath: "/opt/card", ReadOnly: true}},
+		Env:     map[string]string{"CARD": path, "MINE": "device"}, Annotations: map[string]string{"cards.test/path": path},
+		CDIDevices: []string{fmt.Sprint("cards.test/card=", c.next)},
+	}, nil
+}
+
+func (c *cards) Release(_ context.Context, uid types.UID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = append(c.gone, uid)
+	return nil
+}
+
+// has says whether there are cards.
+func (c *cards) has(any bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.none = !any
+}
+
+// A container has its card over restarts of itself and of the agent; one that gets none is not
+// created, until it gets one; and when the pod is gone the card is given back.
+func TestDevices(t *testing.T) {
+	dir := t.TempDir()
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		given := &cards{none: true}
+		run := func() (*agent, *source.Push) {
+			keeper, err := device.New(device.Config{State: filepath.Join(dir, "devices"), Allocator: given})
+			if err != nil {
+				t.Fatal(err)
+			}
+			src := source.NewPush()
+			return n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Devices = keeper }), src
+		}
+		a, src := run()
+		web := api(pod("", "web", "u", "sleep 600; exit 1"))
+		web.Spec.Containers[0].Env = []v1.EnvVar{{Name: "MINE", Value: "spec"}}
+		set(t, src, web)
+		time.Sleep(time.Minute)
+		if w := a.sink.of("u").ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "CreateContainerConfigError" || !strings.Contains(w.Message, "devices: no card is free") {
+			t.Errorf("without a card the container waits as %+v", w)
+		}
+		if n.Journal().Count(critest.CreateContainer) > 0 {
+			t.Error("a container was created without its card")
+		}
+		given.has(true)
+		time.Sleep(15 * time.Minute) // it ends once, and is restarted
+		a.kill()
+		_, src = run()
+		set(t, src, web)
+		time.Sleep(30 * time.Minute)
+		creates := n.Journal().Of(critest.CreateContainer)
+		if len(creates) < 3 {
+			t.Fatalf("the container was created %d times", len(creates))
+		}
+		for _, call := range creates {
+			c := call.Request().(*runtimeapi.CreateContainerRequest).GetConfig()
+			env := map[string]string{}
+			for _, e := range c.GetEnvs() {
+				env[e.GetKey()] = string(e.GetValue())
+			}
+			got := fmt.Sprint(c.GetDevices(), c.GetCDIDevices(), env["CARD"], env["MINE"], c.GetAnnotations()["cards.test/path"], len(c.GetMounts()))
+			if len(c.GetDevices()) != 1 || c.GetDevices()[0].GetHostPath() != "/dev/card1" || c.GetCDIDevices()[0].GetName() != "cards.test/card=1" ||
+				env["CARD"] != "/dev/card1" || env["MINE"] != "spec" || c.GetAnnotations()["cards.test/path"] != "/dev/card1" || c.GetMounts()[0].GetContainerPath() != "/opt/card" {
+				t.Errorf("the container was created with %s", got)
+			}
+		}
+		set(t, src)
+		time.Sleep(time.Minute)
+		if len(given.gone) == 0 || given.gone[0] != "u" {
+			t.Errorf("given back were the cards of %v", given.gone)
+		}
+		if left, err := os.ReadDir(filepath.Join(dir, "devices")); err != nil || len(left) > 0 {
+			t.Errorf("left is %v, %v", left, err)
+		}
+	})
+}

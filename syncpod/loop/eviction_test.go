@@ -1,0 +1,354 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// shortNode is a node of 16 GiB, of which a test says how much is left. What pods use is what
+// the runtime tells.
+type shortNode struct {
+	*stats.Reader
+	events heard
+	mu     sync.Mutex
+	left   uint64
+	reads  int
+}
+
+func newShortNode(n *node) *shortNode {
+	conn, err := n.Runtime.Dial()
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { conn.Close() })
+	reader, err := stats.New(stats.Config{Runtime: cri.NewClient(conn)})
+	if err != nil {
+		n.Fatal(err)
+	}
+	return &shortNode{Reader: reader, left: 8 << 30}
+}
+
+func (s *shortNode) ReadNode(context.Context) (stats.Node, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return stats.Node{Memory: &stats.Memory{Time: time.Now(), AvailableBytes: new(s.left), WorkingSetBytes: new(16<<30 - s.left)}}, nil
+}
+
+func (s *shortNode) Read(ctx context.Context, pods []*runtime.PodStatus) (stats.Stats, error) {
+	s.mu.Lock()
+	s.reads++
+	s.mu.Unlock()
+	return s.Reader.Read(ctx, pods)
+}
+
+func (s *shortNode) has(left uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = left
+}
+
+// evicting is the change of a Config that evicts.
+func (s *shortNode) evicting(p eviction.Policy) func(*loop.Config) {
+	return func(c *loop.Config) {
+		c.EvictionPolicy, c.Stats, c.NodeName = &p, s, "node"
+		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, _, reason, format string, args ...any) {
+			if reason != "Evicted" && reason != "EvictionThresholdMet" {
+				return
+			}
+			ref := about.(*v1.ObjectReference)
+			s.events.add(fmt.Sprintf("%s %s: %s", ref.Name, reason, fmt.Sprintf(format, args...)))
+		})
+	}
+}
+
+func (s *shortNode) readings() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
+// asking is a pod that asks for so much memory.
+func asking(uid, memory string) *v1.Pod {
+	p := pod(runtime.ConfigSourceAPI, uid, uid, forever)
+	if memory != "" {
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse(memory)}
+	}
+	return p
+}
+
+// using sets what the container of a pod uses.
+func (n *node) using(uid string, memory uint64) {
+	n.Helper()
+	for _, c := range n.instances(uid).Containers {
+		if err := n.Runtime.SetUsage(c.ID.ID, critest.Usage{MemoryBytes: memory}); err != nil {
+			n.Fatal(err)
+		}
+	}
+}
+
+func conditionOf(status v1.PodStatus, name v1.PodConditionType) *v1.PodCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == name {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func underPressure(a *agent) (list []v1.NodeConditionType) {
+	for _, c := range a.Pressure().Conditions {
+		if c.Status == v1.ConditionTrue {
+			list = append(list, c.Type)
+		}
+	}
+	return list
+}
+
+// wantEvicted checks what is reported of pods: these were evicted, and no others.
+func wantEvicted(t *testing.T, a *agent, want ...types.UID) {
+	t.Helper()
+	var got []types.UID
+	for _, p := range a.Pods() {
+		if p.Status.Phase == v1.PodFailed && p.Status.Reason == "Evicted" {
+			got = append(got, p.Pod.UID)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("evicted are %v, want %v\n%v", got, want, a.Pressure())
+	}
+}
+
+const gib = 1 << 30
+
+// The node runs short of memory: the pod goes that uses most beyond what it asks for, and no
+// other while it ends. As long as there is pressure no pod begins that asks for nothing.
+func TestEvictionForMemory(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		short, src := newShortNode(n), source.NewPush()
+		counted := &heard{}
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
+			short.evicting(eviction.Policy{})(c)
+			c.Evicted = func(e eviction.Eviction) { counted.add(string(e.Signal)) }
+		})
+		within, greedy, critical := asking("within", "2Gi"), asking("greedy", "1Gi"), asking("critical", "")
+		critical.Spec.Priority = new(int32(2_000_001_000))
+		set(t, src, within, greedy, critical)
+		time.Sleep(33 * time.Second)
+		n.using("within", gib)
+		n.using("greedy", 3*gib)
+		n.using("critical", 5*gib)
+		if reads := short.readings(); reads > 0 || len(underPressure(a)) > 0 {
+			t.Errorf("%d readings of pods on a node that is short of nothing, pressure %v", reads, underPressure(a))
+		}
+		short.has(50 << 20)
+		time.Sleep(10 * time.Second) // one look
+		short.has(4 * gib)
+		time.Sleep(20 * time.Second)
+		wantEvicted(t, a, "greedy")
+		status := a.sink.of("greedy")
+		want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. " +
+			"Container app was using 3Gi, request is 1Gi, has larger consumption of memory. "
+		if status.Message != want {
+			t.Errorf("%q\nwant %q", status.Message, want)
+		}
+		if c := conditionOf(status, v1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" || c.Status != v1.ConditionTrue || c.Message != want {
+			t.Errorf("DisruptionTarget is %+v", c)
+		}
+		if got := short.events.all(); !slices.Equal(got, []string{"node EvictionThresholdMet: Attempting to reclaim memory", "greedy Evicted: " + want}) {
+			t.Errorf("events %q", got)
+		}
+		if got := counted.all(); !slices.Equal(got, []string{"memory.available"}) {
+			t.Errorf("counted %v", got)
+		}
+		if got := underPressure(a); !slices.Equal(got, []v1.NodeConditionType{v1.NodeMemoryPressure}) {
+			t.Errorf("under %v", got)
+		}
+		refused, taken := asking("refused", ""), asking("taken", "1Mi")
+		set(t, src, within, greedy, critical, refused, taken)
+		time.Sleep(5 * time.Second)
+		if s := a.sink.of("refused"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "The node had condition: [MemoryPressure]. " {
+			t.Errorf("refused: %+v", s)
+		}
+		if s := a.sink.of("taken"); s.Phase != v1.PodRunning {
+			t.Errorf("taken is %s", s.Phase)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := underPressure(a); len(got) > 0 {
+			t.Errorf("under %v after the transition period", got)
+		}
+		if why := a.Pressure().Explain("within"); why != "stays: the node is short of nothing" {
+			t.Error(why)
+		}
+	})
+}
+
+// A pod that does not end holds up the next one, but not for ever.
+func TestEvictionsTakeTurns(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		short, src := newShortNode(n), source.NewPush()
+		a := n.start([]source.Source{src}, short.evicting(eviction.Policy{}))
+		set(t, src, asking("first", ""), asking("second", ""))
+		time.Sleep(33 * time.Second)
+		n.using("first", 3*gib)
+		n.using("second", gib)
+		stuck := n.instances("first").Containers[0].ID.ID
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
+			t.Fatal(err)
+		}
+		short.has(0)
+		time.Sleep(50 * time.Second)
+		wantRunningPods(t, n, "first", "second")
+		if why := a.Pressure().Explain("second"); why != "stays: a pod that was evicted has not ended" {
+			t.Error(why)
+		}
+		time.Sleep(45 * time.Second)
+		wantRunningPods(t, n, "first")
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		wantRunningPods(t, n)
+		wantEvicted(t, a, "first", "second")
+		if got := short.events.all(); len(got) != 4 {
+			t.Errorf("events %q, want two for each pod", got)
+		}
+	})
+}
+
+func wantRunningPods(t *testing.T, n *node, want ...string) {
+	t.Helper()
+	var got []string
+	for _, uid := range []string{"first", "second"} {
+		if slices.ContainsFunc(n.instances(uid).Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerRunning }) {
+			got = append(got, uid)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v run, want %v", got, want)
+	}
+}
+
+// The agent is killed while a pod is being evicted. The next one goes on with that, even
+// though the node is short of nothing any more, and evicts no other.
+func TestEvictionOverARestart(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		short, src := newShortNode(n), source.NewPush()
+		root := t.TempDir()
+		change := func(c *loop.Config) {
+			short.evicting(eviction.Policy{})(c)
+			c.Root = root
+		}
+		a := n.start([]source.Source{src}, change)
+		first, second := asking("first", ""), asking("second", "")
+		set(t, src, first, second)
+		time.Sleep(30 * time.Second)
+		n.using("first", 3*gib)
+		stuck := n.instances("first").Containers[0].ID.ID
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{Term: true, Kill: true}); err != nil {
+			t.Fatal(err)
+		}
+		short.has(0)
+		time.Sleep(11 * time.Second)
+		a.kill()
+		short.has(8 * gib)
+		if err := n.Runtime.SetIgnoreSignals(stuck, critest.IgnoreSignals{}); err != nil {
+			t.Fatal(err)
+		}
+		src = source.NewPush()
+		a = n.start([]source.Source{src}, change)
+		set(t, src, first, second)
+		time.Sleep(time.Minute)
+		wantRunningPods(t, n, "second")
+		wantEvicted(t, a, "first")
+		if c := conditionOf(a.sink.of("first"), v1.DisruptionTarget); c == nil || !strings.HasPrefix(c.Message, "The node was low on resource: memory.") {
+			t.Errorf("DisruptionTarget is %+v", c)
+		}
+		if files := countFiles(t, filepath.Join(root, "evictions", "*")); files > 0 {
+			t.Errorf("%d evictions are remembered", files)
+		}
+		a.kill()
+		src = source.NewPush()
+		n.start([]source.Source{src}, change)
+		set(t, src, first, second)
+		time.Sleep(time.Minute)
+		wantRunningPods(t, n, "second")
+	})
+}
+
+// A pod has more in an emptyDir than that may hold.
+func TestEvictionForALimit(t *testing.T) {
+	dir := t.TempDir()
+	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
+		short, src := newShortNode(n), source.NewPush()
+		root := t.TempDir()
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
+			short.evicting(eviction.Policy{})(c)
+			c.Root = root
+		})
+		limit := resource.MustParse("1Mi")
+		var pods []*v1.Pod
+		for _, uid := range []string{"first", "second"} {
+			p := asking(uid, "")
+			p.Spec.Volumes = []v1.Volume{{Name: "cache", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &limit}}}}
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "cache", MountPath: "/cache"}}
+			pods = append(pods, p)
+		}
+		set(t, src, pods...)
+		time.Sleep(30 * time.Second)
+		for uid, size := range map[string]int{"first": 2 << 20, "second": 1 << 19} {
+			at := filepath.Join(root, "pods", uid, "volumes", "kubernetes.io~empty-dir", "cache", "data")
+			if err := os.WriteFile(at, make([]byte, size), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		wantEvicted(t, a, "first")
+		status := a.sink.of("first")
+		if want := `Usage of EmptyDir volume "cache" exceeds the limit "1Mi". `; status.Message != want || conditionOf(status, v1.DisruptionTarget) != nil {
+			t.Errorf("%+v, want %q", status, want)
+		}
+		if len(underPressure(a)) > 0 {
+			t.Errorf("under %v", underPressure(a))
+		}
+	})
+}
+
+func TestEvictionPolicyIsChecked(t *testing.T) {
+	c := loop.Config{Client: newNode(t, critest.Config{}).client(t), Sources: []source.Source{source.NewPush()}}
+	c.Sync.RuntimeName = "critest"
+	c.EvictionPolicy = &eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "most"}}
+	_, err := loop.New(c)
+	if want := `loop: Config.EvictionPolicy: pressure: Config.Policy: eviction: Policy.Hard["memory.available"] is "most"`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func (n *node) client(t *testing.T) *cri.Client {
+	conn, err := n.Runtime.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return cri.NewClient(conn)
+}

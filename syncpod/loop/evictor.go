@@ -1,0 +1,142 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/pressure"
+)
+
+// makeStats makes the Stats of an EvictionPolicy.
+func (c *Config) makeStats() error {
+	if c.EvictionPolicy == nil || c.Stats != nil {
+		return nil
+	}
+	if c.Client == nil {
+		return errors.New("loop: Config.EvictionPolicy needs a Client or Stats")
+	}
+	reader, err := stats.New(stats.Config{Runtime: c.Client, Dir: c.Root})
+	if err != nil {
+		return fmt.Errorf("loop: Config.Stats: %w", err)
+	}
+	c.Stats = reader
+	return nil
+}
+
+// makeEvictor makes what looks after the node, if there is an EvictionPolicy.
+func (l *Loop) makeEvictor() error {
+	c := &l.config
+	if c.EvictionPolicy == nil {
+		return nil
+	}
+	config := pressure.Config{Policy: *c.EvictionPolicy, Agent: evictor{l}, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
+	if c.Root != "" {
+		config.State = filepath.Join(c.Root, "evictions")
+	}
+	if c.Sync.Root != "" {
+		config.PodsRoot = filepath.Join(c.Sync.Root, "pods")
+	}
+	manager, err := pressure.New(config)
+	if err != nil {
+		return fmt.Errorf("loop: Config.EvictionPolicy: %w", err)
+	}
+	l.pressure = manager
+	c.Admission = underPressure{l, c.Admission}
+	return nil
+}
+
+// relieve looks after the node until ctx ends.
+func (l *Loop) relieve(ctx context.Context) {
+	defer l.pressure.Wait()
+	l.pressure.Look(ctx)
+	l.every(ctx, l.config.EvictionPolicy.Every(), func() { l.pressure.Look(ctx) })
+}
+
+// Pressure returns what was last decided for the need of the node: its conditions
+// MemoryPressure, DiskPressure and PIDPressure, what it is short of, and why which pod goes or
+// stays. Without an EvictionPolicy, and before the first look, it is the zero Decision.
+func (l *Loop) Pressure() eviction.Decision {
+	if l.pressure == nil {
+		return eviction.Decision{}
+	}
+	return l.pressure.Last()
+}
+
+// underPressure refuses pods as long as the node is short of something, and asks the
+// embedder for all others.
+type underPressure struct {
+	loop *Loop
+	next Admission
+}
+
+func (a underPressure) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+	if message, ok := eviction.Admit(pod, a.loop.Pressure().Conditions); !ok {
+		return &syncpod.Rejection{Reason: eviction.Reason, Message: message}
+	}
+	if a.next == nil {
+		return nil
+	}
+	return a.next.Admit(pod, beside)
+}
+
+// An evictor does what a pressure.Manager asks for.
+type evictor struct{ *Loop }
+
+var _ pressure.Agent = evictor{}
+
+func (l evictor) Running() []pressure.Pod {
+	var list []pressure.Pod
+	for _, pod := range l.admitted() {
+		if l.workers.State(pod.UID).TerminationRequested {
+			continue
+		}
+		if status := l.lastStatus(pod.UID); !status.Empty() {
+			list = append(list, pressure.Pod{Pod: pod, Status: status})
+		}
+	}
+	return list
+}
+
+func (l evictor) Find(uid types.UID) (known *v1.Pod, unwanted bool) {
+	return l.knownPod(uid), l.unwanted(uid)
+}
+
+func (l evictor) Evict(ctx context.Context, e eviction.Eviction) error {
+	return l.KillPod(ctx, e.Pod.UID, podworkers.StopRequest{
+		Evict: true, GracePeriodSeconds: &e.GraceSeconds,
+		Report: &podworkers.StopReport{Reason: eviction.Reason, Message: e.Message, Disruption: e.Disruption},
+	})
+}
+
+func (l evictor) CleanedUp(uid types.UID) bool { return l.workers.State(uid).ShouldBeFinished }
+
+func (l evictor) Reclaim(ctx context.Context, what eviction.Reclaim) error {
+	if what == eviction.UnusedImages {
+		if images, ok := l.config.ImageCollector.(interface{ RemoveUnused(context.Context) error }); ok {
+			return images.RemoveUnused(ctx)
+		}
+		return nil
+	}
+	var errs []error
+	for _, c := range l.config.Collectors {
+		errs = append(errs, l.collectOnce(ctx, c))
+	}
+	return errors.Join(errs...)
+}
+
+func (l evictor) Warn(about *v1.Pod, reason, message string) {
+	if about == nil {
+		l.nodeEvent(reason, message)
+		return
+	}
+	l.event(about, reason, message)
+}

@@ -1,0 +1,127 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/oom"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// heard is what goroutines have told.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) add(line string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, line)
+}
+
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.lines)
+}
+
+// kills are told by a test.
+type kills chan oom.Kill
+
+func (k kills) Run(ctx context.Context, tell func(oom.Kill)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case kill := <-k:
+			tell(kill)
+		}
+	}
+}
+
+// Who was killed is told of the container, and of the node if that is out of memory. What is
+// of nobody's container is not told.
+func TestOOMEvents(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		killed, src := make(kills), source.NewPush()
+		events := &heard{}
+		n.start([]source.Source{src}, tellingOOM(killed, events))
+		set(t, src, asking("web", ""))
+		time.Sleep(30 * time.Second)
+		id := n.instances("web").Containers[0].ID.ID
+		at := "/kubepods/podweb/" + id
+		for _, k := range []oom.Kill{
+			{PID: 7, Process: "sh", Cgroup: at, Limit: at},
+			{PID: 8, Process: "db", Cgroup: "/system.slice/db.service"},
+			{PID: 9, Process: "sh", Cgroup: at},
+			{PID: 10, Process: "sh", Cgroup: "/kubepods/x/" + strings.Repeat("0", 64), Limit: "/kubepods/x"},
+		} {
+			killed <- k
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		want := []string{
+			"Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7, of container app was killed: the memory limit was reached",
+			"Node node-1 Warning SystemOOM: System OOM encountered, victim process: db, pid: 8",
+			"Node node-1 Warning SystemOOM: System OOM encountered, victim process: sh, pid: 9",
+			"Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 9, of container app was killed: the node is out of memory",
+		}
+		if got := events.all(); !slices.Equal(got, want) {
+			t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// tellingOOM is the change of a Config that makes events of kills.
+func tellingOOM(killed kills, events *heard) func(*loop.Config) {
+	return func(c *loop.Config) {
+		c.OOM, c.NodeName = killed, "node-1"
+		c.Sync.Events = syncpod.EventRecorderFunc(func(about k8sruntime.Object, kind, reason, format string, args ...any) {
+			if ref := about.(*v1.ObjectReference); strings.Contains(reason, "OOM") {
+				events.add(fmt.Sprintf("%s %s%s %s %s: %s", ref.Kind, ref.Name, ref.FieldPath, kind, reason, fmt.Sprintf(format, args...)))
+			}
+		})
+	}
+}
+
+// A container is killed before the agent has seen that it runs: that is told once it has.
+func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		killed, src := make(kills), source.NewPush()
+		events := &heard{}
+		n.start([]source.Source{src}, tellingOOM(killed, events))
+		time.Sleep(time.Second)
+		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
+			if _, err := n.Runtime.Inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(t, src, asking("web", ""))
+		for len(n.Runtime.Journal().Of(critest.StartContainer)) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		id := n.Runtime.Journal().Of(critest.StartContainer)[0].ContainerID
+		killed <- oom.Kill{PID: 7, Process: "sh", Cgroup: "/k8s.io/" + id, Limit: "/k8s.io/" + id}
+		synctest.Wait()
+		if got := events.all(); len(got) > 0 {
+			t.Errorf("%q before the container is known", got)
+		}
+		time.Sleep(20 * time.Second)
+		if got := events.all(); len(got) != 1 || !strings.HasPrefix(got[0], "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,") {
+			t.Errorf("%q", got)
+		}
+	})
+}

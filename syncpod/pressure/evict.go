@@ -1,0 +1,186 @@
+package pressure
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+const (
+	// cleanUpTimeout is how long a pod that has ended may be cleaned up after until another
+	// one goes, and endTimeout how long beyond its time to stop it may take to end.
+	cleanUpTimeout = 30 * time.Second
+	endTimeout     = time.Minute
+)
+
+// ending is an eviction in flight.
+type ending struct {
+	// until is when others wait no longer for its end, ended when nothing of it ran any more.
+	until, ended time.Time
+}
+
+// record is an Eviction as it is remembered.
+type record struct {
+	Signal       eviction.Signal `json:"signal"`
+	GraceSeconds int64           `json:"graceSeconds"`
+	Message      string          `json:"message"`
+	Disruption   bool            `json:"disruption,omitempty"`
+}
+
+// evict begins to put a pod off the node.
+func (m *Manager) evict(ctx context.Context, e eviction.Eviction) {
+	m.config.Log.Info("pod evicted", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "podUID", e.Pod.UID, "signal", string(e.Signal), "message", e.Message)
+	m.remember(e)
+	m.config.Agent.Warn(e.Pod, eviction.Reason, e.Message)
+	m.config.Evicted(e)
+	m.carryOut(ctx, e)
+}
+
+// carryOut stops a pod beside all else. If that fails the next look tries again.
+func (m *Manager) carryOut(ctx context.Context, e eviction.Eviction) {
+	uid := e.Pod.UID
+	m.mu.Lock()
+	m.ending[uid] = &ending{until: time.Now().Add(time.Duration(e.GraceSeconds)*time.Second + endTimeout)}
+	m.mu.Unlock()
+	m.evictions.Go(func() {
+		err := m.config.Agent.Evict(ctx, e)
+		switch {
+		case err == nil:
+			m.forget(uid)
+		case ctx.Err() != nil:
+			return // the next agent goes on
+		default:
+			m.config.Log.Error(err, "pod not evicted", "podUID", uid)
+		}
+		m.ended(e, err)
+	})
+}
+
+// ended notes how an eviction has ended.
+func (m *Manager) ended(e eviction.Eviction, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.left[e.Pod.UID] = e
+		delete(m.ending, e.Pod.UID)
+		return
+	}
+	m.ending[e.Pod.UID].ended = time.Now()
+}
+
+// sweep returns the pods that are ending, without those that nobody waits for any more. Those
+// that have ended are forgotten.
+func (m *Manager) sweep(now time.Time) []types.UID {
+	var list, over []types.UID
+	for uid, e := range m.inFlight() {
+		switch has := !e.ended.IsZero(); {
+		case has && (now.Sub(e.ended) > cleanUpTimeout || m.config.Agent.CleanedUp(uid)):
+			over = append(over, uid)
+		case has || now.Before(e.until):
+			list = append(list, uid)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, uid := range over {
+		delete(m.ending, uid)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (m *Manager) inFlight() map[types.UID]ending {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[types.UID]ending, len(m.ending))
+	for uid, e := range m.ending {
+		all[uid] = *e
+	}
+	return all
+}
+
+// remember writes an eviction down, so that the next agent carries it out.
+func (m *Manager) remember(e eviction.Eviction) {
+	if m.state == "" {
+		return
+	}
+	text, err := json.Marshal(record{e.Signal, e.GraceSeconds, e.Message, e.Disruption})
+	if err == nil {
+		err = m.state.Replace(e.Pod.UID, text, false)
+	}
+	if err != nil {
+		m.config.Log.Error(err, "an eviction is not remembered", "podUID", e.Pod.UID)
+	}
+}
+
+func (m *Manager) forget(uid types.UID) {
+	if m.state == "" {
+		return
+	}
+	if err := m.state.Remove(uid); err != nil {
+		m.config.Log.Error(err, "an eviction is not forgotten", "podUID", uid)
+	}
+}
+
+// resume goes on with evictions of an earlier agent, or that have failed: a pod may not be
+// known yet.
+func (m *Manager) resume(ctx context.Context) {
+	m.restore()
+	for uid, e := range m.takeLeft() {
+		pod, unwanted := m.config.Agent.Find(uid)
+		switch {
+		case pod != nil:
+			e.Pod = pod
+			m.carryOut(ctx, e)
+		case unwanted:
+			m.forget(uid)
+		default:
+			m.leave(uid, e)
+		}
+	}
+}
+
+func (m *Manager) takeLeft() map[types.UID]eviction.Eviction {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := m.left
+	m.left = map[types.UID]eviction.Eviction{}
+	return left
+}
+
+func (m *Manager) leave(uid types.UID, e eviction.Eviction) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left[uid] = e
+}
+
+// restore reads what an earlier agent has begun, once. What cannot be read is decided anew.
+func (m *Manager) restore() {
+	if m.restored || m.state == "" {
+		return
+	}
+	uids, err := m.state.List()
+	if err != nil {
+		m.config.Log.Error(err, "evictions of an earlier agent cannot be read")
+		return
+	}
+	m.restored = true
+	for _, uid := range uids {
+		var r record
+		text, err := m.state.Read(uid)
+		if err == nil {
+			err = json.Unmarshal(text, &r)
+		}
+		if err != nil {
+			m.config.Log.Error(err, "an eviction of an earlier agent cannot be read", "podUID", uid)
+			m.forget(uid)
+			continue
+		}
+		m.leave(uid, eviction.Eviction{Signal: r.Signal, GraceSeconds: max(r.GraceSeconds, 1), Message: r.Message, Disruption: r.Disruption})
+	}
+}

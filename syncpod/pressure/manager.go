@@ -1,0 +1,249 @@
+package pressure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// Stats reads what is used. A *stats.Reader does. What could be read counts even with an
+// error.
+type Stats interface {
+	ReadNode(ctx context.Context) (stats.Node, error)
+	Read(ctx context.Context, pods []*runtime.PodStatus) (stats.Stats, error)
+}
+
+// Agent is whose pods are looked after. Its methods are called concurrently.
+type Agent interface {
+	// Running returns the pods of which something may run and that are not ending, in a fixed
+	// order, with what the runtime has of them.
+	Running() []Pod
+	// Find returns a pod, nil if it is not known, and whether nobody wants a pod of that UID.
+	Find(pod types.UID) (known *v1.Pod, unwanted bool)
+	// Evict stops a pod and reports it. It returns when nothing of the pod runs; the pod stops
+	// even if ctx ends first.
+	Evict(ctx context.Context, e eviction.Eviction) error
+	// CleanedUp reports whether a pod that was evicted has nothing left on the node.
+	CleanedUp(pod types.UID) bool
+	// Reclaim removes what nobody needs.
+	Reclaim(ctx context.Context, what eviction.Reclaim) error
+	// Warn records an event of a pod, or of the node if that is nil.
+	Warn(about *v1.Pod, reason, message string)
+}
+
+// Pod is a pod that runs.
+type Pod struct {
+	Pod *v1.Pod
+	// Status is nil if nothing is known.
+	Status *runtime.PodStatus
+}
+
+// Config is what a Manager is made of.
+type Config struct {
+	// Policy says when pods go.
+	Policy eviction.Policy
+	// Agent has the pods. Required.
+	Agent Agent
+	// Stats says what is used. Required.
+	Stats Stats
+	// PodsRoot has the directories of pods, PodsRoot/<UID>/volumes/<kind>/<name>, and LogsRoot
+	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: what is there
+	// counts as nothing.
+	PodsRoot, LogsRoot string
+	// State is the directory that remembers evictions which have not ended, an absolute path;
+	// it is made when needed. Default: the next agent does not know of them.
+	State string
+	// Evicted is told of each pod that is evicted, as it begins. It must not block. Default:
+	// nobody is.
+	Evicted func(eviction.Eviction)
+	// Log gets a line for each pod that goes, and for each change of what the node is short of.
+	// Default silent.
+	Log logr.Logger
+}
+
+// A Manager looks at a node at intervals and evicts pods when it runs short. Make one with
+// New; its methods may be called concurrently, but Look only once at a time.
+type Manager struct {
+	config Config
+	rules  eviction.Rules
+	state  podfile.Dir
+	disk   measurer
+	// evictions are those in flight.
+	evictions sync.WaitGroup
+	// These belong to Look: whether evictions of an earlier agent were read, and what was last
+	// written to the log.
+	restored bool
+	told     string
+
+	mu     sync.Mutex
+	last   eviction.Decision
+	ending map[types.UID]*ending
+	// left are evictions that have yet to be carried out: of an earlier agent, or that failed.
+	left map[types.UID]eviction.Eviction
+}
+
+// New returns a Manager that does nothing until Look is called. The error names the field of
+// the Config that is missing or wrong.
+func New(c Config) (*Manager, error) {
+	switch {
+	case c.Agent == nil:
+		return nil, errors.New("pressure: Config.Agent is missing")
+	case c.Stats == nil:
+		return nil, errors.New("pressure: Config.Stats is missing")
+	}
+	for _, f := range []struct{ name, path string }{{"PodsRoot", c.PodsRoot}, {"LogsRoot", c.LogsRoot}, {"State", c.State}} {
+		if f.path != "" && !filepath.IsAbs(f.path) {
+			return nil, fmt.Errorf("pressure: Config.%s %q is not an absolute path", f.name, f.path)
+		}
+	}
+	rules, err := c.Policy.Rules()
+	if err != nil {
+		return nil, fmt.Errorf("pressure: Config.Policy: %w", err)
+	}
+	if c.Evicted == nil {
+		c.Evicted = func(eviction.Eviction) {}
+	}
+	return &Manager{
+		config: c, rules: rules, state: podfile.Dir(c.State), disk: measurer{podsRoot: c.PodsRoot, logsRoot: c.LogsRoot, known: map[types.UID]measured{}},
+		ending: map[types.UID]*ending{}, left: map[types.UID]eviction.Eviction{},
+	}, nil
+}
+
+// Last returns what was decided last, with the conditions of the node; the zero Decision
+// before the first Look.
+func (m *Manager) Last() eviction.Decision {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
+// Wait returns when no eviction is in flight any more.
+func (m *Manager) Wait() { m.evictions.Wait() }
+
+// readTimeout bounds one reading, of which what is there by then counts.
+const readTimeout = 30 * time.Second
+
+// Look reads what the node has left, decides, and begins what follows. It waits for what is
+// removed, but not for pods to end; these end with ctx, though the pods stop all the same.
+func (m *Manager) Look(ctx context.Context) {
+	m.resume(ctx)
+	now := time.Now()
+	state := eviction.State{Ending: m.sweep(now), Memory: m.Last().Memory}
+	m.readNode(ctx, &state)
+	d := eviction.Decide(m.rules, state, now)
+	if len(d.Reclaim) > 0 {
+		m.reclaim(ctx, d)
+		state.Reclaimed, state.Memory = true, d.Memory
+		m.readNode(ctx, &state)
+		now = time.Now()
+		d = eviction.Decide(m.rules, state, now)
+	}
+	if pods := m.wanted(d, len(state.Ending) > 0, now); len(pods) > 0 {
+		state.Pods = m.candidates(ctx, pods, now)
+		d = eviction.Decide(m.rules, state, now)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	m.tell(d)
+	for _, e := range d.Evict {
+		m.evict(ctx, e)
+	}
+}
+
+// readNode reads what signals watch.
+func (m *Manager) readNode(ctx context.Context, s *eviction.State) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	node, err := m.config.Stats.ReadNode(ctx)
+	if err != nil && ctx.Err() == nil {
+		m.config.Log.V(1).Info("not all of the node can be read", "err", err.Error())
+	}
+	s.Readings, s.Layout = readings(node, time.Now()), layout(node)
+}
+
+// wanted are the pods that matter: all if one may have to go for the node, or else, once in
+// a while, those with limits of their own.
+func (m *Manager) wanted(d eviction.Decision, busy bool, now time.Time) []Pod {
+	due := false
+	for _, met := range d.Met {
+		due = due || met.Due && !busy
+	}
+	limits := m.rules.StorageLimits && m.disk.due(now)
+	if !due && !limits {
+		return nil
+	}
+	var pods []Pod
+	for _, p := range m.config.Agent.Running() {
+		if p.Pod != nil && (due || eviction.HasStorageLimits(p.Pod)) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// candidates are pods with what they use.
+func (m *Manager) candidates(ctx context.Context, pods []Pod, now time.Time) []eviction.Candidate {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var statuses []*runtime.PodStatus
+	for _, p := range pods {
+		if p.Status != nil {
+			statuses = append(statuses, p.Status)
+		}
+	}
+	read, err := m.config.Stats.Read(ctx, statuses)
+	if err != nil && ctx.Err() == nil {
+		m.config.Log.V(1).Info("not all of what pods use can be read", "err", err.Error())
+	}
+	m.disk.measure(ctx, pods, now)
+	list := make([]eviction.Candidate, len(pods))
+	for i, p := range pods {
+		list[i] = eviction.Candidate{Pod: p.Pod, Usage: m.disk.complete(p.Pod, usageOf(read.Pods, p.Pod.UID))}
+	}
+	return list
+}
+
+// reclaim removes what nobody needs.
+func (m *Manager) reclaim(ctx context.Context, d eviction.Decision) {
+	for _, r := range d.Reclaim {
+		if err := m.config.Agent.Reclaim(ctx, r); err != nil && ctx.Err() == nil {
+			m.config.Log.Error(err, "not removed", "what", r.String())
+		}
+	}
+}
+
+// tell keeps a decision, and writes down what is new in it.
+func (m *Manager) tell(d eviction.Decision) {
+	short := ""
+	for _, met := range d.Met {
+		short += met.Threshold.String() + " "
+	}
+	for _, p := range d.Problems {
+		short += p.Threshold.String() + "? " // why may change each time
+	}
+	m.mu.Lock()
+	m.last = d
+	m.mu.Unlock()
+	if short != m.told {
+		m.told = short
+		m.config.Log.Info("what the node is short of", "decision", d.String())
+	}
+	for _, e := range d.Evict {
+		if e.Disruption {
+			m.config.Agent.Warn(nil, "EvictionThresholdMet", "Attempting to reclaim "+string(e.Signal.Resource()))
+		}
+	}
+}

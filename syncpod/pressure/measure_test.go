@@ -1,0 +1,122 @@
+package pressure
+
+import (
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+func write(t *testing.T, path string, size int) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What links lead to does not count, what has two names counts once, and what is not there is
+// nothing.
+func TestUsed(t *testing.T) {
+	if goruntime.GOOS != "linux" {
+		t.Skip("room that files take is known on Linux alone")
+	}
+	dir, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "big"), 1<<20)
+	empty := used(t.Context(), dir)
+	write(t, filepath.Join(dir, "a", "b", "file"), 100_000)
+	if err := os.Link(filepath.Join(dir, "a", "b", "file"), filepath.Join(dir, "again")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	got := used(t.Context(), dir)
+	bytes, inodes := *got.Bytes-*empty.Bytes, *got.Inodes-*empty.Inodes
+	if inodes != 4 || bytes < 100_000 || bytes > 200_000 {
+		t.Errorf("%d bytes in %d files", bytes, inodes)
+	}
+	if none := used(t.Context(), filepath.Join(dir, "none")); none.Bytes == nil || *none.Bytes != 0 {
+		t.Errorf("what is not there has %v", none.Bytes)
+	}
+	if file := used(t.Context(), filepath.Join(dir, "again")); file.Bytes != nil {
+		t.Errorf("a file has %d", *file.Bytes)
+	}
+}
+
+// A pod is measured once a minute, and one whose UID is no name not at all.
+func TestMeasurePaces(t *testing.T) {
+	root := t.TempDir()
+	m := measurer{podsRoot: root, logsRoot: filepath.Join(root, "logs"), known: map[types.UID]measured{}}
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		Containers: []v1.Container{{Name: "app"}},
+		Volumes:    []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},
+	}}
+	pod.Namespace, pod.Name, pod.UID = "default", "web", "u"
+	uses := func(at time.Time) *eviction.Usage {
+		m.measure(t.Context(), []Pod{{Pod: pod}}, at)
+		return m.complete(pod, &eviction.Usage{Containers: []eviction.ContainerUsage{{Name: "app"}}})
+	}
+	now := time.Now()
+	if u := uses(now); *u.Volumes[0].Bytes != 0 || *u.Containers[0].Logs.Bytes != 0 {
+		t.Errorf("%+v", u)
+	}
+	write(t, filepath.Join(root, "u", "volumes", "kubernetes.io~empty-dir", "v", "file"), 10_000)
+	write(t, filepath.Join(root, "logs", "default_web_u", "app", "0.log"), 10_000)
+	if u := uses(now.Add(59 * time.Second)); *u.Volumes[0].Bytes != 0 {
+		t.Errorf("measured again: %d", *u.Volumes[0].Bytes)
+	}
+	if u := uses(now.Add(61 * time.Second)); *u.Volumes[0].Bytes < 10_000 || *u.Containers[0].Logs.Bytes < 10_000 {
+		t.Errorf("%+v", u)
+	}
+	pod.UID = "../u"
+	if u := uses(now.Add(2 * time.Minute)); len(u.Volumes) > 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
+func TestReadings(t *testing.T) {
+	number := func(n uint64) *uint64 { return &n }
+	now := time.Unix(1000, 0)
+	disk := func(device, available uint64) *stats.FS {
+		return &stats.FS{Device: device, AvailableBytes: number(available), CapacityBytes: number(100), Inodes: number(10), InodesFree: number(5)}
+	}
+	n := stats.Node{
+		Memory: &stats.Memory{Time: now, AvailableBytes: number(3), WorkingSetBytes: number(4)},
+		FS:     disk(1, 50), ImageFS: disk(2, 60), ContainerFS: disk(1, 50),
+		Processes: number(90), MaxProcesses: number(80),
+	}
+	got := map[eviction.Signal]eviction.Reading{}
+	for _, r := range readings(n, now) {
+		got[r.Signal] = r
+	}
+	for s, want := range map[eviction.Signal][2]uint64{
+		eviction.MemoryAvailable: {3, 7}, eviction.NodeFSAvailable: {50, 100}, eviction.NodeFSInodesFree: {5, 10},
+		eviction.ImageFSAvailable: {60, 100}, eviction.ContainerFSAvailable: {50, 100}, eviction.PIDAvailable: {0, 80},
+	} {
+		if r := got[s]; r.Available != want[0] || r.Capacity != want[1] || !r.Time.Equal(now) {
+			t.Errorf("%s: %+v, want %v", s, r, want)
+		}
+	}
+	if l := layout(n); l != eviction.SplitDisk {
+		t.Errorf("layout %v", l)
+	}
+	if n.ContainerFS = disk(2, 60); layout(n) != eviction.ImageDisk {
+		t.Errorf("layout %v", layout(n))
+	}
+	if n.ImageFS = disk(1, 60); layout(n) != eviction.OneDisk {
+		t.Errorf("layout %v", layout(n))
+	}
+	if none := readings(stats.Node{Memory: &stats.Memory{}, FS: &stats.FS{}}, now); len(none) > 0 {
+		t.Errorf("of nothing %v", none)
+	}
+}

@@ -1,0 +1,243 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/server"
+)
+
+// loaded is a node whose streams are the runtime's own.
+func loaded(t *testing.T) *node {
+	return newNode(t, func(c *server.Config) {
+		own := c.Runtime.(streaming)
+		c.Runtime, c.StreamTransport = own.Client, &http.Transport{DialContext: own.node.DialStream, DisableKeepAlives: true}
+	})
+}
+
+// dial connects to the server, with little room for what is not read.
+func (n *node) dial() (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(n.Context(), "tcp", strings.TrimPrefix(n.url, "http://"))
+	if err != nil {
+		return nil, err
+	}
+	n.Cleanup(func() { conn.Close() })
+	return conn, errors.Join(conn.(*net.TCPConn).SetReadBuffer(16<<10), conn.SetDeadline(time.Now().Add(loadPatience)))
+}
+
+// execute runs cat in the container, and has it repeat something.
+func (n *node) execute(i int) error {
+	conn, err := n.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	req, err := http.NewRequest("GET", n.url+"/exec/default/web/app?command=cat&input=1&output=1", nil)
+	if err != nil {
+		return err
+	}
+	ws, _, err := websocket.Dial(conn, req, "v5.channel.k8s.io")
+	if err != nil {
+		return err
+	}
+	for line := range 20 {
+		want := fmt.Sprintf("%d %d", i, line)
+		if err := ws.Write([]byte("\x00" + want)); err != nil {
+			return err
+		}
+		if got, err := ws.Read(); err != nil || string(got) != "\x01"+want {
+			return fmt.Errorf("%q, want %q: %w", got, want, err)
+		}
+	}
+	return nil
+}
+
+// follow begins to follow the log of the container. The answer has begun.
+func (n *node) follow(t *testing.T, query string) (net.Conn, *http.Response) {
+	t.Helper()
+	conn, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET /containerLogs/default/web/app?follow=true&%s HTTP/1.1\r\nHost: node1\r\n\r\n", query)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, resp
+}
+
+// inUse is the memory that is in use, stacks included, and how many goroutines there are.
+func inUse() (bytes uint64, goroutines int) {
+	goruntime.GC()
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse, goruntime.NumGoroutine()
+}
+
+const (
+	execs, followers, deaf = 100, 200, 10
+	// loadPatience is how long all of them may take on a machine that does other things.
+	loadPatience = 2 * time.Minute
+	// perStream bounds what is held for a stream, of both its ends and of the runtime in
+	// memory: all of them are in one process here.
+	perStream = 128 << 10
+)
+
+// TestLoad: 100 commands and 200 followers at once, and ten more of each kind that never
+// read what they asked for. The others get all of theirs, what is held for each is bounded,
+// and nothing is left when they have gone, however often they come.
+func TestLoad(t *testing.T) {
+	n := loaded(t)
+	n.run("web", "echo begun; while true; do sleep 0.02; test -e /go && echo line; done", isRunning)
+	n.want("POST", "/run/default/web/app?cmd=true", 200, "")
+	first := n.load(t, math.MaxUint64)
+	n.load(t, first+1<<20) // the runtime in memory remembers calls
+}
+
+// load has them all come and go. It returns what is in use then, once that is no more than a
+// limit.
+func (n *node) load(t *testing.T, limit uint64) uint64 {
+	t.Helper()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	before, goroutines := inUse()
+	var conns []net.Conn
+	var lines []*bufio.Reader
+	for range followers {
+		conn, resp := n.follow(t, "tailLines=1")
+		conns, lines = append(conns, conn), append(lines, bufio.NewReader(resp.Body))
+	}
+	for range deaf {
+		conn, _ := n.follow(t, "")
+		conns = append(conns, conn, n.deaf(t))
+	}
+	n.executeAll(t)
+	n.want("POST", "/run/default/web/app?cmd=touch+/go", 200, "")
+	for i, r := range lines {
+		for line := ""; line != "line\n"; {
+			var err error
+			if line, err = r.ReadString('\n'); err != nil {
+				t.Fatalf("follower %d: %v", i, err)
+			}
+		}
+	}
+	if after, _ := inUse(); after > before+(execs+followers+2*deaf)*perStream {
+		t.Errorf("%d KiB are in use, and were %d", after>>10, before>>10)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	for deadline := time.Now().Add(loadPatience); ; time.Sleep(20 * time.Millisecond) {
+		after, left := inUse()
+		if left <= goroutines+1 && after <= limit { // the runtime's streaming server is started by the first stream
+			return after
+		}
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d KiB and %d goroutines are left, and there were %d:\n%s", after>>10, left, goroutines, stacks[:goruntime.Stack(stacks, true)])
+		}
+	}
+}
+
+// executeAll runs all commands at once.
+func (n *node) executeAll(t *testing.T) {
+	t.Helper()
+	failed := make(chan error, execs)
+	for i := range execs {
+		go func() { failed <- n.execute(i) }()
+	}
+	for range execs {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// deaf has a command print for ever, and never reads it.
+func (n *node) deaf(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest("GET", n.url+"/exec/default/web/app?command=sh&command=-c&command=while+true%3B+do+echo+0123456789abcdef%3B+done&output=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := websocket.Dial(conn, req, "v5.channel.k8s.io"); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// TestFollowOverARestart: a log is followed on while the runtime is away, as containers go
+// on, and to its end if they do not.
+func TestFollowOverARestart(t *testing.T) {
+	n := loaded(t)
+	n.run("web", "echo one; until test -e /go; do sleep 0.02; done; echo two; sleep infinity", isRunning)
+	conn, resp := n.follow(t, "")
+	defer conn.Close()
+	lines := bufio.NewReader(resp.Body)
+	want := func(line string) {
+		t.Helper()
+		if got, err := lines.ReadString('\n'); err != nil || got != line {
+			t.Fatalf("%q, %v, want %q", got, err, line)
+		}
+	}
+	want("one\n")
+	if err := n.Restart(critest.Restart{Down: 200 * time.Millisecond, Disconnect: true}); err != nil {
+		t.Fatal(err)
+	}
+	n.wait(func() bool {
+		code, _ := n.ask("POST", "/run/default/web/app?cmd=touch+/go")
+		return code == 200
+	})
+	want("two\n")
+	if err := n.Restart(critest.Restart{Down: 200 * time.Millisecond, Disconnect: true, Sandboxes: critest.EffectStopped, Containers: critest.EffectStopped}); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
+
+// TestFollowOfARuntimeThatStaysAway ends with the caller.
+func TestFollowOfARuntimeThatStaysAway(t *testing.T) {
+	n := loaded(t)
+	n.run("web", "echo one; sleep infinity", isRunning)
+	conn, resp := n.follow(t, "")
+	defer conn.Close()
+	if err := n.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "one\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	ctx, cancel := context.WithTimeout(n.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", n.url+"/containerLogs/default/web/app?follow=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Body.Close()
+	if other.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("who comes now is answered %s", other.Status)
+	}
+}
