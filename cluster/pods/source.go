@@ -28,6 +28,10 @@ type Config struct {
 	// After is closed when pods may be asked for: once the node is registered, because what
 	// fits depends on its labels. Default: at once.
 	After <-chan struct{}
+	// Refused is told of each pod that is not valid and of which no version was, each time that
+	// the API server speaks of it: nobody looks after such a pod. It must not call the Source.
+	// Default: nobody is told.
+	Refused func(pod *v1.Pod, err error)
 	// Log gets a line for each pod that is not valid. Default silent.
 	Log logr.Logger
 }
@@ -42,6 +46,8 @@ type Source struct {
 	// mu is held while the push is told of pods, so that a pod that goes while all are
 	// listed is not told of after its end.
 	mu sync.Mutex
+	// taken are the newest versions that are valid, but that they are to go if a later one is.
+	taken map[types.UID]*v1.Pod
 }
 
 var _ source.Source = (*Source)(nil)
@@ -54,13 +60,16 @@ func New(c Config) (*Source, error) {
 	case c.NodeName == "":
 		return nil, errors.New("pods: Config.NodeName is missing")
 	}
+	if c.Refused == nil {
+		c.Refused = func(*v1.Pod, error) {}
+	}
 	informer := coreinformers.NewFilteredPodInformer(c.Kube, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.NodeName).String()
 	})
 	if err := informer.SetTransform(withoutManagedFields); err != nil {
 		return nil, fmt.Errorf("pods: %w", err)
 	}
-	return &Source{config: c, push: source.NewPush(), informer: informer, configs: make(chan struct{}, 1)}, nil
+	return &Source{config: c, push: source.NewPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
 }
 
 // withoutManagedFields saves the memory of what nobody here reads.
@@ -182,7 +191,9 @@ func (s *Source) complete(ctx context.Context, handler cache.ResourceEventHandle
 	defer s.mu.Unlock()
 	var wanted []*v1.Pod
 	for _, pod := range s.Pods() {
-		if !isMirror(pod) {
+		if valid := s.taken[pod.UID]; valid != nil {
+			wanted = append(wanted, valid)
+		} else if !isMirror(pod) {
 			wanted = append(wanted, pod)
 		}
 	}
@@ -214,15 +225,37 @@ func (s *Source) update(pod *v1.Pod) {
 	if isMirror(pod) {
 		return
 	}
-	if err := s.push.Update(pod); err != nil {
-		s.config.Log.Error(err, "A pod is not valid")
+	err := s.push.Update(pod)
+	if err == nil {
+		s.taken[pod.UID] = pod
+		return
 	}
+	s.config.Log.Error(err, "A pod is not valid")
+	before := s.taken[pod.UID]
+	switch {
+	case before == nil:
+		s.config.Refused(pod, err)
+	case pod.DeletionTimestamp != nil:
+		s.end(before, pod)
+	}
+}
+
+// end has the version of a pod that runs stop as a newer one asks for, which is not valid.
+func (s *Source) end(runs, asks *v1.Pod) {
+	going := *runs // shares the rest
+	going.DeletionTimestamp, going.DeletionGracePeriodSeconds = asks.DeletionTimestamp, asks.DeletionGracePeriodSeconds
+	if err := s.push.Update(&going); err != nil {
+		s.config.Log.Error(err, "A pod cannot be stopped as it is asked for")
+		return
+	}
+	s.taken[going.UID] = &going
 }
 
 func (s *Source) remove(pod *v1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push.Delete(pod.UID)
+	delete(s.taken, pod.UID)
 }
 
 func isMirror(pod *v1.Pod) bool {

@@ -32,6 +32,8 @@ type heard struct {
 	kube  *fake.Clientset
 	last  source.Snapshot
 	count int
+	// refused are the pods that nobody looks after.
+	refused []string
 }
 
 // listen runs a test with a source of the pods that the API server has.
@@ -43,11 +45,12 @@ func listen(t *testing.T, there []runtime.Object, test func(t *testing.T, h *hea
 func listenAfter(t *testing.T, after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset(there...)
-		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after()})
+		h := &heard{kube: kube}
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: func(pod *v1.Pod, err error) { h.refused = append(h.refused, pod.Name) }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &heard{Source: s, kube: kube}
+		h.Source = s
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
@@ -107,6 +110,35 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 		h.wants(t, "db")
 		if h.Get("default", "db", "2") == nil || h.Get("default", "db", "other") != nil || h.Get("default", "web", "1") != nil {
 			t.Error("Get returns what is not there, or not what is")
+		}
+	})
+}
+
+// A pod of which no version is valid is told of; one that runs stops as it is asked to, though
+// what asks for that is not valid.
+func TestW8_PodThatIsNotValid(t *testing.T) {
+	invalid := func(name string, uid types.UID) *v1.Pod {
+		pod := podOf(name, uid)
+		pod.Spec.Containers[0].Name = "Not a name"
+		return pod
+	}
+	listen(t, []runtime.Object{podOf("web", "1"), invalid("odd", "2")}, func(t *testing.T, h *heard) {
+		h.wants(t, "web")
+		if h.last.Incomplete || !slices.Equal(h.refused, []string{"odd"}) {
+			t.Errorf("refused %q, incomplete %v, want odd refused and all known", h.refused, h.last.Incomplete)
+		}
+		client := h.kube.CoreV1().Pods("default")
+		going := invalid("web", "1")
+		going.DeletionTimestamp, going.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
+		for _, change := range []*v1.Pod{invalid("web", "1"), going} {
+			if _, err := client.Update(t.Context(), change, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			h.wants(t, "web")
+		}
+		pod := h.last.Pods[0]
+		if pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds != 7 || pod.Spec.Containers[0].Name != "app" || len(h.refused) != 1 {
+			t.Errorf("%+v, refused %q, want the version that runs to stop within 7 s", pod, h.refused)
 		}
 	})
 }

@@ -100,7 +100,7 @@ func (a Allotment) Validate() error {
 func checkPaths(field, host, container string) error {
 	for _, p := range []struct{ name, value string }{{"hostPath", host}, {"containerPath", container}} {
 		if !path.IsAbs(p.value) || path.Clean(p.value) != p.value {
-			return fmt.Errorf("%s.%s is %q: it must be an absolute path without . and ..", field, p.name, p.value)
+			return fmt.Errorf("%s.%s is %q: it must be an absolute path, and a clean one", field, p.name, p.value)
 		}
 	}
 	return nil

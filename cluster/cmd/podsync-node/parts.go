@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -23,6 +24,7 @@ import (
 	"github.com/podsync/podsync/cluster/pods"
 	"github.com/podsync/podsync/cluster/status"
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
@@ -56,7 +58,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if p.node, err = a.node(machine, capacity, allocatable); err != nil {
 		return p, err
 	}
-	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Log: a.log}); err != nil {
+	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
 		return p, err
 	}
 	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.source.Pods, Changed: p.source.ConfigsChanged}); err != nil {
@@ -150,15 +152,30 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	}
 	c.Workers.Observer = p.statuses
 	a.metrics.Observe(&c)
-	if a.kubelet.StaticPodPath != "" {
-		folder, err := source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
-		if err != nil {
-			return err
-		}
-		c.Sources = append(c.Sources, p.mirrors.Source(folder))
+	static, err := a.static()
+	if err != nil {
+		return err
 	}
+	c.Sources = append(c.Sources, p.mirrors.Source(static))
 	p.loop, err = loop.New(c)
 	return err
+}
+
+// static is the source of static pods. Without a folder it wants none, which has those of an
+// earlier configuration stopped, and their mirrors deleted.
+func (a *agent) static() (source.Source, error) {
+	if a.kubelet.StaticPodPath != "" {
+		return source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
+	}
+	none := source.NewStaticPush(runtime.ConfigSourceFile)
+	return none, none.Set()
+}
+
+// refused tells of a pod that nobody looks after because it is not valid, and lets it be deleted.
+func (p *parts) refused(pod *v1.Pod, err error) {
+	status := v1.PodStatus{Phase: v1.PodFailed, Reason: "InvalidPod", Message: "Pod was rejected: " + err.Error()}
+	_ = p.statuses.SetPodStatus(context.Background(), pod, status) // which only notes it
+	p.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
 
 // sync says how the work on a pod is done.
@@ -222,6 +239,9 @@ func (a *agent) dns() (sandbox.NodeDNS, error) {
 func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncpod.Cgroups, error) {
 	driver, err := tree.DriverOf(ctx, a.runtime)
 	if err != nil {
+		if !errors.Is(err, cri.ErrUnimplemented) {
+			return nil, err
+		}
 		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not tell
 	}
 	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
