@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,7 +109,7 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orElse(&c.Authentication.Webhook.Enabled, true)
 	orElse(&c.CgroupsPerQOS, true)
 	orElse(&c.CPUCFSQuota, true)
-	orElse(&c.SerializeImagePulls, true)
+	orElse(&c.SerializeImagePulls, c.MaxParallelImagePulls == nil || *c.MaxParallelImagePulls < 2)
 	orElse(&c.SeccompDefault, false)
 	orElse(&c.NodeStatusMaxImages, 50)
 	orElse(&c.ResolverConfig, "/etc/resolv.conf")
@@ -124,12 +125,12 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orZero(&c.CgroupDriver, "cgroupfs")
 	orZero(&c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
 	orZero(&c.NodeLeaseDurationSeconds, 40)
+	orZero(&c.NodeStatusReportFrequency.Duration, cmp.Or(c.NodeStatusUpdateFrequency.Duration, 5*time.Minute))
 	for field, d := range map[*metav1.Duration]time.Duration{
 		&c.Authentication.Webhook.CacheTTL:            2 * time.Minute,
 		&c.Authorization.Webhook.CacheAuthorizedTTL:   5 * time.Minute,
 		&c.Authorization.Webhook.CacheUnauthorizedTTL: 30 * time.Second,
 		&c.NodeStatusUpdateFrequency:                  10 * time.Second,
-		&c.NodeStatusReportFrequency:                  5 * time.Minute,
 		&c.ImageMinimumGCAge:                          2 * time.Minute,
 	} {
 		orZero(&field.Duration, d)

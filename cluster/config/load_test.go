@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podsync/podsync/cluster/config"
 )
@@ -38,6 +39,32 @@ func TestFileIsRead(t *testing.T) {
 	want := []string{"failSwapOn is set, and not heeded", "topologyManagerPolicy is set, and not heeded"}
 	if err != nil || most != 7 || !slices.Equal(warnings, want) {
 		t.Errorf("maxPods %d, warnings %q, want %q, %v", most, warnings, want, err)
+	}
+}
+
+// Some defaults follow from other fields.
+func TestDefaultsThatFollow(t *testing.T) {
+	for text, want := range map[string]struct {
+		serial bool
+		report time.Duration
+	}{
+		"":                                 {true, 5 * time.Minute},
+		"maxParallelImagePulls: 1\n":       {true, 5 * time.Minute},
+		"maxParallelImagePulls: 5\n":       {false, 5 * time.Minute},
+		"nodeStatusUpdateFrequency: 20s\n": {true, 20 * time.Second},
+		"nodeStatusReportFrequency: 1m\n":  {true, time.Minute},
+	} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(whole+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *c.SerializeImagePulls != want.serial || c.NodeStatusReportFrequency.Duration != want.report {
+			t.Errorf("%q: pulls one at a time %v, reports every %v, want %+v", text, *c.SerializeImagePulls, c.NodeStatusReportFrequency.Duration, want)
+		}
 	}
 }
 

@@ -68,8 +68,8 @@ func (n *Node) images(ctx context.Context) ([]v1.ContainerImage, error) {
 	slices.SortStableFunc(images, func(a, b v1.ContainerImage) int {
 		return cmp.Or(cmp.Compare(b.SizeBytes, a.SizeBytes), slices.Compare(a.Names, b.Names))
 	})
-	if n.config.MaxImages >= 0 {
-		images = images[:min(len(images), n.config.MaxImages)]
+	if most := *n.config.MaxImages; most >= 0 {
+		images = images[:min(len(images), most)]
 	}
 	return images, nil
 }

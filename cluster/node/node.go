@@ -60,9 +60,9 @@ type Config struct {
 	// LeaseDuration is how long the lease holds; it is renewed after a quarter of that.
 	// Default 40 s.
 	LeaseDuration time.Duration
-	// MaxImages is how many images the status names, the largest first. Default 50; -1 for
-	// all of them.
-	MaxImages int
+	// MaxImages is how many images the status names, the largest first; -1 is all of them.
+	// Default 50.
+	MaxImages *int
 	// Pressure says which of MemoryPressure, DiskPressure and PIDPressure the node is
 	// under. Default: none.
 	Pressure func() map[v1.NodeConditionType]bool
@@ -113,7 +113,9 @@ func New(c Config) (*Node, error) {
 		}
 		*d.field = cmp.Or(*d.field, d.def)
 	}
-	c.MaxImages = cmp.Or(c.MaxImages, 50)
+	if c.MaxImages == nil {
+		c.MaxImages = new(50)
+	}
 	if c.Pressure == nil {
 		c.Pressure = func() map[v1.NodeConditionType]bool { return nil }
 	}

@@ -119,7 +119,7 @@ func (a *agent) node(machine node.Machine, capacity, allocatable v1.ResourceList
 		Kube: a.kube, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
-		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: int(*a.kubelet.NodeStatusMaxImages), Log: a.log,
+		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,
 		Pressure: func() map[v1.NodeConditionType]bool {
 			available, known := node.MemoryAvailable()
 			return map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: known && available < threshold}
