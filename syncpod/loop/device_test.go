@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,13 @@ func (c *cards) Release(_ context.Context, uid types.UID) error {
 	defer c.mu.Unlock()
 	c.gone = append(c.gone, uid)
 	return nil
+}
+
+// released are the pods whose cards were given back.
+func (c *cards) released() []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.gone)
 }
 
 // has says whether there are cards.
@@ -108,8 +116,8 @@ func TestDevices(t *testing.T) {
 		}
 		set(t, src)
 		time.Sleep(time.Minute)
-		if len(given.gone) == 0 || given.gone[0] != "u" {
-			t.Errorf("given back were the cards of %v", given.gone)
+		if gone := given.released(); len(gone) == 0 || gone[0] != "u" {
+			t.Errorf("given back were the cards of %v, want those of u", gone)
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "devices")); err != nil || len(left) > 0 {
 			t.Errorf("left is %v, %v, want no left and no error", left, err)

@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -83,12 +84,22 @@ func TestC10_DeferredResizeGetsItsRoom(t *testing.T) {
 type devices struct {
 	syncpod.NopLifecycle
 	changed func(types.UID)
-	health  v1.ResourceHealthStatus
+
+	mu     sync.Mutex
+	health v1.ResourceHealthStatus
 }
 
 func (d *devices) Notify(changed func(types.UID)) { d.changed = changed }
 
+func (d *devices) become(health v1.ResourceHealthStatus) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.health = health
+}
+
 func (d *devices) Devices(*v1.Pod) map[string][]v1.ResourceStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return map[string][]v1.ResourceStatus{"app": {{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: d.health}}}}}
 }
 
@@ -106,7 +117,7 @@ func TestDeviceFallsIll(t *testing.T) {
 		if got := reported(); got != v1.ResourceHealthStatusHealthy {
 			t.Errorf("reported %s, want %v", got, v1.ResourceHealthStatusHealthy)
 		}
-		d.health = v1.ResourceHealthStatusUnhealthy
+		d.become(v1.ResourceHealthStatusUnhealthy)
 		d.changed("a")
 		time.Sleep(time.Second)
 		if got := reported(); got != v1.ResourceHealthStatusUnhealthy {

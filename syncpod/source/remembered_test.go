@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,7 +210,7 @@ func TestRememberedOfASourceThatFails(t *testing.T) {
 // The file is written when something worth it has changed, and not more often than is said.
 func TestRememberedIsWrittenAtIntervals(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
-		writes := 0
+		var writes atomic.Int64
 		l := live(t, path, nil)
 		l.mem.file.disk = countingDisk{&writes}
 		set := func(change func(*v1.Pod)) {
@@ -219,11 +220,11 @@ func TestRememberedIsWrittenAtIntervals(t *testing.T) {
 			must(t, l.push.Set(pod))
 			synctest.Wait()
 		}
-		expect := func(want int) {
+		expect := func(want int64) {
 			t.Helper()
 			synctest.Wait()
-			if writes != want {
-				t.Errorf("written %d times, want %d", writes, want)
+			if got := writes.Load(); got != want {
+				t.Errorf("written %d times, want %d", got, want)
 			}
 		}
 		set(func(*v1.Pod) {})
@@ -256,10 +257,10 @@ func TestRememberedIsWrittenAtIntervals(t *testing.T) {
 	})
 }
 
-type countingDisk struct{ writes *int }
+type countingDisk struct{ writes *atomic.Int64 }
 
 func (d countingDisk) write(path string, text []byte) error {
-	*d.writes++
+	d.writes.Add(1)
 	return osDisk{}.write(path, text)
 }
 func (countingDisk) rename(from, to string) error { return osDisk{}.rename(from, to) }
