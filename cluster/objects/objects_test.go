@@ -49,8 +49,10 @@ func onShelf(t *testing.T, there []runtime.Object, test func(s *shelf)) {
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 
-// count returns how often the API server was asked for objects of a kind, by verb.
+// count returns how often the API server was asked for objects of a kind, by verb. What has
+// been listed is told before its watch begins, which is therefore waited for.
 func (s *shelf) count(resource string) map[string]int {
+	synctest.Wait()
 	n := map[string]int{}
 	for _, a := range s.kube.Actions() {
 		if a.GetResource().Resource == resource {
