@@ -132,7 +132,7 @@ func TestWatchOfAPodThatHasGone(t *testing.T) {
 			}
 		}
 		get()
-		time.Sleep(2 * time.Minute)
+		time.Sleep(90 * time.Second)
 		get()
 		if n := s.count("secrets")["watch"]; n != 2 {
 			s.Errorf("%d watches, want another one", n)

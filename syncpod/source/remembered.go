@@ -25,12 +25,8 @@ type RememberedConfig struct {
 	ConfigMaps     env.ConfigMaps
 	Secrets        env.Secrets
 	Services       env.Services
-	RuntimeClasses interface {
-		RuntimeHandler(ctx context.Context, class string) (string, error)
-	}
-	Tokens interface {
-		Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
-	}
+	RuntimeClasses RuntimeClasses
+	Tokens         Tokens
 	// Path is the file in which all is remembered, an absolute path. Required. Its directory is
 	// made if it is not there. Each source needs a file of its own.
 	Path string
@@ -43,6 +39,18 @@ type RememberedConfig struct {
 	// WriteInterval is the time from one write of the file to the next, at the least.
 	// Default 10 s.
 	WriteInterval time.Duration
+}
+
+// RuntimeClasses knows runtime classes, as a sandbox.RuntimeClasses does.
+type RuntimeClasses interface {
+	// RuntimeHandler returns the handler of the runtime class of that name.
+	RuntimeHandler(ctx context.Context, class string) (string, error)
+}
+
+// Tokens gets tokens of service accounts, as a volume.Tokens does.
+type Tokens interface {
+	// Token returns a token. An error must not hold one.
+	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
 }
 
 // Remembered is a [Source] of the pods of another one, which it remembers in a file, with
