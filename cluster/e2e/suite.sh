@@ -24,7 +24,10 @@ bin=${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/kubernetes-$version
 main() {
   local verb=${1:-} dir=${2:-}
   case $verb in
-    build | possible) "$verb" && return ;;
+    build | possible)
+      "$verb"
+      return
+      ;;
     up | node | run | measure | down) ;;
     *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | measure DIR | down DIR' ;;
   esac
