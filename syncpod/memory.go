@@ -83,9 +83,7 @@ func (m *memory) disruption() []v1.PodCondition {
 	if m.evicted == nil || !m.disrupted {
 		return nil
 	}
-	return []v1.PodCondition{{
-		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: m.evicted.Message,
-	}}
+	return []v1.PodCondition{apistatus.DisruptionTarget(m.evicted.Message)}
 }
 
 func (m *memory) evictedFor() *apistatus.Problem {

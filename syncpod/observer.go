@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Observer is told what is done and how long that took, for metrics and traces. Its methods are called
-// concurrently and must not block. Embed [NopObserver] to implement only some.
+// Observer is told what is done and how long that took, for metrics and traces. Its methods
+// are called concurrently and must not block. Embed [NopObserver] to implement only some.
 //
 // It is one of five: this one is told of the work on pods, podworkers.Observer of when
 // there is work, pleg.Observer of how the runtime is watched, probe.Observer of checks of
@@ -38,8 +38,8 @@ type Observer interface {
 	VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
 	// ImagePulled is called when a container has the image that was pulled for it, or
 	// cannot have it; took counts from when it was asked for. An image that is there
-	// already is not told, nor a pull that has to wait for its back-off. See image.Observer for pulls as such, which several containers
-	// may wait for.
+	// already is not told, nor a pull that has to wait for its back-off. See image.Observer
+	// for pulls as such, which several containers may wait for.
 	ImagePulled(pod *v1.Pod, container actions.ContainerRef, image string, took time.Duration, err error)
 	// HookEnded is called when a handler has been run, or was given up. pod is nil if no
 	// spec of it is known.

@@ -49,22 +49,21 @@ func (w *work) resizeAll(ctx context.Context) {
 // inOrder returns first what takes no more memory than it has, so that its room is free
 // before others take it.
 func (w *work) inOrder(steps []actions.ResizeStep) []actions.ResizeStep {
-	return slices.SortedStableFunc(slices.Values(steps), func(a, b actions.ResizeStep) int {
-		return cmp.Compare(rank(w.takesMemory(a)), rank(w.takesMemory(b)))
-	})
+	var others, takers []actions.ResizeStep
+	for _, s := range steps {
+		if w.takesMemory(s) {
+			takers = append(takers, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return append(others, takers...)
 }
 
 // takesMemory reports whether the memory limit of a container goes up, or goes.
 func (w *work) takesMemory(step actions.ResizeStep) bool {
 	before, next := w.instance(step.ID).Resources.MemoryLimit, runtime.ResourcesOf(&w.pod.Spec, step.Container.Spec(w.pod)).MemoryLimit
 	return before != 0 && (next == 0 || next > before)
-}
-
-func rank(last bool) int {
-	if last {
-		return 1
-	}
-	return 0
 }
 
 // waitsFor is a resize that another one holds up.

@@ -44,16 +44,6 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 	return stats, errors.Join(append(read.files.errs, read.disks.errs...)...)
 }
 
-func (r *Reader) readNode(ctx context.Context) (Node, error) {
-	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: true}
-	n := Node{Memory: read.nodeMemory(read.now), FS: read.mustOf(r.config.Dir)}
-	n.Processes, n.MaxProcesses = read.nodeProcesses()
-	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
-	defer cancel()
-	n.ImageFS, n.ContainerFS = read.imageFS(ctx, r.config.Runtime)
-	return n, errors.Join(append(read.files.errs, read.disks.errs...)...)
-}
-
 // rate tells how fast CPU time is spent.
 func (r *Reader) rate(s *Stats) {
 	r.rates.fill("", s.Node.CPU)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/podsync/podsync/runtime"
 )
@@ -63,7 +64,15 @@ func (r *Reader) Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, er
 // ReadNode returns what is left on the node of memory, room on disks and processes: nothing
 // of CPU, network or pods. It asks the runtime where images are, and for nothing else. What
 // could be read is there even with an error, which joins all that could not.
-func (r *Reader) ReadNode(ctx context.Context) (Node, error) { return r.readNode(ctx) }
+func (r *Reader) ReadNode(ctx context.Context) (Node, error) {
+	read := &run{files: files{FS: r.config.Root}, disks: disks{seen: map[string]*FS{}}, now: time.Now(), all: true}
+	n := Node{Memory: read.nodeMemory(read.now), FS: read.mustOf(r.config.Dir)}
+	n.Processes, n.MaxProcesses = read.nodeProcesses()
+	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
+	defer cancel()
+	n.ImageFS, n.ContainerFS = read.imageFS(ctx, r.config.Runtime)
+	return n, errors.Join(append(read.files.errs, read.disks.errs...)...)
+}
 
 // ReadCPUAndMemory is Read of CPU and memory alone, which costs less.
 func (r *Reader) ReadCPUAndMemory(ctx context.Context, pods []*runtime.PodStatus) (Stats, error) {

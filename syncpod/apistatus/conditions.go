@@ -76,6 +76,12 @@ func (v *view) keepConditions(s *v1.PodStatus) {
 	}
 }
 
+// DisruptionTarget returns the condition of a pod that the agent puts off for the need of the
+// node, which says why in message (KEP-3329). When it came to be so is left out.
+func DisruptionTarget(message string) v1.PodCondition {
+	return v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: message}
+}
+
 // stamp fills in what is said of each condition made here. The transition time is
 // that of the last report unless the status has changed since.
 func (v *view) stamp(c *v1.PodCondition) {

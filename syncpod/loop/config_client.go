@@ -144,7 +144,7 @@ func (c *Config) makeRotator() (*rotate.Rotator, error) {
 		return nil, errors.New("loop: Config.LogPolicy: Sync.Deps.Logs is set, so where the logs are is not known")
 	}
 	rotator, err := rotate.New(rotate.Config{
-		Pods: c.Watch.Cache, Runtime: c.Client, Policy: *c.LogPolicy, LogsRoot: cmp.Or(c.Sync.Node.LogsRoot, sandbox.DefaultLogsRoot),
+		Pods: c.Watch.Cache, Runtime: c.Client, Policy: *c.LogPolicy, LogsRoot: c.logsRoot(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("loop: Config.LogPolicy: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/pressure"
 )
 
@@ -276,9 +277,9 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
 		if why.Disruption {
-			status.Conditions = append(status.Conditions, v1.PodCondition{
-				Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: why.Message, LastTransitionTime: metav1.Now(),
-			})
+			disruption := apistatus.DisruptionTarget(why.Message)
+			disruption.LastTransitionTime = metav1.Now()
+			status.Conditions = append(status.Conditions, disruption)
 		}
 		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
 	}

@@ -139,7 +139,7 @@ func (l *Loop) add(w desiredPod, running bool) {
 	pod := withStatus(w.pod, l.states.get(uid).status)
 	l.log(pod).Info("pod added", "source", w.source)
 	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
-		if refusal := l.mayBeAdmitted(pod); refusal != nil {
+		if refusal := l.decideAdmission(pod); refusal != nil {
 			pod = l.refused(pod, refusal)
 		}
 	}
@@ -158,10 +158,11 @@ func (l *Loop) add(w desiredPod, running bool) {
 	l.tell(wp, u)
 }
 
-// mayBeAdmitted returns why a new pod may not run, nil if it may.
-func (l *Loop) mayBeAdmitted(pod *v1.Pod) *syncpod.Rejection {
-	if refusal := l.isShuttingDown(); refusal != nil {
-		l.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) }) // the next agent starts it
+// decideAdmission returns why a new pod may not run, nil if it may. A static pod that comes
+// while the node is shut down is for the next agent, which is noted.
+func (l *Loop) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
+	if refusal := l.shutdownRejection(); refusal != nil {
+		l.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) })
 		return refusal
 	}
 	if l.config.Admission == nil {

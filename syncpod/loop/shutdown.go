@@ -101,8 +101,8 @@ func (l *Loop) stopForShutdown(ctx context.Context, uid types.UID, grace int64) 
 	}
 }
 
-// isShuttingDown returns why no new pod is started, nil if they are.
-func (l *Loop) isShuttingDown() *syncpod.Rejection {
+// shutdownRejection returns why no new pod is started, nil if they are.
+func (l *Loop) shutdownRejection() *syncpod.Rejection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.shuttingDown {
