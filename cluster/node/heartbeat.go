@@ -99,13 +99,27 @@ func (n *Node) update(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the object anew, and returns the one that is known if that fails.
-func (n *Node) refresh(ctx context.Context) *v1.Node {
+// Whoever asks for the newest Node waits readTimeout at most. One that was read within
+// readPause is new enough, as the Node is watched, too; and after a failure the API server is
+// left alone for failedPause.
+const readTimeout, readPause, failedPause = time.Second, time.Second, 10 * time.Second
+
+// newest reads the Node anew, and returns the one that is known if that fails.
+func (n *Node) newest() *v1.Node {
+	n.reading.Lock()
+	defer n.reading.Unlock()
+	if time.Now().Before(n.nextRead) {
+		return n.Object()
+	}
+	ctx, cancel := context.WithTimeout(n.life, readTimeout)
+	defer cancel()
 	object, err := n.config.Kube.CoreV1().Nodes().Get(ctx, n.config.Name, metav1.GetOptions{})
 	if err != nil {
+		n.nextRead = time.Now().Add(failedPause)
 		n.config.Log.Error(err, "The node cannot be read", "node", n.config.Name)
 		return n.Object()
 	}
+	n.nextRead = time.Now().Add(readPause)
 	n.saw(object)
 	return object
 }

@@ -83,6 +83,13 @@ type Node struct {
 	registered chan struct{}
 	// deleted has a value while the object is to be made again.
 	deleted chan struct{}
+
+	// life is the context of Run, from when the node is registered.
+	life context.Context
+	// reading is held while the Node is read for a new pod, which is done again at nextRead at
+	// the earliest.
+	reading  sync.Mutex
+	nextRead time.Time
 }
 
 // New returns a Node that is not registered yet.
@@ -127,6 +134,7 @@ func (n *Node) Run(ctx context.Context) {
 	if !n.register(ctx) {
 		return
 	}
+	n.life = ctx
 	close(n.registered)
 	var parts sync.WaitGroup
 	parts.Go(func() { n.renewLease(ctx) })
@@ -137,6 +145,15 @@ func (n *Node) Run(ctx context.Context) {
 
 // Registered returns a channel that is closed once the node is registered.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
+
+func (n *Node) isRegistered() bool {
+	select {
+	case <-n.registered:
+		return true
+	default:
+		return false
+	}
+}
 
 // Object returns the Node as the API server had it last, or before that as it is to be
 // registered. It is not to be written to.

@@ -31,6 +31,8 @@ type watches[T runtime.Object] struct {
 	mu      sync.Mutex
 	objects map[key]*watched
 	stopped bool
+	// running are the watches that have not ended.
+	running sync.WaitGroup
 }
 
 // watched is one object.
@@ -75,7 +77,7 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 				DeleteFunc: func(any) { changed() },
 			},
 		})
-		go informer.RunWithContext(ctx)
+		w.running.Go(func() { informer.RunWithContext(ctx) })
 		return &watched{store: store, synced: informer.HasSyncedChecker().Done()}
 	}
 	return w
@@ -134,10 +136,11 @@ func (w *watches[T]) keep(wanted map[key]bool) {
 	}
 }
 
-// stop ends all watches, and begins none any more.
+// stop ends all watches, and begins none any more. It returns when they have ended.
 func (w *watches[T]) stop() {
-	w.keep(nil)
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.stopped = true
+	w.mu.Unlock()
+	w.keep(nil)
+	w.running.Wait()
 }

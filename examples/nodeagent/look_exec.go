@@ -101,7 +101,7 @@ func (l *looking) receive(ws *websocket.Conn) error {
 	for {
 		message, err := ws.Read()
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return errors.New("the stream has ended")
 		case err != nil:
 			return err

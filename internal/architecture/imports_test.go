@@ -26,7 +26,7 @@ var rooms = []room{
 	{"runtime/cri/critest/conformance", nil, "it is held against any runtime, and so knows CRI alone and none of them"},
 	{"runtime/cri/critest/agenttest/loopagent", []string{"runtime", "runtime/cri", "runtime/cri/critest/agenttest", "syncpod", "syncpod/loop", "syncpod/source"},
 		"it is podsync's loop as an agent under test: the one place where both are known"},
-	{"runtime/cri/critest/...", []string{"internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
+	{"runtime/cri/critest/...", []string{"internal/base/spdy", "internal/base/websocket", "runtime/cri/critest/..."}, "it stands in for a runtime, which knows nothing of podsync, and must not inherit its mistakes"},
 	{"runtime/image", []string{"backoff", "runtime", "runtime/cri"}, "images serve without pods being synced"},
 	{"runtime/pleg", []string{"runtime", "runtime/cri"}, "an event only says look again: what follows from what is seen is not its business"},
 	{"runtime/logs", nil, "a log is a file: who has written it, and of which pod it is, is not its business"},
@@ -74,7 +74,7 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
-	{"syncpod/server", []string{"runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
+	{"syncpod/server", []string{"internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/loop", "syncpod/probe"},
@@ -86,6 +86,7 @@ var rooms = []room{
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},
 	{"internal/base/jitter", nil, "it spreads times, for anyone"},
 	{"internal/base/pace", nil, "it gives turns to work of any kind"},
+	{"internal/base/spdy", nil, "it carries streams, and does not know what is sent on them"},
 	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
 	{"internal/base/podfile", []string{"internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},

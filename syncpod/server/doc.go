@@ -40,8 +40,12 @@
 //
 // For exec, attach and port-forward the runtime is asked for a URL, and what it serves
 // there is handed on as it is, both ways: SPDY 3.1, or WebSocket with the protocols
-// that the runtime speaks. Credentials of the caller are not. A stream ends with the
-// request's context.
+// that the runtime speaks. What kubectl speaks over WebSocket, and runtimes do not, is
+// carried to their SPDY, as a kubelet since v1.36 does (KEP-4006): v5.channel.k8s.io, in
+// which the end of the input can be told, and SPDY within messages, for ports. An API
+// server does so itself, and asks for SPDY, unless the status of the node declares the
+// feature ExtendWebSocketsToKubelet. Credentials of the caller are not handed on. A stream
+// ends with the request's context.
 //
 // # Who may
 //
@@ -67,7 +71,8 @@
 //	auth.go     who may; unix.go, unix_linux.go, unix_other.go a socket of the node
 //	pods.go     which pod and instance is meant, and lists of pods
 //	logs.go     logs; query.go the options in a URL; ended.go when a container has
-//	stream.go   exec, attach, port-forward; proxy.go hands the connection on
+//	stream.go   exec, attach, port-forward; proxy.go hands the connection on; spdy.go asks
+//	            for SPDY, and carries it within messages; translate.go carries a process
 //	stats.go    what is used; metrics.go the same for Prometheus, and what others serve
 //	run.go      one command, and checkpoints
 //	health.go   health; node.go configuration and logs of the node

@@ -52,9 +52,9 @@ func withoutSecrets(h http.Header) {
 // request's context and both ends last. Who knows the URL may use it, so that it is
 // in no log and no error.
 func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) error {
-	target, err := url.Parse(location)
-	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
-		return &statusError{http.StatusBadGateway, errors.New("the runtime gave no URL for the stream")}
+	target, err := streamURL(location)
+	if err != nil {
+		return err
 	}
 	var failed error
 	proxy := httputil.ReverseProxy{
@@ -71,7 +71,21 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) 
 	if failed == nil || stream.taken {
 		return nil
 	}
-	s.config.Log.Error(failed, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
+	return s.unreachable(r, failed)
+}
+
+// streamURL is where the runtime says that a stream is.
+func streamURL(location string) (*url.URL, error) {
+	target, err := url.Parse(location)
+	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
+		return nil, &statusError{http.StatusBadGateway, errors.New("the runtime gave no URL for the stream")}
+	}
+	return target, nil
+}
+
+// unreachable notes why there is no stream, and says that there is none.
+func (s *Server) unreachable(r *http.Request, err error) error {
+	s.config.Log.Error(err, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
 	return &statusError{http.StatusBadGateway, errors.New("the runtime's streaming server cannot be reached")}
 }
 

@@ -41,7 +41,7 @@ func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fromRuntime(err)
 	}
-	return s.proxy(w, r, resp.GetUrl())
+	return s.connect(w, r, resp.GetUrl(), st)
 }
 
 // serveAttach connects the caller to the process of a container.
@@ -57,7 +57,7 @@ func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fromRuntime(err)
 	}
-	return s.proxy(w, r, resp.GetUrl())
+	return s.connect(w, r, resp.GetUrl(), st)
 }
 
 // stream returns what is wanted of which container, before anything is asked of the
@@ -95,6 +95,9 @@ func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return fromRuntime(err)
 	}
+	if len(tunnelled(r)) > 0 {
+		return s.tunnel(w, r, resp.GetUrl())
+	}
 	return s.proxy(w, r, resp.GetUrl())
 }
 
@@ -109,7 +112,7 @@ func (s *Server) sandbox(uid types.UID) string {
 // portsOf returns the ports that are wanted. Over SPDY they are told later, with each
 // connection.
 func portsOf(r *http.Request) (ports []int32, err error) {
-	if !isWebSocket(r) {
+	if !isWebSocket(r) || len(tunnelled(r)) > 0 {
 		return nil, nil
 	}
 	for _, text := range r.URL.Query()["port"] {

@@ -41,6 +41,7 @@ func newBackend(t testing.TB, refuse int) *backend {
 		}
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
+		w.Header().Set("X-Stream-Protocol-Version", r.Header.Get("X-Stream-Protocol-Version"))
 		w.WriteHeader(http.StatusSwitchingProtocols)
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -55,7 +56,7 @@ func newBackend(t testing.TB, refuse int) *backend {
 }
 
 // conn is the runtime's end of the stream.
-func (b *backend) conn(t *testing.T) net.Conn {
+func (b *backend) conn(t testing.TB) net.Conn {
 	t.Helper()
 	select {
 	case c := <-b.conns:

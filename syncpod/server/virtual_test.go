@@ -180,6 +180,7 @@ func TestPortForwardEndToEnd(t *testing.T) {
 func TestRuntimeDiesInMidStream(t *testing.T) {
 	for name, stream := range map[string]struct{ path, protocol, send, heard string }{
 		"exec":         {"/exec/default/web/app?command=sh&command=-c&command=echo+begun%3B+sleep+1000&input=1&output=1&error=1", "v5.channel.k8s.io", "", "\x01begun\n"},
+		"exec, old":    {"/exec/default/web/app?command=cat&input=1&output=1", "v4.channel.k8s.io", "\x00begun", "\x01begun"},
 		"exec, input":  {"/exec/default/web/app?command=cat&input=1&output=1", "v5.channel.k8s.io", "\x00begun", "\x01begun"},
 		"exec, tty":    {"/exec/default/web/app?command=cat&input=1&output=1&tty=1", "v4.channel.k8s.io", "\x00begun", "\x01begun"},
 		"attach":       {"/attach/default/web/app?output=1&error=1", "v4.channel.k8s.io", "", "\x01tick\n"},

@@ -41,6 +41,7 @@ import (
 type parts struct {
 	node     *node.Node
 	source   *pods.Source
+	memory   *source.Remembered
 	objects  *objects.Objects
 	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
@@ -61,7 +62,10 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
 		return p, err
 	}
-	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.source.Pods, Changed: p.source.ConfigsChanged}); err != nil {
+	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
+		return p, err
+	}
+	if p.memory, err = a.remember(p); err != nil {
 		return p, err
 	}
 	if p.mirrors, err = mirrors.New(mirrors.Config{Kube: a.kube, Node: p.node.Object, Synced: p.source.Listed(), Running: p.running, Log: a.log}); err != nil {
@@ -82,6 +86,45 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 func (p *parts) shown(pod *v1.Pod, gone bool) {
 	p.mirrors.PodChanged(pod, gone)
 	p.statuses.PodChanged(pod, gone)
+}
+
+// pods are those that the API server has, and those that run.
+func (p *parts) pods() []*v1.Pod {
+	pods := p.source.Pods()
+	for _, running := range p.loop.Pods() {
+		pods = append(pods, running.Pod)
+	}
+	return pods
+}
+
+// remember makes a memory of the pods of the API server, for a start without it.
+func (a *agent) remember(p *parts) (*source.Remembered, error) {
+	c := source.RememberedConfig{
+		Source: p.source, Path: filepath.Join(a.root, "remembered", "pods"),
+		ConfigMaps: p.objects, Secrets: p.objects, Services: p.objects, RuntimeClasses: p.objects, Tokens: p.objects,
+	}
+	if a.memoryKey == "" {
+		return source.NewRemembered(c)
+	}
+	var err error
+	if c.Key, err = os.ReadFile(a.memoryKey); err != nil {
+		return nil, fmt.Errorf("--memory-key-file: %w", err)
+	}
+	if len(c.Key) != memoryKeySize {
+		return nil, fmt.Errorf("--memory-key-file: %s has %d bytes, want %d", a.memoryKey, len(c.Key), memoryKeySize)
+	}
+	return source.NewRemembered(c)
+}
+
+// memoryKeySize is that of a key of AES-256, in bytes.
+const memoryKeySize = 32
+
+// joined run as long as the node is one of the cluster.
+func (p *parts) joined() (all []func(context.Context) error) {
+	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run} {
+		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
+	}
+	return all
 }
 
 // running reports whether there is something left of a pod on the node.
@@ -141,9 +184,9 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	if err != nil {
 		return err
 	}
-	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, p.objects.Supply(), allocator
+	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, objects.SupplyRemembered(p.memory), allocator
 	c := loop.Config{
-		Client: a.runtime, Root: a.root, Sources: []source.Source{p.source}, NodeName: a.name, Log: a.log,
+		Client: a.runtime, Root: a.root, Sources: []source.Source{p.memory}, NodeName: a.name, Log: a.log,
 		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
@@ -255,6 +298,26 @@ func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncp
 		c.Allocatable = allocatable
 	}
 	return tree.New(c)
+}
+
+// addressOf returns the address of the node on the way to an API server. If there is no way to
+// it now, it is the first of an interface that others can reach.
+func addressOf(host string) ([]netip.Addr, error) {
+	ips, err := routeTo(host)
+	if err == nil {
+		return ips, nil
+	}
+	addresses, interfacesErr := net.InterfaceAddrs()
+	for _, a := range addresses {
+		prefix, ok := a.(*net.IPNet)
+		if !ok || !prefix.IP.IsGlobalUnicast() {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
+			return []netip.Addr{ip.Unmap()}, nil
+		}
+	}
+	return nil, errors.Join(err, interfacesErr)
 }
 
 // routeTo returns the address of the node on the way to an API server. Nothing is sent.

@@ -75,7 +75,7 @@ func (a *agent) connect() (err error) {
 	rest.ContentType = "application/vnd.kubernetes.protobuf"
 	rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
-		if a.ips, err = routeTo(rest.Host); err != nil {
+		if a.ips, err = addressOf(rest.Host); err != nil {
 			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
 		}
 	}
@@ -83,11 +83,8 @@ func (a *agent) connect() (err error) {
 	return err
 }
 
-// start runs the node once it is known to the API server.
+// start runs the node.
 func (a *agent) start(ctx context.Context) error {
-	if err := a.client.Ready(ctx); err != nil {
-		return whileRunning(ctx, err)
-	}
 	var err error
 	a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: a.metrics.DialOptions()})
 	if err != nil {
@@ -123,14 +120,16 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
-	return together(ctx,
-		p.loop.Run,
-		func(ctx context.Context) error { p.statuses.Run(ctx); return nil },
-		func(ctx context.Context) error { p.objects.Run(ctx); return nil },
-		func(ctx context.Context) error { p.mirrors.Run(ctx); return nil },
-		func(ctx context.Context) error { p.node.Run(ctx); return nil },
-		func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) },
-	)
+	return together(ctx, p.loop.Run, func(ctx context.Context) error { return a.join(ctx, p) })
+}
+
+// join runs what needs the API server, once that knows the node. What is remembered of pods
+// needs none.
+func (a *agent) join(ctx context.Context, p *parts) error {
+	if err := a.client.Ready(ctx); err != nil {
+		return whileRunning(ctx, err)
+	}
+	return together(ctx, append(p.joined(), func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) })...)
 }
 
 // together runs functions until one of them fails or ctx ends, and returns when all have

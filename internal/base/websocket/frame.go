@@ -38,7 +38,7 @@ func (f frame) controls() bool { return f.op >= opClose }
 func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return frame{}, err
+		return frame{}, cut(err)
 	}
 	f := frame{op: head[0] & 0x0f, final: head[0]&0x80 != 0}
 	if head[0]&0x70 != 0 || (head[1]&0x80 != 0) != masked {
@@ -89,7 +89,7 @@ func readData(r io.Reader, f *frame, size int, masked bool) error {
 	return nil
 }
 
-// cut is what the end of a connection is within a frame.
+// cut is what the end of a connection is that was not announced.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -3,7 +3,7 @@
 // figures into, and Prometheus' parser. It is a module of its own, because the library
 // depends on none of these.
 //
-// Without PODSYNC_E2E the runtime is critest, whose streams are WebSockets, or the
-// streaming server that runtimes are built with, for SPDY. With it, each endpoint of
+// Without PODSYNC_E2E the runtime is critest, also with the streaming server that
+// containerd and CRI-O are built with. With it, each endpoint of
 // PODSYNC_E2E is tried as well; see package e2e.
 package clients

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
@@ -40,22 +41,26 @@ func execPath(script string, options string) string {
 	return "/exec/default/web/app?" + url.Values{"command": {"sh", "-c", script}}.Encode() + "&" + options
 }
 
-// nodes are those that speak SPDY.
+// nodes are all that speak SPDY, as runtimes do.
 func nodes(t *testing.T) map[string]func(*testing.T) *node {
-	all := map[string]func(*testing.T) *node{"streaming server": withSPDY}
+	all := map[string]func(*testing.T) *node{"critest": inMemory, "streaming server": withSPDY}
 	maps.Copy(all, onRuntimes(t))
 	return all
 }
 
+// TestExec: over SPDY, and over a WebSocket in a protocol that no runtime speaks.
 func TestExec(t *testing.T) {
-	t.Run("WebSocket, critest", func(t *testing.T) { testExec(t, inMemory(t), overWebSocket) })
 	for name, node := range nodes(t) {
-		t.Run("SPDY, "+name, func(t *testing.T) { testExec(t, node(t), overSPDY) })
+		t.Run(name, func(t *testing.T) {
+			n := node(t)
+			n.run(t, "sleep", "1000")
+			t.Run("SPDY", func(t *testing.T) { testExec(t, n, overSPDY) })
+			t.Run("WebSocket", func(t *testing.T) { testExec(t, n, overWebSocket) })
+		})
 	}
 }
 
 func testExec(t *testing.T, n *node, through executor) {
-	n.run(t, "sleep", "1000")
 	run := func(script, options string, streams remotecommand.StreamOptions) error {
 		t.Helper()
 		e, err := through(n.config, execPath(script, options))
@@ -102,23 +107,41 @@ func TestExecOfAStranger(t *testing.T) {
 	}
 }
 
+// A forwarder is one of the two dialers that kubectl has for ports.
+type forwarder func(c *rest.Config, u *url.URL) (httpstream.Dialer, error)
+
+func portsOverSPDY(c *rest.Config, u *url.URL) (httpstream.Dialer, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u), nil
+}
+
+func portsOverWebSocket(c *rest.Config, u *url.URL) (httpstream.Dialer, error) {
+	return portforward.NewSPDYOverWebsocketDialer(u, c)
+}
+
 func TestPortForward(t *testing.T) {
 	for name, node := range nodes(t) {
-		t.Run(name, func(t *testing.T) { testPortForward(t, node(t)) })
+		t.Run(name, func(t *testing.T) {
+			n := node(t)
+			n.run(t, "httpd", "-f", "-p", strconv.Itoa(port), "-h", "/tmp")
+			t.Run("SPDY", func(t *testing.T) { testPortForward(t, n, portsOverSPDY) })
+			t.Run("WebSocket", func(t *testing.T) { testPortForward(t, n, portsOverWebSocket) })
+		})
 	}
 }
 
-func testPortForward(t *testing.T, n *node) {
-	n.run(t, "httpd", "-f", "-p", strconv.Itoa(port), "-h", "/tmp")
-	transport, upgrader, err := spdy.RoundTripperFor(n.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+func testPortForward(t *testing.T, n *node, through forwarder) {
 	u, err := url.Parse(n.config.Host + "/portForward/default/web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
+	dialer, err := through(n.config, u)
+	if err != nil {
+		t.Fatal(err)
+	}
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	forward, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{":" + strconv.Itoa(port)}, stop, ready, io.Discard, io.Discard)
 	if err != nil {

@@ -84,8 +84,10 @@
 //
 // Exec, Attach and PortForward give URLs, as a runtime does, which lead to
 // [Runtime.DialStream]: a server in memory, so that all of it runs in virtual time. It
-// speaks WebSocket, with the protocols v5.channel.k8s.io (where the end of the standard
-// input can be told) and v4.channel.k8s.io; ports are forwarded with the latter. A
+// speaks SPDY 3.1 and WebSocket, as the streaming servers of containerd and CRI-O do, with
+// v4.channel.k8s.io for processes; ports are portforward.k8s.io over SPDY, and
+// v4.channel.k8s.io over WebSocket. There it speaks v5.channel.k8s.io as well, in which the
+// end of the standard input can be told, as it can be over SPDY. A
 // [Program] has a standard input and the size of the terminal, and listens on ports of
 // its pod with [Command.Listen].
 //
@@ -164,7 +166,6 @@
 //
 // # What is not here
 //
-// Checkpoints, metrics and the streaming lists answer Unimplemented, and streams are not
-// served over SPDY. Of a container's config, what a kernel would enforce (security
+// Checkpoints, metrics and the streaming lists answer Unimplemented. Of a container's config, what a kernel would enforce (security
 // context, devices, limits) is kept and told, not enforced. Network is an address.
 package critest

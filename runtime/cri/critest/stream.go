@@ -125,8 +125,7 @@ func (r *Runtime) offer(st stream) (url string, err error) {
 //
 //	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
 //
-// The server speaks WebSocket, with the protocols v5.channel.k8s.io and
-// v4.channel.k8s.io.
+// The server speaks SPDY 3.1 and WebSocket.
 func (r *Runtime) DialStream(ctx context.Context, _, address string) (net.Conn, error) {
 	if host, _, _ := strings.Cut(address, ":"); host != streamHost {
 		return nil, errors.New("critest: the address of a stream is not that of this runtime: " + address)

@@ -8,8 +8,6 @@ import (
 
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podsync/podsync/internal/base/websocket"
 )
 
 // What the first byte of a message says it is, in v4.channel.k8s.io and v5.
@@ -25,19 +23,26 @@ const (
 // TerminalSize is how large a terminal is, in characters.
 type TerminalSize struct{ Width, Height uint16 }
 
-// channels are the streams of a process over one WebSocket.
+// A carrier carries messages, of which the first byte says the channel.
+type carrier interface {
+	Read() ([]byte, error)
+	Write(message ...[]byte) error
+	Close() error
+}
+
+// channels are the streams of a process over one connection.
 type channels struct {
-	conn  *websocket.Conn
+	conn  carrier
 	stdin *input            // nil if it is not wanted
 	sizes chan TerminalSize // the newest one
 	ctx   context.Context   // ends when the client has gone
 	done  chan struct{}     // closed when nothing is read any more
 }
 
-// openChannels makes a WebSocket of a request, and reads what comes to stdin, which is
+// openChannels answers a request for so many streams, and reads what comes to stdin, which is
 // closed if closes is set when nothing more does.
-func openChannels(v *visit, stdin *input, closes bool) (*channels, error) {
-	conn, err := v.accept("v5.channel.k8s.io", "v4.channel.k8s.io")
+func openChannels(v *visit, streams int, stdin *input, closes bool) (*channels, error) {
+	conn, err := v.carry(streams)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +55,14 @@ func openChannels(v *visit, stdin *input, closes bool) (*channels, error) {
 		ch.read(closes)
 	}()
 	return ch, nil
+}
+
+// carry accepts what is spoken by whoever has connected.
+func (v *visit) carry(streams int) (carrier, error) {
+	if v.speaksSPDY() {
+		return v.acceptStreams(streams)
+	}
+	return v.accept("v5.channel.k8s.io", "v4.channel.k8s.io")
 }
 
 func (ch *channels) read(closes bool) {
@@ -95,7 +108,7 @@ func (ch *channels) resize(size TerminalSize) {
 func (ch *channels) writer(channel byte) channelWriter { return channelWriter{ch.conn, channel} }
 
 type channelWriter struct {
-	conn    *websocket.Conn
+	conn    carrier
 	channel byte
 }
 

@@ -12,7 +12,7 @@ func (s service) serveExec(v *visit, c *container, req *runtimeapi.ExecRequest) 
 	if !req.GetStdin() {
 		in.close()
 	}
-	ch, err := openChannels(v, in, true)
+	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), in, true)
 	if err != nil {
 		return // which was answered
 	}
@@ -27,6 +27,17 @@ func (s service) serveExec(v *visit, c *container, req *runtimeapi.ExecRequest) 
 	}
 	code, err := runExec(ch.ctx, c, p)
 	ch.end(code, err)
+}
+
+// count is how many streams there are: those that are wanted, and one for how it ends.
+func count(wanted ...bool) int {
+	n := 1
+	for _, is := range wanted {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // wanted is what a stream of a process goes to.
@@ -44,7 +55,7 @@ func (s service) serveAttach(v *visit, c *container, req *runtimeapi.AttachReque
 	if !req.GetStdin() {
 		in = nil
 	}
-	ch, err := openChannels(v, in, in != nil && c.config.GetStdinOnce())
+	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), in, in != nil && c.config.GetStdinOnce())
 	if err != nil {
 		return // which was answered
 	}

@@ -50,6 +50,10 @@ func (l *portListener) Close() error {
 // servePorts connects whoever has connected to ports of a sandbox. Of each there are two
 // channels, for data and for what is wrong, and each begins with the port's number.
 func (s service) servePorts(v *visit, sb *sandbox, ports []int32) {
+	if v.speaksSPDY() {
+		s.servePortStreams(v, sb)
+		return
+	}
 	conn, err := v.accept("v4.channel.k8s.io")
 	if err != nil {
 		return // which was answered
@@ -81,22 +85,22 @@ func (s service) servePort(fwd *forwarding, i int, sb *sandbox, port int32) {
 			return
 		}
 	}
-	to, err := s.connect(fwd, sb, port)
+	to, err := s.connect(fwd.ctx, sb, port)
 	if err != nil {
 		_, _ = fmt.Fprintf(errs, "error forwarding port %d to pod: %v", port, err) // whoever has gone does not need it
 		return
 	}
-	fwd.connect(to, data, fwd.inputs[i])
+	handOn(fwd.ctx, to, data, fwd.inputs[i])
 }
 
-func (s service) connect(fwd *forwarding, sb *sandbox, port int32) (net.Conn, error) {
+func (s service) connect(ctx context.Context, sb *sandbox, port int32) (net.Conn, error) {
 	s.mu.Lock()
 	p, ready := sb.ports[port], sb.state == runtimeapi.PodSandboxState_SANDBOX_READY
 	s.mu.Unlock()
 	if p == nil || !ready {
 		return nil, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
 	}
-	return p.dial(fwd.ctx)
+	return p.dial(ctx)
 }
 
 // A forwarding is one WebSocket with its ports.
@@ -127,9 +131,9 @@ func (f *forwarding) read() {
 	}
 }
 
-// connect hands on in both directions, until one of the ends has gone.
-func (f *forwarding) connect(to net.Conn, data io.Writer, in *input) {
-	stop := context.AfterFunc(f.ctx, func() { to.Close() })
+// handOn hands on in both directions, until one of the ends has gone.
+func handOn(ctx context.Context, to net.Conn, data io.Writer, in *input) {
+	stop := context.AfterFunc(ctx, func() { to.Close() })
 	defer stop()
 	sent := make(chan struct{})
 	go func() {

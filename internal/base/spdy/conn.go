@@ -1,0 +1,220 @@
+package spdy
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// Protocol is what an HTTP connection is upgraded to.
+const Protocol = "SPDY/3.1"
+
+// A Conn is one end of a connection. One goroutine may read while others write and close.
+type Conn struct {
+	conn   io.WriteCloser
+	server bool
+
+	// Of the goroutine that reads.
+	r       *bufio.Reader
+	data    frame // of which so much is left
+	left    int
+	piece   []byte
+	headers headerReader
+
+	// turn has a value while nobody writes. It is no mutex, so that a test in virtual time
+	// passes over the wait for it.
+	turn  chan struct{}
+	buf   []byte
+	next  uint32 // the stream that is opened next
+	begun bool   // the compression of headers
+
+	pings atomic.Uint32
+}
+
+// Client returns the end that opens streams.
+func Client(conn io.ReadWriteCloser) *Conn { return newConn(conn, false) }
+
+// Server returns the end that answers them.
+func Server(conn io.ReadWriteCloser) *Conn { return newConn(conn, true) }
+
+func newConn(conn io.ReadWriteCloser, server bool) *Conn {
+	c := &Conn{conn: conn, r: bufio.NewReader(conn), server: server, piece: make([]byte, maxPiece), turn: make(chan struct{}, 1), next: 1}
+	c.turn <- struct{}{}
+	return c
+}
+
+// What a message is.
+const (
+	// Opened is a stream that the other end has opened, with its header.
+	Opened = iota
+	// Accepted is a stream that was opened here, and accepted there.
+	Accepted
+	// Data was sent on a stream.
+	Data
+	// Closed is a stream on which no more is sent.
+	Closed
+	// Reset is a stream of which there is no more in either direction.
+	Reset
+)
+
+// A Message is what the other end has said of a stream.
+type Message struct {
+	Kind   int
+	Stream uint32
+	Header http.Header
+	Data   []byte // until the next Read
+}
+
+// Read returns what comes next, data in pieces of bounded size. It is io.EOF when the
+// other end has said that there is no more, or has gone between two frames.
+func (c *Conn) Read() (Message, error) {
+	for {
+		if c.left > 0 {
+			return c.readPiece()
+		}
+		if c.data.final {
+			c.data.final = false
+			return Message{Kind: Closed, Stream: c.data.stream}, nil
+		}
+		f, err := readHead(c.r)
+		if err != nil {
+			return Message{}, err
+		}
+		if !f.control {
+			c.data, c.left = f, f.size
+			continue
+		}
+		m, known, err := c.control(f)
+		if known || err != nil {
+			return m, err
+		}
+	}
+}
+
+// readPiece reads some of the data of a frame.
+func (c *Conn) readPiece() (Message, error) {
+	n, err := c.r.Read(c.piece[:min(c.left, len(c.piece))])
+	c.left -= n
+	if n == 0 {
+		return Message{}, cut(err)
+	}
+	return Message{Kind: Data, Stream: c.data.stream, Data: c.piece[:n]}, nil
+}
+
+// control reads a frame that is about a stream or the connection. It answers what is said of
+// the connection, and passes over what is not needed.
+func (c *Conn) control(f frame) (m Message, known bool, err error) {
+	body, err := readBody(c.r, &f)
+	if err != nil {
+		return m, false, err
+	}
+	switch f.kind {
+	case synStream:
+		return c.opened(f, body)
+	case synReply:
+		c.data = f // it may be all that is sent
+		return Message{Kind: Accepted, Stream: f.stream}, true, nil
+	case rstStream:
+		return Message{Kind: Reset, Stream: f.stream}, true, nil
+	case ping:
+		return m, false, c.answer(f)
+	case goAway:
+		return m, false, io.EOF
+	}
+	return m, false, nil
+}
+
+// opened reads the header of a stream.
+func (c *Conn) opened(f frame, body []byte) (m Message, known bool, err error) {
+	if !c.server || len(body) < 6 {
+		return m, false, fmt.Errorf("spdy: stream %d cannot be opened like this", f.stream)
+	}
+	header, err := c.headers.read(body[6:]) // after what it depends on, its priority and slot
+	if err != nil {
+		return m, false, fmt.Errorf("spdy: the header of stream %d: %w", f.stream, err)
+	}
+	c.data = f // the stream may have been opened and closed at once
+	return Message{Kind: Opened, Stream: f.stream, Header: header}, true, nil
+}
+
+// answer sends back a ping of the other end. Its numbers are odd if it is the client.
+func (c *Conn) answer(f frame) error {
+	if (f.stream%2 == 1) != c.server {
+		return nil // it answers one of this end
+	}
+	return c.write(func(b []byte) []byte { return appendControl(b, ping, f.stream, nil) })
+}
+
+// Open opens a stream with a header, whose names are in lower case. The other end accepts
+// or resets it.
+func (c *Conn) Open(header map[string]string) (stream uint32, err error) {
+	if c.server {
+		return 0, errors.New("spdy: a server opens no streams")
+	}
+	err = c.write(func(b []byte) []byte {
+		stream = c.next
+		c.next += 2
+		return appendControl(b, synStream, stream, c.block(make([]byte, 6), header))
+	})
+	return stream, err
+}
+
+// Accept accepts a stream that the other end has opened.
+func (c *Conn) Accept(stream uint32) error {
+	return c.write(func(b []byte) []byte { return appendControl(b, synReply, stream, c.block(nil, nil)) })
+}
+
+// block appends a header.
+func (c *Conn) block(b []byte, header map[string]string) []byte {
+	b = appendHeader(b, header, !c.begun)
+	c.begun = true
+	return b
+}
+
+// Write sends data on a stream. It keeps nothing of it.
+func (c *Conn) Write(stream uint32, data []byte) error {
+	for len(data) > maxData {
+		if err := c.send(stream, data[:maxData], 0); err != nil {
+			return err
+		}
+		data = data[maxData:]
+	}
+	return c.send(stream, data, 0)
+}
+
+// CloseWrite says that no more is sent on a stream.
+func (c *Conn) CloseWrite(stream uint32) error { return c.send(stream, nil, flagFin) }
+
+func (c *Conn) send(stream uint32, data []byte, flags byte) error {
+	return c.write(func(b []byte) []byte { return append(appendHead(b, stream, flags, len(data)), data...) })
+}
+
+// Reset says that there is no more of a stream in either direction.
+func (c *Conn) Reset(stream uint32) error {
+	return c.write(func(b []byte) []byte { return appendControl(b, rstStream, stream, cancelled) })
+}
+
+// Ping asks the other end whether it is there, which resets the time after which it takes
+// the connection for idle. The answer is not told.
+func (c *Conn) Ping() error {
+	id := 2*c.pings.Add(1) - 1
+	if c.server {
+		id++
+	}
+	return c.write(func(b []byte) []byte { return appendControl(b, ping, id, nil) })
+}
+
+// write writes what a function appends, in one call.
+func (c *Conn) write(add func([]byte) []byte) error {
+	<-c.turn
+	defer func() { c.turn <- struct{}{} }()
+	c.buf = add(c.buf[:0])
+	_, err := c.conn.Write(c.buf)
+	return err
+}
+
+// Close closes the connection. Whoever reads or writes ends.
+func (c *Conn) Close() error { return c.conn.Close() }

@@ -1,0 +1,192 @@
+package spdy
+
+import (
+	"bytes"
+	"errors"
+	"hash/adler32"
+	"io"
+	"maps"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pair are both ends of a connection in memory.
+func pair(t *testing.T) (client, server *Conn) {
+	a, b := net.Pipe()
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return Client(a), Server(b)
+}
+
+// next reads what has to be of some kind.
+func next(t *testing.T, c *Conn, kind int, stream uint32) Message {
+	t.Helper()
+	m, err := c.Read()
+	if err != nil || m.Kind != kind || m.Stream != stream {
+		t.Fatalf("%+v, %v, want kind %d of stream %d and no error", m, err, kind, stream)
+	}
+	return m
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStreams: each is opened with its header, and both ends send on it until they close
+// it.
+func TestStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pair(t)
+		go func() {
+			for range 2 {
+				if _, err := client.Open(map[string]string{"streamtype": "data", "port": "80"}); err != nil {
+					t.Error(err)
+				}
+			}
+			must(t, client.Write(3, bytes.Repeat([]byte("x"), 3*maxPiece)))
+			must(t, client.CloseWrite(3))
+			must(t, client.Reset(1))
+		}()
+		for _, stream := range []uint32{1, 3} {
+			m := next(t, server, Opened, stream)
+			if !maps.EqualFunc(m.Header, map[string][]string{"Streamtype": {"data"}, "Port": {"80"}}, func(a, b []string) bool { return a[0] == b[0] }) {
+				t.Errorf("stream %d has the header %v", stream, m.Header)
+			}
+		}
+		var got int
+		for got < 3*maxPiece {
+			got += len(next(t, server, Data, 3).Data)
+		}
+		next(t, server, Closed, 3)
+		next(t, server, Reset, 1)
+		if got != 3*maxPiece {
+			t.Errorf("%d bytes come, want %d", got, 3*maxPiece)
+		}
+
+		go func() {
+			must(t, server.Accept(3))
+			must(t, server.Write(3, []byte("hello")))
+			must(t, server.CloseWrite(3))
+			must(t, server.Close())
+		}()
+		next(t, client, Accepted, 3)
+		if m := next(t, client, Data, 3); string(m.Data) != "hello" {
+			t.Errorf("%q comes, want %q", m.Data, "hello")
+		}
+		next(t, client, Closed, 3)
+		if m, err := client.Read(); !errors.Is(err, io.EOF) {
+			t.Errorf("%+v, %v, want %v", m, err, io.EOF)
+		}
+	})
+}
+
+// TestPings are answered by who reads, each once.
+func TestPings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pair(t)
+		go func() { _, _ = client.Read() }()
+		go func() { _, _ = server.Read() }()
+		done := make(chan error)
+		for _, c := range []*Conn{client, server} {
+			go func() {
+				var err error
+				for range 100 {
+					err = errors.Join(err, c.Ping())
+					time.Sleep(time.Millisecond)
+				}
+				done <- err
+			}()
+		}
+		must(t, errors.Join(<-done, <-done))
+		synctest.Wait()
+		client.Close()
+	})
+}
+
+// TestDictionary: it is that of SPDY 3, by its checksum.
+func TestDictionary(t *testing.T) {
+	if got := adler32.Checksum([]byte(dictionary)); got != 0xe3c6a7c2 {
+		t.Errorf("%#x, want %#x", got, 0xe3c6a7c2)
+	}
+}
+
+// refused is the error of reading what a client says that does not know how.
+func refused(t *testing.T, text string) error {
+	t.Helper()
+	c := Server(struct {
+		io.Reader
+		io.WriteCloser
+	}{strings.NewReader(text), nowhere{}})
+	for {
+		if _, err := c.Read(); err != nil {
+			return err
+		}
+	}
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) Close() error                { return nil }
+
+func TestWhatIsWrong(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"nothing":           {"", "EOF"},
+		"cut":               {"\x80\x03\x00", "unexpected EOF"},
+		"cut data":          {"\x00\x00\x00\x01\x00\x00\x00\x05abc", "unexpected EOF"},
+		"cut control":       {"\x80\x03\x00\x06\x00\x00\x00\x04\x00", "unexpected EOF"},
+		"version":           {"\x80\x02\x00\x06\x00\x00\x00\x04\x00\x00\x00\x01", "a frame is of version 2"},
+		"long control":      {"\x80\x03\x00\x01\x00\xff\xff\xff", "has 16777215 bytes, more than 65536"},
+		"short control":     {"\x80\x03\x00\x06\x00\x00\x00\x03\x00\x00\x00", "has 3 bytes"},
+		"short stream":      {"\x80\x03\x00\x01\x00\x00\x00\x05\x00\x00\x00\x01\x00", "stream 1 cannot be opened like this"},
+		"no compression":    {"\x80\x03\x00\x01\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00ab", "the header of stream 1: zlib: invalid header"},
+		"cut header":        {header("\x00\x00\x00\x01\x00\x00\x00\x05por"), "the header of stream 1: unexpected EOF"},
+		"many headers":      {header("\xff\xff\xff\xff"), "4294967295 headers are more than 64"},
+		"long name":         {header("\x00\x00\x00\x01\x7f\xff\xff\xff"), "a field is too long"},
+		"said to be over":   {"\x80\x03\x00\x07\x00\x00\x00\x08\x00\x00\x00\x01\x00\x00\x00\x00", "EOF"},
+		"settings and over": {"\x80\x03\x00\x04\x00\x00\x00\x04\x00\x00\x00\x00", "EOF"},
+	} {
+		if err := refused(t, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want an error and %q in it", name, err, tt.want)
+		}
+	}
+}
+
+// header is a stream that is opened with something that is no header.
+func header(text string) string {
+	b := append(make([]byte, 6), zlibBegin...)
+	b = append(b, 0, byte(len(text)), 0, ^byte(len(text)), 0xff)
+	b = append(append(b, text...), flushed...)
+	return string(appendControl(nil, synStream, 1, b))
+}
+
+// A client opens streams, and nobody else.
+func TestOpenOfAServer(t *testing.T) {
+	_, server := pair(t)
+	if _, err := server.Open(nil); err == nil {
+		t.Error("a server opens a stream")
+	}
+	client := Client(struct {
+		io.Reader
+		io.WriteCloser
+	}{bytes.NewReader(appendControl(nil, synStream, 2, make([]byte, 6))), nowhere{}})
+	if m, err := client.Read(); err == nil {
+		t.Errorf("a client is sent %+v", m)
+	}
+}
+
+// FuzzRead: what is read ends, and takes little memory, whatever it is.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(header("\x00\x00\x00\x00")))
+	f.Add([]byte("\x00\x00\x00\x01\x01\x00\x00\x03abc"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := refused(t, string(text)); err == nil {
+			t.Error("it does not end")
+		}
+	})
+}

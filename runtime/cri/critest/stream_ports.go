@@ -1,0 +1,114 @@
+package critest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/podsync/podsync/internal/base/spdy"
+)
+
+// servePortStreams connects whoever has connected to ports of a sandbox, over SPDY.
+func (s service) servePortStreams(v *visit, sb *sandbox) {
+	conn, err := v.acceptSPDY("portforward.k8s.io")
+	if err != nil {
+		return // which was answered
+	}
+	ctx, cancel := context.WithCancel(v.ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	defer conn.Close()
+	f := &portStreams{conn: conn, pairs: map[string]*portPair{}, inputs: map[uint32]*input{}}
+	for {
+		m, err := conn.Read()
+		if err != nil {
+			return
+		}
+		if pair := f.take(m); pair != nil {
+			running.Go(func() { s.servePortPair(ctx, conn, sb, pair) })
+		}
+	}
+}
+
+// portStreams are those of one connection over SPDY.
+type portStreams struct {
+	conn   *spdy.Conn
+	pairs  map[string]*portPair // that are not whole yet, by the ID in their headers
+	inputs map[uint32]*input    // by stream
+}
+
+// A portPair are the streams for data of one connection to a port, and for what is wrong.
+type portPair struct {
+	port       uint64
+	data, errs uint32
+	in         *input
+}
+
+// take takes what the client says, and returns the pair that is whole with that.
+func (f *portStreams) take(m spdy.Message) *portPair {
+	in := f.inputs[m.Stream]
+	switch m.Kind {
+	case spdy.Opened:
+		return f.opened(m)
+	case spdy.Data:
+		in.add(m.Data)
+	case spdy.Closed, spdy.Reset:
+		in.close()
+		delete(f.inputs, m.Stream)
+	}
+	return nil
+}
+
+// opened accepts a stream of a port.
+func (f *portStreams) opened(m spdy.Message) *portPair {
+	id, kind := m.Header.Get("requestid"), m.Header.Get("streamtype")
+	port, err := strconv.ParseUint(m.Header.Get("port"), 10, 16)
+	if err != nil || port == 0 || kind != "data" && kind != "error" {
+		_ = f.conn.Reset(m.Stream) // whoever has gone is noticed by the next Read
+		return nil
+	}
+	pair := f.pairs[id]
+	if pair == nil {
+		pair = &portPair{port: port, in: newInput()}
+		f.pairs[id] = pair
+	}
+	if kind == "error" {
+		pair.errs = m.Stream
+	} else {
+		pair.data = m.Stream
+		f.inputs[m.Stream] = pair.in
+	}
+	_ = f.conn.Accept(m.Stream) // likewise
+	if pair.data == 0 || pair.errs == 0 {
+		return nil
+	}
+	delete(f.pairs, id)
+	return pair
+}
+
+// servePortPair connects to one port, once.
+func (s service) servePortPair(ctx context.Context, conn *spdy.Conn, sb *sandbox, p *portPair) {
+	to, err := s.connect(ctx, sb, int32(p.port))
+	if err == nil {
+		handOn(ctx, to, streamWriter{conn, p.data}, p.in)
+	} else {
+		_, _ = fmt.Fprintf(streamWriter{conn, p.errs}, "error forwarding port %d to pod: %v", p.port, err) // whoever has gone does not need it
+	}
+	for _, stream := range []uint32{p.data, p.errs} {
+		_ = conn.CloseWrite(stream) // likewise
+	}
+}
+
+type streamWriter struct {
+	conn   *spdy.Conn
+	stream uint32
+}
+
+func (w streamWriter) Write(b []byte) (int, error) {
+	if err := w.conn.Write(w.stream, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

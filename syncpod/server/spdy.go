@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/podsync/podsync/internal/base/spdy"
+	"github.com/podsync/podsync/internal/base/websocket"
+)
+
+const (
+	// processProtocol is how the streams of a process are sent over SPDY.
+	processProtocol = "v4.channel.k8s.io"
+	// closeProtocol is how they are over a WebSocket by who can say that the input has
+	// ended. The streaming servers of runtimes do not speak it.
+	closeProtocol = "v5.channel.k8s.io"
+	// tunnelPrefix begins the protocols of SPDY within the messages of a WebSocket.
+	tunnelPrefix = spdy.Protocol + "+"
+	// protocolHeader is what is spoken over SPDY.
+	protocolHeader = "X-Stream-Protocol-Version"
+)
+
+// offers are the protocols of a caller who asks for a WebSocket.
+func offers(r *http.Request) (protocols []string) {
+	if !isWebSocket(r) {
+		return nil
+	}
+	for _, values := range r.Header["Sec-Websocket-Protocol"] {
+		for offer := range strings.SplitSeq(values, ",") {
+			protocols = append(protocols, strings.TrimSpace(offer))
+		}
+	}
+	return protocols
+}
+
+// tunnelled are the protocols that a caller offers to speak over SPDY within a WebSocket.
+func tunnelled(r *http.Request) (protocols []string) {
+	for _, offer := range offers(r) {
+		if protocol, ok := strings.CutPrefix(offer, tunnelPrefix); ok {
+			protocols = append(protocols, protocol)
+		}
+	}
+	return protocols
+}
+
+// upgrade asks the runtime for a connection over which SPDY is spoken, with one of these
+// protocols. It ends with the request's context.
+func (s *Server) upgrade(r *http.Request, location string, protocols ...string) (conn io.ReadWriteCloser, protocol string, err error) {
+	target, err := streamURL(location)
+	if err != nil {
+		return nil, "", err
+	}
+	req := &http.Request{Method: http.MethodPost, URL: target, Host: target.Host, Header: http.Header{
+		"Connection": {"Upgrade"}, "Upgrade": {spdy.Protocol}, protocolHeader: protocols,
+	}}
+	resp, err := s.config.StreamTransport.RoundTrip(req.WithContext(r.Context()))
+	if err != nil {
+		return nil, "", s.unreachable(r, err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return nil, "", refusal(resp)
+	}
+	conn, ok := resp.Body.(io.ReadWriteCloser)
+	protocol = resp.Header.Get(protocolHeader)
+	if !ok || !slices.Contains(protocols, protocol) {
+		resp.Body.Close()
+		return nil, "", s.unreachable(r, errors.New("it does not speak what it was asked to"))
+	}
+	context.AfterFunc(r.Context(), func() { conn.Close() })
+	return conn, protocol, nil
+}
+
+// refusal is what the runtime answers instead of a stream.
+func refusal(resp *http.Response) error {
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as there is
+	code := resp.StatusCode
+	if code < 400 {
+		code = http.StatusBadGateway
+	}
+	return &statusError{code, errors.New(strings.TrimSpace(string(text)))}
+}
+
+// accept makes a WebSocket of the caller's connection, with a protocol that is offered. It
+// is nil if that cannot be, which was answered.
+func accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket.Conn, net.Conn, error) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	ws, _, err := websocket.Accept(conn, buffered.Reader, r, protocol)
+	if err != nil {
+		conn.Close()
+		return nil, nil, nil
+	}
+	context.AfterFunc(r.Context(), func() { conn.Close() })
+	return ws, conn, nil
+}
+
+// tunnel carries SPDY between messages of the caller and a connection of the runtime, both
+// ways, until one of them has gone.
+func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string) error {
+	upstream, protocol, err := s.upgrade(r, location, tunnelled(r)...)
+	if err != nil {
+		return err
+	}
+	defer upstream.Close()
+	ws, _, err := accept(w, r, tunnelPrefix+protocol)
+	if ws == nil {
+		return err
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		defer upstream.Close()
+		unwrap(upstream, ws)
+	}()
+	_, _ = io.Copy(messages{ws}, upstream) // until one of them has gone
+	ws.Close()
+	<-sent
+	return nil
+}
+
+// unwrap writes what is in messages, until one of the ends has gone.
+func unwrap(to io.Writer, ws *websocket.Conn) {
+	for {
+		message, err := ws.Read()
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(message); err != nil {
+			return
+		}
+	}
+}
+
+// messages is a Writer that sends each Write as a message.
+type messages struct{ ws *websocket.Conn }
+
+func (m messages) Write(b []byte) (int, error) {
+	if err := m.ws.Write(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

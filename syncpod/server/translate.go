@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podsync/podsync/internal/base/spdy"
+	"github.com/podsync/podsync/internal/base/websocket"
+)
+
+// What the first byte of a message says it is of, over a WebSocket.
+const (
+	channelStdin  = 0
+	channelStdout = 1
+	channelStderr = 2
+	channelError  = 3
+	channelResize = 4
+	channelClose  = 255 // of the channel that follows
+)
+
+const (
+	// maxStatus is how long what is said of the end of a process may be.
+	maxStatus = 64 << 10
+	// pingInterval is how often the runtime is shown that somebody is there, which takes
+	// a connection for idle after some hours otherwise.
+	pingInterval = 10 * time.Second
+)
+
+// connect connects the caller to the streams of a process, in a protocol that the runtime
+// speaks.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string, st streams) error {
+	if slices.Contains(offers(r), closeProtocol) {
+		return s.translate(w, r, location, st)
+	}
+	return s.proxy(w, r, location)
+}
+
+// translate carries the streams of a process between a WebSocket of the caller and SPDY of
+// the runtime.
+func (s *Server) translate(w http.ResponseWriter, r *http.Request, location string, st streams) error {
+	conn, _, err := s.upgrade(r, location, processProtocol)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	t := &translation{runtime: spdy.Client(conn), streams: map[byte]uint32{}, channels: map[uint32]byte{}}
+	if err := t.open(st); err != nil {
+		return s.unreachable(r, err)
+	}
+	if t.caller, t.conn, err = accept(w, r, closeProtocol); t.caller == nil {
+		return err
+	}
+	t.run()
+	return nil
+}
+
+// A translation is that of one process.
+type translation struct {
+	runtime  *spdy.Conn
+	caller   *websocket.Conn
+	conn     net.Conn        // of the caller
+	streams  map[byte]uint32 // by channel, those that are written to
+	channels map[uint32]byte // by stream
+	status   []byte          // how the process has ended
+}
+
+// open opens the streams that are wanted of the process.
+func (t *translation) open(st streams) error {
+	for _, one := range []struct {
+		kind    string
+		channel byte
+		is      bool
+	}{
+		{"error", channelError, true}, {"stdin", channelStdin, st.stdin}, {"stdout", channelStdout, st.stdout},
+		{"stderr", channelStderr, st.stderr}, {"resize", channelResize, st.tty},
+	} {
+		if !one.is {
+			continue
+		}
+		stream, err := t.openStream(one.kind)
+		if err != nil {
+			return err
+		}
+		t.streams[one.channel], t.channels[stream] = stream, one.channel
+	}
+	return nil
+}
+
+// openStream opens a stream, and waits until the runtime has accepted it: some lose what is
+// sent before.
+func (t *translation) openStream(kind string) (stream uint32, err error) {
+	stream, err = t.runtime.Open(map[string]string{"streamtype": kind})
+	if err != nil {
+		return 0, err
+	}
+	if m, err := t.runtime.Read(); err != nil || m.Kind != spdy.Accepted || m.Stream != stream {
+		return 0, errors.Join(errors.New("it does not accept a stream"), err)
+	}
+	return stream, nil
+}
+
+// run goes on until the process has ended, or one of the ends has gone.
+func (t *translation) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(t.send)
+	running.Go(func() { t.keepAlive(ctx) })
+	t.receive()
+	cancel()
+	t.runtime.Close()
+	t.conn.Close()
+	running.Wait()
+}
+
+// send hands on what the caller sends, until they have gone. What the process does not take
+// any more is lost.
+func (t *translation) send() {
+	defer t.runtime.Close()
+	for {
+		message, err := t.caller.Read()
+		if err != nil {
+			return
+		}
+		if len(message) > 0 {
+			_ = t.take(message[0], message[1:])
+		}
+	}
+}
+
+// take hands on a message of the caller.
+func (t *translation) take(channel byte, data []byte) error {
+	if channel == channelClose && len(data) == 1 && data[0] == channelStdin {
+		return t.closeInput()
+	}
+	stream, ok := t.streams[channel]
+	if !ok || channel != channelStdin && channel != channelResize {
+		return nil
+	}
+	return t.runtime.Write(stream, data)
+}
+
+func (t *translation) closeInput() error {
+	stream, ok := t.streams[channelStdin]
+	if !ok {
+		return nil
+	}
+	delete(t.streams, channelStdin)
+	return t.runtime.CloseWrite(stream)
+}
+
+// receive hands on what the process prints, and then how it has ended. Of one whose end the
+// runtime does not tell the caller's connection breaks, so that nobody takes it for a good one.
+func (t *translation) receive() {
+	for !t.ended() {
+		m, err := t.runtime.Read()
+		if err != nil {
+			break
+		}
+		if m.Kind == spdy.Data && t.print(t.channels[m.Stream], m.Data) != nil {
+			return
+		}
+	}
+	if len(t.status) == 0 || t.caller.Write([]byte{channelError}, t.status) != nil {
+		return
+	}
+	_ = t.caller.Close() // whoever has gone knows
+}
+
+func (t *translation) print(channel byte, data []byte) error {
+	switch channel {
+	case channelError:
+		if len(t.status)+len(data) > maxStatus {
+			return io.ErrShortBuffer
+		}
+		t.status = append(t.status, data...)
+	case channelStdout, channelStderr:
+		return t.caller.Write([]byte{channel}, data)
+	}
+	return nil
+}
+
+// ended reports whether all is there of how the process has ended.
+func (t *translation) ended() bool { return len(t.status) > 0 && json.Valid(t.status) }
+
+// keepAlive shows the runtime that somebody is there.
+func (t *translation) keepAlive(ctx context.Context) {
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = t.runtime.Ping() // one that has gone is noticed where it is read
+		}
+	}
+}
