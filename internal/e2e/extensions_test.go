@@ -135,6 +135,7 @@ func TestE5_StartWithoutTheServer(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Root, c.Sources[0], c.Sync.Objects.ConfigMaps = filepath.Join(dir, "root"), remembered, remembered
+				c.Sync.Limits.InitialBackOff = time.Second
 			})
 		}
 		first := start()
