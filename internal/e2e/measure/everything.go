@@ -88,16 +88,16 @@ func beAgent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	agent, err := loop.New(loop.Config{
-		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{remembered},
-		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
-		LogPolicy:   &rotate.Policy{}, EvictionPolicy: &eviction.Policy{Hard: plenty()}, OOM: &oom.Watcher{},
-		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: *logs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
-	})
+	figures, err := stats.New(stats.Config{Runtime: client, Dir: *root})
 	if err != nil {
 		return err
 	}
-	figures, err := stats.New(stats.Config{Runtime: client, Dir: *root})
+	agent, err := loop.New(loop.Config{
+		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{remembered},
+		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
+		LogPolicy:   &rotate.Policy{}, EvictionPolicy: &eviction.Policy{Hard: plenty()}, Stats: figures, OOM: &oom.Watcher{},
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: *logs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
+	})
 	if err != nil {
 		return err
 	}
