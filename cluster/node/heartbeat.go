@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
+
+	"github.com/podsync/podsync/cluster/internal/cached"
 )
 
 // renewals is how often a lease is renewed in the time that it holds.
@@ -56,7 +58,11 @@ func (n *Node) watch(ctx context.Context) {
 	informer := coreinformers.NewFilteredNodeInformer(n.config.Kube, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", n.config.Name).String()
 	})
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	err := informer.SetTransform(cached.WithoutManagedFields)
+	if err != nil { // it runs already, which is not so
+		n.config.Log.Error(err, "The node is watched as a whole", "node", n.config.Name)
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { n.saw(o.(*v1.Node)) },
 		UpdateFunc: func(_, o any) { n.saw(o.(*v1.Node)) },
 		DeleteFunc: func(any) {

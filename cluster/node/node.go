@@ -63,9 +63,10 @@ type Config struct {
 	// MaxImages is how many images the status names, the largest first; -1 is all of them.
 	// Default 50.
 	MaxImages *int
-	// Pressure says which of MemoryPressure, DiskPressure and PIDPressure the node is
-	// under. Default: none.
-	Pressure func() map[v1.NodeConditionType]bool
+	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as an
+	// eviction.Decision has them; none if that is not known yet. Default: the node is short
+	// of nothing.
+	Pressure func() []v1.NodeCondition
 	// Log gets a line for what changes and for what fails. Default silent.
 	Log logr.Logger
 }
@@ -124,7 +125,7 @@ func New(c Config) (*Node, error) {
 		c.MaxImages = new(50)
 	}
 	if c.Pressure == nil {
-		c.Pressure = func() map[v1.NodeConditionType]bool { return nil }
+		c.Pressure = func() []v1.NodeCondition { return nil }
 	}
 	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1)}, nil
 }

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/cluster/node"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // A cri is a runtime that is ready unless err is set.
@@ -40,9 +41,13 @@ func (r *cri) ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc
 
 func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
 	capacity := node.Machine{CPUs: 2, MemoryBytes: 4 << 30}.Capacity(3)
+	rules := eviction.Rules{Thresholds: []eviction.Threshold{
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 25}},
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 50}, Grace: time.Minute}, // a soft one reserves nothing
+	}}
 	return node.Config{
 		Kube: kube, Runtime: runtime, Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Port: 10250,
-		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Memory(1<<30)),
+		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Reserved(rules, capacity)),
 	}
 }
 

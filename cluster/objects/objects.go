@@ -16,6 +16,7 @@ import (
 	nodelisters "k8s.io/client-go/listers/node/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podsync/podsync/cluster/internal/cached"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/source"
@@ -57,7 +58,7 @@ func New(c Config) (*Objects, error) {
 	if c.Changed == nil {
 		c.Changed = func() {}
 	}
-	o := &Objects{config: c, shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(withoutManagedFields))}
+	o := &Objects{config: c, shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(cached.WithoutManagedFields))}
 	services, classes := o.shared.Core().V1().Services(), o.shared.Node().V1().RuntimeClasses()
 	o.services, o.servicesSynced = services.Lister(), services.Informer().HasSyncedChecker()
 	o.classes, o.classesSynced = classes.Lister(), classes.Informer().HasSyncedChecker()

@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/podsync/podsync/cluster/internal/cached"
 )
 
 type key = types.NamespacedName
@@ -66,7 +67,7 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 					return of(k.Namespace).Watch(ctx, only(o))
 				},
 			}, kube),
-			ObjectType: kind, Transform: withoutManagedFields,
+			ObjectType: kind, Transform: cached.WithoutManagedFields,
 			Handler: cache.ResourceEventHandlerDetailedFuncs{
 				AddFunc: func(_ any, first bool) {
 					if !first {
@@ -81,14 +82,6 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 		return &watched{store: store, synced: informer.HasSyncedChecker().Done()}
 	}
 	return w
-}
-
-// withoutManagedFields saves the memory of what nobody here reads.
-func withoutManagedFields(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // get returns an object. It is watched from then on.

@@ -52,7 +52,7 @@ func (s *site) wantRearranged(since int) {
 	}
 	for _, name := range []string{"changed", "new", "same"} {
 		if pod := s.pod(name); pod == nil || pod.Status.Phase != v1.PodRunning {
-			s.Errorf("pod %s at the API server is %+v", name, pod)
+			s.Errorf("pod %s at the API server is not known to run", name)
 		}
 	}
 	if health := s.parts.loop.Health(); !health.OK() {
@@ -61,7 +61,7 @@ func (s *site) wantRearranged(since int) {
 }
 
 // A node loses its power, and boots while the API server is away: it runs what it ran, with
-// what that was told of ConfigMaps, Secrets and Services. A day later the server is back:
+// what that was told of ConfigMaps, Secrets and Services. Later the server is back:
 // what was deleted meanwhile stops, what has changed is changed, and the rest is left alone.
 func TestE5_BootWithoutTheAPIServer(t *testing.T) {
 	onSite(t, func(s *site) {
@@ -79,7 +79,7 @@ func TestE5_BootWithoutTheAPIServer(t *testing.T) {
 		s.sleep(10 * time.Second)
 		s.wantRunning("changed", "deleted", "same")
 		since := len(s.rt.Journal())
-		s.sleep(24 * time.Hour)
+		s.sleep(time.Hour)
 		s.wantRunning("changed", "deleted", "same")
 		s.wantUndisturbed(since, "changed", "deleted", "same")
 

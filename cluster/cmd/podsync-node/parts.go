@@ -50,13 +50,16 @@ type parts struct {
 
 func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *parts, err error) {
 	p = &parts{}
+	if a.policy, err = config.Eviction(a.kubelet); err != nil {
+		return p, err
+	}
 	machine := node.ReadMachine()
 	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
 	allocatable, err := a.allocatable(capacity)
 	if err != nil {
 		return p, err
 	}
-	if p.node, err = a.node(machine, capacity, allocatable); err != nil {
+	if p.node, err = a.node(p, machine, capacity, allocatable); err != nil {
 		return p, err
 	}
 	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
@@ -142,31 +145,20 @@ func (a *agent) allocatable(capacity v1.ResourceList) (v1.ResourceList, error) {
 	if err != nil {
 		return nil, err
 	}
-	threshold, err := a.memoryThreshold(capacity)
+	rules, err := a.policy.Rules()
 	if err != nil {
 		return nil, err
 	}
-	return node.Allocatable(capacity, system, kube, node.Memory(threshold)), nil
+	return node.Allocatable(capacity, system, kube, node.Reserved(rules, capacity)), nil
 }
 
-func (a *agent) memoryThreshold(capacity v1.ResourceList) (int64, error) {
-	return config.Threshold(a.kubelet.EvictionHard, "memory.available", capacity.Memory().Value())
-}
-
-func (a *agent) node(machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
-	threshold, err := a.memoryThreshold(capacity)
-	if err != nil {
-		return nil, err
-	}
+func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
 	c := node.Config{
 		Kube: a.kube, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,
-		Pressure: func() map[v1.NodeConditionType]bool {
-			available, known := node.MemoryAvailable()
-			return map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: known && available < threshold}
-		},
+		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
 	}
 	if *a.kubelet.EnableServer {
 		c.Port = a.kubelet.Port
@@ -188,6 +180,7 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	c := loop.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{p.memory}, NodeName: a.name, Log: a.log,
 		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
+		EvictionPolicy: &a.policy, Stats: a.figures,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/internal/base/together"
 	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -144,6 +145,7 @@ func (s *site) run() {
 	a := &agent{
 		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, memoryKey: s.file("key", "0123456789abcdef0123456789abcdef")},
 		kube:    s.kube, runtime: client,
+		figures: &short{left: 8 << 30}, // whatever this machine is short of
 	}
 	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
 	a.kubelet, _, err = config.Load(s.file("config.yaml", text))
@@ -156,7 +158,7 @@ func (s *site) run() {
 	s.parts, err = a.parts(ctx, &record.FakeRecorder{})
 	s.must(err)
 	ended := make(chan error, 1)
-	go func() { ended <- together(ctx, append(s.parts.joined(), s.parts.loop.Run)...) }()
+	go func() { ended <- together.Run(ctx, append(s.parts.joined(), s.parts.loop.Run)...) }()
 	s.off = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
