@@ -40,7 +40,8 @@ type Node struct {
 // Objects gets API objects that specs of pods name.
 type Objects struct {
 	// Sources get ConfigMaps, Secrets, Services and keys of files, for environment
-	// variables; the first two for volumes, too.
+	// variables; the first two for volumes, too. With a Root, files are read where the pod's
+	// volumes are.
 	env.Sources
 	// Tokens gets tokens of service accounts for volumes. Default: a pod that wants
 	// one fails.

@@ -1,11 +1,15 @@
 package syncpod
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -47,6 +51,15 @@ func (c *Config) fromRoot() error {
 	}
 	if c.Deps.Messages == nil {
 		c.Deps.Messages = dirs
+	}
+	if c.Objects.Sources.FileKeys == nil {
+		c.Objects.Sources.FileKeys = env.FileKeysFunc(func(_ context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error) {
+			dir, err := dirs.Dir(pod.UID)
+			if err != nil {
+				return "", err
+			}
+			return volume.FileKey(pod, dir, ref)
+		})
 	}
 	if c.Deps.Records == nil {
 		c.Deps.Records = FileRecords{Dir: filepath.Join(c.Root, "records"), turns: podfile.NewTurns()}

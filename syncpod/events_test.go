@@ -62,7 +62,7 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 	}{
 		"no such ConfigMap": {mounting(configMap("nosuch")), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : configMap "nosuch": `}},
 		"NFS":               {mounting(nfs), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : nobody provides volumes of this kind`}},
-		"no such path":      {mounting(host), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : hostPath.type Directory: `}},
+		"no such path":      {mounting(host), rooted, []string{`FailedMount  MountVolume.SetUp failed for volume "data" : hostPath type check failed: Directory: `}},
 		"no directory": {testPod(), func(n *node, c *syncpod.Config) {
 			rooted(n, c)
 			n.Must(os.WriteFile(filepath.Join(c.Root, "pods"), nil, 0o600))

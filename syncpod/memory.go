@@ -2,12 +2,14 @@ package syncpod
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
@@ -45,6 +47,8 @@ type memory struct {
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
+	// startingOver is set from then on until all regular containers have been made again.
+	startingOver bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
 	// resize is what was last told of a resize in events, nil if there is none.
@@ -128,7 +132,18 @@ func (m *memory) restartsAll(requested bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restartAll = m.restartAll || requested
+	m.startingOver = m.startingOver || requested
 	return m.restartAll
+}
+
+// startsOver reports whether all containers are to restart, or did not all come to it yet.
+func (m *memory) startsOver(pod *v1.Pod, status *runtime.PodStatus) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.startingOver && !m.restartAll {
+		m.startingOver = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
+	}
+	return m.startingOver
 }
 
 func (m *memory) endRestartAll() {

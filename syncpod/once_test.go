@@ -468,6 +468,34 @@ func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
 	})
 }
 
+// A sidecar asks for it: the pod goes on, though all that is to run once has ended for that.
+func TestRestartAllThatASidecarAsksFor(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(inits(ctr("init", "true"), sidecar("side")), containers(ctr("app")), never, func(p *v1.Pod) {
+			p.Spec.InitContainers[1].RestartPolicyRules = []v1.ContainerRestartRule{{
+				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+			}}
+		})
+		n.settle(pod, time.Minute)
+		n.exit("side", 88)
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "init 1 exited", "side 1 running")
+		told := false
+		for _, s := range n.report.all {
+			if s.Phase == v1.PodFailed {
+				t.Fatalf("it was reported as %+v", s)
+			}
+			for _, c := range s.Conditions {
+				told = told || c.Type == v1.AllContainersRestarting && c.Status == v1.ConditionTrue
+			}
+		}
+		if !told {
+			t.Error("no report has the condition AllContainersRestarting")
+		}
+	})
+}
+
 // T2: what has just been started is not lost because the last look is older.
 func TestT2_JustStartedIsNotLost(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

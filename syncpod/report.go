@@ -109,9 +109,10 @@ func (r *report) wait(ctx context.Context) error {
 }
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
+	status = r.memory.withoutCutStarts(r.memory.withSeen(status))
 	return apistatus.Compute(apistatus.Input{
-		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: append(r.memory.disruption(), o.conditions...), Status: r.memory.withResources(r.memory.withSeen(status)),
-		Terminal: o.terminal, Ended: o.ended, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
+		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: append(r.memory.disruption(), o.conditions...), Status: r.memory.withResources(status),
+		Terminal: o.terminal, Ended: o.ended, StartsOver: r.memory.startsOver(r.pod, status), Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
 		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
 	})
 }

@@ -46,6 +46,19 @@ func (m *memory) setAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus
 	return &rest
 }
 
+// withoutCutStarts returns a status without them, for a report of a pod that ends: what the
+// runtime says of one is its own trouble with the caller that has gone, and no end of what ran.
+func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if status == nil || !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return m.isCut(&c) }) {
+		return status
+	}
+	rest := *status
+	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return m.isCut(&c) })
+	return &rest
+}
+
 // isCut reports whether the start of an instance was cut short. It must be called with
 // mu held.
 func (m *memory) isCut(c *runtime.ContainerStatus) bool {

@@ -83,6 +83,30 @@ func TestS3_WhatIsStoppedBeforeItsStartIsNoRun(t *testing.T) {
 	}
 }
 
+// F14: a pod is deleted while one of its containers starts, and the start is given up for that.
+// The runtime's word for it is not how the container ended, for it never ran.
+func TestF14_StartThatADeletionCutsIsNoEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app")), never)
+		must(t, n.cutStart(pod, "app"))
+		if c := n.current("app"); c.State != runtime.ContainerExited || c.ExitCode != 128 {
+			t.Fatalf("the runtime has it as %+v, want exit code 128", c)
+		}
+		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))
+		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
+		for _, s := range n.report.all {
+			for _, c := range s.ContainerStatuses {
+				if end := c.State.Terminated; end != nil && (end.ExitCode != 137 || end.Reason != "ContainerStatusUnknown") {
+					t.Errorf("it was reported to have ended so: %+v, want 137 and ContainerStatusUnknown", end)
+				}
+			}
+		}
+		if last := n.report.all[len(n.report.all)-1]; last.Phase != v1.PodFailed || last.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("the last report is %+v, want the pod failed and the container terminated", last)
+		}
+	})
+}
+
 // cutStart syncs a pod with an agent that goes while a container starts.
 func (n *node) cutStart(pod *v1.Pod, container string) error {
 	n.Helper()

@@ -25,6 +25,7 @@ func (n *Node) describe(ctx context.Context, object *v1.Node) {
 	s.Capacity, s.Allocatable = n.config.Capacity.DeepCopy(), n.config.Allocatable.DeepCopy()
 	s.Addresses = n.addresses()
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.config.Port
+	s.DeclaredFeatures = declaredFeatures()
 	s.NodeInfo = n.info(ctx)
 	if images, err := n.images(ctx); err == nil {
 		s.Images = images
@@ -34,6 +35,12 @@ func (n *Node) describe(ctx context.Context, object *v1.Node) {
 		s.RuntimeHandlers, s.Features = handlers(status), features(status)
 	}
 	n.setConditions(s, notReady(status, err))
+}
+
+// declaredFeatures are those of pods that are only bound to a node, or changed on it, which
+// declares them (KEP-5328), in order.
+func declaredFeatures() []string {
+	return []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }
 
 func (n *Node) addresses() []v1.NodeAddress {

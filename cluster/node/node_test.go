@@ -123,6 +123,9 @@ func TestNodeIsRegistered(t *testing.T) {
 		if st.Capacity.Memory().Value() != 4<<30 || st.Allocatable.Memory().Value() != 3<<30 {
 			s.Errorf("capacity %v, allocatable %v", st.Capacity, st.Allocatable)
 		}
+		if f := st.DeclaredFeatures; !slices.IsSorted(f) || !slices.Contains(f, "RestartAllContainersOnContainerExits") {
+			s.Errorf("declared features %v, want RestartAllContainersOnContainerExits, and them in order", f)
+		}
 		lease, err := s.kube.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(s.Context(), "n1", metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity != "n1" || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].Kind != "Node" {
 			s.Errorf("the lease is %+v, %v", lease, err)

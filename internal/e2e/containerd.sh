@@ -4,6 +4,7 @@
 #   containerd.sh up VERSION DIR     VERSION is 1.6 (Debian's) or 2.4; prints the endpoint
 #   containerd.sh start VERSION DIR  starts it again where it was up and has died
 #   containerd.sh down VERSION DIR   stops it and what runs in it, and removes DIR
+#   containerd.sh build VERSION      what up does before it starts anything
 #
 # up installs the packages that it needs with apt-get. For 2.4 it builds containerd
 # once, with go install, into $PODSYNC_E2E_CACHE (default ~/.cache/podsync-e2e). Several
@@ -17,15 +18,19 @@ readonly CONTAINERD_2=v2.4.2
 source "$(dirname "${BASH_SOURCE[0]}")/node.sh"
 
 main() {
-  [ $# = 3 ] || die "usage: containerd.sh up|start|down 1.6|2.4 DIR"
+  if [ $# = 2 ] && [ "$1" = build ]; then
+    set -- "$@" -
+  fi
+  [ $# = 3 ] || die "usage: containerd.sh up|start|down 1.6|2.4 DIR, or build 1.6|2.4"
   local verb=$1 version=$2 dir=$3
   case $version in 1.6 | 2.4) ;; *) die "version $version is neither 1.6 nor 2.4" ;; esac
   [ "$(id -u)" = 0 ] || die "needs root"
   case $verb in
+    build) build "$version" ;;
     up) up "$version" "$(mkdir -p "$dir" && realpath "$dir")" ;;
     start) start "$version" "$(realpath "$dir")" ;;
     down) [ ! -d "$dir" ] || down "$(realpath "$dir")" ;;
-    *) die "neither up, start nor down: $verb" ;;
+    *) die "neither up, start, down nor build: $verb" ;;
   esac
 }
 
@@ -52,6 +57,11 @@ binaries() {
     [ -x "$bin/$cmd" ] || GOFLAGS= GOBIN=$bin go install "github.com/containerd/containerd/v2/cmd/$cmd@$CONTAINERD_2"
   done
   echo "$bin"
+}
+
+build() {
+  install_packages
+  binaries "$1"
 }
 
 # Lowering oom_score_adj is refused in many containers and virtual machines, so
@@ -100,8 +110,7 @@ import_image() {
 up() {
   local version=$1 dir=$2 bin
   [ ! -e "$dir/pid" ] || die "something is up in $dir already"
-  install_packages
-  bin=$(binaries "$version")
+  bin=$(build "$version")
   write_cni "$dir"
   write_config "$version" "$dir"
   start "$version" "$dir"

@@ -2,6 +2,7 @@ package apistatus
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -295,11 +296,11 @@ func (k *subject) toStart() bool {
 }
 
 // end gives a container that waits in a pod that has ended the end it had last.
-// One that may have run and of which no end is known is lost. Init containers
-// that had not had their turn, and ephemeral ones that were never made, wait on.
+// One that may have run and of which no end is known is lost. Those that had not had
+// their turn, as init containers come first, and ephemeral ones that were never made, wait on.
 func (k *subject) end(s *v1.ContainerStatus) {
 	last := s.LastTerminationState.Terminated
-	due := k.kind == actions.RegularContainer || k.kind == actions.InitContainer && k.initialized
+	due := k.kind == actions.RegularContainer && k.hadTurn() || k.kind == actions.InitContainer && k.initialized
 	switch {
 	case s.State.Waiting == nil:
 	case last != nil:
@@ -307,6 +308,13 @@ func (k *subject) end(s *v1.ContainerStatus) {
 	case due:
 		s.State = v1.ContainerState{Terminated: lost(lostWhileTerminating)}
 	}
+}
+
+// hadTurn reports whether regular containers were to start, for all that is known: the pod is
+// seen past its init containers, or was.
+func (v *view) hadTurn() bool {
+	return len(v.Pod.Spec.InitContainers) == 0 || v.begun ||
+		slices.ContainsFunc(v.before.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodInitialized && c.Status == v1.ConditionTrue })
 }
 
 // reported reports whether the last status was that of this very instance.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -219,7 +220,7 @@ func (h *history) checkConditions(in apistatus.Input, s *v1.PodStatus) {
 		}
 	}
 	if in.Ended {
-		h.checkEnded(s)
+		h.checkEnded(in, s)
 	}
 	if ready := seen[v1.PodReady]; !ready {
 		h.Errorf("no condition Ready")
@@ -229,13 +230,25 @@ func (h *history) checkConditions(in apistatus.Input, s *v1.PodStatus) {
 	}
 }
 
-// checkEnded checks that no regular container of a pod that has ended waits.
-func (h *history) checkEnded(s *v1.PodStatus) {
+// checkEnded checks that no regular container of a pod that has ended waits, unless the pod
+// ended before its init containers had succeeded.
+func (h *history) checkEnded(in apistatus.Input, s *v1.PodStatus) {
 	for _, k := range s.ContainerStatuses {
-		if k.State.Waiting != nil {
+		if k.State.Waiting != nil && (len(in.Pod.Spec.InitContainers) == 0 || h.hadTurn(in)) {
 			h.Errorf("%s waits in a pod that has ended", k.Name)
 		}
 	}
+}
+
+// hadTurn reports whether the pod is past its init containers: a regular one was made in its
+// sandbox, or the last report said so.
+func (h *history) hadTurn(in apistatus.Input) bool {
+	for i := range in.Pod.Spec.Containers {
+		if c := in.Status.Latest(in.Pod.Spec.Containers[i].Name); c != nil && c.In(in.Status.LatestSandbox()) {
+			return true
+		}
+	}
+	return h.last != nil && slices.ContainsFunc(h.last.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodInitialized && c.Status == v1.ConditionTrue })
 }
 
 func isEnd(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }

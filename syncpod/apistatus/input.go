@@ -32,6 +32,9 @@ type Input struct {
 	// without a metadata.deletionTimestamp: nobody has deleted that, and an agent that
 	// starts anew runs it again.
 	Ended bool
+	// StartsOver means that all containers of the pod are to run again, whatever has become
+	// of each (KEP-5532): the pod has not ended.
+	StartsOver bool
 	// Probes holds the last results of the probes that are declared, by container
 	// ID. A container without an entry has not been probed yet.
 	Probes map[runtime.ContainerID]actions.ProbeResults

@@ -63,7 +63,7 @@ type tally struct {
 }
 
 func (v *view) tally(s *v1.PodStatus) tally {
-	var t tally
+	t := tally{again: v.StartsOver && !v.gone()}
 	for i := range s.InitContainerStatuses {
 		if spec := &v.Pod.Spec.InitContainers[i]; actions.IsSidecar(spec) {
 			v.countSidecar(&t, &s.InitContainerStatuses[i])
@@ -84,7 +84,7 @@ func (v *view) countInit(t *tally, spec *v1.Container, s *v1.ContainerStatus) {
 		t.initPending++
 	case end.ExitCode != 0:
 		again, _ := actions.RestartsAfter(v.Pod, spec, end.ExitCode)
-		t.initFailed = t.initFailed || !again
+		t.initFailed = t.initFailed || !again && !t.again
 	}
 }
 

@@ -132,6 +132,29 @@ func TestLastStatus(t *testing.T) {
 	}
 }
 
+// A pod that ends before its init containers have succeeded: the others had not had their turn,
+// and never ran.
+func TestLastStatusBeforeTheTurn(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Ended: true}
+	in.Pod.Spec.InitContainers = []v1.Container{{Name: "init"}}
+	for name, tc := range map[string]struct {
+		status *runtime.PodStatus
+		before v1.PodStatus
+		waits  bool
+	}{
+		"nothing was made":          {nil, v1.PodStatus{}, true},
+		"its init container failed": {node(exited("init", "i0", 0, 1)), v1.PodStatus{}, true},
+		"it was made":               {node(created("app", "a0", 0), exited("init", "i0", 0, 0)), v1.PodStatus{}, false},
+		"it was initialized":        {nil, v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodInitialized, Status: v1.ConditionTrue}}}, false},
+	} {
+		in.Status, in.Previous = tc.status, &tc.before
+		got := apistatus.Compute(in)
+		if s := got.ContainerStatuses[0].State; got.Phase != v1.PodFailed || (s.Waiting != nil) != tc.waits {
+			t.Errorf("%s: %s, %+v; want Failed, waiting %v", name, got.Phase, s, tc.waits)
+		}
+	}
+}
+
 // Nobody has deleted a static pod that is stopped: the next agent runs it again.
 func TestLastStatusOfAStaticPod(t *testing.T) {
 	for name, tc := range map[string]struct {

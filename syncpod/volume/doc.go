@@ -55,6 +55,7 @@
 //	emptydir.go, hostpath.go  these kinds of volumes
 //	content.go    the files of the others; token.go those with a token, fixed.go
 //	              ConfigMaps and Secrets that are immutable
+//	filekey.go    FileKey: variables from a file of an emptyDir
 //	write.go      files, all of an update or nothing
 //	directory.go  a volume's directory, on the disk or in memory
 //	owner.go      fsGroup, modes, and whose tokens are; owner_*.go whose a file is

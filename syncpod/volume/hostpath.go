@@ -12,7 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// checkHostPath checks that the path is what its type says, or makes it so.
+// checkHostPath checks that the path is what its type says, or makes it so. What an event tells
+// of a path that is not has the words of a kubelet, by which it is looked for.
 func checkHostPath(source *v1.HostPathVolumeSource) error {
 	path := filepath.FromSlash(source.Path)
 	if !filepath.IsAbs(path) {
@@ -29,14 +30,14 @@ func checkHostPath(source *v1.HostPathVolumeSource) error {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("hostPath.type %s: %w", *source.Type, err)
+		return fmt.Errorf("hostPath type check failed: %s: %w", *source.Type, err)
 	}
 	is, known := isOfType(*source.Type, info.Mode())
 	if !known {
 		return fmt.Errorf("hostPath.type %q is not known", *source.Type)
 	}
 	if !is {
-		return fmt.Errorf("hostPath.path %s is not of type %s", source.Path, *source.Type)
+		return fmt.Errorf("hostPath type check failed: hostPath.path %s is not of type %s", source.Path, *source.Type)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
-// Command busyboximage writes an image that holds nothing but a static busybox
-// to standard output, in the form that "ctr images import" reads:
+// Command busyboximage writes an image that holds nothing but a static busybox, and at most
+// one more program, to standard output, in the form that "ctr images import" reads:
 //
-//	busyboximage BUSYBOX NAME [ENTRYPOINT...] > image.tar
+//	busyboximage [-file NAME=PROGRAM] [-command WORD] BUSYBOX NAME [ENTRYPOINT...] > image.tar
 //
 // No registry is needed for it, and no other tool.
 package main
@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,18 +30,24 @@ func main() {
 }
 
 func run(out io.Writer, args []string) error {
-	if len(args) < 2 {
-		return errors.New("usage: busyboximage BUSYBOX NAME [ENTRYPOINT...]")
+	flags := flag.NewFlagSet("busyboximage", flag.ContinueOnError)
+	file := flags.String("file", "", "`NAME=PROGRAM`, which is added to the image's root")
+	command := flags.String("command", "", "the image's `command`")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	layer, err := busyboxLayer(args[0])
+	if args = flags.Args(); len(args) < 2 {
+		return errors.New("usage: busyboximage [-file NAME=PROGRAM] [-command WORD] BUSYBOX NAME [ENTRYPOINT...]")
+	}
+	layer, err := busyboxLayer(args[0], *file)
 	if err != nil {
 		return err
 	}
-	return writeImage(out, args[1], args[2:], layer)
+	return writeImage(out, args[1], args[2:], strings.Fields(*command), layer)
 }
 
 // busyboxLayer is a root file system with a link for each of busybox's applets.
-func busyboxLayer(busybox string) ([]byte, error) {
+func busyboxLayer(busybox, file string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
 		return nil, err
@@ -64,6 +71,10 @@ func busyboxLayer(busybox string) ([]byte, error) {
 			errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox", Mode: 0o777}))
 		}
 	}
+	if name, path, ok := strings.Cut(file, "="); ok {
+		content, err := os.ReadFile(path)
+		errs = append(errs, err, writeFile(w, name, 0o755, content))
+	}
 	return buf.Bytes(), errors.Join(append(errs, w.Close())...)
 }
 
@@ -73,6 +84,7 @@ type imageConfig struct {
 	Config       struct {
 		Env        []string
 		Entrypoint []string `json:",omitempty"`
+		Cmd        []string `json:",omitempty"`
 	} `json:"config"`
 	RootFS struct {
 		Type    string   `json:"type"`
@@ -86,10 +98,10 @@ type manifestEntry struct {
 	Layers   []string
 }
 
-func writeImage(out io.Writer, name string, entrypoint []string, layer []byte) error {
+func writeImage(out io.Writer, name string, entrypoint, command []string, layer []byte) error {
 	c := imageConfig{Architecture: runtime.GOARCH, OS: "linux"}
 	c.Config.Env = []string{"PATH=/bin"}
-	c.Config.Entrypoint = entrypoint
+	c.Config.Entrypoint, c.Config.Cmd = entrypoint, command
 	c.RootFS.Type = "layers"
 	c.RootFS.DiffIDs = []string{"sha256:" + sum(layer)}
 	config, err := json.Marshal(c)

@@ -35,7 +35,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := run(&out, []string{busybox, "localhost/x:1", "sleep", "5"}); err != nil {
+	if err := run(&out, []string{"-file=program=" + busybox, "-command=pause", busybox, "localhost/x:1", "sleep", "5"}); err != nil {
 		t.Skip("no shell to stand in for busybox:", err)
 	}
 	image := untar(t, out.Bytes())
@@ -47,15 +47,16 @@ func TestImage(t *testing.T) {
 	if err := json.Unmarshal(image[manifest[0].Config], &config); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(manifest[0].RepoTags, []string{"localhost/x:1"}) || !slices.Equal(config.Config.Entrypoint, []string{"sleep", "5"}) {
-		t.Errorf("%v, %v, want %q and %q", manifest, config, []string{"localhost/x:1"}, []string{"sleep", "5"})
+	if !slices.Equal(manifest[0].RepoTags, []string{"localhost/x:1"}) || !slices.Equal(config.Config.Entrypoint, []string{"sleep", "5"}) ||
+		!slices.Equal(config.Config.Cmd, []string{"pause"}) {
+		t.Errorf("%v, %v, want %q, %q and %q", manifest, config, []string{"localhost/x:1"}, []string{"sleep", "5"}, []string{"pause"})
 	}
 	layer := image[manifest[0].Layers[0]]
 	if !slices.Equal(config.RootFS.DiffIDs, []string{"sha256:" + sum(layer)}) {
 		t.Errorf("the layer is not the one of the config: %v", config.RootFS)
 	}
 	root := untar(t, layer)
-	for _, name := range []string{"bin/busybox", "bin/sh", "bin/ls", "tmp/", "etc/passwd"} {
+	for _, name := range []string{"bin/busybox", "bin/sh", "bin/ls", "tmp/", "etc/passwd", "program"} {
 		if _, ok := root[name]; !ok {
 			t.Errorf("no %s", name)
 		}
