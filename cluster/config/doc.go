@@ -4,6 +4,7 @@
 // [Load] gives the fields that are heeded a kubelet's defaults, and warns of each other
 // field that is set: it changes nothing here.
 //
-//	load.go     Load, and which fields are heeded
-//	values.go   amounts of resources in the file
+//	load.go       Load, and which fields are heeded
+//	values.go     amounts of resources in the file
+//	eviction.go   when pods are evicted
 package config

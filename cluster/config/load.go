@@ -19,8 +19,9 @@ import (
 var heeded = []string{
 	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
 	"clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
-	"enforceNodeAllocatable", "evictionHard", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
-	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "maxParallelImagePulls", "maxPods", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
+	"enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
+	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
+	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "providerID", "registerWithTaints",
 	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile",
 }
@@ -35,7 +36,6 @@ var granted = map[string][]string{
 	"failCgroupV1":                              {`false`},
 	"failSwapOn":                                {`false`},
 	"featureGates":                              {`{}`},
-	"localStorageCapacityIsolation":             {`false`},
 	"makeIPTablesUtilChains":                    {`false`},
 	"memoryManagerPolicy":                       {`"None"`},
 	"protectKernelDefaults":                     {`false`},
@@ -74,7 +74,10 @@ func parse(text []byte) (*kubelet.KubeletConfiguration, []string, error) {
 		return nil, nil, err
 	}
 	setDefaults(&c)
-	return &c, warnings(set), check(&c)
+	if err := check(&c); err != nil {
+		return nil, nil, err
+	}
+	return &c, append(warnings(set), ignoredSignals(&c)...), nil
 }
 
 func warnings(set map[string]json.RawMessage) (all []string) {
@@ -100,7 +103,8 @@ func check(c *kubelet.KubeletConfiguration) error {
 	case c.Authorization.Mode != kubelet.KubeletAuthorizationModeWebhook:
 		return fmt.Errorf("authorization.mode is %q, want %q", c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
 	}
-	return nil
+	_, err := Eviction(c)
+	return err
 }
 
 func setDefaults(c *kubelet.KubeletConfiguration) {
@@ -135,9 +139,8 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	} {
 		orZero(&field.Duration, d)
 	}
-	if c.EvictionHard == nil {
-		c.EvictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
-	}
+	orElse(&c.LocalStorageCapacityIsolation, true)
+	orElse(&c.MergeDefaultEvictionSettings, false)
 }
 
 func orElse[T any](field **T, value T) {

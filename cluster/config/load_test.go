@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
 	"github.com/podsync/podsync/cluster/config"
 )
 
@@ -96,19 +98,71 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-func TestThreshold(t *testing.T) {
-	for value, want := range map[string]int64{"100Mi": 100 << 20, "10%": 100, "": 0} {
-		values := map[string]string{"memory.available": value}
-		if value == "" {
-			values = nil
+func configOf(t *testing.T, text string) (*kubelet.KubeletConfiguration, []string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(whole+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(path)
+}
+
+func TestEviction(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                   "memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% imagefs.available<15% imagefs.inodesFree<5%",
+		"evictionHard: {}\n": "",
+		"evictionHard: {memory.available: 1Gi}\n": "memory.available<1Gi",
+		"evictionHard: {memory.available: 0%}\n":  "",
+		"evictionHard: {pid.available: 10%}\nmergeDefaultEvictionSettings: true\n": "memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% " +
+			"imagefs.available<15% imagefs.inodesFree<5% pid.available<10%",
+		"evictionHard: {}\nevictionSoft: {memory.available: 2Gi}\nevictionSoftGracePeriod: {memory.available: 1m30s}\n": "memory.available<2Gi for 1m30s",
+		"evictionHard: {containerfs.available: 10%}\n":                                                                  "",
+	} {
+		c, warnings, err := configOf(t, text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
 		}
-		if got, err := config.Threshold(values, "memory.available", 1000); err != nil || got != want {
-			t.Errorf("%q: %d, %v, want %d", value, got, err, want)
+		policy, err := config.Eviction(c)
+		rules, rulesErr := policy.Rules()
+		var got []string
+		for _, threshold := range rules.Thresholds {
+			got = append(got, threshold.String())
+		}
+		if err != nil || rulesErr != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, %v, %v, want %q", text, got, err, rulesErr, want)
+		}
+		if ignored := strings.Contains(text, "containerfs"); ignored != (len(warnings) > 0) {
+			t.Errorf("%q: warnings %q", text, warnings)
 		}
 	}
+}
+
+func TestEvictionTimes(t *testing.T) {
+	c, _, err := configOf(t, "evictionPressureTransitionPeriod: 30s\nevictionMaxPodGracePeriod: 20\nevictionMinimumReclaim: {memory.available: 5%}\nlocalStorageCapacityIsolation: false\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := config.Eviction(c)
+	if err != nil || policy.PressureTransitionPeriod != 30*time.Second || policy.MaxPodGracePeriod != 20*time.Second || policy.MinimumReclaim["memory.available"] != "5%" || !policy.IgnoreStorageLimits {
+		t.Errorf("%+v, %v", policy, err)
+	}
+}
+
+func TestEvictionThatIsWrong(t *testing.T) {
 	for _, value := range []string{"101%", "NaN%", "x%", "-1", "x"} {
-		if _, err := config.Threshold(map[string]string{"memory.available": value}, "memory.available", 1000); err == nil {
-			t.Errorf("%q is taken", value)
+		if _, _, err := configOf(t, "evictionHard: {memory.available: "+value+"}\n"); err == nil || !strings.Contains(err.Error(), "evictionHard") || !strings.Contains(err.Error(), value) {
+			t.Errorf("%q: %v, want an error that names field and value", value, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"evictionSoft: {memory.available: 1Gi}\n":             "SoftGracePeriod",
+		"evictionSoftGracePeriod: {memory.available: soon}\n": `"soon"`,
+		"evictionHard: {memory.avaliable: 1Gi}\n":             "memory.avaliable",
+		"evictionPressureTransitionPeriod: -1s\n":             "PressureTransitionPeriod",
+	} {
+		if _, _, err := configOf(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want an error with %q", text, err, want)
 		}
 	}
 }

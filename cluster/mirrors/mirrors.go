@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 
+	"github.com/podsync/podsync/cluster/internal/queue"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -40,7 +40,7 @@ type name = types.NamespacedName
 // Mirrors keeps the mirrors of a node's static pods. Its methods may be called concurrently.
 type Mirrors struct {
 	config Config
-	queue  workqueue.TypedRateLimitingInterface[name]
+	queue  *queue.Queue[name]
 
 	mu sync.Mutex
 	// wanted are the static pods, and known whether there are no others.
@@ -70,8 +70,7 @@ func New(c Config) (*Mirrors, error) {
 	case c.Running == nil:
 		return nil, errors.New("mirrors: Config.Running is missing")
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[name](firstRetry, lastRetry)
-	return &Mirrors{config: c, queue: workqueue.NewTypedRateLimitingQueue(limiter), wanted: map[name]*v1.Pod{}, there: map[name]*v1.Pod{}}, nil
+	return &Mirrors{config: c, queue: queue.New[name](firstRetry, lastRetry), wanted: map[name]*v1.Pod{}, there: map[name]*v1.Pod{}}, nil
 }
 
 // want notes which static pods there are.
@@ -120,35 +119,14 @@ func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
 
 // Run keeps mirrors until ctx ends.
 func (m *Mirrors) Run(ctx context.Context) {
-	defer m.queue.ShutDown()
 	select {
 	case <-m.config.Synced:
 	case <-ctx.Done():
 		return
 	}
-	var worker sync.WaitGroup
-	worker.Go(func() {
-		for m.keepNext(ctx) {
-		}
-	})
-	<-ctx.Done()
-	m.queue.ShutDown()
-	worker.Wait()
-}
-
-func (m *Mirrors) keepNext(ctx context.Context) bool {
-	n, shutdown := m.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer m.queue.Done(n)
-	if err := m.keep(ctx, n); err != nil && ctx.Err() == nil {
+	m.queue.Run(ctx, 1, m.keep, func(n name, err error) {
 		m.config.Log.Error(err, "A static pod has no mirror yet, or one too many", "pod", n.String())
-		m.queue.AddRateLimited(n)
-		return true
-	}
-	m.queue.Forget(n)
-	return true
+	})
 }
 
 // keep has the API server have the mirror of the static pod of that name, and no other.

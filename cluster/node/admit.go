@@ -1,9 +1,7 @@
 package node
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -56,19 +54,15 @@ func systemFits(pod *v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// refreshTimeout bounds how long new pods wait for what the API server has of the node.
-const refreshTimeout = 5 * time.Second
-
 // asItIs checks a pod by what the API server has of the node. That may have changed right
 // before the pod was bound, so that nothing is refused for what was known before. A static pod
-// was bound by nobody.
+// was bound by nobody, and one that is to run before the API server has told of the node is one
+// that was admitted by an earlier agent.
 func (a *Admission) asItIs(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
-	if runtime.IsStatic(pod) || fits(pod, a.Node.Object()) == nil {
+	if runtime.IsStatic(pod) || !a.Node.isRegistered() || fits(pod, a.Node.Object()) == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
-	defer cancel()
-	return fits(pod, a.Node.refresh(ctx))
+	return fits(pod, a.Node.newest())
 }
 
 // placeFits is about the node selector, the affinity and the name of the node.

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // Version is the version of a kubelet that pods can expect the behaviour of.
@@ -113,26 +115,22 @@ func notReady(status *runtimeapi.StatusResponse, err error) string {
 // setConditions writes the conditions of the node, the pressures before whether it is ready.
 func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 	pressure := n.config.Pressure()
-	for _, p := range []struct {
-		kind           v1.NodeConditionType
-		under, without string
-		what           string
-	}{
-		{v1.NodeMemoryPressure, "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory", "memory"},
-		{v1.NodeDiskPressure, "KubeletHasDiskPressure", "KubeletHasNoDiskPressure", "disk space"},
-		{v1.NodePIDPressure, "KubeletHasInsufficientPID", "KubeletHasSufficientPID", "process IDs"},
-	} {
-		if pressure[p.kind] {
-			setCondition(s, p.kind, v1.ConditionTrue, p.under, "the node has too little "+p.what)
-		} else {
-			setCondition(s, p.kind, v1.ConditionFalse, p.without, "the node has enough "+p.what)
-		}
+	if len(pressure) == 0 { // nobody has looked yet
+		pressure = noPressure()
+	}
+	for _, c := range pressure {
+		setCondition(s, c.Type, c.Status, c.Reason, c.Message)
 	}
 	if notReady != "" {
 		setCondition(s, v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", notReady)
 		return
 	}
 	setCondition(s, v1.NodeReady, v1.ConditionTrue, "KubeletReady", "podsync runs pods")
+}
+
+// noPressure are the conditions of a node that is short of nothing.
+func noPressure() []v1.NodeCondition {
+	return eviction.Decide(eviction.Rules{}, eviction.State{}, time.Now()).Conditions
 }
 
 // setCondition writes one condition. When it changed last is kept if it has not now.

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
+
+	"github.com/podsync/podsync/cluster/internal/cached"
 )
 
 // renewals is how often a lease is renewed in the time that it holds.
@@ -56,7 +58,11 @@ func (n *Node) watch(ctx context.Context) {
 	informer := coreinformers.NewFilteredNodeInformer(n.config.Kube, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", n.config.Name).String()
 	})
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	err := informer.SetTransform(cached.WithoutManagedFields)
+	if err != nil { // it runs already, which is not so
+		n.config.Log.Error(err, "The node is watched as a whole", "node", n.config.Name)
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { n.saw(o.(*v1.Node)) },
 		UpdateFunc: func(_, o any) { n.saw(o.(*v1.Node)) },
 		DeleteFunc: func(any) {
@@ -99,13 +105,27 @@ func (n *Node) update(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the object anew, and returns the one that is known if that fails.
-func (n *Node) refresh(ctx context.Context) *v1.Node {
+// Whoever asks for the newest Node waits readTimeout at most. One that was read within
+// readPause is new enough, as the Node is watched, too; and after a failure the API server is
+// left alone for failedPause.
+const readTimeout, readPause, failedPause = time.Second, time.Second, 10 * time.Second
+
+// newest reads the Node anew, and returns the one that is known if that fails.
+func (n *Node) newest() *v1.Node {
+	n.reading.Lock()
+	defer n.reading.Unlock()
+	if time.Now().Before(n.nextRead) {
+		return n.Object()
+	}
+	ctx, cancel := context.WithTimeout(n.life, readTimeout)
+	defer cancel()
 	object, err := n.config.Kube.CoreV1().Nodes().Get(ctx, n.config.Name, metav1.GetOptions{})
 	if err != nil {
+		n.nextRead = time.Now().Add(failedPause)
 		n.config.Log.Error(err, "The node cannot be read", "node", n.config.Name)
 		return n.Object()
 	}
+	n.nextRead = time.Now().Add(readPause)
 	n.saw(object)
 	return object
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"bufio"
 	"bytes"
+	"math"
 	"os"
 	goruntime "runtime"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 const operatingSystem, architecture = goruntime.GOOS, goruntime.GOARCH
@@ -79,18 +82,24 @@ func Allocatable(capacity v1.ResourceList, reserved ...v1.ResourceList) v1.Resou
 	return left
 }
 
+// Reserved is what is kept free of a capacity: pods are evicted before the node has less. As for a
+// kubelet that is memory, by hard thresholds.
+func Reserved(rules eviction.Rules, capacity v1.ResourceList) v1.ResourceList {
+	reserved := v1.ResourceList{}
+	for _, t := range rules.Thresholds {
+		if t.Signal == eviction.MemoryAvailable && t.Grace == 0 {
+			bytes := t.Value.Of(uint64(max(capacity.Memory().Value(), 0)))
+			reserved[v1.ResourceMemory] = *resource.NewQuantity(int64(min(bytes, math.MaxInt64)), resource.BinarySI)
+		}
+	}
+	return reserved
+}
+
 func atLeastZero(q resource.Quantity) resource.Quantity {
 	if q.Sign() < 0 {
 		q.Set(0)
 	}
 	return q
-}
-
-// MemoryAvailable returns how much memory new processes could have, in bytes, and whether
-// that is known.
-func MemoryAvailable() (int64, bool) {
-	bytes := meminfo("MemAvailable")
-	return bytes, bytes > 0
 }
 
 // meminfo returns a value of /proc/meminfo in bytes, 0 if there is none.
@@ -135,9 +144,4 @@ func osName(path string) string {
 		}
 	}
 	return ""
-}
-
-// Memory is an amount of memory as a list of resources.
-func Memory(bytes int64) v1.ResourceList {
-	return v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI)}
 }

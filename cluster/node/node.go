@@ -63,9 +63,10 @@ type Config struct {
 	// MaxImages is how many images the status names, the largest first; -1 is all of them.
 	// Default 50.
 	MaxImages *int
-	// Pressure says which of MemoryPressure, DiskPressure and PIDPressure the node is
-	// under. Default: none.
-	Pressure func() map[v1.NodeConditionType]bool
+	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as an
+	// eviction.Decision has them; none if that is not known yet. Default: the node is short
+	// of nothing.
+	Pressure func() []v1.NodeCondition
 	// Log gets a line for what changes and for what fails. Default silent.
 	Log logr.Logger
 }
@@ -83,6 +84,13 @@ type Node struct {
 	registered chan struct{}
 	// deleted has a value while the object is to be made again.
 	deleted chan struct{}
+
+	// life is the context of Run, from when the node is registered.
+	life context.Context
+	// reading is held while the Node is read for a new pod, which is done again at nextRead at
+	// the earliest.
+	reading  sync.Mutex
+	nextRead time.Time
 }
 
 // New returns a Node that is not registered yet.
@@ -117,7 +125,7 @@ func New(c Config) (*Node, error) {
 		c.MaxImages = new(50)
 	}
 	if c.Pressure == nil {
-		c.Pressure = func() map[v1.NodeConditionType]bool { return nil }
+		c.Pressure = func() []v1.NodeCondition { return nil }
 	}
 	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1)}, nil
 }
@@ -127,6 +135,7 @@ func (n *Node) Run(ctx context.Context) {
 	if !n.register(ctx) {
 		return
 	}
+	n.life = ctx
 	close(n.registered)
 	var parts sync.WaitGroup
 	parts.Go(func() { n.renewLease(ctx) })
@@ -137,6 +146,15 @@ func (n *Node) Run(ctx context.Context) {
 
 // Registered returns a channel that is closed once the node is registered.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
+
+func (n *Node) isRegistered() bool {
+	select {
+	case <-n.registered:
+		return true
+	default:
+		return false
+	}
+}
 
 // Object returns the Node as the API server had it last, or before that as it is to be
 // registered. It is not to be written to.

@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/cluster/node"
+	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // A cri is a runtime that is ready unless err is set.
@@ -40,9 +41,13 @@ func (r *cri) ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc
 
 func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
 	capacity := node.Machine{CPUs: 2, MemoryBytes: 4 << 30}.Capacity(3)
+	rules := eviction.Rules{Thresholds: []eviction.Threshold{
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 25}},
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 50}, Grace: time.Minute}, // a soft one reserves nothing
+	}}
 	return node.Config{
 		Kube: kube, Runtime: runtime, Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Port: 10250,
-		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Memory(1<<30)),
+		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Reserved(rules, capacity)),
 	}
 }
 
@@ -215,12 +220,11 @@ func sysctl(name string) func(*v1.Pod) {
 }
 
 func TestAdmission(t *testing.T) {
-	kube := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}})
-	n, err := node.New(configOf(kube, &cri{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admission := node.Admission{Node: n}
+	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}}
+	onSite(t, object, func(s *site) { testAdmission(t, node.Admission{Node: s.Node}) })
+}
+
+func testAdmission(t *testing.T, admission node.Admission) {
 	for _, tt := range []struct {
 		name   string
 		pod    func(*v1.Pod)
@@ -236,7 +240,7 @@ func TestAdmission(t *testing.T) {
 		}, nil, ""},
 		{"another system", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, nil, "PodOSNotSupported"},
 		{"another label of the system", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{v1.LabelOSStable: "windows"} }, nil, "PodOSSelectorNodeLabelDoesNotMatch"},
-		{"a label that the node has just been given", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }, nil, ""},
+		{"a label of the node", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }, nil, ""},
 		{"a label that it has not", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "tape"} }, nil, "NodeAffinity"},
 		{"another node", func(p *v1.Pod) { p.Spec.NodeName = "n2" }, nil, "NodeName"},
 		{"a port that is taken", port("", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, "NodePorts"},
@@ -262,6 +266,50 @@ func TestAdmission(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
+}
+
+// Before the API server has told of the node nobody is refused for what that has of it.
+func TestE5_AdmissionBeforeTheNodeIsRegistered(t *testing.T) {
+	n, err := node.New(configOf(fake.NewClientset(), &cri{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admission := node.Admission{Node: n}
+	pod := podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+	if refused := admission.Admit(pod, nil); refused != nil {
+		t.Errorf("refused for %+v", refused)
+	}
+	if refused := admission.Admit(podOf(asks("3")), nil); refused == nil || refused.Reason != "OutOfcpu" {
+		t.Errorf("refused for %+v, want OutOfcpu", refused)
+	}
+}
+
+// Pods that do not fit wait for the API server no longer than one of them would.
+func TestE2_AdmissionWaitsOnce(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		reads := 0
+		s.kube.PrependReactor("get", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+			reads++
+			time.Sleep(time.Second) // the time that is waited
+			return true, nil, context.DeadlineExceeded
+		})
+		admission := node.Admission{Node: s.Node}
+		began := time.Now()
+		for range 40 {
+			pod := podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+			if refused := admission.Admit(pod, nil); refused == nil || refused.Reason != "NodeAffinity" {
+				s.Errorf("refused for %+v, want NodeAffinity", refused)
+			}
+		}
+		if took := time.Since(began); took > time.Second || reads != 1 {
+			s.Errorf("40 pods took %v, %d reads, want %v and 1", took, reads, time.Second)
+		}
+		time.Sleep(11 * time.Second)
+		admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nil)
+		if reads != 2 {
+			s.Errorf("%d reads after a while, want 2", reads)
+		}
+	})
 }
 
 func TestTaints(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
@@ -15,8 +16,10 @@ import (
 	nodelisters "k8s.io/client-go/listers/node/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podsync/podsync/cluster/internal/cached"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // Config is what Objects are made of.
@@ -55,7 +58,7 @@ func New(c Config) (*Objects, error) {
 	if c.Changed == nil {
 		c.Changed = func() {}
 	}
-	o := &Objects{config: c, shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(withoutManagedFields))}
+	o := &Objects{config: c, shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(cached.WithoutManagedFields))}
 	services, classes := o.shared.Core().V1().Services(), o.shared.Node().V1().RuntimeClasses()
 	o.services, o.servicesSynced = services.Lister(), services.Informer().HasSyncedChecker()
 	o.classes, o.classesSynced = classes.Lister(), classes.Informer().HasSyncedChecker()
@@ -72,14 +75,35 @@ func New(c Config) (*Objects, error) {
 func (o *Objects) Supply() syncpod.Objects {
 	return syncpod.Objects{
 		Sources: env.Sources{ConfigMaps: o, Secrets: o, Services: o},
-		Tokens:  o, PullSecrets: o, RuntimeClasses: o,
+		Tokens:  o, PullSecrets: PullSecrets{o}, RuntimeClasses: o,
 	}
 }
 
-// Run watches Services and RuntimeClasses until ctx ends, and then ends all watches.
+// SupplyRemembered returns what a Syncer is to be given that asks Objects by way of m, which
+// answers as they did last while the API server is away.
+func SupplyRemembered(m *source.Remembered) syncpod.Objects {
+	return syncpod.Objects{
+		Sources: env.Sources{ConfigMaps: m, Secrets: m, Services: m},
+		Tokens:  m, PullSecrets: PullSecrets{m}, RuntimeClasses: m,
+	}
+}
+
+// keepInterval is the time between looks for watches that no pod needs: one may have been begun
+// for a pod that was about to go.
+const keepInterval = time.Minute
+
+// Run watches Services and RuntimeClasses until ctx ends, and then ends all watches. It returns
+// when they have ended.
 func (o *Objects) Run(ctx context.Context) {
 	o.shared.StartWithContext(ctx)
-	<-ctx.Done()
+	for look := time.NewTicker(keepInterval); ctx.Err() == nil; {
+		select {
+		case <-look.C:
+			o.keep()
+		case <-ctx.Done():
+			look.Stop()
+		}
+	}
 	o.shared.Shutdown()
 	o.configMaps.stop()
 	o.secrets.stop()
@@ -88,9 +112,13 @@ func (o *Objects) Run(ctx context.Context) {
 // PodChanged ends the watches that were for a pod that has gone. That of a pods.Source does
 // it, by its Watch.
 func (o *Objects) PodChanged(_ *v1.Pod, gone bool) {
-	if !gone {
-		return
+	if gone {
+		o.keep()
 	}
+}
+
+// keep ends the watches of what no pod names.
+func (o *Objects) keep() {
 	configMaps, secrets := references(o.config.Pods())
 	o.configMaps.keep(configMaps)
 	o.secrets.keep(secrets)
@@ -106,15 +134,18 @@ func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secre
 	return o.secrets.get(ctx, key{Namespace: namespace, Name: name})
 }
 
+// PullSecrets gets the Secrets that images are pulled with from those who have any.
+type PullSecrets struct{ env.Secrets }
+
 // PullSecrets returns the Secrets that a pod's images are pulled with.
-func (o *Objects) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
+func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error
 	for _, ref := range pod.Spec.ImagePullSecrets {
 		if ref.Name == "" {
 			continue
 		}
-		secret, err := o.Secret(ctx, pod.Namespace, ref.Name)
+		secret, err := p.Secret(ctx, pod.Namespace, ref.Name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("secret %q: %w", ref.Name, err))
 			continue
@@ -145,10 +176,13 @@ func isDone(ctx context.Context, c cache.DoneChecker) bool {
 	}
 }
 
-// RuntimeHandler returns the handler of a runtime class. It waits until they are known.
+// RuntimeHandler returns the handler of a runtime class. It waits for a moment until they are
+// known, and fails then.
 func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, error) {
-	if !isDone(ctx, o.classesSynced) {
-		return "", fmt.Errorf("runtime classes are not known yet: %w", ctx.Err())
+	wait, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	if !isDone(wait, o.classesSynced) {
+		return "", fmt.Errorf("runtime classes are not known yet: %w", wait.Err())
 	}
 	found, err := o.classes.Get(class)
 	if err != nil {

@@ -122,6 +122,24 @@ func TestWatchEndsWithTheLastPod(t *testing.T) {
 	})
 }
 
+// A watch that is begun for a pod that has gone meanwhile ends all the same.
+func TestWatchOfAPodThatHasGone(t *testing.T) {
+	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
+	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
+		get := func() {
+			if _, err := s.Secret(s.Context(), "default", "s"); err != nil {
+				s.Fatal(err)
+			}
+		}
+		get()
+		time.Sleep(90 * time.Second)
+		get()
+		if n := s.count("secrets")["watch"]; n != 2 {
+			s.Errorf("%d watches, want another one", n)
+		}
+	})
+}
+
 func TestWhatIsNotThere(t *testing.T) {
 	onShelf(t, nil, func(s *shelf) {
 		if _, err := s.ConfigMap(s.Context(), "default", "a"); !apierrors.IsNotFound(err) {
@@ -132,7 +150,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(), there, metav1.CreateOptions{}); err != nil {
 			s.Fatal(err)
 		}
-		secrets, err := s.PullSecrets(s.Context(), pod)
+		secrets, err := s.Supply().PullSecrets.PullSecrets(s.Context(), pod)
 		if len(secrets) != 1 || err == nil || !strings.Contains(err.Error(), "gone") || strings.Contains(err.Error(), "hidden") {
 			s.Errorf("%d secrets, %v, want 1 of them and an error and %q in it and no %q in it", len(secrets), err, "gone", "hidden")
 		}

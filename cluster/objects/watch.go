@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/podsync/podsync/cluster/internal/cached"
 )
 
 type key = types.NamespacedName
@@ -31,6 +32,8 @@ type watches[T runtime.Object] struct {
 	mu      sync.Mutex
 	objects map[key]*watched
 	stopped bool
+	// running are the watches that have not ended.
+	running sync.WaitGroup
 }
 
 // watched is one object.
@@ -64,7 +67,7 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 					return of(k.Namespace).Watch(ctx, only(o))
 				},
 			}, kube),
-			ObjectType: kind, Transform: withoutManagedFields,
+			ObjectType: kind, Transform: cached.WithoutManagedFields,
 			Handler: cache.ResourceEventHandlerDetailedFuncs{
 				AddFunc: func(_ any, first bool) {
 					if !first {
@@ -75,18 +78,10 @@ func newWatches[T, L runtime.Object](kube any, changed func(), kind T, of func(n
 				DeleteFunc: func(any) { changed() },
 			},
 		})
-		go informer.RunWithContext(ctx)
+		w.running.Go(func() { informer.RunWithContext(ctx) })
 		return &watched{store: store, synced: informer.HasSyncedChecker().Done()}
 	}
 	return w
-}
-
-// withoutManagedFields saves the memory of what nobody here reads.
-func withoutManagedFields(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // get returns an object. It is watched from then on.
@@ -134,10 +129,11 @@ func (w *watches[T]) keep(wanted map[key]bool) {
 	}
 }
 
-// stop ends all watches, and begins none any more.
+// stop ends all watches, and begins none any more. It returns when they have ended.
 func (w *watches[T]) stop() {
-	w.keep(nil)
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.stopped = true
+	w.mu.Unlock()
+	w.keep(nil)
+	w.running.Wait()
 }

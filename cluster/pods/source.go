@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podsync/podsync/cluster/internal/cached"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -66,18 +66,10 @@ func New(c Config) (*Source, error) {
 	informer := coreinformers.NewFilteredPodInformer(c.Kube, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.NodeName).String()
 	})
-	if err := informer.SetTransform(withoutManagedFields); err != nil {
+	if err := informer.SetTransform(cached.WithoutManagedFields); err != nil {
 		return nil, fmt.Errorf("pods: %w", err)
 	}
 	return &Source{config: c, push: source.NewPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
-}
-
-// withoutManagedFields saves the memory of what nobody here reads.
-func withoutManagedFields(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // Name is that of the pods of an API server.

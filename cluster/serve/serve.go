@@ -20,8 +20,6 @@ type Config struct {
 	// Certificate returns the certificate of the node. Required. It is called for each
 	// connection, so that another one counts at once.
 	Certificate func() (*tls.Certificate, error)
-	// MinVersion is the least version of TLS. Default and least 1.2.
-	MinVersion uint16
 }
 
 const (
@@ -52,7 +50,7 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 		Handler: c.Handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig: &tls.Config{
-			MinVersion: max(c.MinVersion, tls.VersionTLS12), ClientAuth: tls.RequestClientCert,
+			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },
 		},
 	}
@@ -74,7 +72,8 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 }
 
 // Files returns a Config.Certificate of two files. They are read again when a minute has
-// passed, so that a certificate that was renewed there counts.
+// passed, so that a certificate that was renewed there counts. What cannot be read is no
+// matter as long as the certificate before is valid.
 func Files(certificate, key string) func() (*tls.Certificate, error) {
 	var mu sync.Mutex
 	var last *tls.Certificate
@@ -86,7 +85,7 @@ func Files(certificate, key string) func() (*tls.Certificate, error) {
 			return last, nil
 		}
 		pair, err := tls.LoadX509KeyPair(certificate, key)
-		if err != nil && last == nil {
+		if err != nil && (last == nil || time.Now().After(last.Leaf.NotAfter)) {
 			return nil, err
 		}
 		if err == nil {

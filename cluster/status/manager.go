@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 
+	"github.com/podsync/podsync/cluster/internal/queue"
 	"github.com/podsync/podsync/cluster/mirrors"
 	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
@@ -52,7 +52,7 @@ type Config struct {
 type Manager struct {
 	podworkers.NopObserver
 	config Config
-	queue  workqueue.TypedRateLimitingInterface[types.UID]
+	queue  *queue.Queue[types.UID]
 
 	mu   sync.Mutex
 	pods map[types.UID]*entry
@@ -80,6 +80,9 @@ type entry struct {
 	answer *v1.Pod
 }
 
+// firstRetry is the shortest pause between attempts to write a status.
+const firstRetry = 50 * time.Millisecond
+
 // New returns a Manager that writes nothing before Run.
 func New(c Config) (*Manager, error) {
 	switch {
@@ -101,9 +104,8 @@ func New(c Config) (*Manager, error) {
 	if c.MaxRetry == 0 {
 		c.MaxRetry = 10 * time.Second
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, c.MaxRetry)
 	return &Manager{
-		config: c, queue: workqueue.NewTypedRateLimitingQueue(limiter),
+		config: c, queue: queue.New[types.UID](firstRetry, c.MaxRetry),
 		pods: map[types.UID]*entry{}, finished: map[types.UID]bool{},
 	}, nil
 }
@@ -167,32 +169,9 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 
 // Run writes statuses until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
-	var writers sync.WaitGroup
-	for range m.config.Writers {
-		writers.Go(func() {
-			for m.writeNext(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
-	m.queue.ShutDown()
-	writers.Wait()
-}
-
-func (m *Manager) writeNext(ctx context.Context) bool {
-	uid, shutdown := m.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer m.queue.Done(uid)
-	err := m.write(ctx, uid)
-	if err == nil || ctx.Err() != nil {
-		m.queue.Forget(uid)
-		return true
-	}
-	m.config.Log.Error(err, "The status of a pod is not written yet", "podUID", uid)
-	m.queue.AddRateLimited(uid)
-	return true
+	m.queue.Run(ctx, m.config.Writers, m.write, func(uid types.UID, err error) {
+		m.config.Log.Error(err, "The status of a pod is not written yet", "podUID", uid)
+	})
 }
 
 // write brings the API server up to date with one pod.
@@ -255,7 +234,9 @@ func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.pods[uid]; e != nil {
-		e.answer = answer
+		kept := *answer // shares the rest
+		kept.ManagedFields = nil
+		e.answer = &kept
 	}
 }
 

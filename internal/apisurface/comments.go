@@ -35,7 +35,10 @@ func receiver(d *ast.FuncDecl) (string, bool) {
 	if star, ok := t.(*ast.StarExpr); ok {
 		t = star.X
 	}
-	if index, ok := t.(*ast.IndexExpr); ok {
+	switch index := t.(type) {
+	case *ast.IndexExpr:
+		t = index.X
+	case *ast.IndexListExpr:
 		t = index.X
 	}
 	id, ok := t.(*ast.Ident)

@@ -116,9 +116,9 @@ func (d *Decision) meet(r Rules, s *State, now time.Time) {
 			continue
 		}
 		before := s.Memory.of(t)
-		goal := t.Value.of(reading.Capacity)
+		goal := t.Value.Of(reading.Capacity)
 		if before != nil && before.Due {
-			goal = min(plus(goal, new(t.Reclaim.of(reading.Capacity))), reading.Capacity)
+			goal = min(plus(goal, new(t.Reclaim.Of(reading.Capacity))), reading.Capacity)
 		}
 		if reading.Available >= goal {
 			continue

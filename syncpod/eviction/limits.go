@@ -81,8 +81,8 @@ func (u *Usage) ephemeral(pod *v1.Pod) uint64 {
 	return total
 }
 
-// singleContainers looks at the limit of each container. What it writes beside volumes is
-// not on the node's disk where images have one of their own.
+// singleContainers looks at the limit of each container. What it writes beside volumes counts
+// only where there is one disk, as it does for a kubelet.
 func singleContainers(p Candidate, on Layout) (Signal, string) {
 	for i := range p.Usage.Containers {
 		c := &p.Usage.Containers[i]

@@ -45,11 +45,16 @@ type Rules struct {
 	StorageLimits                 bool
 }
 
+// DefaultHard returns the thresholds of a Policy without Hard ones.
+func DefaultHard() map[Signal]string {
+	return map[Signal]string{
+		MemoryAvailable: "100Mi", NodeFSAvailable: "10%", NodeFSInodesFree: "5%", ImageFSAvailable: "15%", ImageFSInodesFree: "5%",
+	}
+}
+
 func (p Policy) withDefaults() Policy {
 	if p.Hard == nil {
-		p.Hard = map[Signal]string{
-			MemoryAvailable: "100Mi", NodeFSAvailable: "10%", NodeFSInodesFree: "5%", ImageFSAvailable: "15%", ImageFSInodesFree: "5%",
-		}
+		p.Hard = DefaultHard()
 	}
 	if p.PressureTransitionPeriod == 0 {
 		p.PressureTransitionPeriod = 5 * time.Minute

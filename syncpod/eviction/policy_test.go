@@ -84,7 +84,7 @@ func FuzzAmount(f *testing.F) {
 			return
 		}
 		for _, capacity := range []uint64{0, 1, 1 << 62, 1<<64 - 1} {
-			if got := a.of(capacity); a.Count == 0 && got > capacity {
+			if got := a.Of(capacity); a.Count == 0 && got > capacity {
 				t.Errorf("%q is %d of %d, want not (a.Count == 0 && got > capacity)", text, got, capacity)
 			}
 			if a.text(capacity) == "" || strings.HasPrefix(a.text(capacity), "-") {

@@ -98,7 +98,7 @@ func holds(t *testing.T, seed uint64, r Rules, s State, d Decision, now time.Tim
 		fail("conditions or thresholds are missing")
 	}
 	for _, m := range d.Met {
-		if m.Value.of(m.Reading.Capacity) > m.Reading.Capacity {
+		if m.Value.Of(m.Reading.Capacity) > m.Reading.Capacity {
 			fail("a threshold is met that is more than there is")
 		}
 		if d.Conditions[conditionOf(m.Signal)].Status != v1.ConditionTrue {
@@ -119,7 +119,7 @@ func mustEvict(r Rules, s State, now time.Time) bool {
 	}
 	return slices.ContainsFunc(r.Thresholds, func(t Threshold) bool {
 		return t.Grace == 0 && slices.ContainsFunc(s.Readings, func(r Reading) bool {
-			need := t.Value.of(r.Capacity)
+			need := t.Value.Of(r.Capacity)
 			return r.Signal == t.Signal && r.Time.Equal(now) && r.Available < need && need <= r.Capacity && r.Available <= r.Capacity
 		})
 	})

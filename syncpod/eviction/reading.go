@@ -57,7 +57,7 @@ func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
 		if fault := r.fault(now); fault != "" {
 			return nil, fault
 		}
-		if t.Value.of(r.Capacity) > r.Capacity {
+		if t.Value.Of(r.Capacity) > r.Capacity {
 			return nil, fmt.Sprintf("the threshold is more than the node has, %v", amountOf(t.Signal, r.Capacity))
 		}
 		return r, ""

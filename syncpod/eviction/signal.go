@@ -19,7 +19,8 @@ const (
 	ImageFSAvailable  Signal = "imagefs.available"
 	ImageFSInodesFree Signal = "imagefs.inodesFree"
 	// ContainerFSAvailable and ContainerFSInodesFree are of the file system of what
-	// containers write. Their thresholds are those of the file system that this one is.
+	// containers write. As that is also the node's or that of images, their thresholds
+	// hold there anyway: a kubelet heeds none for these, a Policy may have some.
 	ContainerFSAvailable  Signal = "containerfs.available"
 	ContainerFSInodesFree Signal = "containerfs.inodesFree"
 	// PIDAvailable is how many processes and threads may yet be started.

@@ -53,8 +53,8 @@ func (a Amount) String() string {
 	return strconv.FormatUint(a.Count, 10)
 }
 
-// of returns the number of an amount where there is so much altogether.
-func (a Amount) of(capacity uint64) uint64 {
+// Of returns the number of an amount where there is so much altogether.
+func (a Amount) Of(capacity uint64) uint64 {
 	if a.Count > 0 || a.Percent <= 0 {
 		return a.Count
 	}
@@ -66,7 +66,7 @@ func (a Amount) text(capacity uint64) string {
 	if a.Count > 0 {
 		return a.String()
 	}
-	return resource.NewQuantity(int64(min(a.of(capacity), math.MaxInt64)), resource.BinarySI).String()
+	return resource.NewQuantity(int64(min(a.Of(capacity), math.MaxInt64)), resource.BinarySI).String()
 }
 
 // parseAmount reads a quantity such as 100Mi, or a percentage such as 10%.

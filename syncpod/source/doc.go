@@ -30,7 +30,8 @@
 //	                 document.go from YAML to JSON
 //	remembered.go    Remembered: when what is remembered is delivered, and written
 //	remembered_pods.go     what is remembered of pods beside what the source has said;
-//	                       remembered_objects.go of ConfigMaps and Secrets
+//	                       remembered_objects.go of what they refer to, and
+//	                       remembered_answers.go when that counts
 //	remembered_file.go     the file: its format, encryption, and how it is replaced
 //	error.go         what is wrong with a manifest: yaml.go with its YAML, and
 //	                 misfit.go with the types of its fields

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -18,14 +20,18 @@ import (
 type RememberedConfig struct {
 	// Source says which pods should run. Required.
 	Source Source
-	// ConfigMaps and Secrets are asked for what pods refer to. Default: none is answered.
-	ConfigMaps env.ConfigMaps
-	Secrets    env.Secrets
+	// ConfigMaps, Secrets, Services, RuntimeClasses and Tokens are asked for what pods refer
+	// to. Default: none is answered.
+	ConfigMaps     env.ConfigMaps
+	Secrets        env.Secrets
+	Services       env.Services
+	RuntimeClasses RuntimeClasses
+	Tokens         Tokens
 	// Path is the file in which all is remembered, an absolute path. Required. Its directory is
 	// made if it is not there. Each source needs a file of its own.
 	Path string
 	// Key encrypts the file with AES-256-GCM: 32 bytes, which the program keeps elsewhere.
-	// Without a key the file can be read by root, and holds no Secrets.
+	// Without a key the file can be read by root, and holds no Secrets and no tokens.
 	Key []byte
 	// Patience is how long the source has to say all that it wants before pods are
 	// delivered that are only remembered. Default 10 s.
@@ -35,9 +41,21 @@ type RememberedConfig struct {
 	WriteInterval time.Duration
 }
 
+// RuntimeClasses knows runtime classes, as a sandbox.RuntimeClasses does.
+type RuntimeClasses interface {
+	// RuntimeHandler returns the handler of the runtime class of that name.
+	RuntimeHandler(ctx context.Context, class string) (string, error)
+}
+
+// Tokens gets tokens of service accounts, as a volume.Tokens does.
+type Tokens interface {
+	// Token returns a token. An error must not hold one.
+	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
+}
+
 // Remembered is a [Source] of the pods of another one, which it remembers in a file, with
-// the ConfigMaps and Secrets that they refer to. So a node that is started while its
-// server is away runs what it ran.
+// what they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens. So a node
+// that is started while its server is away runs what it ran.
 //
 // What was remembered is delivered when the other source has not said within
 // RememberedConfig.Patience all that it wants. Such a Snapshot is incomplete: nothing that
@@ -46,24 +64,28 @@ type RememberedConfig struct {
 // and what it does not want stops: a pod that was deleted at the server while the node was
 // off runs until then. A static pod that is remembered gives way to one of its name.
 //
-// A Remembered is an env.ConfigMaps and an env.Secrets, to be set as Objects.ConfigMaps and
-// Objects.Secrets of syncpod.Config. It asks those of its configuration, and answers as they
-// did last if they do not answer, or with an error that may be that of a server which is
+// A Remembered is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses
+// and a volume.Tokens, to be set as Objects of syncpod.Config. It asks those of its
+// configuration, and answers as they did last if they do not answer, or with an error that may be that of a server which is
 // away. An error that says something of the object counts: that it is not there, or must
 // not be read. Of what pods refer to, that is remembered which was asked for.
 //
 // The file is replaced as a whole, and on the disk before it counts: after a crash or a
 // loss of power it is the last one or the one before. A file that cannot be read, or
 // that was encrypted with another key, is an error of the snapshots until the source has
-// said all that it wants, and replaced then. Secrets are not written to disk in plain text:
-// without a Key they are remembered until the agent ends.
+// said all that it wants, and replaced then. Secrets and tokens are not written to disk in plain
+// text: without a Key they are remembered until the agent ends.
 //
 // Methods may be called concurrently.
 type Remembered struct {
 	config     RememberedConfig
-	configMaps objects[*v1.ConfigMap]
-	secrets    objects[*v1.Secret]
-	file       memoryFile
+	configMaps answers[types.NamespacedName, *v1.ConfigMap]
+	secrets    answers[types.NamespacedName, *v1.Secret]
+	// services are by namespace, classes are handlers by the names of runtime classes.
+	services answers[string, []*v1.Service]
+	classes  answers[string, string]
+	tokens   answers[tokenKey, string]
+	file     memoryFile
 
 	read sync.Once
 	// changed has a value while there may be something to write, written while there is
@@ -80,6 +102,7 @@ var (
 	_ Source         = (*Remembered)(nil)
 	_ env.ConfigMaps = (*Remembered)(nil)
 	_ env.Secrets    = (*Remembered)(nil)
+	_ env.Services   = (*Remembered)(nil)
 )
 
 // NewRemembered returns a Remembered. It reads nothing and starts nothing.
@@ -111,7 +134,9 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 		config: c, file: memoryFile{path: c.Path, source: c.Source.Name(), key: c.Key, disk: osDisk{}},
 		changed: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
-	r.configMaps.changed, r.secrets.changed = r.mayHaveChanged, r.mayHaveChanged
+	for _, changed := range []*func(){&r.configMaps.changed, &r.secrets.changed, &r.services.changed, &r.classes.changed, &r.tokens.changed} {
+		*changed = r.mayHaveChanged
+	}
 	return r, nil
 }
 
@@ -197,11 +222,50 @@ func (r *Remembered) snapshot(configsChanged bool) Snapshot {
 // readMemory takes over what was remembered.
 func (r *Remembered) readMemory() {
 	m, err := r.file.read()
-	r.configMaps.load(m.ConfigMaps)
-	r.secrets.load(m.Secrets)
+	r.take(m)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods.remembered, r.pods.savedAt, r.readErr = m.Pods, m.SavedAt, err
+}
+
+// take takes over what pods refer to.
+func (r *Remembered) take(m memory) {
+	r.configMaps.load(byNames(m.ConfigMaps))
+	r.secrets.load(byNames(m.Secrets))
+	services, classes, tokens := map[string][]*v1.Service{}, map[string]string{}, map[tokenKey]string{}
+	for _, s := range m.Services {
+		services[s.Namespace] = s.Services
+	}
+	for _, c := range m.RuntimeClasses {
+		classes[c.Name] = c.Handler
+	}
+	for _, t := range m.Tokens {
+		tokens[t.tokenKey] = t.Token
+	}
+	r.services.load(services)
+	r.classes.load(classes)
+	r.tokens.load(tokens)
+}
+
+// memory is what there is to remember of pods. What is secret is only in an encrypted file.
+func (r *Remembered) memory(pods []*v1.Pod) memory {
+	m, named := memory{Pods: pods}, namedBy(pods)
+	m.ConfigMaps = objectsOf(r.configMaps.keep(named.configMaps, compareNames))
+	for _, s := range r.services.keep(named.namespaces, strings.Compare) {
+		m.Services = append(m.Services, memoryServices{Namespace: s.key, Services: s.answer})
+	}
+	for _, c := range r.classes.keep(named.classes, strings.Compare) {
+		m.RuntimeClasses = append(m.RuntimeClasses, memoryClass{Name: c.key, Handler: c.answer})
+	}
+	secrets, tokens := r.secrets.keep(named.secrets, compareNames), r.tokens.keep(named.tokens, compareTokens)
+	if r.config.Key == nil {
+		return m
+	}
+	m.Secrets = objectsOf(secrets)
+	for _, t := range tokens {
+		m.Tokens = append(m.Tokens, memoryToken{tokenKey: t.key, Token: t.answer})
+	}
+	return m
 }
 
 func (r *Remembered) mayHaveChanged() { raise(r.changed) }
@@ -238,13 +302,7 @@ func (r *Remembered) write() {
 	if !ready {
 		return
 	}
-	m := memory{Pods: pods}
-	configMaps, secrets := references(pods)
-	m.ConfigMaps, m.Secrets = r.configMaps.keep(configMaps), r.secrets.keep(secrets)
-	if r.config.Key == nil {
-		m.Secrets = nil
-	}
-	err := r.file.write(m)
+	err := r.file.write(r.memory(pods))
 	if err != nil {
 		r.mayHaveChanged()
 	}

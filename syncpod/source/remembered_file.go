@@ -36,10 +36,29 @@ const (
 
 // A memory is what the file holds.
 type memory struct {
-	SavedAt    time.Time       `json:"savedAt"`
-	Pods       []*v1.Pod       `json:"pods,omitempty"`
-	ConfigMaps []*v1.ConfigMap `json:"configMaps,omitempty"`
-	Secrets    []*v1.Secret    `json:"secrets,omitempty"`
+	SavedAt        time.Time        `json:"savedAt"`
+	Pods           []*v1.Pod        `json:"pods,omitempty"`
+	ConfigMaps     []*v1.ConfigMap  `json:"configMaps,omitempty"`
+	Secrets        []*v1.Secret     `json:"secrets,omitempty"`
+	Services       []memoryServices `json:"services,omitempty"`
+	RuntimeClasses []memoryClass    `json:"runtimeClasses,omitempty"`
+	Tokens         []memoryToken    `json:"tokens,omitempty"`
+}
+
+// memoryServices are the Services of a namespace, of which there may be none.
+type memoryServices struct {
+	Namespace string        `json:"namespace"`
+	Services  []*v1.Service `json:"services,omitempty"`
+}
+
+type memoryClass struct {
+	Name    string `json:"name"`
+	Handler string `json:"handler,omitempty"`
+}
+
+type memoryToken struct {
+	tokenKey
+	Token string `json:"token"`
 }
 
 // A memoryHeader is the first line of the file, as JSON. What follows is a memory as JSON, or
@@ -113,6 +132,9 @@ func readMemory(path string) ([]byte, error) {
 func usable(m memory) (memory, error) {
 	m.ConfigMaps = slices.DeleteFunc(m.ConfigMaps, func(c *v1.ConfigMap) bool { return c == nil })
 	m.Secrets = slices.DeleteFunc(m.Secrets, func(s *v1.Secret) bool { return s == nil })
+	for i := range m.Services {
+		m.Services[i].Services = slices.DeleteFunc(m.Services[i].Services, func(s *v1.Service) bool { return s == nil })
+	}
 	var good []*v1.Pod
 	var errs []error
 	for _, pod := range m.Pods {
@@ -292,7 +314,22 @@ func trimmed(m memory) memory {
 		trimMeta(&copied.ObjectMeta)
 		m.Secrets[i] = &copied
 	}
+	m.Services = slices.Clone(m.Services)
+	for i := range m.Services {
+		m.Services[i].Services = trimmedServices(m.Services[i].Services)
+	}
 	return m
+}
+
+// trimmedServices are Services with what pods are told of them.
+func trimmedServices(all []*v1.Service) (list []*v1.Service) {
+	for _, s := range all {
+		list = append(list, &v1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name},
+			Spec:       v1.ServiceSpec{Type: s.Spec.Type, ClusterIP: s.Spec.ClusterIP, Ports: s.Spec.Ports},
+		})
+	}
+	return list
 }
 
 func trimMeta(meta *metav1.ObjectMeta) { meta.ManagedFields, meta.ResourceVersion = nil, "" }

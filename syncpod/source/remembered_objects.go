@@ -4,23 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/podspec"
 )
-
-// askTimeout is how long who has an object may take to answer before what is remembered
-// of it counts.
-const askTimeout = 2 * time.Second
 
 // ConfigMap returns a ConfigMap as it is, or as it was last if those who have it are away.
 func (r *Remembered) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
@@ -28,7 +20,9 @@ func (r *Remembered) ConfigMap(ctx context.Context, namespace, name string) (*v1
 		return nil, errors.New("there is no source of ConfigMaps (source.RememberedConfig.ConfigMaps)")
 	}
 	r.read.Do(r.readMemory)
-	return r.configMaps.ask(ctx, namespace, name, r.config.ConfigMaps.ConfigMap)
+	return r.configMaps.ask(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*v1.ConfigMap, error) {
+		return r.config.ConfigMaps.ConfigMap(ctx, namespace, name)
+	})
 }
 
 // Secret returns a Secret as it is, or as it was last if those who have it are away.
@@ -37,90 +31,54 @@ func (r *Remembered) Secret(ctx context.Context, namespace, name string) (*v1.Se
 		return nil, errors.New("there is no source of Secrets (source.RememberedConfig.Secrets)")
 	}
 	r.read.Do(r.readMemory)
-	secret, err := r.secrets.ask(ctx, namespace, name, r.config.Secrets.Secret)
-	if err != nil && r.config.Key == nil && isAway(err) {
-		err = fmt.Errorf("%w (it is not remembered, as there is no source.RememberedConfig.Key)", err)
-	}
-	return secret, err
-}
-
-// objects are ConfigMaps or Secrets as they were last.
-type objects[T metav1.Object] struct {
-	changed func()
-
-	mu     sync.Mutex
-	byName map[types.NamespacedName]T
-}
-
-// load takes over what was remembered.
-func (o *objects[T]) load(all []T) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.byName = map[types.NamespacedName]T{}
-	for _, object := range all {
-		o.byName[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = object
-	}
-}
-
-// ask asks for an object, and remembers the answer.
-func (o *objects[T]) ask(ctx context.Context, namespace, name string, ask func(ctx context.Context, namespace, name string) (T, error)) (T, error) {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	o.mu.Lock()
-	last, known := o.byName[key]
-	o.mu.Unlock()
-	asking := ctx
-	if known {
-		var cancel context.CancelFunc
-		asking, cancel = context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-	}
-	object, err := ask(asking, namespace, name)
-	switch {
-	case err == nil:
-		o.remember(key, object)
-	case env.NotFound(err):
-		o.forget(key)
-	case known && ctx.Err() == nil && isAway(err):
-		return last, nil
-	}
-	return object, err
-}
-
-func (o *objects[T]) remember(key types.NamespacedName, object T) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if last, known := o.byName[key]; known && reflect.DeepEqual(last, object) {
-		return
-	}
-	o.byName[key] = object
-	o.changed()
-}
-
-func (o *objects[T]) forget(key types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, known := o.byName[key]; known {
-		delete(o.byName, key)
-		o.changed()
-	}
-}
-
-// keep forgets all objects but those that are named, and returns them in order.
-func (o *objects[T]) keep(named map[types.NamespacedName]bool) []T {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var kept []T
-	for key, object := range o.byName {
-		if named[key] {
-			kept = append(kept, object)
-		} else {
-			delete(o.byName, key)
-		}
-	}
-	slices.SortFunc(kept, func(a, b T) int {
-		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	secret, err := r.secrets.ask(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*v1.Secret, error) {
+		return r.config.Secrets.Secret(ctx, namespace, name)
 	})
-	return kept
+	return secret, r.withoutKey(err)
+}
+
+// withoutKey adds to the error of a server that is away why a secret is not remembered.
+func (r *Remembered) withoutKey(err error) error {
+	if err != nil && r.config.Key == nil && isAway(err) {
+		return fmt.Errorf("%w (it is not remembered, as there is no source.RememberedConfig.Key)", err)
+	}
+	return err
+}
+
+// Services returns the Services of a namespace as they are, or as they were last.
+func (r *Remembered) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
+	if r.config.Services == nil {
+		return nil, errors.New("there is no source of Services (source.RememberedConfig.Services)")
+	}
+	r.read.Do(r.readMemory)
+	return r.services.ask(ctx, namespace, func(ctx context.Context) ([]*v1.Service, error) {
+		services, err := r.config.Services.Services(ctx, namespace)
+		return slices.SortedFunc(slices.Values(services), func(a, b *v1.Service) int { return strings.Compare(a.Name, b.Name) }), err
+	})
+}
+
+// RuntimeHandler returns the handler of a runtime class as it is, or as it was last.
+func (r *Remembered) RuntimeHandler(ctx context.Context, class string) (string, error) {
+	if r.config.RuntimeClasses == nil {
+		return "", errors.New("there is no source of runtime classes (source.RememberedConfig.RuntimeClasses)")
+	}
+	r.read.Do(r.readMemory)
+	return r.classes.ask(ctx, class, func(ctx context.Context) (string, error) { return r.config.RuntimeClasses.RuntimeHandler(ctx, class) })
+}
+
+// Token returns a token of a pod's service account. If those who issue them are away it is
+// the last that was issued, which may have expired, with the error: a pod can start with it,
+// and is given another one when they are back.
+func (r *Remembered) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
+	if r.config.Tokens == nil {
+		return "", errors.New("there is no source of tokens (source.RememberedConfig.Tokens)")
+	}
+	r.read.Do(r.readMemory)
+	token, _, err := r.tokens.consult(ctx, tokenOf(pod, ask), func(ctx context.Context) (string, error) { return r.config.Tokens.Token(ctx, pod, ask) })
+	if token == "" {
+		err = r.withoutKey(err)
+	}
+	return token, err
 }
 
 // isAway reports whether an error may be that of a server which cannot be reached or does not
@@ -140,19 +98,4 @@ func isAway(err error) bool {
 	default:
 		return s.Code >= 500
 	}
-}
-
-// references returns which ConfigMaps and Secrets pods name.
-func references(pods []*v1.Pod) (configMaps, secrets map[types.NamespacedName]bool) {
-	configMaps, secrets = map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
-	for _, pod := range pods {
-		c, s := podspec.References(pod)
-		for _, name := range c {
-			configMaps[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = true
-		}
-		for _, name := range s {
-			secrets[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = true
-		}
-	}
-	return configMaps, secrets
 }

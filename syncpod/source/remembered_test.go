@@ -546,6 +546,76 @@ func TestE5_ObjectsAnswerFromMemory(t *testing.T) {
 	})
 }
 
+// Services answers for those who know Services, runtime classes and tokens.
+func (s *shelf) Services(_ context.Context, namespace string) ([]*v1.Service, error) {
+	if s.away != nil || namespace == "none" {
+		return nil, s.away
+	}
+	return []*v1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{"a": "b"}}, Spec: v1.ServiceSpec{ClusterIP: "10.0.0.1"}}}, nil
+}
+
+func (s *shelf) RuntimeHandler(_ context.Context, class string) (string, error) { return s.find(class) }
+
+func (s *shelf) Token(_ context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
+	return s.find(pod.Name + "-" + ask.Audience)
+}
+
+// Services, runtime classes and, with a key, tokens are remembered by the next agent. A token
+// that is only remembered comes with the error: it may have expired.
+func TestE5_WhatPodsNeedBesideObjects(t *testing.T) {
+	pod := pushed("a", "a:1")
+	pod.Spec.RuntimeClassName = new("kata")
+	ask := &v1.ServiceAccountTokenProjection{Audience: "vault", Path: "token"}
+	pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ServiceAccountToken: ask}}}}}}
+	for _, key := range [][]byte{nil, bytes.Repeat([]byte{3}, 32)} {
+		inBubble(t, func(t *testing.T, path string) {
+			there := &shelf{data: map[string]string{"kata": "kata-qemu", "a-vault": "a.b.c"}}
+			of := func(c *RememberedConfig) {
+				c.Services, c.RuntimeClasses, c.Tokens, c.Key = there, there, there, key
+			}
+			ctx := t.Context()
+			check := func(l *life, tokenWanted string) {
+				t.Helper()
+				services, err := l.mem.Services(ctx, "ns")
+				if err != nil || len(services) != 1 || services[0].Name != "web" || services[0].Spec.ClusterIP != "10.0.0.1" {
+					t.Errorf("services %v, %v", services, err)
+				}
+				if handler, err := l.mem.RuntimeHandler(ctx, "kata"); err != nil || handler != "kata-qemu" {
+					t.Errorf("handler %q, %v", handler, err)
+				}
+				token, err := l.mem.Token(ctx, pod, ask)
+				if token != tokenWanted || (err == nil) != (there.away == nil) || err != nil && strings.Contains(err.Error(), "a.b.c") {
+					t.Errorf("token %q, %v, want %q", token, err, tokenWanted)
+				}
+			}
+			first := live(t, path, of)
+			must(t, first.push.Set(pod))
+			synctest.Wait()
+			check(first, "a.b.c")
+			there.away = errors.New("connection refused")
+			check(first, "a.b.c")
+			first.end()
+			if text, err := os.ReadFile(path); err != nil || bytes.Contains(text, []byte("a.b.c")) {
+				t.Errorf("the file is %s, %v", text, err)
+			}
+			second := live(t, path, of)
+			if key == nil {
+				check(second, "")
+			} else {
+				check(second, "a.b.c")
+			}
+			if services, err := second.mem.Services(ctx, "other"); err == nil {
+				t.Errorf("services of a namespace that nobody asked for: %v", services)
+			}
+			there.away = nil
+			delete(there.data, "a-vault")
+			if token, err := second.mem.Token(ctx, pod, ask); err == nil || token != "" {
+				t.Errorf("token %q of what is not there, %v", token, err)
+			}
+		})
+	}
+}
+
 // Without a key no Secret is on the disk, and that is said to who asks.
 func TestRememberedSecretsNeedAKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
@@ -705,6 +775,7 @@ func FuzzMemory(f *testing.F) {
 		f.Add(text[:len(text)/2], key != nil)
 	}
 	f.Add([]byte(`{"pods":[null,{}],"configMaps":[null,{}],"secrets":[{},null]}`), false)
+	f.Add([]byte(`{"services":[{"services":[null,{}]},{}],"runtimeClasses":[{}],"tokens":[{},{"podUID":"1","token":"t"}]}`), false)
 	f.Fuzz(func(t *testing.T, text []byte, sealed bool) {
 		file := memoryFile{source: "api"}
 		line := fmt.Sprintf(`{"version":1,"source":"api","sha256":%q}`, sumOf(text))
@@ -718,8 +789,7 @@ func FuzzMemory(f *testing.F) {
 				continue
 			}
 			m, _ = usable(m)
-			var configMaps objects[*v1.ConfigMap]
-			configMaps.load(m.ConfigMaps)
+			new(Remembered).take(m)
 			if _, err := file.seal(trimmed(m)); err != nil {
 				t.Error(err)
 			}

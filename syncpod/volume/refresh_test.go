@@ -174,15 +174,19 @@ func TestRefreshOfNothing(t *testing.T) {
 	}
 }
 
-// issuer issues tokens that tell their number.
+// issuer issues tokens that tell their number, or has an error, with which last may come.
 type issuer struct {
 	asked int
 	err   error
+	last  string
 }
 
 func (i *issuer) Token(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjection) (string, error) {
 	i.asked++
-	return fmt.Sprintf("token-%d", i.asked), i.err
+	if i.err != nil {
+		return i.last, i.err
+	}
+	return fmt.Sprintf("token-%d", i.asked), nil
 }
 
 // A token is renewed after four fifths of its life, or a day, also by an agent that
@@ -262,6 +266,37 @@ func TestTokensThatCannotBeRenewed(t *testing.T) {
 		setUp(t, v, pod, dir)
 		if got := version(t, dir, "kubernetes.io~projected"); got != "..2" {
 			t.Errorf("the version is %s, want the second", got)
+		}
+	})
+}
+
+// A pod starts with the last token that was issued, if there is nothing better, and gets
+// another one soon after that can be had.
+func TestLastTokenThatWasIssued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens, dir := &issuer{err: errors.New("the server is away"), last: "old"}, t.TempDir()
+		v := newVolumes(t, volume.Config{Tokens: tokens, Unprivileged: true})
+		pod := podWith(named("vol", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
+		}}}))
+		read := func() string {
+			text, err := os.ReadFile(filepath.Join(dir, "volumes/kubernetes.io~projected/vol/token"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		for range 3 {
+			setUp(t, v, pod, dir)
+			next, err := v.Refresh(t.Context(), pod, dir)
+			if err == nil || !strings.Contains(err.Error(), "may have expired") || time.Until(next) != 30*time.Second || read() != "old" {
+				t.Errorf("%q, again in %v, %v, want %q, %v and an error", read(), time.Until(next), err, "old", 30*time.Second)
+			}
+			time.Sleep(time.Hour)
+		}
+		tokens.err = nil
+		if in := refresh(t, v, pod, dir); in != 48*time.Minute || !strings.HasPrefix(read(), "token-") {
+			t.Errorf("%q, again in %v, want a new one and %v", read(), in, 48*time.Minute)
 		}
 	})
 }

@@ -28,7 +28,8 @@ func lifeOf(ask *v1.ServiceAccountTokenProjection) time.Duration {
 }
 
 // token adds the file of a token: the one that is there, until it is due to be
-// renewed. If that fails it serves for the rest of its life.
+// renewed. If that fails it serves for the rest of its life, and then the last one that
+// Tokens know.
 func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjection, mode int32) error {
 	c.secret = true
 	if c.config.Tokens == nil {
@@ -49,6 +50,10 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 		case f.isYounger(life):
 			renewal = time.Since(f.got) + retryInterval
 			c.stale = append(c.stale, fmt.Errorf("serviceAccountToken: not renewed: %w", err))
+		case token != "":
+			f = file{data: []byte(token), got: time.Now().Add(-life)}
+			renewal = life + retryInterval
+			c.stale = append(c.stale, fmt.Errorf("serviceAccountToken: it may have expired, and is not renewed: %w", err))
 		default:
 			return fmt.Errorf("serviceAccountToken: %w", err)
 		}

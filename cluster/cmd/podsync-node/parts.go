@@ -41,6 +41,7 @@ import (
 type parts struct {
 	node     *node.Node
 	source   *pods.Source
+	memory   *source.Remembered
 	objects  *objects.Objects
 	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
@@ -49,19 +50,25 @@ type parts struct {
 
 func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *parts, err error) {
 	p = &parts{}
+	if a.policy, err = config.Eviction(a.kubelet); err != nil {
+		return p, err
+	}
 	machine := node.ReadMachine()
 	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
 	allocatable, err := a.allocatable(capacity)
 	if err != nil {
 		return p, err
 	}
-	if p.node, err = a.node(machine, capacity, allocatable); err != nil {
+	if p.node, err = a.node(p, machine, capacity, allocatable); err != nil {
 		return p, err
 	}
 	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
 		return p, err
 	}
-	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.source.Pods, Changed: p.source.ConfigsChanged}); err != nil {
+	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
+		return p, err
+	}
+	if p.memory, err = a.remember(p); err != nil {
 		return p, err
 	}
 	if p.mirrors, err = mirrors.New(mirrors.Config{Kube: a.kube, Node: p.node.Object, Synced: p.source.Listed(), Running: p.running, Log: a.log}); err != nil {
@@ -84,6 +91,45 @@ func (p *parts) shown(pod *v1.Pod, gone bool) {
 	p.statuses.PodChanged(pod, gone)
 }
 
+// pods are those that the API server has, and those that run.
+func (p *parts) pods() []*v1.Pod {
+	pods := p.source.Pods()
+	for _, running := range p.loop.Pods() {
+		pods = append(pods, running.Pod)
+	}
+	return pods
+}
+
+// remember makes a memory of the pods of the API server, for a start without it.
+func (a *agent) remember(p *parts) (*source.Remembered, error) {
+	c := source.RememberedConfig{
+		Source: p.source, Path: filepath.Join(a.root, "remembered", "pods"),
+		ConfigMaps: p.objects, Secrets: p.objects, Services: p.objects, RuntimeClasses: p.objects, Tokens: p.objects,
+	}
+	if a.memoryKey == "" {
+		return source.NewRemembered(c)
+	}
+	var err error
+	if c.Key, err = os.ReadFile(a.memoryKey); err != nil {
+		return nil, fmt.Errorf("--memory-key-file: %w", err)
+	}
+	if len(c.Key) != memoryKeySize {
+		return nil, fmt.Errorf("--memory-key-file: %s has %d bytes, want %d", a.memoryKey, len(c.Key), memoryKeySize)
+	}
+	return source.NewRemembered(c)
+}
+
+// memoryKeySize is that of a key of AES-256, in bytes.
+const memoryKeySize = 32
+
+// joined run as long as the node is one of the cluster.
+func (p *parts) joined() (all []func(context.Context) error) {
+	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run} {
+		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
+	}
+	return all
+}
+
 // running reports whether there is something left of a pod on the node.
 func (p *parts) running(uid types.UID) bool {
 	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase != podworkers.Finished })
@@ -99,31 +145,20 @@ func (a *agent) allocatable(capacity v1.ResourceList) (v1.ResourceList, error) {
 	if err != nil {
 		return nil, err
 	}
-	threshold, err := a.memoryThreshold(capacity)
+	rules, err := a.policy.Rules()
 	if err != nil {
 		return nil, err
 	}
-	return node.Allocatable(capacity, system, kube, node.Memory(threshold)), nil
+	return node.Allocatable(capacity, system, kube, node.Reserved(rules, capacity)), nil
 }
 
-func (a *agent) memoryThreshold(capacity v1.ResourceList) (int64, error) {
-	return config.Threshold(a.kubelet.EvictionHard, "memory.available", capacity.Memory().Value())
-}
-
-func (a *agent) node(machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
-	threshold, err := a.memoryThreshold(capacity)
-	if err != nil {
-		return nil, err
-	}
+func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
 	c := node.Config{
 		Kube: a.kube, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,
-		Pressure: func() map[v1.NodeConditionType]bool {
-			available, known := node.MemoryAvailable()
-			return map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: known && available < threshold}
-		},
+		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
 	}
 	if *a.kubelet.EnableServer {
 		c.Port = a.kubelet.Port
@@ -141,10 +176,11 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	if err != nil {
 		return err
 	}
-	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, p.objects.Supply(), allocator
+	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, objects.SupplyRemembered(p.memory), allocator
 	c := loop.Config{
-		Client: a.runtime, Root: a.root, Sources: []source.Source{p.source}, NodeName: a.name, Log: a.log,
+		Client: a.runtime, Root: a.root, Sources: []source.Source{p.memory}, NodeName: a.name, Log: a.log,
 		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
+		EvictionPolicy: &a.policy, Stats: a.figures,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
@@ -255,6 +291,26 @@ func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncp
 		c.Allocatable = allocatable
 	}
 	return tree.New(c)
+}
+
+// addressOf returns the address of the node on the way to an API server. If there is no way to
+// it now, it is the first of an interface that others can reach.
+func addressOf(host string) ([]netip.Addr, error) {
+	ips, err := routeTo(host)
+	if err == nil {
+		return ips, nil
+	}
+	addresses, interfacesErr := net.InterfaceAddrs()
+	for _, a := range addresses {
+		prefix, ok := a.(*net.IPNet)
+		if !ok || !prefix.IP.IsGlobalUnicast() {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
+			return []netip.Addr{ip.Unmap()}, nil
+		}
+	}
+	return nil, errors.Join(err, interfacesErr)
 }
 
 // routeTo returns the address of the node on the way to an API server. Nothing is sent.

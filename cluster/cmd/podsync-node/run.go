@@ -1,12 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
-	"sync"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
@@ -19,8 +18,11 @@ import (
 
 	"github.com/podsync/podsync/cluster/certificates"
 	"github.com/podsync/podsync/cluster/config"
+	"github.com/podsync/podsync/internal/base/together"
 	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/pressure"
 )
 
 // gcPercent has an agent that has settled keep little memory that it does not use. GOGC
@@ -35,6 +37,9 @@ type agent struct {
 	kube    kubernetes.Interface
 	runtime *cri.Client
 	metrics *prometheus.Metrics
+	// policy says when pods are evicted, by what figures tell; nil are those of the node.
+	policy  eviction.Policy
+	figures pressure.Stats
 	log     logr.Logger
 }
 
@@ -58,7 +63,7 @@ func run(ctx context.Context, o options) error {
 	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name}); err != nil {
 		return err
 	}
-	return together(ctx, func(ctx context.Context) error { a.client.Run(ctx); return nil }, a.start)
+	return together.Run(ctx, func(ctx context.Context) error { a.client.Run(ctx); return nil }, a.start)
 }
 
 // connect makes the client of the API server. Nothing is asked yet.
@@ -75,7 +80,7 @@ func (a *agent) connect() (err error) {
 	rest.ContentType = "application/vnd.kubernetes.protobuf"
 	rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
-		if a.ips, err = routeTo(rest.Host); err != nil {
+		if a.ips, err = addressOf(rest.Host); err != nil {
 			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
 		}
 	}
@@ -83,31 +88,20 @@ func (a *agent) connect() (err error) {
 	return err
 }
 
-// start runs the node once it is known to the API server.
+// start runs the node.
 func (a *agent) start(ctx context.Context) error {
-	if err := a.client.Ready(ctx); err != nil {
-		return whileRunning(ctx, err)
-	}
 	var err error
 	a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: a.metrics.DialOptions()})
 	if err != nil {
-		return whileRunning(ctx, err)
+		return cmp.Or(ctx.Err(), err)
 	}
 	defer a.runtime.Close()
 	return a.run(ctx)
 }
 
-// whileRunning is an error unless it is that the agent was told to end.
-func whileRunning(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 // events returns a recorder, and what ends it.
 func (a *agent) events(ctx context.Context) (record.EventRecorder, func()) {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: a.name}), broadcaster.Shutdown
 }
@@ -123,30 +117,14 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
-	return together(ctx,
-		p.loop.Run,
-		func(ctx context.Context) error { p.statuses.Run(ctx); return nil },
-		func(ctx context.Context) error { p.objects.Run(ctx); return nil },
-		func(ctx context.Context) error { p.mirrors.Run(ctx); return nil },
-		func(ctx context.Context) error { p.node.Run(ctx); return nil },
-		func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) },
-	)
+	return together.Run(ctx, p.loop.Run, func(ctx context.Context) error { return a.join(ctx, p) })
 }
 
-// together runs functions until one of them fails or ctx ends, and returns when all have
-// returned.
-func together(ctx context.Context, run ...func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(run))
-	var wg sync.WaitGroup
-	for i, f := range run {
-		wg.Go(func() {
-			if errs[i] = f(ctx); errs[i] != nil {
-				cancel()
-			}
-		})
+// join runs what needs the API server, once that knows the node. What is remembered of pods
+// needs none.
+func (a *agent) join(ctx context.Context, p *parts) error {
+	if err := a.client.Ready(ctx); err != nil {
+		return err
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return together.Run(ctx, append(p.joined(), func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) })...)
 }

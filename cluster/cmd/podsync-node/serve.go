@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/cluster/certificates"
 	"github.com/podsync/podsync/cluster/node"
 	"github.com/podsync/podsync/cluster/serve"
+	"github.com/podsync/podsync/internal/base/together"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
@@ -62,7 +63,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	if err != nil {
 		return err
 	}
-	return together(ctx, run, func(ctx context.Context) error {
+	return together.Run(ctx, run, func(ctx context.Context) error {
 		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate})
 	})
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// furnish has the API server have three pods, and what they refer to.
+func (s *site) furnish() {
+	s.Helper()
+	s.create(
+		&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}, Data: map[string]string{"CONF": "one"}},
+		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "words"}, Data: map[string][]byte{"WORD": []byte("sesame")}},
+		&v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, Spec: v1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []v1.ServicePort{{Port: 443}}}},
+		podOf("changed", "registry.test/app:1"), podOf("deleted", "registry.test/app:1"), podOf("same", "registry.test/app:1"),
+	)
+}
+
+// rearrange deletes a pod at the API server, changes one, and adds one.
+func (s *site) rearrange() {
+	s.Helper()
+	pods := v1.SchemeGroupVersion.WithResource("pods")
+	s.must(s.kube.Tracker().Delete(pods, "default", "deleted"))
+	changed := s.pod("changed").DeepCopy()
+	changed.Spec.Containers[0].Image, changed.Generation = "registry.test/app:2", 2
+	s.must(s.kube.Tracker().Update(pods, changed, "default"))
+	s.create(podOf("new", "registry.test/app:1"))
+}
+
+// back is how long it may take until an API server that was away is heard again: client-go waits
+// for up to a minute between attempts.
+const back = 3 * time.Minute
+
+// wantRearranged checks that the node does what the API server wants, and has told it.
+func (s *site) wantRearranged(since int) {
+	s.Helper()
+	s.wantRunning("changed", "new", "same")
+	s.wantUndisturbed(since, "same")
+	if stops := s.rt.Journal().After(since).Pod("uid-deleted").Of(critest.StopContainer); len(stops) == 0 {
+		s.Error("the pod that was deleted was not stopped")
+	}
+	if starts := s.rt.Journal().After(since).Pod("uid-changed").Of(critest.StartContainer); len(starts) != 1 {
+		s.Errorf("the pod that has changed was started %d times, want 1", len(starts))
+	}
+	for _, name := range []string{"changed", "new", "same"} {
+		if pod := s.pod(name); pod == nil || pod.Status.Phase != v1.PodRunning {
+			s.Errorf("pod %s at the API server is not known to run", name)
+		}
+	}
+	if health := s.parts.loop.Health(); !health.OK() {
+		s.Errorf("health is %v", health)
+	}
+}
+
+// A node loses its power, and boots while the API server is away: it runs what it ran, with
+// what that was told of ConfigMaps, Secrets and Services. Later the server is back:
+// what was deleted meanwhile stops, what has changed is changed, and the rest is left alone.
+func TestE5_BootWithoutTheAPIServer(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.wantRunning("changed", "deleted", "same")
+		s.off()
+
+		s.server.is(true)
+		s.rearrange()
+		s.boot()
+		s.sleep(9 * time.Second)
+		s.wantRunning()
+		s.sleep(10 * time.Second)
+		s.wantRunning("changed", "deleted", "same")
+		since := len(s.rt.Journal())
+		s.sleep(time.Hour)
+		s.wantRunning("changed", "deleted", "same")
+		s.wantUndisturbed(since, "changed", "deleted", "same")
+
+		s.server.is(false)
+		s.sleep(back)
+		s.wantRearranged(since)
+	})
+}
+
+// The agent alone is started anew while the API server is away: nothing is done to what runs.
+func TestE5_AgentStartsWithoutTheAPIServer(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.off()
+
+		s.server.is(true)
+		since := len(s.rt.Journal())
+		s.run()
+		s.sleep(time.Hour)
+		s.wantRunning("changed", "deleted", "same")
+		s.wantUndisturbed(since, "changed", "deleted", "same")
+		s.rearrange()
+		s.server.is(false)
+		s.sleep(back)
+		s.wantRearranged(since)
+	})
+}
+
+// The API server is away for a day while the agent runs. A container that ends is started again.
+func TestE5_ADayWithoutTheAPIServer(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.server.is(true)
+		since := len(s.rt.Journal())
+		s.sleep(23 * time.Hour)
+		s.wantUndisturbed(since, "changed", "deleted", "same")
+		crashed := s.rt.Journal().Pod("uid-deleted").Of(critest.StartContainer)[0].ContainerID
+		s.must(s.rt.ExitContainer(crashed, critest.Exit{Code: 1}))
+		s.sleep(time.Hour)
+		s.wantRunning("changed", "deleted", "same")
+		s.rearrange()
+		s.server.is(false)
+		s.sleep(back)
+		s.wantRearranged(since)
+	})
+}
+
+// The node has a label that its agent does not give it, by which a pod was bound. Without the
+// API server that is not known, and the pod runs all the same.
+func TestE5_NodeSelectorWithoutTheAPIServer(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.create(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}})
+		pod := podOf("same", "registry.test/app:1")
+		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		s.must(s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), pod, "default"))
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.wantRunning("changed", "deleted", "same")
+		s.off()
+		s.server.is(true)
+		s.boot()
+		s.sleep(time.Minute)
+		s.wantRunning("changed", "deleted", "same")
+	})
+}
+
+// Without a key no Secret is on the disk, and a pod that needs one waits for the API server.
+func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.change = func(a *agent) { a.memoryKey = "" }
+		s.furnish()
+		plain := podOf("plain", "registry.test/app:1")
+		plain.Spec.Containers[0].EnvFrom = plain.Spec.Containers[0].EnvFrom[:1]
+		s.create(plain)
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.wantRunning("changed", "deleted", "plain", "same")
+		s.off()
+		text, err := os.ReadFile(filepath.Join(s.root, "remembered", "pods"))
+		s.must(err)
+		if !strings.Contains(string(text), `"CONF":"one"`) || strings.Contains(string(text), "c2VzYW1l") {
+			t.Errorf("the file is %s", text)
+		}
+		s.server.is(true)
+		s.boot()
+		s.sleep(time.Minute)
+		s.wantRunning("plain")
+		s.server.is(false)
+		s.sleep(back + 5*time.Minute) // and the back-off of what could not start
+		s.wantRunning("changed", "deleted", "plain", "same")
+	})
+}
+
+func TestMemoryKeyIsChecked(t *testing.T) {
+	there, gone := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(there, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{gone: "no such file", there: "has 5 bytes, want 32"} {
+		a := &agent{options: options{root: t.TempDir(), memoryKey: path}}
+		if _, err := a.remember(&parts{}); err == nil || !strings.Contains(err.Error(), "--memory-key-file") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", path, err, want)
+		}
+	}
+}

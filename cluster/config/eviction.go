@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// Eviction returns when pods are evicted, by the fields of a kubelet that begin so, by
+// mergeDefaultEvictionSettings and localStorageCapacityIsolation. Thresholds of containerfs
+// are left out: a kubelet heeds none.
+func Eviction(c *kubelet.KubeletConfiguration) (eviction.Policy, error) {
+	p := eviction.Policy{
+		Hard: signals(c.EvictionHard), Soft: signals(c.EvictionSoft), MinimumReclaim: signals(c.EvictionMinimumReclaim),
+		PressureTransitionPeriod: c.EvictionPressureTransitionPeriod.Duration,
+		MaxPodGracePeriod:        time.Duration(c.EvictionMaxPodGracePeriod) * time.Second,
+		IgnoreStorageLimits:      c.LocalStorageCapacityIsolation != nil && !*c.LocalStorageCapacityIsolation,
+	}
+	if p.Hard != nil && c.MergeDefaultEvictionSettings != nil && *c.MergeDefaultEvictionSettings {
+		merged := eviction.DefaultHard()
+		maps.Copy(merged, p.Hard)
+		p.Hard = merged
+	}
+	for signal, text := range signals(c.EvictionSoftGracePeriod) {
+		grace, err := time.ParseDuration(text)
+		if err != nil || grace < 0 {
+			return p, fmt.Errorf("evictionSoftGracePeriod: %s is %q, want a time such as 1m30s", signal, text)
+		}
+		if p.SoftGracePeriod == nil {
+			p.SoftGracePeriod = map[eviction.Signal]time.Duration{}
+		}
+		p.SoftGracePeriod[signal] = grace
+	}
+	if _, err := p.Rules(); err != nil {
+		return p, fmt.Errorf("evictionHard and the fields with it: %w", err)
+	}
+	return p, nil
+}
+
+// ignored are signals that have no thresholds of their own.
+func ignored(s eviction.Signal) bool {
+	return s == eviction.ContainerFSAvailable || s == eviction.ContainerFSInodesFree
+}
+
+// signals are a field by its signals; nil stays nil.
+func signals(field map[string]string) map[eviction.Signal]string {
+	if field == nil {
+		return nil
+	}
+	all := map[eviction.Signal]string{}
+	for name, value := range field {
+		if s := eviction.Signal(name); !ignored(s) {
+			all[s] = value
+		}
+	}
+	return all
+}
+
+// ignoredSignals warns of what signals leaves out.
+func ignoredSignals(c *kubelet.KubeletConfiguration) (warnings []string) {
+	for _, f := range []struct {
+		name string
+		of   map[string]string
+	}{{"evictionHard", c.EvictionHard}, {"evictionSoft", c.EvictionSoft}} {
+		for _, signal := range slices.Sorted(maps.Keys(f.of)) {
+			if ignored(eviction.Signal(signal)) {
+				warnings = append(warnings, f.name+": "+signal+" is set, and not heeded")
+			}
+		}
+	}
+	return warnings
+}

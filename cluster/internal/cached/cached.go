@@ -1,0 +1,12 @@
+// Package cached is about what caches of objects keep.
+package cached
+
+import "k8s.io/apimachinery/pkg/api/meta"
+
+// WithoutManagedFields is a cache.TransformFunc that saves the memory of what nobody here reads.
+func WithoutManagedFields(object any) (any, error) {
+	if o, err := meta.Accessor(object); err == nil {
+		o.SetManagedFields(nil)
+	}
+	return object, nil
+}

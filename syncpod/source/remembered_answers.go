@@ -1,0 +1,200 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/podspec"
+)
+
+// askTimeout is how long who has an object may take to answer before what is remembered
+// of it counts.
+const askTimeout = 2 * time.Second
+
+// answers are what was answered last, by what was asked for.
+type answers[K comparable, T any] struct {
+	changed func()
+
+	mu    sync.Mutex
+	byKey map[K]T
+}
+
+// load takes over what was remembered.
+func (a *answers[K, T]) load(all map[K]T) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byKey = all
+}
+
+// ask asks for something, and remembers the answer.
+func (a *answers[K, T]) ask(ctx context.Context, key K, ask func(context.Context) (T, error)) (T, error) {
+	answer, old, err := a.consult(ctx, key, ask)
+	if old {
+		return answer, nil
+	}
+	return answer, err
+}
+
+// consult asks for something, and remembers the answer. If those who have it are away it
+// returns their error with the answer before, which is old, if there is one.
+func (a *answers[K, T]) consult(ctx context.Context, key K, ask func(context.Context) (T, error)) (answer T, old bool, err error) {
+	a.mu.Lock()
+	last, known := a.byKey[key]
+	a.mu.Unlock()
+	asking := ctx
+	if known {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+	}
+	answer, err = ask(asking)
+	switch {
+	case err == nil:
+		a.remember(key, answer)
+	case env.NotFound(err):
+		a.forget(key)
+	case known && ctx.Err() == nil && isAway(err):
+		return last, true, err
+	}
+	return answer, false, err
+}
+
+func (a *answers[K, T]) remember(key K, answer T) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last, known := a.byKey[key]; known && reflect.DeepEqual(last, answer) {
+		return
+	}
+	a.byKey[key] = answer
+	a.changed()
+}
+
+func (a *answers[K, T]) forget(key K) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.byKey[key]; known {
+		delete(a.byKey, key)
+		a.changed()
+	}
+}
+
+// keep forgets all answers but those that are named, and returns these in order.
+func (a *answers[K, T]) keep(named map[K]bool, less func(a, b K) int) []answered[K, T] {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var kept []answered[K, T]
+	for key, answer := range a.byKey {
+		if named[key] {
+			kept = append(kept, answered[K, T]{key, answer})
+		} else {
+			delete(a.byKey, key)
+		}
+	}
+	slices.SortFunc(kept, func(a, b answered[K, T]) int { return less(a.key, b.key) })
+	return kept
+}
+
+// answered is one answer.
+type answered[K comparable, T any] struct {
+	key    K
+	answer T
+}
+
+// byNames are objects by their names.
+func byNames[T metav1.Object](all []T) map[types.NamespacedName]T {
+	byName := map[types.NamespacedName]T{}
+	for _, object := range all {
+		byName[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = object
+	}
+	return byName
+}
+
+// objectsOf are the objects that were answered.
+func objectsOf[T any](kept []answered[types.NamespacedName, T]) (all []T) {
+	for _, k := range kept {
+		all = append(all, k.answer)
+	}
+	return all
+}
+
+func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+
+// named are what pods name.
+type named struct {
+	configMaps, secrets map[types.NamespacedName]bool
+	// namespaces are those whose Services they are told of.
+	namespaces, classes map[string]bool
+	tokens              map[tokenKey]bool
+}
+
+// masterNamespace has the Service of the API server, of which all pods are told.
+const masterNamespace = metav1.NamespaceDefault
+
+func namedBy(pods []*v1.Pod) named {
+	n := named{
+		configMaps: map[types.NamespacedName]bool{}, secrets: map[types.NamespacedName]bool{},
+		namespaces: map[string]bool{masterNamespace: true}, classes: map[string]bool{}, tokens: map[tokenKey]bool{},
+	}
+	for _, pod := range pods {
+		configMaps, secrets := podspec.References(pod)
+		for _, name := range configMaps {
+			n.configMaps[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = true
+		}
+		for _, name := range secrets {
+			n.secrets[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = true
+		}
+		n.namespaces[pod.Namespace] = true
+		if class := pod.Spec.RuntimeClassName; class != nil {
+			n.classes[*class] = true
+		}
+		n.addTokens(pod)
+	}
+	return n
+}
+
+func (n named) addTokens(pod *v1.Pod) {
+	for i := range pod.Spec.Volumes {
+		projected := pod.Spec.Volumes[i].Projected
+		if projected == nil {
+			continue
+		}
+		for _, s := range projected.Sources {
+			if s.ServiceAccountToken != nil {
+				n.tokens[tokenOf(pod, s.ServiceAccountToken)] = true
+			}
+		}
+	}
+}
+
+// tokenKey is what a token is asked for.
+type tokenKey struct {
+	UID      types.UID `json:"podUID"`
+	Audience string    `json:"audience,omitempty"`
+	// Seconds is the time that it is to be valid.
+	Seconds int64 `json:"expirationSeconds"`
+}
+
+// tokenSeconds is the API's default of that.
+const tokenSeconds = 3600
+
+func tokenOf(pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) tokenKey {
+	key := tokenKey{UID: pod.UID, Audience: ask.Audience, Seconds: tokenSeconds}
+	if ask.ExpirationSeconds != nil {
+		key.Seconds = *ask.ExpirationSeconds
+	}
+	return key
+}
+
+func compareTokens(a, b tokenKey) int {
+	return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Audience, b.Audience), cmp.Compare(a.Seconds, b.Seconds))
+}
