@@ -43,17 +43,25 @@ func newBackend(t testing.TB, refuse int) *backend {
 		w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
 		w.Header().Set("X-Stream-Protocol-Version", r.Header.Get("X-Stream-Protocol-Version"))
 		w.WriteHeader(http.StatusSwitchingProtocols)
-		conn, _, err := http.NewResponseController(w).Hijack()
+		conn, read, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		b.conns <- conn
+		b.conns <- readConn{conn, read}
 	}))
 	t.Cleanup(web.Close)
 	b.url = web.URL + token
 	return b
 }
+
+// A readConn is a connection of which some was read already.
+type readConn struct {
+	net.Conn
+	read io.Reader
+}
+
+func (c readConn) Read(b []byte) (int, error) { return c.read.Read(b) }
 
 // conn is the runtime's end of the stream.
 func (b *backend) conn(t testing.TB) net.Conn {

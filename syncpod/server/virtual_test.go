@@ -36,6 +36,7 @@ func greeter(ctx context.Context, c *critest.Command) int {
 	if err != nil {
 		return 1
 	}
+	defer echo.Close() // the other listener may end this before the context ends that one
 	defer context.AfterFunc(ctx, func() { echo.Close() })()
 	go repeat(ctx, echo)
 	go tick(ctx, c.Stdout)

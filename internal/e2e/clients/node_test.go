@@ -175,7 +175,7 @@ func onRuntimes(t *testing.T) map[string]func(*testing.T) *node {
 // serve runs an agent and its server until the test ends, when its pods are stopped.
 func serve(t *testing.T, client *cri.Client, config server.Config, image, dir string) *node {
 	t.Helper()
-	n := &node{pods: source.NewPush(), image: image, uid: types.UID(fmt.Sprintf("uid-of-web-%x", time.Now().UnixNano()))}
+	n := &node{pods: source.NewPush(), image: image, uid: types.UID(fmt.Sprintf("uid-%x", time.Now().UnixNano()))}
 	c := loop.Config{
 		Client: client, Sources: []source.Source{n.pods}, Root: filepath.Join(dir, "root"),
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Owner: cri.Owner{Name: "clients"}},
@@ -221,20 +221,32 @@ const (
 // run runs the pod that clients look into.
 func (n *node) run(t *testing.T, command ...string) {
 	t.Helper()
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: n.uid},
+	n.start(t, n.pod("web", command...))
+}
+
+// pod is one of a container that runs a command.
+func (n *node) pod(name string, command ...string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: n.uid + types.UID("-"+name)},
 		Spec: v1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64(1)),
 			Containers:                    []v1.Container{{Name: "app", Image: n.image, ImagePullPolicy: v1.PullIfNotPresent, Command: command}},
 		},
 	}
-	if err := n.pods.Set(pod); err != nil {
+}
+
+// start waits until the container of a pod runs.
+func (n *node) start(t *testing.T, pod *v1.Pod) {
+	t.Helper()
+	if err := n.pods.Update(pod); err != nil {
 		t.Fatal(err)
 	}
 	n.wait(t, func() bool {
 		for _, p := range n.agent.Pods() {
 			for _, c := range p.Status.ContainerStatuses {
-				return c.State.Running != nil
+				if p.Pod.UID == pod.UID && c.State.Running != nil {
+					return true
+				}
 			}
 		}
 		return false

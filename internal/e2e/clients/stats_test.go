@@ -32,11 +32,11 @@ func TestSummary(t *testing.T) {
 				got = decode(t, n, "/stats/summary")
 				return len(got.Pods) == 1 && len(got.Pods[0].Containers) == 1 && got.Pods[0].CPU != nil && got.Pods[0].Containers[0].CPU != nil
 			})
-			check(t, got, n.uid, n.image != "registry.test/app:1")
+			check(t, got, n.uid+"-web", n.image != "registry.test/app:1")
 			if n := got.Node; n.Fs == nil || n.Network == nil || len(n.Network.Interfaces) == 0 || *n.Fs.CapacityBytes < *n.Fs.AvailableBytes {
 				t.Errorf("node: %+v, want some n.Fs and some n.Network and some Interfaces and not *n.Fs.CapacityBytes < *n.Fs.AvailableBytes", n)
 			}
-			check(t, decode(t, n, "/stats/summary?only_cpu_and_memory=true"), n.uid, false)
+			check(t, decode(t, n, "/stats/summary?only_cpu_and_memory=true"), n.uid+"-web", false)
 		})
 	}
 }

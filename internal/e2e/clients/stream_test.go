@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
@@ -107,19 +106,29 @@ func TestExecOfAStranger(t *testing.T) {
 	}
 }
 
-// A forwarder is one of the two dialers that kubectl has for ports.
-type forwarder func(c *rest.Config, u *url.URL) (httpstream.Dialer, error)
+// A forwarder forwards a port over one of the two protocols that kubectl has for that.
+type forwarder func(c *rest.Config, u *url.URL, stop, ready chan struct{}) (*portforward.PortForwarder, error)
 
-func portsOverSPDY(c *rest.Config, u *url.URL) (httpstream.Dialer, error) {
+var (
+	onLocalhost = []string{"127.0.0.1"}
+	toPort      = []string{":" + strconv.Itoa(port)}
+)
+
+func portsOverSPDY(c *rest.Config, u *url.URL, stop, ready chan struct{}) (*portforward.PortForwarder, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(c)
 	if err != nil {
 		return nil, err
 	}
-	return spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u), nil
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, u)
+	return portforward.NewOnAddresses(dialer, onLocalhost, toPort, stop, ready, io.Discard, io.Discard)
 }
 
-func portsOverWebSocket(c *rest.Config, u *url.URL) (httpstream.Dialer, error) {
-	return portforward.NewSPDYOverWebsocketDialer(u, c)
+func portsOverWebSocket(c *rest.Config, u *url.URL, stop, ready chan struct{}) (*portforward.PortForwarder, error) {
+	dialer, err := portforward.NewSPDYOverWebsocketDialer(u, c)
+	if err != nil {
+		return nil, err
+	}
+	return portforward.NewOnAddresses(dialer, onLocalhost, toPort, stop, ready, io.Discard, io.Discard)
 }
 
 func TestPortForward(t *testing.T) {
@@ -138,12 +147,8 @@ func testPortForward(t *testing.T, n *node, through forwarder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialer, err := through(n.config, u)
-	if err != nil {
-		t.Fatal(err)
-	}
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forward, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{":" + strconv.Itoa(port)}, stop, ready, io.Discard, io.Discard)
+	forward, err := through(n.config, u, stop, ready)
 	if err != nil {
 		t.Fatal(err)
 	}
