@@ -231,9 +231,10 @@ type Lifecycle interface {
 	Release(pod *v1.Pod, container string)
 }
 
-// DeviceReporter is what a [Lifecycle] may be besides: it has given containers devices, and
-// knows how they are (KEP-4680). If it has a method Notify(func(types.UID)), a loop.Loop calls
-// that with what is to be told of pods whose devices have changed.
+// DeviceReporter is what [Devices] may be besides, or else a [Lifecycle]: it has given
+// containers devices, and knows how they are (KEP-4680). If it has a method
+// Notify(func(types.UID)), a loop.Loop calls that with what is to be told of pods whose devices
+// have changed.
 type DeviceReporter interface {
 	// Devices returns the allocatedResourcesStatus of containers by name, those of a pod
 	// without devices being none. It is asked with each status, and must return at once.

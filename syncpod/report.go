@@ -118,11 +118,12 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 
 // devices are those that the containers of a pod have.
 func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
-	d, ok := c.Extensions.Lifecycle.(DeviceReporter)
-	if !ok {
-		return nil
+	for _, part := range []any{c.Extensions.Devices, c.Extensions.Lifecycle} {
+		if d, ok := part.(DeviceReporter); ok {
+			return d.Devices(pod)
+		}
 	}
-	return d.Devices(pod)
+	return nil
 }
 
 // recursiveReadOnly reports whether the volumes can be mounted so.

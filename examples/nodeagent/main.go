@@ -99,11 +99,16 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
+	logPolicy, err := o.logs.policy()
+	if err != nil {
+		return err
+	}
 	config := loop.Config{
-		Client:   conn.Client,
-		Root:     o.root,
-		NodeName: o.node,
-		Sources:  []source.Source{manifests},
+		Client:    conn.Client,
+		Root:      o.root,
+		NodeName:  o.node,
+		Sources:   []source.Source{manifests},
+		LogPolicy: logPolicy,
 		Sync: syncpod.Config{
 			Owner:      cri.Owner{Name: o.owner},
 			Sink:       s,

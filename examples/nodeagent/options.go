@@ -28,6 +28,7 @@ type options struct {
 	// serve is a socket or an address, empty if nobody may look into the agent.
 	serve        string
 	certificates certificates
+	logs         rotation
 	// scratch is a folder that goes when the agent ends, empty if there is none.
 	scratch string
 }
@@ -51,6 +52,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach, port-forward, top and timeline look into the agent, "+
 		"such as unix://"+defaultServe+", where root and the agent's own user may, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
 	o.certificates.flags(flags)
+	o.logs.flags(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(stderr, "Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\nUsage of nodeagent:")
@@ -91,6 +93,9 @@ func (o options) check(rest []string) error {
 		return errors.New("-manifests is missing: which pods are to run?")
 	}
 	if err := o.certificates.check(o.serve); err != nil {
+		return err
+	}
+	if _, err := o.logs.policy(); err != nil {
 		return err
 	}
 	if err := (cri.Owner{Name: o.owner}).Validate(); err != nil {

@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -26,6 +28,11 @@ func TestParseRefuses(t *testing.T) {
 		{"-drain=perhaps", "-drain"},
 		{"-serve :10250", "-serve :10250: want an endpoint"},
 		{"-serve https://:10250 -tls-cert c -tls-key k", "-tls-ca is missing"},
+		{"-container-log-max-size ten", "-container-log-max-size ten: quantities must match"},
+		{"-container-log-max-size -1Mi", "-container-log-max-size -1Mi: want more than nothing"},
+		{"-container-log-max-size 0 -container-log-max-files 3", "-container-log-max-size 0: want more than nothing"},
+		{"-container-log-max-files 1", "-container-log-max-files 1: MaxFiles is 1: it must be 2 at least"},
+		{"-container-log-max-files -4", "-container-log-max-files -4: MaxFiles is -4"},
 		{"-owner a/b", "-owner: cri: Owner.Name \"a/b\""},
 	} {
 		_, err := parse(strings.Fields(tt.args), io.Discard)
@@ -35,12 +42,31 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// No log is rotated unless it is asked for, and then as a kubelet does.
+func TestParseRotation(t *testing.T) {
+	for args, want := range map[string]*rotate.Policy{
+		"":                              nil,
+		"-container-log-max-size 1.5Mi": {MaxSize: 3 << 19},
+		"-container-log-max-files 7":    {MaxFiles: 7},
+		"-container-log-max-size 1Ki -container-log-max-files 2": {MaxSize: 1024, MaxFiles: 2},
+	} {
+		o, err := parse(strings.Fields(args), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.discard()
+		if got, err := o.logs.policy(); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, %v, want %+v", args, got, err, want)
+		}
+	}
+}
+
 func TestParseHelp(t *testing.T) {
 	var help bytes.Buffer
 	if _, err := parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-cgroups cgroup", "-o "} {
+	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-cgroups cgroup", "-container-log-max-size size", "-container-log-max-files number", "-o "} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("help does not tell of %s:\n%s", want, &help)
 		}

@@ -28,45 +28,79 @@ type relief struct {
 	*loop.Loop
 	t    *testing.T
 	pods *source.Push
+	// detach ends the agent, and leaves its pods as they are.
+	detach func()
 
 	mu     sync.Mutex
 	events []string
+	last   map[types.UID]v1.PodStatus
 }
 
 // onRelief runs a test on each endpoint, with an agent that sees its own pods alone.
 func onRelief(t *testing.T, policy eviction.Policy, test func(r *relief)) {
 	onEdges(t, func(t *testing.T, e *edge) {
-		r := &relief{t: t, pods: source.NewPush()}
-		dir := t.TempDir()
-		owner := e.owner
-		owner.Name += "-" + strings.ToLower(filepath.Base(t.Name()[:strings.Index(t.Name(), "/")]))
-		agent, err := loop.New(loop.Config{
-			Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{r.pods}, EvictionPolicy: &policy, OOM: &oom.Watcher{},
-			NodeName: nodeName,
-			Sync: syncpod.Config{
-				Owner: owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Events: syncpod.EventRecorderFunc(r.event),
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Loop = agent
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error)
-		go func() { ended <- agent.Run(ctx) }()
-		t.Cleanup(func() {
-			if err := agent.Drain(ctx); err != nil {
-				t.Error(err)
-			}
-			_ = r.pods.Set()
-			time.Sleep(time.Second) // what is left of them is removed
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
+		r := newRelief(t, e, func(c *loop.Config) { c.EvictionPolicy, c.OOM = &policy, &oom.Watcher{} })
 		test(r)
 	})
+}
+
+// newRelief starts an agent with what is changed of its configuration. Its pods stop with the test,
+// unless it was detached from them.
+func newRelief(t *testing.T, e *edge, change func(c *loop.Config)) *relief {
+	t.Helper()
+	r := &relief{t: t, pods: source.NewPush(), last: map[types.UID]v1.PodStatus{}}
+	dir := t.TempDir()
+	owner := e.owner
+	owner.Name += "-" + strings.ToLower(filepath.Base(t.Name()[:strings.Index(t.Name(), "/")]))
+	config := loop.Config{
+		Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{r.pods}, NodeName: nodeName,
+		Sync: syncpod.Config{
+			Owner: owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Events: syncpod.EventRecorderFunc(r.event), Sink: syncpod.StatusSinkFunc(r.reported),
+		},
+	}
+	if change != nil {
+		change(&config)
+	}
+	agent, err := loop.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Loop = agent
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- agent.Run(ctx) }()
+	r.detach = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := agent.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+		_ = r.pods.Set()
+		time.Sleep(time.Second) // what is left of them is removed
+		r.detach()
+	})
+	return r
+}
+
+func (r *relief) reported(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last[pod.UID] = status
+	return nil
+}
+
+// status is the last that was reported of a pod.
+func (r *relief) status(uid types.UID) v1.PodStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[uid]
 }
 
 func (r *relief) event(about k8sruntime.Object, _, reason, format string, args ...any) {
@@ -100,15 +134,6 @@ func (r *relief) until(what string, ok func() bool) {
 			r.t.Fatalf("%s: not in time; events:\n%s\n%v", what, strings.Join(r.events, "\n"), r.Pressure())
 		}
 	}
-}
-
-func (r *relief) status(uid types.UID) v1.PodStatus {
-	for _, p := range r.Pods() {
-		if p.Pod.UID == uid {
-			return p.Status
-		}
-	}
-	return v1.PodStatus{}
 }
 
 // pod is a pod that asks for some memory, and runs a script.

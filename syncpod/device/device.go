@@ -42,6 +42,9 @@ type Allotment struct {
 	// CDIDevices are the full names of devices of the Container Device Interface, such as
 	// vendor.com/class=name.
 	CDIDevices []string `json:"cdiDevices,omitempty"`
+	// Resources are the IDs of what was given, by the name of its resource. No container is
+	// told of them: they are for who gives devices, and has to know who has which.
+	Resources map[string][]string `json:"resources,omitempty"`
 }
 
 // A Device is a device node.
@@ -65,7 +68,7 @@ type Mount struct {
 
 // IsZero reports whether there is nothing in it.
 func (a Allotment) IsZero() bool {
-	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0
+	return len(a.Devices) == 0 && len(a.Mounts) == 0 && len(a.Env) == 0 && len(a.Annotations) == 0 && len(a.CDIDevices) == 0 && len(a.Resources) == 0
 }
 
 // Validate returns what is wrong with an Allotment, with the name of its field.

@@ -148,6 +148,31 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// An Allocator of the next agent learns what the one before has given, and of which pods that
+// cannot be known.
+func TestAllotments(t *testing.T) {
+	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{give: func(n int) Allotment { return Allotment{Resources: map[string][]string{"x.test/x": {fmt.Sprint(n)}}} }}
+	k := keeper(t, dir, a)
+	if given, unread, err := k.Allotments(); len(given) > 0 || len(unread) > 0 || err != nil {
+		t.Errorf("of nothing there is %v, %v, %v", given, unread, err)
+	}
+	allot(t, k, "app")
+	allot(t, k, "side")
+	must(t, os.WriteFile(filepath.Join(dir, "cut.json"), []byte("{"), 0o600))
+	given, unread, err := keeper(t, dir, a).Allotments()
+	if fmt.Sprint(given["uid"]["app"].Resources, given["uid"]["side"].Resources) != "map[x.test/x:[1]] map[x.test/x:[2]]" || len(given) != 1 || err != nil {
+		t.Errorf("given is %v, %v", given, err)
+	}
+	if len(unread) != 1 || unread["cut"] == nil || !strings.Contains(unread["cut"].Error(), "what pod cut was given, below "+dir) {
+		t.Errorf("unread are %v", unread)
+	}
+	must(t, os.RemoveAll(dir))
+	must(t, os.WriteFile(dir, nil, 0o600)) // no directory
+	if _, _, err := k.Allotments(); err == nil {
+		t.Error("a directory that is none has allotments")
+	}
+}
+
 // Wherever the agent ends, a container is given what was written, or asked for again.
 func TestF14_KeptOverACrash(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}

@@ -98,6 +98,27 @@ func (k *Keeper) Allot(ctx context.Context, pod *v1.Pod, container *v1.Container
 	return given, nil
 }
 
+// Allotments returns what the containers of all pods were given, by their names, as it is on the
+// disk. An Allocator learns from that, before it is asked for the first time, what an agent
+// before has given. The errors are those of pods whose file cannot be read or understood, by
+// pod; err is that of the directory.
+func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs map[types.UID]error, err error) {
+	uids, err := k.files.List()
+	if err != nil {
+		return nil, nil, fmt.Errorf("device: %w", err)
+	}
+	given, errs = map[types.UID]map[string]Allotment{}, map[types.UID]error{}
+	for _, uid := range uids {
+		var p keptPod
+		if err := p.load(k.files, uid); err != nil {
+			errs[uid] = fmt.Errorf("device: %w", err)
+			continue
+		}
+		given[uid] = p.containers
+	}
+	return given, errs, nil
+}
+
 // CleanPod takes back what a pod was given.
 func (k *Keeper) CleanPod(ctx context.Context, pod *v1.Pod) error { return k.RemovePod(ctx, pod.UID) }
 

@@ -119,7 +119,7 @@ func (l *Loop) assemble() error {
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
-	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Lifecycle} {
+	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices, c.Sync.Extensions.Lifecycle} {
 		if n, ok := part.(notifier); ok {
 			n.Notify(l.lookAgain)
 		}

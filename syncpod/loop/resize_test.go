@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/source"
@@ -103,12 +105,27 @@ func (d *devices) Devices(*v1.Pod) map[string][]v1.ResourceStatus {
 	return map[string][]v1.ResourceStatus{"app": {{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: d.health}}}}}
 }
 
-// A device that falls ill is reported at once (KEP-4680).
+func (d *devices) Allot(context.Context, *v1.Pod, *v1.Container) (device.Allotment, error) {
+	return device.Allotment{}, nil
+}
+
+func (d *devices) CleanPod(context.Context, *v1.Pod) error { return nil }
+
+// A device that falls ill is reported at once (KEP-4680), whoever of the two has given it.
 func TestDeviceFallsIll(t *testing.T) {
+	t.Run("Lifecycle", func(t *testing.T) {
+		deviceFallsIll(t, func(c *loop.Config, d *devices) { c.Sync.Extensions.Lifecycle = d })
+	})
+	t.Run("Devices", func(t *testing.T) {
+		deviceFallsIll(t, func(c *loop.Config, d *devices) { c.Sync.Extensions.Devices = d })
+	})
+}
+
+func deviceFallsIll(t *testing.T, given func(c *loop.Config, d *devices)) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		d := &devices{health: v1.ResourceHealthStatusHealthy}
 		push := source.NewPush()
-		a := n.start([]source.Source{push}, func(c *loop.Config) { c.Sync.Extensions.Lifecycle = d })
+		a := n.start([]source.Source{push}, func(c *loop.Config) { given(c, d) })
 		set(t, push, api(pod("api", "a", "a", forever)))
 		time.Sleep(time.Minute)
 		reported := func() v1.ResourceHealthStatus {

@@ -1,0 +1,23 @@
+package devices
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod"
+)
+
+// reasonUnexpected is a kubelet's for a pod that its managers of resources refuse.
+const reasonUnexpected = "UnexpectedAdmissionError"
+
+// Admit returns why there are too few devices for a pod beside others, in the words of a
+// kubelet, nil if there are enough. A resource of which no plugin is known is for others to give.
+func (m *Manager) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.ledger.Fits(pod, beside, time.Now()); err != nil {
+		return &syncpod.Rejection{Reason: reasonUnexpected, Message: "Pod was rejected: Allocate failed due to " + err.Error() + ", which is unexpected"}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// ErrWait is an error that time may end: a plugin that is away comes back, a device is given back.
+var ErrWait = errors.New("the device may come")
+
+// waiting is an error that is ErrWait, and does not say so.
+type waiting struct{ text string }
+
+func (w waiting) Error() string   { return w.text }
+func (w waiting) Is(e error) bool { return e == ErrWait }
+
+func waitf(format string, args ...any) error { return waiting{fmt.Sprintf(format, args...)} }
+
+// A Choice is what a container may get of a resource.
+type Choice struct {
+	// Held are devices that it has already. Then there is nothing to choose.
+	Held []string
+	// Must are devices that init containers before it have, which it gets first. Free are
+	// those that nobody has. Both are sorted.
+	Must, Free []string
+	// Need is how many it gets of Free.
+	Need int
+}
+
+// Pick returns the devices that the container gets: those of its plugin's preference that are
+// free come first.
+func (c Choice) Pick(preferred []string) []string {
+	picked := slices.Clone(c.Must)
+	for _, id := range slices.Concat(preferred, c.Free) {
+		if len(picked) < len(c.Must)+c.Need && slices.Contains(c.Free, id) && !slices.Contains(picked, id) {
+			picked = append(picked, id)
+		}
+	}
+	return picked
+}
+
+// Choose returns what a container of a pod may get of a resource that it wants n of.
+func (l *Ledger) Choose(pod *v1.Pod, container, name string, n int, now time.Time) (Choice, error) {
+	if held := l.pods[pod.UID][container][name]; len(held) > 0 {
+		if len(held) != n {
+			return Choice{}, fmt.Errorf("container %q asks for %d of %s, and was given %d", container, n, name, len(held))
+		}
+		return Choice{Held: held}, nil
+	}
+	r := l.resources[name]
+	switch {
+	case l.gone(r, now):
+		return Choice{}, fmt.Errorf("no plugin gives %s", name)
+	case !r.connected:
+		return Choice{}, waitf("the plugin of %s has not registered yet", name)
+	}
+	var c Choice
+	taken, reusable := l.taken(name), l.reusable(pod, container, name)
+	for _, d := range r.healthy() {
+		switch {
+		case reusable[d.ID] && len(c.Must) < n:
+			c.Must = append(c.Must, d.ID)
+		case !taken[d.ID]:
+			c.Free = append(c.Free, d.ID)
+		}
+	}
+	c.Need = n - len(c.Must)
+	if len(c.Free) < c.Need {
+		return Choice{}, waiting{unavailable(name, c.Need, len(c.Free)).Error()}
+	}
+	return c, nil
+}
+
+// taken are the devices of a resource that containers hold.
+func (l *Ledger) taken(name string) map[string]bool {
+	taken := map[string]bool{}
+	for _, containers := range l.pods {
+		for _, held := range containers {
+			for _, id := range held[name] {
+				taken[id] = true
+			}
+		}
+	}
+	return taken
+}
+
+// reusable are the devices of init containers that have ended when the container starts, and
+// that no container has which runs beside it.
+func (l *Ledger) reusable(pod *v1.Pod, container, name string) map[string]bool {
+	free := map[string]bool{}
+	for _, c := range pod.Spec.InitContainers {
+		if c.Name == container {
+			break
+		}
+		if !isSidecar(&c) {
+			for _, id := range l.pods[pod.UID][c.Name][name] {
+				free[id] = true
+			}
+		}
+	}
+	for other, held := range l.pods[pod.UID] {
+		if !endsFirst(pod, other) {
+			for _, id := range held[name] {
+				delete(free, id)
+			}
+		}
+	}
+	return free
+}
+
+// endsFirst reports whether a container is one that ends before those after it start.
+func endsFirst(pod *v1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == container && !isSidecar(&c) })
+}
+
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// Ready returns why a container cannot be started with the devices that it holds: nil if all
+// were healthy when they were reported last, since the agent began.
+func (l *Ledger) Ready(pod *v1.Pod, container string) error {
+	held := l.pods[pod.UID][container]
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		r := l.resources[name]
+		if r == nil || !r.reported {
+			return waitf("the plugin of %s, of which container %q has %v, has not registered yet", name, container, held[name])
+		}
+		for _, id := range held[name] {
+			if !r.devices[id].Healthy {
+				return waitf("device %s of %s, which container %q has, is not healthy", id, name, container)
+			}
+		}
+	}
+	return nil
+}

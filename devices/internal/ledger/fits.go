@@ -1,0 +1,100 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Needs returns how many devices a container wants, by resource, of those that plugins give.
+func (l *Ledger) Needs(c *v1.Container) map[string]int {
+	needs := map[string]int{}
+	for name, quantity := range c.Resources.Limits {
+		if n := quantity.Value(); n > 0 && l.IsKnown(string(name)) {
+			needs[string(name)] = int(min(n, math.MaxInt32))
+		}
+	}
+	return needs
+}
+
+// demand is how many devices the containers of a pod want that run at one time, at most.
+func (l *Ledger) demand(pod *v1.Pod) map[string]int {
+	most, beside := map[string]int{}, map[string]int{}
+	add := func(c *v1.Container, stays bool) {
+		for name, n := range l.Needs(c) {
+			most[name] = max(most[name], beside[name]+n)
+			if stays {
+				beside[name] += n
+			}
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		add(&pod.Spec.InitContainers[i], isSidecar(&pod.Spec.InitContainers[i]))
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i], true)
+	}
+	return most
+}
+
+// Fits returns why there are too few devices for a pod beside others, nil if there are
+// enough. What pods hold that are not beside it is given back soon, and counts as free. The
+// devices of a plugin that is away count for as long as the grace period.
+func (l *Ledger) Fits(pod *v1.Pod, beside []*v1.Pod, now time.Time) error {
+	demand := l.demand(pod)
+	for _, name := range slices.Sorted(maps.Keys(demand)) {
+		need := demand[name] - len(l.holds(pod.UID, name))
+		if need <= 0 {
+			continue
+		}
+		r := l.resources[name]
+		if l.gone(r, now) || len(r.healthy()) == 0 {
+			return fmt.Errorf("no healthy devices present; cannot allocate unhealthy devices %s", name)
+		}
+		if free := max(0, l.free(name, pod, beside)); free < need {
+			return unavailable(name, need, free)
+		}
+	}
+	return nil
+}
+
+// unavailable is said as a kubelet says it.
+func unavailable(name string, requested, available int) error {
+	return fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", name, requested, available)
+}
+
+// free is how many devices are left for a pod once all beside it have theirs.
+func (l *Ledger) free(name string, pod *v1.Pod, beside []*v1.Pod) int {
+	taken, pending := l.holds(pod.UID, name), 0
+	for _, other := range beside {
+		if other.UID == pod.UID {
+			continue
+		}
+		held := l.holds(other.UID, name)
+		pending += max(0, l.demand(other)[name]-len(held))
+		maps.Copy(taken, held)
+	}
+	free := 0
+	for _, d := range l.resources[name].healthy() {
+		if !taken[d.ID] {
+			free++
+		}
+	}
+	return free - pending
+}
+
+// holds are the devices of a resource that the containers of a pod hold.
+func (l *Ledger) holds(pod types.UID, name string) map[string]bool {
+	all := map[string]bool{}
+	for _, held := range l.pods[pod] {
+		for _, id := range held[name] {
+			all[id] = true
+		}
+	}
+	return all
+}

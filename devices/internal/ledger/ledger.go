@@ -1,0 +1,212 @@
+// Package ledger knows which devices a node has, which containers have them, and which of
+// them the next one gets. It is pure: it reads no clock, takes no lock and calls nobody.
+//
+//	ledger.go     Ledger: what plugins report, and what containers hold
+//	choose.go     which devices a container gets
+//	fits.go       whether there are enough for a pod
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Device is one of a resource, as its plugin reports it.
+type Device struct {
+	ID      string
+	Healthy bool
+	// NUMANodes are those that it is near to.
+	NUMANodes []int64
+}
+
+// Held are the IDs of devices by the name of their resource.
+type Held map[string][]string
+
+// A resourceState is what a plugin, or none by now, has reported.
+type resourceState struct {
+	devices map[string]Device
+	// connected: the plugin is there. reported: it was, since the agent began.
+	connected, reported bool
+	// left is when it was not there any more.
+	left time.Time
+}
+
+// A Ledger is the devices of one node. It is not for concurrent use.
+type Ledger struct {
+	grace     time.Duration
+	resources map[string]*resourceState
+	pods      map[types.UID]map[string]Held
+}
+
+// New returns a Ledger without a device. After the grace period the devices of a plugin
+// that is away count for none.
+func New(grace time.Duration) *Ledger {
+	return &Ledger{grace: grace, resources: map[string]*resourceState{}, pods: map[types.UID]map[string]Held{}}
+}
+
+// Restore notes a resource that an agent before knew. Its plugin is away, since now.
+func (l *Ledger) Restore(name string, ids []string, now time.Time) {
+	r := &resourceState{devices: map[string]Device{}, left: now}
+	for _, id := range ids {
+		r.devices[id] = Device{ID: id, Healthy: true}
+	}
+	l.resources[name] = r
+}
+
+// Take notes that a container holds devices.
+func (l *Ledger) Take(pod types.UID, container string, held Held) {
+	containers := l.pods[pod]
+	if containers == nil {
+		containers = map[string]Held{}
+		l.pods[pod] = containers
+	}
+	if containers[container] == nil {
+		containers[container] = Held{}
+	}
+	maps.Copy(containers[container], held)
+}
+
+// Drop notes that a container holds nothing.
+func (l *Ledger) Drop(pod types.UID, container string) {
+	delete(l.pods[pod], container)
+	if len(l.pods[pod]) == 0 {
+		delete(l.pods, pod)
+	}
+}
+
+// Release notes that nothing of a pod holds anything.
+func (l *Ledger) Release(pod types.UID) { delete(l.pods, pod) }
+
+// Held returns what the containers of a pod hold, by their names. It must not be written to.
+func (l *Ledger) Held(pod types.UID) map[string]Held { return l.pods[pod] }
+
+// Report notes the devices that there are of a resource now, as its plugin says it. It
+// returns the pods that hold some whose health is another now.
+func (l *Ledger) Report(name string, devices []Device) []types.UID {
+	return l.change(name, func(r *resourceState) {
+		r.devices, r.connected, r.reported = map[string]Device{}, true, true
+		for _, d := range devices {
+			r.devices[d.ID] = d
+		}
+	})
+}
+
+// Leave notes that the plugin of a resource is away. It returns the pods that hold some of it.
+func (l *Ledger) Leave(name string, now time.Time) []types.UID {
+	if r := l.resources[name]; r == nil || !r.connected {
+		return nil
+	}
+	return l.change(name, func(r *resourceState) { r.connected, r.left = false, now })
+}
+
+// change changes a resource, and returns the pods that hold devices whose health that changes.
+func (l *Ledger) change(name string, change func(*resourceState)) []types.UID {
+	r := l.resources[name]
+	if r == nil {
+		r = &resourceState{}
+		l.resources[name] = r
+	}
+	before := *r
+	change(r)
+	var changed []types.UID
+	for uid, containers := range l.pods {
+		for _, held := range containers {
+			differs := func(id string) bool { return before.health(id) != r.health(id) }
+			if slices.ContainsFunc(held[name], differs) && !slices.Contains(changed, uid) {
+				changed = append(changed, uid)
+			}
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+func (r *resourceState) health(id string) v1.ResourceHealthStatus {
+	switch {
+	case r == nil || !r.connected:
+		return v1.ResourceHealthStatusUnknown
+	case r.devices[id].Healthy:
+		return v1.ResourceHealthStatusHealthy
+	}
+	return v1.ResourceHealthStatusUnhealthy
+}
+
+// Health returns how a device is: unknown while the plugin is away.
+func (l *Ledger) Health(name, id string) v1.ResourceHealthStatus { return l.resources[name].health(id) }
+
+// IsKnown reports whether a resource is one of plugins.
+func (l *Ledger) IsKnown(name string) bool {
+	if l.resources[name] != nil {
+		return true
+	}
+	for _, containers := range l.pods {
+		for _, held := range containers {
+			if len(held[name]) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gone reports whether the plugin is away for longer than the grace period.
+func (l *Ledger) gone(r *resourceState, now time.Time) bool {
+	return r == nil || !r.connected && now.Sub(r.left) > l.grace
+}
+
+// Names returns the resources, sorted.
+func (l *Ledger) Names() []string { return slices.Sorted(maps.Keys(l.resources)) }
+
+// Device returns a device as it was reported last. It has its ID alone if it was not.
+func (l *Ledger) Device(name, id string) Device {
+	if r := l.resources[name]; r != nil && r.reported {
+		if d, ok := r.devices[id]; ok {
+			return d
+		}
+	}
+	return Device{ID: id}
+}
+
+// Healthy returns the devices that can be given, and those that are given, sorted by their
+// ID: none while the plugin is away.
+func (l *Ledger) Healthy(name string) []Device {
+	if r := l.resources[name]; r != nil && r.connected {
+		return r.healthy()
+	}
+	return nil
+}
+
+func (r *resourceState) healthy() []Device {
+	var all []Device
+	for _, id := range slices.Sorted(maps.Keys(r.devices)) {
+		if r.devices[id].Healthy {
+			all = append(all, r.devices[id])
+		}
+	}
+	return all
+}
+
+// Count returns how many devices there are of a resource, and how many of them can be given.
+func (l *Ledger) Count(name string, now time.Time) (capacity, allocatable int) {
+	r := l.resources[name]
+	if l.gone(r, now) {
+		return 0, 0
+	}
+	return len(r.devices), len(l.Healthy(name))
+}
+
+// Snapshot returns what the next agent has to know of resources: the IDs of the devices of
+// those whose plugin is not gone for good.
+func (l *Ledger) Snapshot(now time.Time) map[string][]string {
+	known := map[string][]string{}
+	for name, r := range l.resources {
+		if !l.gone(r, now) {
+			known[name] = slices.Sorted(maps.Keys(r.devices))
+		}
+	}
+	return known
+}

@@ -1,0 +1,93 @@
+package devices
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// Who watches devices is told which container has which, once for each NUMA node, and which there
+// are; of pods that are over, and of init containers that have ended, nothing.
+func TestPodResources(t *testing.T) {
+	r := newRig(t)
+	r.plugin(card).start("a", "b-numa", "c!")
+	r.counts(card, 3, 2)
+	web, over := podOf("web", map[string]int64{card: 2}), podOf("over", nil)
+	over.Status.Phase = v1.PodSucceeded
+	side := v1.Container{Name: "side", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}
+	web.Spec.InitContainers = []v1.Container{{Name: "init"}, side}
+	r.given(web, "app", card, "a b-numa")
+	first := podOf("first", nil)
+
+	listener, err := net.Listen("unix", filepath.Join(r.dir, "pod-resources"))
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return []*v1.Pod{web, over, first} })
+	}()
+	conn, err := grpc.NewClient("unix://"+filepath.Join(r.dir, "pod-resources"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	client := podresources.NewPodResourcesListerClient(conn)
+
+	const webs = "ns/web side[] app[vendor.test/card a [], vendor.test/card b-numa [0], vendor.test/card b-numa [1]]"
+	list, err := client.List(t.Context(), &podresources.ListPodResourcesRequest{})
+	must(t, err)
+	if got := words(list.GetPodResources()...); got != "ns/first app[]; "+webs {
+		t.Errorf("List has %s", got)
+	}
+	got, err := client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "ns", PodName: "web"})
+	must(t, err)
+	if got := words(got.GetPodResources()); got != webs {
+		t.Errorf("Get has %s", got)
+	}
+	for _, name := range []string{"over", "none"} {
+		if _, err := client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "ns", PodName: name}); status.Code(err) != codes.NotFound {
+			t.Errorf("Get of %s: %v", name, err)
+		}
+	}
+	all, err := client.GetAllocatableResources(t.Context(), &podresources.AllocatableResourcesRequest{})
+	must(t, err)
+	if got := deviceWords(all.GetDevices()); got != "vendor.test/card a [], vendor.test/card b-numa [0], vendor.test/card b-numa [1]" {
+		t.Errorf("there are %s", got)
+	}
+	cancel()
+	must(t, <-ended)
+	if err := r.ServePodResources(t.Context(), listener, nil); err == nil {
+		t.Error("on a listener that is closed there is no error")
+	}
+}
+
+func words(pods ...*podresources.PodResources) string {
+	var all []string
+	for _, p := range pods {
+		text := p.GetNamespace() + "/" + p.GetName()
+		for _, c := range p.GetContainers() {
+			text += " " + c.GetName() + "[" + deviceWords(c.GetDevices()) + "]"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+func deviceWords(devices []*podresources.ContainerDevices) string {
+	var all []string
+	for _, d := range devices {
+		var nodes []string
+		for _, n := range d.GetTopology().GetNodes() {
+			nodes = append(nodes, string(rune('0'+n.GetID())))
+		}
+		all = append(all, d.GetResourceName()+" "+strings.Join(d.GetDeviceIds(), " ")+" ["+strings.Join(nodes, " ")+"]")
+	}
+	return strings.Join(all, ", ")
+}

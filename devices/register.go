@@ -1,0 +1,106 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// serve has plugins register until ctx ends.
+func (m *Manager) serve(ctx context.Context) error {
+	listener, err := m.listen(ctx)
+	if err != nil {
+		return fmt.Errorf("devices: Config.Directory: %w", err)
+	}
+	server := grpc.NewServer(grpc.WaitForHandlers(true))
+	pluginapi.RegisterRegistrationServer(server, registration{m: m, ctx: ctx})
+	stopped := context.AfterFunc(ctx, server.Stop)
+	defer stopped()
+	defer server.Stop()
+	if err := server.Serve(listener); ctx.Err() == nil {
+		return fmt.Errorf("devices: plugins cannot register: %w", err)
+	}
+	return nil
+}
+
+// listen makes the socket of the manager. Others that are there are removed, which plugins
+// take for a restart, and register again.
+func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
+	dir := m.config.Directory
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, socketName)
+	if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
+		return nil, errors.Join(fmt.Errorf("%s is served by a kubelet or another agent", path), conn.Close())
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Type()&os.ModeSocket != 0 {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+}
+
+// registration is the service at the manager's socket.
+type registration struct {
+	pluginapi.UnimplementedRegistrationServer
+	m *Manager
+	// ctx ends with the manager, and with that each plugin.
+	ctx context.Context
+}
+
+// Register connects to a plugin. One of the same resource that was there before is not
+// listened to any more.
+func (r registration) Register(ctx context.Context, req *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
+	err := checkRegistration(req)
+	if err == nil {
+		err = r.m.connect(r.ctx, ctx, req)
+	}
+	if err != nil {
+		r.m.config.Log.Error(err, "a device plugin cannot register", "resource", req.GetResourceName())
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return &pluginapi.Empty{}, nil
+}
+
+// checkRegistration returns what is wrong with what a plugin says of itself.
+func checkRegistration(req *pluginapi.RegisterRequest) error {
+	switch endpoint := req.GetEndpoint(); {
+	case !slices.Contains(pluginapi.SupportedVersions[:], req.GetVersion()):
+		return fmt.Errorf("version is %q: only %v is spoken", req.GetVersion(), pluginapi.SupportedVersions)
+	case endpoint == "" || endpoint == "." || endpoint == ".." || endpoint == socketName || strings.ContainsAny(endpoint, "/\\\x00"):
+		return fmt.Errorf("endpoint is %q: it must be the name of a socket in the directory of plugins", endpoint)
+	}
+	return checkResource(req.GetResourceName())
+}
+
+// checkResource returns why a name is not that of an extended resource.
+func checkResource(name string) error {
+	if !strings.Contains(name, "/") || strings.Contains(name, v1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, v1.DefaultResourceRequestsPrefix) {
+		return fmt.Errorf("resource_name is %q: it must have the domain of a vendor before a slash", name)
+	}
+	if faults := validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix + name); len(faults) > 0 {
+		return fmt.Errorf("resource_name is %q: %s", name, strings.Join(faults, "; "))
+	}
+	return nil
+}

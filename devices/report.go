@@ -1,0 +1,52 @@
+package devices
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Capacity returns how many devices there are of each resource, and how many of them can be
+// given to pods, for the status of a Node. A resource of which there were some is in both, with
+// none if its plugin is gone for more than 5 min; allocatable are none as soon as it is gone.
+func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
+	for _, name := range m.ledger.Names() {
+		all, healthy := m.ledger.Count(name, time.Now())
+		capacity[v1.ResourceName(name)] = *resource.NewQuantity(int64(all), resource.DecimalSI)
+		allocatable[v1.ResourceName(name)] = *resource.NewQuantity(int64(healthy), resource.DecimalSI)
+	}
+	return capacity, allocatable
+}
+
+// Devices returns how the devices of the containers of a pod are (KEP-4680). Of a plugin that
+// is away that is not known.
+func (m *Manager) Devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string][]v1.ResourceStatus{}
+	for container, held := range m.ledger.Held(pod.UID) {
+		for _, name := range slices.Sorted(maps.Keys(held)) {
+			status := v1.ResourceStatus{Name: v1.ResourceName(name)}
+			for _, id := range slices.Sorted(slices.Values(held[name])) {
+				status.Resources = append(status.Resources, v1.ResourceHealth{ResourceID: v1.ResourceID(id), Health: m.ledger.Health(name, id)})
+			}
+			all[container] = append(all[container], status)
+		}
+	}
+	return all
+}
+
+// Notify has changed called for each pod that has a device whose health has changed. A
+// loop.Loop calls it.
+func (m *Manager) Notify(changed func(types.UID)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notify = changed
+}

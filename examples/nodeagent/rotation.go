@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/runtime/logs/rotate"
+)
+
+// A rotation is when logs are rotated, in the spelling of a kubelet. The zero one is never.
+type rotation struct {
+	maxSize  string
+	maxFiles int
+}
+
+func (r *rotation) flags(flags *flag.FlagSet) {
+	flags.StringVar(&r.maxSize, "container-log-max-size", "", "`size`, such as 10Mi, from which on the log of a container is rotated and compressed, as a kubelet does "+
+		"(default 10Mi with -container-log-max-files; without both no log is rotated)")
+	flags.IntVar(&r.maxFiles, "container-log-max-files", 0, "`number` of files of a container's log at most, rotated ones and the one written to (default 5 with -container-log-max-size)")
+}
+
+// policy is nil if no log is rotated.
+func (r rotation) policy() (*rotate.Policy, error) {
+	if r == (rotation{}) {
+		return nil, nil
+	}
+	p := &rotate.Policy{MaxFiles: r.maxFiles}
+	if r.maxSize != "" {
+		size, err := resource.ParseQuantity(r.maxSize)
+		if err == nil && size.Value() <= 0 {
+			err = errors.New("want more than nothing")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("-container-log-max-size %s: %w", r.maxSize, err)
+		}
+		p.MaxSize = size.Value()
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("-container-log-max-files %d: %w", r.maxFiles, err)
+	}
+	return p, nil
+}
