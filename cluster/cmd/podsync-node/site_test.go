@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 	v1 "k8s.io/api/core/v1"
@@ -35,7 +35,8 @@ import (
 
 // TestMain keeps what client-go says of a server that is away out of the output.
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard())
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 	os.Exit(m.Run())
 }
 
