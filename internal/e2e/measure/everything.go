@@ -17,9 +17,12 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
+	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/server"
@@ -46,8 +49,15 @@ func (s settings) everythingSpec() string {
 	return spec
 }
 
-// beAgent is an agent that keeps cgroups, decides on resizes, collects images, runs probes
-// and tells what is used.
+// plenty are thresholds that no node which can be measured on meets.
+func plenty() map[eviction.Signal]string {
+	return map[eviction.Signal]string{
+		eviction.MemoryAvailable: "1Mi", eviction.NodeFSAvailable: "1Ki", eviction.NodeFSInodesFree: "1", eviction.ImageFSAvailable: "1Ki", eviction.PIDAvailable: "1",
+	}
+}
+
+// beAgent is an agent that keeps cgroups, decides on resizes, collects images, rotates logs, looks
+// for pressure and for processes that are killed, remembers its source, runs probes and tells what is used.
 func beAgent(ctx context.Context, args []string) error {
 	debug.SetGCPercent(40) // as nodeagent
 	flags := flag.NewFlagSet(asAgent, flag.ContinueOnError)
@@ -74,15 +84,20 @@ func beAgent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	agent, err := loop.New(loop.Config{
-		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{pods},
-		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
-		Sync:        syncpod.Config{Node: syncpod.Node{LogsRoot: *logs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
-	})
+	remembered, err := source.NewRemembered(source.RememberedConfig{Source: pods, Path: filepath.Join(*root, "remembered.json")})
 	if err != nil {
 		return err
 	}
 	figures, err := stats.New(stats.Config{Runtime: client, Dir: *root})
+	if err != nil {
+		return err
+	}
+	agent, err := loop.New(loop.Config{
+		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{remembered},
+		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
+		LogPolicy:   &rotate.Policy{}, EvictionPolicy: &eviction.Policy{Hard: plenty()}, Stats: figures, OOM: &oom.Watcher{},
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: *logs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
+	})
 	if err != nil {
 		return err
 	}
