@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,8 +64,22 @@ func write(path string, other *rest.Config, pair string) error {
 		return err
 	}
 	next := path + ".tmp"
-	if err := os.WriteFile(next, text, 0o600); err != nil {
+	if err := writeSynced(next, text); err != nil {
 		return err
 	}
 	return os.Rename(next, path)
+}
+
+// writeSynced writes a file that is on the disk when it returns: what takes its name after a
+// loss of power is not empty.
+func writeSynced(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
 }

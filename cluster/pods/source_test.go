@@ -9,9 +9,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
@@ -41,10 +43,20 @@ func listen(t *testing.T, there []runtime.Object, test func(t *testing.T, h *hea
 	listenAfter(t, func() <-chan struct{} { return nil }, there, test)
 }
 
+// listenPrepared has something done to the API server before.
+func listenPrepared(t *testing.T, prepare func(*fake.Clientset), there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenTo(t, prepare, func() <-chan struct{} { return nil }, there, test)
+}
+
 // listenAfter begins when the channel that after makes is closed.
 func listenAfter(t *testing.T, after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenTo(t, func(*fake.Clientset) {}, after, there, test)
+}
+
+func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientset(there...)
+		prepare(kube)
 		h := &heard{kube: kube}
 		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: func(pod *v1.Pod, err error) { h.refused = append(h.refused, pod.Name) }})
 		if err != nil {
@@ -184,7 +196,7 @@ func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
 				}
 			})
 		}()
-		synctest.Wait()
+		time.Sleep(time.Hour)
 		if s.Synced() {
 			t.Error("the pods are synced")
 		}
@@ -203,6 +215,42 @@ func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
 		close(after)
 		h.wants(t, "web")
 	})
+}
+
+// A watch ends, or is told that what it was to go on from is known no more: the pods are listed
+// anew. What has gone meanwhile is gone, and nothing was taken away before.
+func TestE5_WatchThatExpires(t *testing.T) {
+	for name, end := range map[string]func(*watch.RaceFreeFakeWatcher){
+		"410": func(w *watch.RaceFreeFakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
+		"410 to what comes after its end": func(w *watch.RaceFreeFakeWatcher) {
+			w.Error(&apierrors.NewGone("gone").ErrStatus)
+			w.Stop()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var open []*watch.RaceFreeFakeWatcher
+			prepare := func(kube *fake.Clientset) {
+				kube.PrependWatchReactor("pods", func(ktesting.Action) (bool, watch.Interface, error) {
+					open = append(open, watch.NewRaceFreeFake())
+					return true, open[len(open)-1], nil
+				})
+			}
+			listenPrepared(t, prepare, []runtime.Object{podOf("a", "1"), podOf("b", "2")}, func(t *testing.T, h *heard) {
+				h.wants(t, "a", "b")
+				if err := h.kube.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "a"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				h.wants(t, "a", "b") // nobody has said anything
+				end(open[len(open)-1])
+				time.Sleep(2 * time.Minute)
+				h.wants(t, "b")
+				if h.last.Incomplete {
+					t.Error("what is known is not all any more")
+				}
+			})
+		})
+	}
 }
 
 func TestChangedConfigsAreTold(t *testing.T) {

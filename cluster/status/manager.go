@@ -76,7 +76,8 @@ type entry struct {
 	static *v1.Pod
 	// status is the newest, nil if there was none yet.
 	status *v1.PodStatus
-	// answer is the pod, or its mirror, as the last write has returned it: the informer may be behind.
+	// answer is the pod, or its mirror, as the last write has returned it, nil once the informer
+	// is not behind.
 	answer *v1.Pod
 }
 
@@ -151,7 +152,8 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if static := mirrors.Shown(pod); static != "" {
-		if m.pods[static] != nil {
+		if e := m.pods[static]; e != nil {
+			e.seen(pod)
 			m.queue.Add(static)
 		}
 		return
@@ -164,7 +166,15 @@ func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	if m.pods[pod.UID] == nil {
 		m.pods[pod.UID] = &entry{namespace: pod.Namespace, name: pod.Name}
 	}
+	m.pods[pod.UID].seen(pod)
 	m.queue.Add(pod.UID)
+}
+
+// seen drops the answer to a write that the informer has by now, or something newer.
+func (e *entry) seen(pod *v1.Pod) {
+	if e.answer != nil && e.answer.UID == pod.UID && newest(pod, e.answer) == pod {
+		e.answer = nil
+	}
 }
 
 // Run writes statuses until ctx ends.

@@ -73,13 +73,7 @@ func (p Policy) Every() time.Duration {
 	return p.Interval
 }
 
-// Validate names each field that is wrong, and says why.
-func (p Policy) Validate() error {
-	_, err := p.Rules()
-	return err
-}
-
-// Rules reads the policy. The error names each field that is wrong.
+// Rules reads the policy. The error names each field that is wrong, and says why.
 func (p Policy) Rules() (Rules, error) {
 	p = p.withDefaults()
 	errs := []error{

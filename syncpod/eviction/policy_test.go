@@ -67,7 +67,7 @@ func TestPolicyRefuses(t *testing.T) {
 			Hard: map[Signal]string{MemoryAvailable: "z"}, Soft: map[Signal]string{MemoryAvailable: "z"}, SoftGracePeriod: minute},
 	} {
 		want = strings.ReplaceAll(want, `"9E"`, `"9223372036854775807"`)
-		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Rules(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

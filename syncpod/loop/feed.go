@@ -53,10 +53,10 @@ func (l *Loop) runFeed(ctx context.Context, f *feed) {
 }
 
 func (l *Loop) deliver(f *feed, s source.Snapshot) {
-	for _, err := range s.Errors {
-		l.config.Log.Error(err, "not read", "source", f.Name())
-	}
 	l.feedsMu.Lock()
+	for _, err := range f.newErrors(s) {
+		l.config.Log.Error(err, "error of a source", "source", f.Name())
+	}
 	f.depart(s)
 	f.snapshot, f.delivered = s, time.Now()
 	l.feedsMu.Unlock()
@@ -64,6 +64,13 @@ func (l *Loop) deliver(f *feed, s source.Snapshot) {
 	if s.ConfigsChanged {
 		l.lookAtConfigs()
 	}
+}
+
+// newErrors are those that the last snapshot had not.
+func (f *feed) newErrors(next source.Snapshot) []error {
+	return slices.DeleteFunc(slices.Clone(next.Errors), func(err error) bool {
+		return slices.ContainsFunc(f.snapshot.Errors, func(before error) bool { return before.Error() == err.Error() })
+	})
 }
 
 // depart notes which pods are in the next snapshot, and which are not any more.

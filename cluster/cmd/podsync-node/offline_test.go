@@ -4,9 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -176,6 +178,48 @@ func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 		s.sleep(back + 5*time.Minute) // and the back-off of what could not start
 		s.wantRunning("changed", "deleted", "plain", "same")
 	})
+}
+
+// What is in Secrets is in no line of the log, at any level, whatever goes wrong.
+func TestSecretsAreNotLogged(t *testing.T) {
+	var mu sync.Mutex
+	var lines []string
+	note := func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, line)
+	}
+	onSite(t, func(s *site) {
+		s.change = func(a *agent) {
+			a.log = funcr.New(func(prefix, args string) { note(prefix + " " + args) }, funcr.Options{Verbosity: 100})
+		}
+		s.furnish()
+		broken := podOf("broken", "registry.test/app:1")
+		broken.Spec.Containers[0].Env = []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{
+			SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "words"}, Key: "OTHER"},
+		}}}
+		s.create(broken)
+		s.boot()
+		s.sleep(time.Minute)
+		s.server.is(true)
+		s.sleep(time.Minute)
+		s.off()
+		s.boot()
+		s.sleep(time.Minute)
+		s.server.is(false)
+		s.sleep(back)
+		s.wantRunning("changed", "deleted", "same")
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if len(lines) < 30 {
+		t.Errorf("there are %d lines", len(lines))
+	}
+	for _, line := range lines {
+		if strings.Contains(line, "sesame") || strings.Contains(line, "c2VzYW1l") {
+			t.Errorf("logged: %s", line)
+		}
+	}
 }
 
 func TestMemoryKeyIsChecked(t *testing.T) {

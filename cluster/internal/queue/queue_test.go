@@ -34,10 +34,16 @@ func TestQueue(t *testing.T) {
 					return errors.New("not yet")
 				}
 				return nil
-			}, func(string, error) { failures++ })
+			}, func(string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				failures++
+			})
 		}()
 		q.Add("bad")
 		time.Sleep(2 * time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
 		for k, want := range map[string][]time.Duration{
 			"early": {0}, "later": {time.Minute}, "bad": {0, time.Second, 3 * time.Second, 7 * time.Second},
 		} {
