@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -59,25 +60,26 @@ func keyOf(volume string, ref *v1.FileKeySelector) (string, error) {
 	return value, nil
 }
 
-// readEnvFile reads a regular file: what a container may have put in its place could block.
+// readEnvFile reads a regular file. What a container has put in its place, such as a pipe, does
+// not hold it up.
 func readEnvFile(volume, name string) (string, error) {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	info, err := root.Stat(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%q is not a regular file", name)
 	}
-	f, err := root.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
 	if len(text) > maxEnvFile {
 		return "", fmt.Errorf("%q has more than %d bytes", name, maxEnvFile)
