@@ -223,7 +223,7 @@ func TestE5_WatchThatExpires(t *testing.T) {
 	for name, end := range map[string]func(*watch.RaceFreeFakeWatcher){
 		"410": func(w *watch.RaceFreeFakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
 		"410 to what comes after its end": func(w *watch.RaceFreeFakeWatcher) {
-			w.Error(&apierrors.NewGone("gone").ErrStatus)
+			w.Error(&apierrors.NewResourceExpired("gone").ErrStatus)
 			w.Stop()
 		},
 	} {
