@@ -47,7 +47,8 @@ type memory struct {
 	// restartAll is set from the exit that asks for all containers to restart until
 	// all of them are removed.
 	restartAll bool
-	// startingOver is set from then on until all regular containers have been made again.
+	// startingOver is set from then on until all regular containers have been made again. Of an
+	// earlier agent's the condition AllContainersRestarting in the pod's status tells.
 	startingOver bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
@@ -136,10 +137,12 @@ func (m *memory) restartsAll(requested bool) bool {
 	return m.restartAll
 }
 
-// startsOver reports whether all containers are to restart, or did not all come to it yet.
-func (m *memory) startsOver(pod *v1.Pod, status *runtime.PodStatus) bool {
+// startsOver reports whether all containers are to restart, or did not all come to it yet. told
+// is whether that was reported last, by an earlier agent perhaps.
+func (m *memory) startsOver(pod *v1.Pod, status *runtime.PodStatus, told bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.startingOver = m.startingOver || told
 	if m.startingOver && !m.restartAll {
 		m.startingOver = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
 	}

@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -494,6 +495,43 @@ func TestRestartAllThatASidecarAsksFor(t *testing.T) {
 			t.Error("no report has the condition AllContainersRestarting")
 		}
 	})
+}
+
+// F14: an agent that begins while all containers of a pod restart, and none is there, knows by
+// what was reported that the pod goes on.
+func TestF14_RestartAllOutlivesTheAgent(t *testing.T) {
+	for name, looks := range map[string]int{"after the removal": 1, "after a look": 2} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, func(t *testing.T, n *node) {
+				n.restart(recorded(dir))
+				pod := testPod(inits(ctr("init", "true"), sidecar("side")), containers(ctr("app")), never, func(p *v1.Pod) {
+					p.Spec.InitContainers[1].RestartPolicyRules = []v1.ContainerRestartRule{{
+						Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+						ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+					}}
+				})
+				n.settle(pod, time.Minute)
+				n.exit("side", 88)
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, Err: errBroken})
+				for range looks {
+					_, _ = n.SyncPod(t.Context(), pod, nil)
+				}
+				pod.Status = n.report.last()
+				n.restart(recorded(dir))
+				n.settle(pod, time.Minute)
+				n.wantStates("app 1 running", "init 1 exited", "side 1 running")
+				for _, s := range n.report.all {
+					if s.Phase == v1.PodFailed {
+						t.Fatalf("it was reported as %+v", s)
+					}
+				}
+				if last := n.report.last(); slices.ContainsFunc(last.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }) {
+					t.Errorf("the last report is %+v, want none that it restarts", last)
+				}
+			})
+		})
+	}
 }
 
 // T2: what has just been started is not lost because the last look is older.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,11 +110,25 @@ func (r *report) wait(ctx context.Context) error {
 }
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
-	status = r.memory.withoutCutStarts(r.memory.withSeen(status))
+	status = r.memory.withSeen(r.memory.withoutCutStarts(status))
+	conditions := append(r.memory.disruption(), o.conditions...)
+	startsOver := !o.terminal && r.memory.startsOver(r.pod, status, isStartingOver(previous))
+	if startsOver {
+		conditions = append(conditions, v1.PodCondition{
+			Type: v1.AllContainersRestarting, Status: v1.ConditionTrue, Reason: "RestartAllContainersStarted", Message: "a container has ended as its restart rules name",
+		})
+	}
 	return apistatus.Compute(apistatus.Input{
-		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: append(r.memory.disruption(), o.conditions...), Status: r.memory.withResources(status),
-		Terminal: o.terminal, Ended: o.ended, StartsOver: r.memory.startsOver(r.pod, status), Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
+		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: conditions, Status: r.memory.withResources(status),
+		Terminal: o.terminal, Ended: o.ended, StartsOver: startsOver, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
 		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
+	})
+}
+
+// isStartingOver reports whether a status says that all containers restart (KEP-5532).
+func isStartingOver(s *v1.PodStatus) bool {
+	return s != nil && slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.AllContainersRestarting && c.Status == v1.ConditionTrue
 	})
 }
 

@@ -38,24 +38,33 @@ func (m *memory) setAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus
 			inst.marks &^= startRequested
 		}
 	}
-	if len(cut) == 0 {
-		return status
-	}
-	rest := *status
-	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return cut[c.ID.ID] })
-	return &rest
+	return without(status, cut)
 }
 
 // withoutCutStarts returns a status without them, for a report of a pod that ends: what the
 // runtime says of one is its own trouble with the caller that has gone, and no end of what ran.
 func (m *memory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	if status == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if status == nil || !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return m.isCut(&c) }) {
+	cut := map[string]bool{}
+	for i := range status.Containers {
+		if c := &status.Containers[i]; m.isCut(c) {
+			cut[c.ID.ID] = true
+		}
+	}
+	return without(status, cut)
+}
+
+// without returns a status without some instances.
+func without(status *runtime.PodStatus, ids map[string]bool) *runtime.PodStatus {
+	if len(ids) == 0 {
 		return status
 	}
 	rest := *status
-	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return m.isCut(&c) })
+	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return ids[c.ID.ID] })
 	return &rest
 }
 

@@ -192,11 +192,6 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 func (w *work) tell(ctx context.Context, failed []*StepError) {
 	conditions := w.resizeConditions(failed)
 	w.tellResize(conditions)
-	if w.memory.restartsAll(false) {
-		conditions = append(conditions, v1.PodCondition{
-			Type: v1.AllContainersRestarting, Status: v1.ConditionTrue, Reason: "RestartAllContainersStarted", Message: "a container has ended as its restart rules name",
-		})
-	}
 	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: conditions})
 }
 

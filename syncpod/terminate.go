@@ -195,7 +195,7 @@ func (e *ending) rounds(ctx context.Context) error {
 }
 
 // look reads the status. Starts that were cut short stay in it, other than in a SyncPod: no
-// other start follows, and how the runtime says that one has failed is better than a guess.
+// other start follows. A report leaves them out.
 func (e *ending) look(ctx context.Context) error {
 	status, err := e.read(ctx, e.kill.memory.uid, e.kill.status)
 	if err != nil {

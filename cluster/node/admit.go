@@ -29,6 +29,7 @@ var _ loop.Admission = (*Admission)(nil)
 func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	for _, check := range []func() *syncpod.Rejection{
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
+		func() *syncpod.Rejection { return a.nameFits(pod) },
 		func() *syncpod.Rejection { return systemFits(pod) },
 		func() *syncpod.Rejection { return a.resourcesFit(pod, beside) },
 		func() *syncpod.Rejection { return a.asItIs(pod, placeFits) },
@@ -39,6 +40,15 @@ func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 			refused.Message = "Pod was rejected: " + refused.Message
 			return refused
 		}
+	}
+	return nil
+}
+
+// nameFits is about the name of the node. A pod of another one may be remembered from when this
+// machine was that node.
+func (a *Admission) nameFits(pod *v1.Pod) *syncpod.Rejection {
+	if name := pod.Spec.NodeName; name != "" && name != a.Node.config.Name {
+		return predicateFailed("NodeName")
 	}
 	return nil
 }
@@ -65,13 +75,10 @@ func (a *Admission) asItIs(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Re
 	return fits(pod, a.Node.newest())
 }
 
-// placeFits is about the node selector, the affinity and the name of the node.
+// placeFits is about the node selector and the affinity.
 func placeFits(pod *v1.Pod, node *v1.Node) *syncpod.Rejection {
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return predicateFailed("NodeAffinity")
-	}
-	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
-		return predicateFailed("NodeName")
 	}
 	return nil
 }

@@ -105,10 +105,9 @@ func (n *Node) update(ctx context.Context) error {
 	return nil
 }
 
-// Whoever asks for the newest Node waits readTimeout at most. One that was read within
-// readPause is new enough, as the Node is watched, too; and after a failure the API server is
-// left alone for failedPause.
-const readTimeout, readPause, failedPause = time.Second, time.Second, 10 * time.Second
+// Whoever asks for the newest Node waits readTimeout at most, and after a failure the API server
+// is left alone for failedPause, so that many pods do not wait one after the other.
+const readTimeout, failedPause = time.Second, 10 * time.Second
 
 // newest reads the Node anew, and returns the one that is known if that fails.
 func (n *Node) newest() *v1.Node {
@@ -125,7 +124,6 @@ func (n *Node) newest() *v1.Node {
 		n.config.Log.Error(err, "The node cannot be read", "node", n.config.Name)
 		return n.Object()
 	}
-	n.nextRead = time.Now().Add(readPause)
 	n.saw(object)
 	return object
 }

@@ -285,6 +285,9 @@ func TestE5_AdmissionBeforeTheNodeIsRegistered(t *testing.T) {
 	if refused := admission.Admit(podOf(asks("3")), nil); refused == nil || refused.Reason != "OutOfcpu" {
 		t.Errorf("refused for %+v, want OutOfcpu", refused)
 	}
+	if refused := admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeName = "n2" }), nil); refused == nil || refused.Reason != "NodeName" {
+		t.Errorf("a pod of another node is refused for %+v, want NodeName", refused)
+	}
 }
 
 // Pods that do not fit wait for the API server no longer than one of them would.

@@ -2,7 +2,6 @@ package apistatus
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -313,8 +312,8 @@ func (k *subject) end(s *v1.ContainerStatus) {
 // hadTurn reports whether regular containers were to start, for all that is known: the pod is
 // seen past its init containers, or was.
 func (v *view) hadTurn() bool {
-	return len(v.Pod.Spec.InitContainers) == 0 || v.begun ||
-		slices.ContainsFunc(v.before.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodInitialized && c.Status == v1.ConditionTrue })
+	told := find(v.before.Conditions, v1.PodInitialized)
+	return len(v.Pod.Spec.InitContainers) == 0 || v.begun || told != nil && told.Status == v1.ConditionTrue
 }
 
 // reported reports whether the last status was that of this very instance.

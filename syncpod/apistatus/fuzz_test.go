@@ -68,7 +68,7 @@ func drawStep(d *draws, p *v1.Pod, at int) apistatus.Input {
 	if d.chance(6) {
 		p.DeletionTimestamp = &metav1.Time{Time: noon}
 	}
-	in.Terminal, in.Ended = d.chance(6), d.chance(12)
+	in.Terminal, in.Ended, in.StartsOver = d.chance(6), d.chance(12), d.chance(8)
 	if d.chance(3) {
 		p.Status.Conditions = []v1.PodCondition{{Type: "gate", Status: []v1.ConditionStatus{"True", "False"}[d.pick(2)]}}
 	}
@@ -231,20 +231,26 @@ func (h *history) checkConditions(in apistatus.Input, s *v1.PodStatus) {
 }
 
 // checkEnded checks that no regular container of a pod that has ended waits, unless the pod
-// ended before its init containers had succeeded.
+// ended before its init containers had succeeded and the container has never run.
 func (h *history) checkEnded(in apistatus.Input, s *v1.PodStatus) {
 	for _, k := range s.ContainerStatuses {
-		if k.State.Waiting != nil && (len(in.Pod.Spec.InitContainers) == 0 || h.hadTurn(in)) {
+		if k.State.Waiting != nil && (k.LastTerminationState.Terminated != nil || len(in.Pod.Spec.InitContainers) == 0 || h.hadTurn(in)) {
 			h.Errorf("%s waits in a pod that has ended", k.Name)
 		}
 	}
 }
 
 // hadTurn reports whether the pod is past its init containers: a regular one was made in its
-// sandbox, or the last report said so.
+// sandbox, and none runs that is older, or the last report said so.
 func (h *history) hadTurn(in apistatus.Input) bool {
 	for i := range in.Pod.Spec.Containers {
-		if c := in.Status.Latest(in.Pod.Spec.Containers[i].Name); c != nil && c.In(in.Status.LatestSandbox()) {
+		c := in.Status.Latest(in.Pod.Spec.Containers[i].Name)
+		for j := 0; c != nil && j < len(in.Status.Containers); j++ {
+			if o := &in.Status.Containers[j]; o.Name == c.Name && o.State == runtime.ContainerRunning && c.State != runtime.ContainerRunning {
+				c = o
+			}
+		}
+		if c != nil && c.In(in.Status.LatestSandbox()) {
 			return true
 		}
 	}

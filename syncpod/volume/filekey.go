@@ -60,31 +60,38 @@ func keyOf(volume string, ref *v1.FileKeySelector) (string, error) {
 	return value, nil
 }
 
-// readEnvFile reads a regular file. What a container has put in its place, such as a pipe, does
-// not hold it up.
+// readEnvFile reads a regular file. What a container has put in its place is not opened, which
+// would act on a device; what it puts there in that very moment, such as a pipe, holds up nothing.
 func readEnvFile(volume, name string) (string, error) {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
+	if err := checkRegular(name, func() (fs.FileInfo, error) { return root.Stat(name) }); err != nil {
+		return "", err
+	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if err := checkRegular(name, f.Stat); err != nil {
 		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%q is not a regular file", name)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
 	if len(text) > maxEnvFile {
 		return "", fmt.Errorf("%q has more than %d bytes", name, maxEnvFile)
 	}
 	return string(text), err
+}
+
+func checkRegular(name string, stat func() (fs.FileInfo, error)) error {
+	info, err := stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%q is not a regular file", name)
+	}
+	return err
 }
 
 // parseKey returns the first value of a key. A line is KEY='value', in which value may have

@@ -294,11 +294,10 @@ func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncp
 }
 
 // addressOf returns the address of the node on the way to an API server. If there is no way to
-// it now, it is the first of an interface that others can reach.
-func addressOf(host string) ([]netip.Addr, error) {
-	ips, err := routeTo(host)
-	if err == nil {
-		return ips, nil
+// it now, it is guessed: the first of an interface that others can reach.
+func addressOf(host string, route func(string) ([]netip.Addr, error)) (ips []netip.Addr, guessed bool, err error) {
+	if ips, err = route(host); err == nil {
+		return ips, false, nil
 	}
 	addresses, interfacesErr := net.InterfaceAddrs()
 	for _, a := range addresses {
@@ -307,10 +306,10 @@ func addressOf(host string) ([]netip.Addr, error) {
 			continue
 		}
 		if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
-			return []netip.Addr{ip.Unmap()}, nil
+			return []netip.Addr{ip.Unmap()}, true, nil
 		}
 	}
-	return nil, errors.Join(err, interfacesErr)
+	return nil, false, errors.Join(err, interfacesErr)
 }
 
 // routeTo returns the address of the node on the way to an API server. Nothing is sent.

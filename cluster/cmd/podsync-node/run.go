@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime/debug"
+	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
@@ -41,6 +44,12 @@ type agent struct {
 	policy  eviction.Policy
 	figures pressure.Stats
 	log     logr.Logger
+
+	// server is the URL of the API server, route finds the address of the node on the way to
+	// it; guessed says that there was no way when the address was looked for.
+	server  string
+	route   func(server string) ([]netip.Addr, error)
+	guessed bool
 }
 
 // run runs the node until ctx ends.
@@ -48,7 +57,7 @@ func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: klog.Background()}
+	a := &agent{options: o, log: klog.Background(), route: routeTo}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.config); err != nil {
@@ -75,18 +84,42 @@ func (a *agent) connect() (err error) {
 		return err
 	}
 	rest := a.client.REST()
+	a.server = rest.Host
 	rest.QPS, rest.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
 	rest.UserAgent = "podsync-node"
 	rest.ContentType = "application/vnd.kubernetes.protobuf"
 	rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
-		if a.ips, err = addressOf(rest.Host); err != nil {
+		if a.ips, a.guessed, err = addressOf(rest.Host, a.route); err != nil {
 			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
 		}
 	}
 	a.kube, err = kubernetes.NewForConfig(rest)
 	return err
 }
+
+// watchAddress ends the agent if the address of the node, which was guessed while there was no
+// way to the API server, turns out to be another: it is in the Node, in certificates and in pods.
+// The next agent has the right one, and leaves the pods alone.
+func (a *agent) watchAddress(ctx context.Context) error {
+	for a.guessed {
+		if ips, err := a.route(a.server); err == nil {
+			if slices.Equal(ips, a.ips) {
+				return nil
+			}
+			return fmt.Errorf("the address of the node is %v, and was taken for %v while there was no way to the API server", ips, a.ips)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(addressInterval):
+		}
+	}
+	return nil
+}
+
+// addressInterval is the time between two looks for a way to the API server.
+const addressInterval = 10 * time.Second
 
 // start runs the node.
 func (a *agent) start(ctx context.Context) error {
@@ -117,7 +150,7 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
-	return together.Run(ctx, p.loop.Run, func(ctx context.Context) error { return a.join(ctx, p) })
+	return together.Run(ctx, p.loop.Run, a.watchAddress, func(ctx context.Context) error { return a.join(ctx, p) })
 }
 
 // join runs what needs the API server, once that knows the node. What is remembered of pods
