@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -41,6 +42,7 @@ type node struct {
 	url     string
 	streams string // the URL that the runtime gives for streams
 	asked   chan any
+	caller  net.Conn // of the WebSocket that was asked for last
 }
 
 // streaming is a runtime whose streaming server is elsewhere.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/podsync/podsync/internal/base/spdy"
 	"github.com/podsync/podsync/internal/base/websocket"
@@ -24,6 +26,9 @@ const (
 	// protocolHeader is what is spoken over SPDY.
 	protocolHeader = "X-Stream-Protocol-Version"
 )
+
+// endTime bounds how long a caller who was told of the end may take to go.
+const endTime = 10 * time.Second
 
 // offers are the protocols of a caller who asks for a WebSocket.
 func offers(r *http.Request) (protocols []string) {
@@ -49,8 +54,12 @@ func tunnelled(r *http.Request) (protocols []string) {
 }
 
 // upgrade asks the runtime for a connection over which SPDY is spoken, with one of these
-// protocols. It ends with the request's context.
+// protocols. It ends with the request's context. A request of which no WebSocket can be made
+// is refused before, so that it has run nothing.
 func (s *Server) upgrade(r *http.Request, location string, protocols ...string) (conn io.ReadWriteCloser, protocol string, err error) {
+	if err := websocket.Check(r); err != nil {
+		return nil, "", &statusError{http.StatusBadRequest, err}
+	}
 	target, err := streamURL(location)
 	if err != nil {
 		return nil, "", err
@@ -102,6 +111,14 @@ func accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket
 	return ws, conn, nil
 }
 
+// tellEnd tells the caller that nothing more comes, who then goes, or is cut off after a
+// while. What they still send has to be read until then: of a connection that is closed with
+// something unread, what was sent last is lost.
+func tellEnd(ws *websocket.Conn, conn net.Conn) {
+	_ = ws.CloseWrite() // whoever has gone knows
+	_ = conn.SetReadDeadline(time.Now().Add(endTime))
+}
+
 // tunnel carries SPDY between messages of the caller and a connection of the runtime, both
 // ways, until one of them has gone.
 func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string) error {
@@ -110,32 +127,32 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string)
 		return err
 	}
 	defer upstream.Close()
-	ws, _, err := accept(w, r, tunnelPrefix+protocol)
+	ws, conn, err := accept(w, r, tunnelPrefix+protocol)
 	if ws == nil {
 		return err
 	}
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
+	var unwrapping sync.WaitGroup
+	unwrapping.Go(func() {
+		defer conn.Close() // also under who writes to it
 		defer upstream.Close()
 		unwrap(upstream, ws)
-	}()
+	})
 	_, _ = io.Copy(messages{ws}, upstream) // until one of them has gone
-	ws.Close()
-	<-sent
+	upstream.Close()
+	tellEnd(ws, conn)
+	unwrapping.Wait()
 	return nil
 }
 
-// unwrap writes what is in messages, until one of the ends has gone.
-func unwrap(to io.Writer, ws *websocket.Conn) {
+// unwrap writes what is in messages, until the caller has gone. What the runtime does not
+// take any more is lost.
+func unwrap(runtime io.Writer, ws *websocket.Conn) {
 	for {
 		message, err := ws.Read()
 		if err != nil {
 			return
 		}
-		if _, err := to.Write(message); err != nil {
-			return
-		}
+		_, _ = runtime.Write(message)
 	}
 }
 

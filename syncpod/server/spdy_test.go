@@ -33,6 +33,7 @@ func (n *node) dialWebSocket(path string, protocol string) (*websocket.Conn, err
 	if err != nil {
 		n.Fatal(err)
 	}
+	n.caller = conn
 	req.Header.Set("Authorization", "Bearer hunter2")
 	ws, _, err := websocket.Dial(conn, req, "base64url.bearer.authorization.k8s.io.hunter2", protocol)
 	return ws, err
@@ -171,13 +172,7 @@ func TestTranslatedProcessEnds(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	returned := make(chan struct{})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(returned)
-		n.handler.ServeHTTP(w, r.WithContext(ctx))
-	}))
-	defer web.Close()
-	n.url = web.URL
+	returned := n.watched(ctx)
 	_, rt, _ = n.process(b, "/attach/default/web/app?output=1", "error", "stdout")
 	go func() {
 		for rt.Write(3, make([]byte, 1<<20)) == nil { // which nobody reads

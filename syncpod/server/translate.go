@@ -31,6 +31,8 @@ const (
 	// pingInterval is how often the runtime is shown that somebody is there, which takes
 	// a connection for idle after some hours otherwise.
 	pingInterval = 10 * time.Second
+	// openTime bounds how long the runtime may take to accept all streams, as a kubelet does.
+	openTime = 30 * time.Second
 )
 
 // connect connects the caller to the streams of a process, in a protocol that the runtime
@@ -73,6 +75,7 @@ type translation struct {
 
 // open opens the streams that are wanted of the process.
 func (t *translation) open(st streams) error {
+	defer time.AfterFunc(openTime, func() { t.runtime.Close() }).Stop()
 	for _, one := range []struct {
 		kind    string
 		channel byte
@@ -112,16 +115,21 @@ func (t *translation) run() {
 	var running sync.WaitGroup
 	running.Go(t.send)
 	running.Go(func() { t.keepAlive(ctx) })
-	t.receive()
+	told := t.receive()
 	cancel()
 	t.runtime.Close()
-	t.conn.Close()
+	if told {
+		tellEnd(t.caller, t.conn)
+	} else {
+		t.conn.Close()
+	}
 	running.Wait()
 }
 
 // send hands on what the caller sends, until they have gone. What the process does not take
 // any more is lost.
 func (t *translation) send() {
+	defer t.conn.Close() // also under who writes to it
 	defer t.runtime.Close()
 	for {
 		message, err := t.caller.Read()
@@ -155,22 +163,20 @@ func (t *translation) closeInput() error {
 	return t.runtime.CloseWrite(stream)
 }
 
-// receive hands on what the process prints, and then how it has ended. Of one whose end the
-// runtime does not tell the caller's connection breaks, so that nobody takes it for a good one.
-func (t *translation) receive() {
+// receive hands on what the process prints, and then how it has ended, and reports whether
+// the caller was told. Of a process whose end the runtime does not tell the caller's
+// connection breaks, so that nobody takes it for a good one.
+func (t *translation) receive() (told bool) {
 	for !t.ended() {
 		m, err := t.runtime.Read()
 		if err != nil {
 			break
 		}
 		if m.Kind == spdy.Data && t.print(t.channels[m.Stream], m.Data) != nil {
-			return
+			return false
 		}
 	}
-	if len(t.status) == 0 || t.caller.Write([]byte{channelError}, t.status) != nil {
-		return
-	}
-	_ = t.caller.Close() // whoever has gone knows
+	return len(t.status) > 0 && t.caller.Write([]byte{channelError}, t.status) == nil
 }
 
 func (t *translation) print(channel byte, data []byte) error {

@@ -167,6 +167,20 @@ func TestExecEndToEnd(t *testing.T) {
 	})
 }
 
+// TestCallerStays: who has heard the end of a process and does not go is cut off.
+func TestCallerStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
+		ws := dial("/exec/default/web/app?command=true&output=1", "v5.channel.k8s.io")
+		if said := allOf(ws); !strings.Contains(said[3], "Success") {
+			t.Errorf("%q, want %q in it", said, "Success")
+		}
+		began := time.Now()
+		if _, err := ws.Read(); err == nil || time.Since(began) != 10*time.Second {
+			t.Errorf("%v after %v, want the end after 10s", err, time.Since(began))
+		}
+	})
+}
+
 func TestPortForwardEndToEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
 		said := allOf(dial("/portForward/default/web?port=80", "v4.channel.k8s.io"))

@@ -60,7 +60,10 @@ func (c *Conn) Read() ([]byte, error) {
 func (c *Conn) control(f frame) error {
 	switch f.op {
 	case opPing:
-		return c.write(opPong, f.data)
+		if err := c.write(opPong, f.data); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil // after CloseWrite there is no answer
 	case opPong:
 		return nil
 	case opClose:
@@ -78,6 +81,11 @@ func (c *Conn) write(op byte, parts ...[]byte) error {
 	if c.closed {
 		return net.ErrClosed
 	}
+	return c.send(op, parts...)
+}
+
+// send sends a message of who has the turn.
+func (c *Conn) send(op byte, parts ...[]byte) error {
 	data := parts[0]
 	for _, p := range parts[1:] {
 		data = append(data[:len(data):len(data)], p...)
@@ -90,19 +98,25 @@ func (c *Conn) write(op byte, parts ...[]byte) error {
 	return err
 }
 
-// Close says that there are no more messages, if the other end listens, and closes the
-// connection. A Write that waits ends.
-func (c *Conn) Close() error {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(closeTime)) // one that cannot is closed all the same
-	err := c.write(opClose, []byte{0x03, 0xe8})            // 1000: all is well
+// CloseWrite says that there are no more messages. What the other end still sends can be
+// read, and is not answered.
+func (c *Conn) CloseWrite() error {
 	<-c.turn
 	defer func() { c.turn <- struct{}{} }()
 	if c.closed {
 		return nil
 	}
 	c.closed = true
+	return c.send(opClose, []byte{0x03, 0xe8}) // 1000: all is well
+}
+
+// Close says that there are no more messages, if the other end listens, and closes the
+// connection. A Write that waits ends.
+func (c *Conn) Close() error {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(closeTime)) // one that cannot is closed all the same
+	err := errors.Join(c.CloseWrite(), c.conn.Close())
 	if errors.Is(err, net.ErrClosed) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, c.conn.Close())
+	return err
 }

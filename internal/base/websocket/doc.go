@@ -3,6 +3,6 @@
 //
 // Extensions and text messages are not offered. A message has 1 MiB at most.
 //
-//	handshake.go  Accept and Dial
+//	handshake.go  Check, Accept and Dial
 //	conn.go       messages; frame.go what they are cut into
 package websocket

@@ -45,23 +45,28 @@ func hasToken(values []string, token string) bool {
 	return false
 }
 
+// Check returns why a request asks for no WebSocket, which Accept would answer.
+func Check(r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodPost || !Is(r) ||
+		r.Header.Get("Sec-WebSocket-Version") != "13" || r.Header.Get("Sec-WebSocket-Key") == "" {
+		return errors.New("websocket: the request asks for no WebSocket of version 13")
+	}
+	return nil
+}
+
 // Accept makes a WebSocket of a connection on which a request was read, with the reader
 // that has read it. It speaks the first of the protocols that the client offers. If it
 // cannot, the request is answered with why, and the connection is the caller's.
 func Accept(conn net.Conn, read *bufio.Reader, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {
-	key := r.Header.Get("Sec-WebSocket-Key")
 	protocol = choose(r.Header["Sec-Websocket-Protocol"], protocols)
-	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodPost, !Is(r), r.Header.Get("Sec-WebSocket-Version") != "13", key == "":
-		err = errors.New("websocket: the request asks for no WebSocket of version 13")
-	case protocol == "":
+	if err = Check(r); err == nil && protocol == "" {
 		err = fmt.Errorf("websocket: none of the protocols %q is offered", protocols)
 	}
 	if err != nil {
 		return nil, "", errors.Join(err, Refuse(conn, http.StatusBadRequest, err.Error()))
 	}
 	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-		"Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n", accept(key), protocol)
+		"Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n", accept(r.Header.Get("Sec-WebSocket-Key")), protocol)
 	if err != nil {
 		return nil, "", err
 	}

@@ -113,6 +113,34 @@ func TestPing(t *testing.T) {
 	}
 }
 
+// TestCloseWrite: who has said that no more comes still hears the other end out.
+func TestCloseWrite(t *testing.T) {
+	client, server := pair(t, "a", "b")
+	for range 2 {
+		if err := server.CloseWrite(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := server.Write(nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("it is written to: %v", err)
+	}
+	if err := errors.Join(client.write(opPing, []byte("there?")), client.Write([]byte("a"))); err != nil {
+		t.Error(err)
+	}
+	if got, err := server.Read(); err != nil || string(got) != "a" {
+		t.Errorf("%q, %v, want %q and no error", got, err, "a")
+	}
+	if _, err := client.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("after Close: %v, want the end of the connection and no more", err)
+	}
+}
+
 func TestFragments(t *testing.T) {
 	text := "\x02\x81\x00\x00\x00\x00a" + "\x89\x80\x00\x00\x00\x00" + "\x00\x81\x01\x00\x00\x00c" + "\x80\x81\x00\x00\x00\x00c"
 	near, far := net.Pipe()

@@ -1,0 +1,171 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/internal/base/websocket"
+)
+
+// watched has requests end with a context, and tells of each that has returned.
+func (n *node) watched(ctx context.Context) <-chan struct{} {
+	n.Helper()
+	returned := make(chan struct{}, 100)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { returned <- struct{}{} }()
+		n.handler.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	n.Cleanup(web.Close)
+	n.url = web.URL
+	return returned
+}
+
+// sendWithoutEnd sends input as long as there is anybody.
+func sendWithoutEnd(ws *websocket.Conn) {
+	for ws.Write(make([]byte, 64<<10)) == nil { // channel 0 is the input
+	}
+}
+
+// TestLastWordsOfAProcess come to a caller who still sends input, though nobody reads that.
+func TestLastWordsOfAProcess(t *testing.T) {
+	n, b := newNode(t, nil), newBackend(t, 0)
+	n.run("web", "sleep infinity", isRunning)
+	returned := n.watched(t.Context())
+	ws, rt, _ := n.process(b, "/exec/default/web/app?command=sh&input=1&output=1", "error", "stdin", "stdout")
+	go sendWithoutEnd(ws)
+	const size = 4 << 20
+	go func() {
+		_ = errors.Join(rt.Write(5, make([]byte, size)), rt.Write(1, []byte(`{"status":"Success"}`))) // what is missing is noticed
+	}()
+	time.Sleep(300 * time.Millisecond) // until all buffers are full
+	for got := 0; got < size; {
+		message, err := ws.Read()
+		if err != nil || len(message) == 0 || message[0] != 1 {
+			t.Fatalf("after %d bytes: %.20q, %v, want %d", got, message, err, size)
+		}
+		got += len(message) - 1
+	}
+	if got := said(ws); got != "\x03"+`{"status":"Success"}` {
+		t.Errorf("%q, want the status", got)
+	}
+	if got := said(ws); got != "true, all is told" {
+		t.Errorf("%q, want the end", got)
+	}
+	ws.Close()
+	wantReturn(t, returned, "process whose caller has heard its end")
+}
+
+// TestLastWordsOfAPort come to a caller who still sends, though nobody reads that.
+func TestLastWordsOfAPort(t *testing.T) {
+	n, b := newNode(t, nil), newBackend(t, 0)
+	n.streams = b.url
+	n.run("web", "sleep infinity", isRunning)
+	opened := n.opening("/portForward/default/web", tunnels)
+	theirs := b.conn(t).(readConn)
+	ws := opened()
+	const size = 4 << 20
+	go func() {
+		_, _ = theirs.Write(make([]byte, size)) // what is missing is noticed
+		_ = theirs.Conn.(*net.TCPConn).CloseWrite()
+	}()
+	go sendWithoutEnd(ws)
+	time.Sleep(300 * time.Millisecond) // until all buffers are full
+	for got := 0; got < size; {
+		message, err := ws.Read()
+		if err != nil {
+			t.Fatalf("after %d bytes: %v, want %d", got, err, size)
+		}
+		got += len(message)
+	}
+	if got := said(ws); got != "true, all is told" {
+		t.Errorf("%q, want the end", got)
+	}
+}
+
+func wantReturn(t *testing.T, returned <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-returned:
+	case <-time.After(patience):
+		t.Fatalf("the handler of one %s does not return", what)
+	}
+}
+
+// TestCallerGoesAndDoesNotRead: nothing is left of a stream whose caller has gone, however
+// they say so, though what is printed has filled all buffers.
+func TestCallerGoesAndDoesNotRead(t *testing.T) {
+	n, b := newNode(t, nil), newBackend(t, 0)
+	n.streams = b.url
+	n.run("web", "sleep infinity", isRunning)
+	returned := n.watched(t.Context())
+	streams := map[string]func() (*websocket.Conn, func() error){
+		"process": func() (*websocket.Conn, func() error) {
+			ws, rt, _ := n.process(b, "/attach/default/web/app?output=1", "error", "stdout")
+			return ws, func() error { return rt.Write(3, make([]byte, 1<<20)) }
+		},
+		"tunnel": func() (*websocket.Conn, func() error) {
+			opened := n.opening("/portForward/default/web", tunnels)
+			theirs := b.conn(t)
+			return opened(), func() error { _, err := theirs.Write(make([]byte, 1<<20)); return err }
+		},
+	}
+	for how, goes := range map[string]func(*websocket.Conn) error{
+		"says so":         (*websocket.Conn).CloseWrite,
+		"sends no more":   func(*websocket.Conn) error { return n.caller.(*net.TCPConn).CloseWrite() },
+		"sends a bad one": func(*websocket.Conn) error { _, err := io.WriteString(n.caller, "nonsense"); return err },
+	} {
+		for kind, open := range streams {
+			ws, print := open()
+			printed := make(chan struct{})
+			go func() {
+				defer close(printed)
+				for print() == nil { // which nobody reads
+				}
+			}()
+			time.Sleep(50 * time.Millisecond) // until all buffers are full
+			if err := goes(ws); err != nil {
+				t.Fatal(err)
+			}
+			wantReturn(t, returned, kind+" whose caller "+how)
+			<-printed
+		}
+	}
+}
+
+// TestWebSocketThatIsRefused: what is asked for wrongly has not run.
+func TestWebSocketThatIsRefused(t *testing.T) {
+	n, b := newNode(t, nil), newBackend(t, 0)
+	n.streams = b.url
+	n.run("web", "sleep infinity", isRunning)
+	for path, protocol := range map[string]string{execPath: closes, "/attach/default/web/app?output=1": closes, "/portForward/default/web": tunnels} {
+		for what, header := range map[string]string{
+			"a version that is not known": "Sec-WebSocket-Version: 8\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+			"no key":                      "Sec-WebSocket-Version: 13\r\n",
+		} {
+			conn, err := n.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: node1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: %s\r\n%s\r\n", path, protocol, header)
+			if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s, %s: %v, %v, want 400", path, what, resp, err)
+			}
+			if len(b.seen) > 0 {
+				t.Errorf("%s, %s: the runtime is asked", path, what)
+			}
+			conn.Close()
+		}
+	}
+}
