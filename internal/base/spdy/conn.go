@@ -32,7 +32,12 @@ type Conn struct {
 	begun bool   // the compression of headers
 
 	pings atomic.Uint32
+	// answering has a value for each ping that is being answered.
+	answering chan struct{}
 }
+
+// maxAnswers is how many pings are answered at a time.
+const maxAnswers = 4
 
 // Client returns the end that opens streams.
 func Client(conn io.ReadWriteCloser) *Conn { return newConn(conn, false) }
@@ -41,7 +46,7 @@ func Client(conn io.ReadWriteCloser) *Conn { return newConn(conn, false) }
 func Server(conn io.ReadWriteCloser) *Conn { return newConn(conn, true) }
 
 func newConn(conn io.ReadWriteCloser, server bool) *Conn {
-	c := &Conn{conn: conn, r: bufio.NewReader(conn), server: server, piece: make([]byte, maxPiece), turn: make(chan struct{}, 1), next: 1}
+	c := &Conn{conn: conn, r: bufio.NewReader(conn), server: server, piece: make([]byte, maxPiece), turn: make(chan struct{}, 1), next: 1, answering: make(chan struct{}, maxAnswers)}
 	c.turn <- struct{}{}
 	return c
 }
@@ -120,7 +125,7 @@ func (c *Conn) control(f frame) (m Message, known bool, err error) {
 	case rstStream:
 		return Message{Kind: Reset, Stream: f.stream}, true, nil
 	case ping:
-		return m, false, c.answer(f)
+		c.answer(f)
 	case goAway:
 		return m, false, io.EOF
 	}
@@ -140,12 +145,21 @@ func (c *Conn) opened(f frame, body []byte) (m Message, known bool, err error) {
 	return Message{Kind: Opened, Stream: f.stream, Header: header}, true, nil
 }
 
-// answer sends back a ping of the other end. Its numbers are odd if it is the client.
-func (c *Conn) answer(f frame) error {
+// answer sends back a ping of the other end, whose numbers are odd if it is the client. What
+// holds up writing does not hold up reading, so that this is beside it; whoever pings more often
+// than can be answered goes without.
+func (c *Conn) answer(f frame) {
 	if (f.stream%2 == 1) != c.server {
-		return nil // it answers one of this end
+		return // it answers one of this end
 	}
-	return c.write(func(b []byte) []byte { return appendControl(b, ping, f.stream, nil) })
+	select {
+	case c.answering <- struct{}{}:
+		go func() {
+			defer func() { <-c.answering }()
+			_ = c.write(func(b []byte) []byte { return appendControl(b, ping, f.stream, nil) }) // Read tells of an end
+		}()
+	default:
+	}
 }
 
 // Open opens a stream with a header, whose names are in lower case. The other end accepts
