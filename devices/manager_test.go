@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -340,6 +342,16 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), filepath.Join(r.dir, "kubelet.sock")+" is served by a kubelet or another agent") {
 		t.Errorf("a second one: %v", err)
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := second.Run(ended); err != nil {
+		t.Errorf("one that is to end at once: %v", err)
+	}
+	conn, err := net.Dial("unix", filepath.Join(r.dir, "kubelet.sock"))
+	if err != nil {
+		t.Fatalf("a second one that ended at once took the socket: %v", err)
+	}
+	must(t, conn.Close())
 	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
 	elsewhere, err := net.Listen("unix", r.dir+"-of-others.sock")
 	must(t, err)
@@ -363,6 +375,21 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	r.run() // the same manager once more
 	r.plugin(card).start("a", "b")
 	r.counts(card, 2, 2)
+}
+
+// Where it cannot be told whether somebody serves plugins nothing is touched.
+func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.end()
+	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // it cannot be connected to, for another reason than that nobody serves it
+	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "whether somebody serves plugins") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(r.dir, p.endpoint)); err != nil {
+		t.Errorf("the socket of a plugin was removed: %v", err)
+	}
 }
 
 // While it is not known what a pod has no other is given what it may have.
