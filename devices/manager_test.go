@@ -303,6 +303,23 @@ func TestAnswersThatCannotBe(t *testing.T) {
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", `mounts[0].hostPath is "/opt/../etc"`)
 }
 
+// An answer that the next agent could not read again is refused, and other pods get devices
+// after a restart. An answer may have 4 MiB, which is more than that as JSON.
+func TestAnswerThatIsTooLargeToKeep(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		return answering(&pluginapi.ContainerAllocateResponse{Annotations: map[string]string{"a": strings.Repeat("<", 1<<20)}}), nil
+	}
+	p.start("a")
+	r.counts(card, 1, 1)
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "and 4194304 is the most")
+	r.restart()
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.given(podOf("other", map[string]int64{card: 1}), "app", card, "a")
+}
+
 // A plugin that closes its stream has no devices until it registers again. Devices without an ID
 // are none.
 func TestPluginClosesItsStream(t *testing.T) {
