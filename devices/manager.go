@@ -18,11 +18,13 @@ import (
 // A Manager gives containers the devices of plugins. Its methods may be called concurrently,
 // also while it does not run: then no plugin registers.
 type Manager struct {
-	config                   Config
-	callTimeout, waitTimeout time.Duration
-	keeper                   *device.Keeper
-	known                    knownFile
-	// watchers are the goroutines that hear what plugins report.
+	config                                  Config
+	callTimeout, waitTimeout, rememberPause time.Duration
+
+	keeper *device.Keeper
+	known  knownFile
+	// watchers are the goroutines that hear what plugins report, and that which writes later
+	// what could not be written of it.
 	watchers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -51,6 +53,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.watchers.Wait()
 	defer cancel()
+	m.watchers.Go(func() { m.rememberLater(ctx) })
 	return m.serve(ctx)
 }
 

@@ -201,6 +201,50 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	r.given(pod, "app", card, "a")
 }
 
+// While it cannot be written which resources there are nothing of them is given: the next agent
+// would start containers without.
+func TestResourcesThatCannotBeWritten(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(r.state, "resources.json")
+	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	pod := podOf("web", map[string]int64{card: 1})
+	r.refused(pod, "app", "which resources there are: rename "+file+".tmp")
+	r.given(podOf("none", nil), "app", card, "")
+	eventually(t, "nothing else is left", func() bool { // the plugin's report may be tried at the same time
+		_, err := os.Lstat(file + ".tmp")
+		return errors.Is(err, os.ErrNotExist)
+	})
+	must(t, os.RemoveAll(file))
+	r.given(pod, "app", card, "a")
+	if known, err := r.known.read(); err != nil || !reflect.DeepEqual(known, map[string][]string{card: {"a"}}) {
+		t.Errorf("written is %v, %v", known, err)
+	}
+}
+
+// What could not be written is written later, though no pod comes.
+func TestResourcesAreWrittenLater(t *testing.T) {
+	r := newRig(t)
+	r.end()
+	r.rememberPause = time.Millisecond
+	r.run()
+	file := filepath.Join(r.state, "resources.json")
+	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	eventually(t, "that has failed", func() bool {
+		r.known.mu.Lock()
+		defer r.known.mu.Unlock()
+		return r.known.failed
+	})
+	must(t, os.RemoveAll(file))
+	eventually(t, "the devices are written", func() bool {
+		known, err := r.known.read()
+		return err == nil && reflect.DeepEqual(known, map[string][]string{card: {"a"}})
+	})
+}
+
 // Of plugins that are no such thing nothing is believed, and the others go on.
 func TestBadRegistrations(t *testing.T) {
 	r := newRig(t)
