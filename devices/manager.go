@@ -42,6 +42,7 @@ type Manager struct {
 var (
 	_ syncpod.Devices        = (*Manager)(nil)
 	_ syncpod.OrphanCleaner  = (*Manager)(nil)
+	_ syncpod.OrphanLister   = (*Manager)(nil)
 	_ syncpod.DeviceReporter = (*Manager)(nil)
 	_ loop.Admission         = (*Manager)(nil)
 )
@@ -80,6 +81,9 @@ func (m *Manager) CleanPod(ctx context.Context, pod *v1.Pod) error {
 func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	return m.keeper.RemovePod(ctx, uid)
 }
+
+// Pods returns the pods that were given something, sorted.
+func (m *Manager) Pods() ([]types.UID, error) { return m.keeper.Pods() }
 
 // await asks something of the ledger, again and again while the answer is that waiting helps,
 // but not for long. The lock is held when it is asked.
