@@ -19,11 +19,17 @@ import (
 type allocator struct{ m *Manager }
 
 // Allocate chooses devices for a container, and asks their plugins what it needs for them. If
-// one fails the container has none.
+// one fails the container has none. It has none either while the next agent would not know of
+// their resources.
 func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error) {
 	a.m.mu.Lock()
 	needs := a.m.ledger.Needs(container)
 	a.m.mu.Unlock()
+	if len(needs) > 0 {
+		if err := a.m.remember(); err != nil {
+			return device.Allotment{}, fmt.Errorf("which resources there are: %w", err)
+		}
+	}
 	var answers []answer
 	for _, resource := range slices.Sorted(maps.Keys(needs)) {
 		given, err := a.m.allocate(ctx, pod, container.Name, resource, needs[resource])

@@ -28,6 +28,8 @@ const (
 	connectTimeout = 10 * time.Second
 	// waitTimeout is how long a container waits for a device, until it is tried again later.
 	waitTimeout = 10 * time.Second
+	// rememberPause is how long it takes until what could not be written is tried again.
+	rememberPause = time.Minute
 )
 
 // Config is what a Manager is made of.
@@ -55,7 +57,7 @@ func New(c Config) (*Manager, error) {
 		}
 	}
 	m := &Manager{
-		config: c, callTimeout: callTimeout, waitTimeout: waitTimeout,
+		config: c, callTimeout: callTimeout, waitTimeout: waitTimeout, rememberPause: rememberPause,
 		known:  knownFile{path: filepath.Join(c.State, "resources.json")},
 		ledger: ledger.New(gracePeriod), plugins: map[string]*plugin{}, preStarts: map[string]bool{}, changed: make(chan struct{}), notify: func(types.UID) {},
 	}

@@ -2,12 +2,14 @@ package devices
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -22,6 +24,8 @@ type knownFile struct {
 
 	mu      sync.Mutex
 	written []byte
+	// failed: what is in the file may not be what there was when it was to be written.
+	failed bool
 }
 
 // known is the content of the file.
@@ -65,17 +69,57 @@ func (m *Manager) remember() error {
 		return err
 	}
 	if err := f.replace(text); err != nil {
+		f.written, f.failed = nil, true
 		return err
 	}
-	f.written = text
+	f.written, f.failed = text, false
 	return nil
 }
 
+// rememberLater writes what could not be written, until ctx ends.
+func (m *Manager) rememberLater(ctx context.Context) {
+	ticker := time.NewTicker(m.rememberPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if !m.known.hasFailed() {
+			continue
+		}
+		if err := m.remember(); err != nil {
+			m.config.Log.Error(err, "the devices of plugins cannot be remembered")
+		}
+	}
+}
+
+func (f *knownFile) hasFailed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
+// replace replaces the file. What a killed agent has left of this is overwritten by the next.
 func (f *knownFile) replace(text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+	dir, temporary := filepath.Dir(f.path), f.path+".tmp"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(f.path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	err := write(temporary, text)
+	if err == nil {
+		err = os.Rename(temporary, f.path)
+	}
+	if err != nil {
+		_ = os.Remove(temporary) // it may not have been made
+		return err
+	}
+	return syncDirectory(dir)
+}
+
+func write(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -83,8 +127,18 @@ func (f *knownFile) replace(text []byte) error {
 	if err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	return errors.Join(err, file.Close())
+}
+
+// syncDirectory returns once the names in a directory have reached the disk. Windows has no
+// such call, and writes names by itself.
+func syncDirectory(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
 		return err
 	}
-	return os.Rename(f.path+".tmp", f.path)
+	return errors.Join(dir.Sync(), dir.Close())
 }

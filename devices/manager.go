@@ -18,11 +18,13 @@ import (
 // A Manager gives containers the devices of plugins. Its methods may be called concurrently,
 // also while it does not run: then no plugin registers.
 type Manager struct {
-	config                   Config
-	callTimeout, waitTimeout time.Duration
-	keeper                   *device.Keeper
-	known                    knownFile
-	// watchers are the goroutines that hear what plugins report.
+	config                                  Config
+	callTimeout, waitTimeout, rememberPause time.Duration
+
+	keeper *device.Keeper
+	known  knownFile
+	// watchers are the goroutines that hear what plugins report, and that which writes later
+	// what could not be written of it.
 	watchers sync.WaitGroup
 
 	mu      sync.Mutex
@@ -40,6 +42,7 @@ type Manager struct {
 var (
 	_ syncpod.Devices        = (*Manager)(nil)
 	_ syncpod.OrphanCleaner  = (*Manager)(nil)
+	_ syncpod.OrphanLister   = (*Manager)(nil)
 	_ syncpod.DeviceReporter = (*Manager)(nil)
 	_ loop.Admission         = (*Manager)(nil)
 )
@@ -51,6 +54,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.watchers.Wait()
 	defer cancel()
+	m.watchers.Go(func() { m.rememberLater(ctx) })
 	return m.serve(ctx)
 }
 
@@ -77,6 +81,9 @@ func (m *Manager) CleanPod(ctx context.Context, pod *v1.Pod) error {
 func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	return m.keeper.RemovePod(ctx, uid)
 }
+
+// Pods returns the pods that were given something, sorted.
+func (m *Manager) Pods() ([]types.UID, error) { return m.keeper.Pods() }
 
 // await asks something of the ledger, again and again while the answer is that waiting helps,
 // but not for long. The lock is held when it is asked.

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -199,6 +201,50 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	r.given(pod, "app", card, "a")
 }
 
+// While it cannot be written which resources there are nothing of them is given: the next agent
+// would start containers without.
+func TestResourcesThatCannotBeWritten(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(r.state, "resources.json")
+	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	pod := podOf("web", map[string]int64{card: 1})
+	r.refused(pod, "app", "which resources there are: rename "+file+".tmp")
+	r.given(podOf("none", nil), "app", card, "")
+	eventually(t, "nothing else is left", func() bool { // the plugin's report may be tried at the same time
+		_, err := os.Lstat(file + ".tmp")
+		return errors.Is(err, os.ErrNotExist)
+	})
+	must(t, os.RemoveAll(file))
+	r.given(pod, "app", card, "a")
+	if known, err := r.known.read(); err != nil || !reflect.DeepEqual(known, map[string][]string{card: {"a"}}) {
+		t.Errorf("written is %v, %v", known, err)
+	}
+}
+
+// What could not be written is written later, though no pod comes.
+func TestResourcesAreWrittenLater(t *testing.T) {
+	r := newRig(t)
+	r.end()
+	r.rememberPause = time.Millisecond
+	r.run()
+	file := filepath.Join(r.state, "resources.json")
+	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	eventually(t, "that has failed", func() bool {
+		r.known.mu.Lock()
+		defer r.known.mu.Unlock()
+		return r.known.failed
+	})
+	must(t, os.RemoveAll(file))
+	eventually(t, "the devices are written", func() bool {
+		known, err := r.known.read()
+		return err == nil && reflect.DeepEqual(known, map[string][]string{card: {"a"}})
+	})
+}
+
 // Of plugins that are no such thing nothing is believed, and the others go on.
 func TestBadRegistrations(t *testing.T) {
 	r := newRig(t)
@@ -301,6 +347,23 @@ func TestAnswersThatCannotBe(t *testing.T) {
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", `mounts[0].hostPath is "/opt/../etc"`)
 }
 
+// An answer that the next agent could not read again is refused, and other pods get devices
+// after a restart. An answer may have 4 MiB, which is more than that as JSON.
+func TestAnswerThatIsTooLargeToKeep(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		return answering(&pluginapi.ContainerAllocateResponse{Annotations: map[string]string{"a": strings.Repeat("<", 1<<20)}}), nil
+	}
+	p.start("a")
+	r.counts(card, 1, 1)
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "and 4194304 is the most")
+	r.restart()
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.given(podOf("other", map[string]int64{card: 1}), "app", card, "a")
+}
+
 // A plugin that closes its stream has no devices until it registers again. Devices without an ID
 // are none.
 func TestPluginClosesItsStream(t *testing.T) {
@@ -340,6 +403,16 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), filepath.Join(r.dir, "kubelet.sock")+" is served by a kubelet or another agent") {
 		t.Errorf("a second one: %v", err)
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := second.Run(ended); err != nil {
+		t.Errorf("one that is to end at once: %v", err)
+	}
+	conn, err := net.Dial("unix", filepath.Join(r.dir, "kubelet.sock"))
+	if err != nil {
+		t.Fatalf("a second one that ended at once took the socket: %v", err)
+	}
+	must(t, conn.Close())
 	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
 	elsewhere, err := net.Listen("unix", r.dir+"-of-others.sock")
 	must(t, err)
@@ -363,6 +436,21 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	r.run() // the same manager once more
 	r.plugin(card).start("a", "b")
 	r.counts(card, 2, 2)
+}
+
+// Where it cannot be told whether somebody serves plugins nothing is touched.
+func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.end()
+	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // it cannot be connected to, for another reason than that nobody serves it
+	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "whether somebody serves plugins") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(r.dir, p.endpoint)); err != nil {
+		t.Errorf("the socket of a plugin was removed: %v", err)
+	}
 }
 
 // While it is not known what a pod has no other is given what it may have.

@@ -3,6 +3,7 @@ package devices
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -23,6 +24,12 @@ import (
 // to say: a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. What no
 // Manager knows is left out: exclusive CPUs, memory, and devices of resource claims.
 func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
+	switch {
+	case listener == nil:
+		return errors.New("devices: ServePodResources: listener is nil")
+	case pods == nil:
+		return errors.New("devices: ServePodResources: pods is nil")
+	}
 	server := grpc.NewServer(grpc.WaitForHandlers(true))
 	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
 	stopped := context.AfterFunc(ctx, server.Stop)

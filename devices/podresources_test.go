@@ -63,8 +63,15 @@ func TestPodResources(t *testing.T) {
 	}
 	cancel()
 	must(t, <-ended)
-	if err := r.ServePodResources(t.Context(), listener, nil); err == nil {
+	pods := func() []*v1.Pod { return nil }
+	if err := r.ServePodResources(t.Context(), listener, pods); err == nil {
 		t.Error("on a listener that is closed there is no error")
+	}
+	if err := r.ServePodResources(t.Context(), nil, pods); err == nil || err.Error() != "devices: ServePodResources: listener is nil" {
+		t.Errorf("without a listener: %v", err)
+	}
+	if err := r.ServePodResources(t.Context(), listener, nil); err == nil || err.Error() != "devices: ServePodResources: pods is nil" {
+		t.Errorf("without pods: %v", err)
 	}
 }
 

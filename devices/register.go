@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,9 +20,15 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
+// wsaConnRefused is what syscall.ECONNREFUSED is on Windows, where that has another value.
+const wsaConnRefused = syscall.Errno(10061)
+
 // serve has plugins register until ctx ends.
 func (m *Manager) serve(ctx context.Context) error {
 	listener, err := m.listen(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("devices: Config.Directory: %w", err)
 	}
@@ -43,8 +51,8 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, socketName)
-	if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
-		return nil, errors.Join(fmt.Errorf("%s is served by a kubelet or another agent", path), conn.Close())
+	if err := notServed(ctx, path); err != nil {
+		return nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -59,6 +67,19 @@ func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 		return nil, err
 	}
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
+}
+
+// notServed returns nil if it is certain that nobody serves a socket: one who does may be too
+// busy to be connected to.
+func notServed(ctx context.Context, path string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(fmt.Errorf("%s is served by a kubelet or another agent", path), conn.Close())
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, wsaConnRefused):
+		return nil
+	}
+	return fmt.Errorf("whether somebody serves plugins: %w", err)
 }
 
 // registration is the service at the manager's socket.

@@ -272,6 +272,15 @@ type OrphanCleaner interface {
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
+// OrphanLister is what an [OrphanCleaner] may be besides: one that knows of which pods it still
+// keeps something. Those that are gone are found by that after a restart of the agent, also if
+// nothing else of them is known. A *poddir.Dirs and a *device.Keeper are such.
+type OrphanLister interface {
+	// Pods returns the pods of which something is kept. It is called when an agent begins,
+	// and must return soon.
+	Pods() ([]types.UID, error)
+}
+
 // CleanerFunc is a function that is a [Cleaner].
 type CleanerFunc func(ctx context.Context, pod *v1.Pod) error
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -131,19 +132,33 @@ func (s *Syncer) record(ctx context.Context, m *memory) {
 	m.recorded(r)
 }
 
-// RecordedPods returns the pods that have a record, sorted: after a restart of the
-// agent, some of them may be gone. Those that are should be forgotten.
+// RecordedPods returns the pods that have a record, and those of which a [OrphanLister] of
+// Config.Extensions keeps something, sorted: after a restart of the agent, some of them may be
+// gone. Those that are should be forgotten. With an error come those that are known.
 func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
+	uids, err := s.listRecords(ctx)
+	errs := []error{err}
+	for _, c := range s.config.Extensions.Clean {
+		if l, ok := c.(OrphanLister); ok {
+			kept, err := l.Pods()
+			uids, errs = append(uids, kept...), append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return uids, fmt.Errorf("syncpod: %w", err)
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids), nil
+}
+
+func (s *Syncer) listRecords(ctx context.Context) ([]types.UID, error) {
 	if s.config.Deps.Records == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	uids, err := s.config.Deps.Records.ListRecords(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("syncpod: %w", err)
-	}
-	return uids, nil
+	return slices.Clone(uids), err
 }
 
 // Forget drops all that is kept of a pod that is gone: its record, and what those of

@@ -119,6 +119,16 @@ func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs ma
 	return given, errs, nil
 }
 
+// Pods returns the pods that have something, as it is on the disk, also those whose file cannot
+// be read, sorted.
+func (k *Keeper) Pods() ([]types.UID, error) {
+	uids, err := k.files.List()
+	if err != nil {
+		return nil, fmt.Errorf("device: %w", err)
+	}
+	return uids, nil
+}
+
 // CleanPod takes back what a pod was given.
 func (k *Keeper) CleanPod(ctx context.Context, pod *v1.Pod) error { return k.RemovePod(ctx, pod.UID) }
 

@@ -124,3 +124,32 @@ func TestDevices(t *testing.T) {
 		}
 	})
 }
+
+// What a pod was given that went while no agent was there, and that nothing else is known of, is given back.
+func TestDevicesOfAPodThatIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "devices")
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		given := &cards{}
+		keeper, err := device.New(device.Config{State: dir, Allocator: given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keeper.Allot(t.Context(), pod("", "ghost", "ghost", "exit"), &v1.Container{Name: "app"}); err != nil {
+			t.Fatal(err)
+		}
+		src := source.NewPush()
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Devices = keeper })
+		time.Sleep(10 * time.Second)
+		if gone := given.released(); len(gone) > 0 {
+			t.Errorf("given back were the cards of %v before the source has said what it wants", gone)
+		}
+		set(t, src)
+		time.Sleep(10 * time.Second)
+		if gone := given.released(); !slices.Equal(gone, []types.UID{"ghost"}) {
+			t.Errorf("given back were the cards of %v, want those of ghost", gone)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left is %v, %v", left, err)
+		}
+	})
+}

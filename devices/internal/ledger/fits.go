@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,10 +13,11 @@ import (
 )
 
 // Needs returns how many devices a container wants, by resource, of those that plugins give.
+// A resource without a domain, as cpu, is none of them: all pods need not be gone through.
 func (l *Ledger) Needs(c *v1.Container) map[string]int {
 	needs := map[string]int{}
 	for name, quantity := range c.Resources.Limits {
-		if n := quantity.Value(); n > 0 && l.IsKnown(string(name)) {
+		if n := quantity.Value(); n > 0 && strings.Contains(string(name), "/") && l.IsKnown(string(name)) {
 			needs[string(name)] = int(min(n, math.MaxInt32))
 		}
 	}

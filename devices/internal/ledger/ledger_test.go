@@ -249,3 +249,12 @@ func TestFits(t *testing.T) {
 		t.Errorf("a resource of which no plugin is known: %v", err)
 	}
 }
+
+// Resources of the node itself are none of plugins, whatever is said to be held of them.
+func TestNeedsOfTheNodeAreNone(t *testing.T) {
+	l := ledgerOf("a")
+	l.Take("other", "app", Held{"cpu": {"0"}})
+	if got := l.Needs(&podOf("web", "app:1").Spec.Containers[0]); len(got) != 1 || got[card] != 1 {
+		t.Errorf("it needs %v", got)
+	}
+}

@@ -22,7 +22,7 @@ import (
 const (
 	suffix  = ".json"
 	damaged = ".damaged"
-	// maxSize is the largest file that is read, in bytes.
+	// maxSize is the largest file that is read, and so written, in bytes.
 	maxSize = 4 << 20
 )
 
@@ -59,12 +59,15 @@ func read(path string) ([]byte, error) {
 }
 
 // Replace writes a pod's file. With sync its content, though maybe not its name,
-// has reached the disk when Replace returns; see [Dir.Sync]. For one pod it must be
-// called one at a time.
+// has reached the disk when Replace returns; see [Dir.Sync]. A text of more than 4 MiB
+// is refused, for it could not be read. For one pod it must be called one at a time.
 func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 	path, err := d.path(pod)
 	if err != nil {
 		return err
+	}
+	if len(text) > maxSize {
+		return wrap(pod, fmt.Errorf("it would have %d bytes, and %d is the most", len(text), maxSize))
 	}
 	return wrap(pod, d.replace(path, text, sync))
 }

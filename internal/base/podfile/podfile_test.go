@@ -98,3 +98,18 @@ func TestFailedReplaceLeavesNothing(t *testing.T) {
 		t.Errorf("there are %v, %v", entries, err)
 	}
 }
+
+// What could not be read again is not written, and the file before stays.
+func TestHugeFileIsNotWritten(t *testing.T) {
+	dir := podfile.Dir(t.TempDir())
+	largest := []byte(strings.Repeat(" ", 4<<20))
+	if err := dir.Replace("a", largest, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Replace("a", append(largest, ' '), false); err == nil || !strings.Contains(err.Error(), "file of pod a: it would have 4194305 bytes, and 4194304 is the most") {
+		t.Errorf("the error is %v", err)
+	}
+	if got, err := dir.Read("a"); err != nil || len(got) != len(largest) {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+}
