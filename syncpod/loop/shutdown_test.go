@@ -144,6 +144,7 @@ func TestShutdownOfRandomNodes(t *testing.T) {
 			if took := time.Since(began); took > p.Total()+2*time.Second {
 				t.Errorf("seed %d: it took %v of %v", seed, took, p.Total())
 			}
+			synctest.Wait() // a call whose end is known may not be written down yet
 			first, last := map[string]time.Duration{}, map[string]time.Duration{}
 			for _, c := range n.Journal() {
 				if c.Method != critest.StopContainer || c.Start.Before(began) {
