@@ -82,8 +82,8 @@ func (m *Manager) RemovePod(ctx context.Context, uid types.UID) error {
 	return m.keeper.RemovePod(ctx, uid)
 }
 
-// Pods returns the pods that were given something, sorted.
-func (m *Manager) Pods() ([]types.UID, error) { return m.keeper.Pods() }
+// KeptPods returns the pods that were given something, sorted.
+func (m *Manager) KeptPods() ([]types.UID, error) { return m.keeper.KeptPods() }
 
 // await asks something of the ledger, again and again while the answer is that waiting helps,
 // but not for long. The lock is held when it is asked.

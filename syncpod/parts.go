@@ -274,11 +274,11 @@ type OrphanCleaner interface {
 
 // OrphanLister is what an [OrphanCleaner] may be besides: one that knows of which pods it still
 // keeps something. Those that are gone are found by that after a restart of the agent, also if
-// nothing else of them is known. A *poddir.Dirs and a *device.Keeper are such.
+// nothing else of them is known. A *device.Keeper is such.
 type OrphanLister interface {
-	// Pods returns the pods of which something is kept. It is called when an agent begins,
+	// KeptPods returns the pods of which something is kept. It is called when an agent begins,
 	// and must return soon.
-	Pods() ([]types.UID, error)
+	KeptPods() ([]types.UID, error)
 }
 
 // CleanerFunc is a function that is a [Cleaner].

@@ -140,7 +140,7 @@ func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 	errs := []error{err}
 	for _, c := range s.config.Extensions.Clean {
 		if l, ok := c.(OrphanLister); ok {
-			kept, err := l.Pods()
+			kept, err := l.KeptPods()
 			uids, errs = append(uids, kept...), append(errs, err)
 		}
 	}

@@ -119,9 +119,9 @@ func (k *Keeper) Allotments() (given map[types.UID]map[string]Allotment, errs ma
 	return given, errs, nil
 }
 
-// Pods returns the pods that have something, as it is on the disk, also those whose file cannot
+// KeptPods returns the pods that have something, as it is on the disk, also those whose file cannot
 // be read, sorted.
-func (k *Keeper) Pods() ([]types.UID, error) {
+func (k *Keeper) KeptPods() ([]types.UID, error) {
 	uids, err := k.files.List()
 	if err != nil {
 		return nil, fmt.Errorf("device: %w", err)
