@@ -23,7 +23,7 @@ var heeded = []string{
 	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "providerID", "registerWithTaints",
-	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile",
+	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile", "tracing",
 }
 
 // granted are the fields of which some values are what is done anyway.

@@ -188,6 +188,11 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 	}
 	c.Workers.Observer = p.statuses
 	a.metrics.Observe(&c)
+	if a.tracing != nil {
+		if err := a.tracing.Trace(&c); err != nil {
+			return err
+		}
+	}
 	static, err := a.static()
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/cluster/certificates"
 	"github.com/podsync/podsync/cluster/config"
 	"github.com/podsync/podsync/internal/base/together"
+	"github.com/podsync/podsync/observe/otel"
 	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -40,6 +41,8 @@ type agent struct {
 	kube    kubernetes.Interface
 	runtime *cri.Client
 	metrics *prometheus.Metrics
+	// tracing is nil if nothing is traced.
+	tracing *otel.Tracing
 	// policy says when pods are evicted, by what figures tell; nil are those of the node.
 	policy  eviction.Policy
 	figures pressure.Stats
@@ -124,7 +127,16 @@ const addressInterval = 10 * time.Second
 // start runs the node.
 func (a *agent) start(ctx context.Context) error {
 	var err error
-	a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: a.metrics.DialOptions()})
+	var end func()
+	if a.tracing, end, err = a.trace(ctx); err != nil {
+		return err
+	}
+	defer end()
+	options := a.metrics.DialOptions()
+	if a.tracing != nil {
+		options = append(options, a.tracing.DialOptions()...)
+	}
+	a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: options})
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
