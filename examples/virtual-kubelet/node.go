@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -17,7 +19,6 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/podsync/podsync/internal/base/together"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -71,7 +72,7 @@ func Run(ctx context.Context, kube kubernetes.Interface, name string, c loop.Con
 	defer cancel()
 	mine.WaitForCacheSync(ctx.Done())
 	all.WaitForCacheSync(ctx.Done())
-	return together.Run(ctx,
+	return together(ctx,
 		provider.Run,
 		func(ctx context.Context) error { return pc.Run(ctx, workers) },
 		func(ctx context.Context) error {
@@ -85,6 +86,29 @@ func Run(ctx context.Context, kube kubernetes.Interface, name string, c loop.Con
 			}
 			return nc.Run(ctx)
 		})
+}
+
+// together runs functions until one of them fails or ctx ends, and returns when all have
+// returned.
+func together(ctx context.Context, run ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(run))
+	var wg sync.WaitGroup
+	for i, f := range run {
+		wg.Go(func() {
+			if errs[i] = f(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if errors.Is(err, context.Canceled) {
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // object is the node as the API server gets it.

@@ -85,7 +85,6 @@ var rooms = []room{
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},
 	{"internal/base/jitter", nil, "it spreads times, for anyone"},
-	{"internal/base/together", nil, "it runs functions, of any kind"},
 	{"internal/base/pace", nil, "it gives turns to work of any kind"},
 	{"internal/base/spdy", nil, "it carries streams, and does not know what is sent on them"},
 	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},

@@ -21,7 +21,7 @@ import (
 
 	"github.com/podsync/podsync/cluster/certificates"
 	"github.com/podsync/podsync/cluster/config"
-	"github.com/podsync/podsync/internal/base/together"
+	"github.com/podsync/podsync/cluster/internal/together"
 	"github.com/podsync/podsync/observe/otel"
 	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"

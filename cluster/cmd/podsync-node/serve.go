@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podsync/podsync/cluster/certificates"
+	"github.com/podsync/podsync/cluster/internal/together"
 	"github.com/podsync/podsync/cluster/node"
 	"github.com/podsync/podsync/cluster/serve"
-	"github.com/podsync/podsync/internal/base/together"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"

@@ -27,7 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podsync/podsync/cluster/config"
-	"github.com/podsync/podsync/internal/base/together"
+	"github.com/podsync/podsync/cluster/internal/together"
 	"github.com/podsync/podsync/observe/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"

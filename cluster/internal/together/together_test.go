@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/podsync/podsync/internal/base/together"
+	"github.com/podsync/podsync/cluster/internal/together"
 )
 
 func untilTold(ctx context.Context) error {
