@@ -63,14 +63,14 @@ var rooms = []room{
 	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "sandbox", "syncpod/hook"},
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
-		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/base/statusjson", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/shutdown", nil, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/podfile", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
-		"actions", "backoff", "internal/base/podfile", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
+		"actions", "backoff", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
@@ -88,6 +88,7 @@ var rooms = []room{
 	{"internal/base/pace", nil, "it gives turns to work of any kind"},
 	{"internal/base/spdy", nil, "it carries streams, and does not know what is sent on them"},
 	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
+	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
 	{"internal/base/podfile", []string{"internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},

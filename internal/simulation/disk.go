@@ -38,8 +38,8 @@ type disk struct {
 }
 
 var (
-	_ loop.StatusStore = (*disk)(nil)
-	_ syncpod.Records  = (*disk)(nil)
+	_ loop.RuntimeStatusStore = (*disk)(nil)
+	_ syncpod.Records         = (*disk)(nil)
 )
 
 func newDisk() *disk {
@@ -59,13 +59,18 @@ func (d *disk) Load(context.Context) ([]loop.StoredStatus, error) {
 	return all, nil
 }
 
-func (d *disk) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+func (d *disk) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	return d.SetStoredStatus(ctx, loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
+}
+
+func (d *disk) SetStoredStatus(_ context.Context, s loop.StoredStatus) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.try(file{pod.UID, false}); err != nil {
+	if err := d.try(file{s.UID, false}); err != nil {
 		return err
 	}
-	d.statuses[pod.UID] = loop.StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: *status.DeepCopy()}
+	s.Status = *s.Status.DeepCopy()
+	d.statuses[s.UID] = s
 	return nil
 }
 

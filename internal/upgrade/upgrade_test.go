@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
@@ -45,8 +43,7 @@ func TestFilesAreReadAndKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: stored.Namespace, Name: stored.Name, UID: stored.UID}}
-		if err := store.SetPodStatus(t.Context(), pod, stored.Status); err != nil {
+		if err := store.SetStoredStatus(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []string{"records", "statuses"} {
@@ -95,7 +92,7 @@ func TestFieldsOfALaterReleaseArePassedOver(t *testing.T) {
 func TestFilesHaveAllFields(t *testing.T) {
 	dirs := releases(t)
 	record, stored := load(t, dirs[len(dirs)-1])
-	for _, v := range []any{record, record.Exited[0], record.Exited[0].ID, record.Exited[0].Resources, stored} {
+	for _, v := range []any{record, record.Exited[0], record.Exited[0].ID, record.Exited[0].Resources, stored, stored.Runtime.Sandboxes[0], stored.Runtime.Containers[0]} {
 		if empty := unset(reflect.Indirect(reflect.ValueOf(v))); len(empty) > 0 {
 			t.Errorf("%T has fields that the files in %s do not have: %q. If that is released, add a directory with all fields for the next release", v, dirs[len(dirs)-1], empty)
 		}

@@ -48,6 +48,7 @@ func (l *Loop) availableChanged(err error) {
 	}
 	l.runtime.open()
 	l.listed.Store(true)
+	l.before.forgetOthers(l.watcher.Pods())
 	l.news.raise()
 	l.tidy.raise()
 }

@@ -61,7 +61,9 @@
 //
 // When the context of [Loop.Run] ends the agent detaches: pods go on. The next one
 // learns from the runtime what runs, and from the [StatusStore] what was reported:
-// running pods are adopted as they are, finished ones stay finished. Nothing is
+// running pods are adopted as they are, finished ones stay finished. The runtime lists what there
+// is, and is asked for nothing that an earlier agent saw in the same state, if the store is a
+// [RuntimeStatusStore]. Nothing is
 // stopped before the source has spoken that could want it. What is kept of a pod that
 // went meanwhile is deleted, its directory included, once all sources have spoken.
 // [Loop.Drain] stops the pods first.
@@ -81,7 +83,8 @@
 // What outlives the agent is below Config.Root, by the UIDs of pods:
 //
 //	pods/<uid>/           a pod's directory, see package poddir
-//	statuses/<uid>.json   what was reported of a pod: [FileStore], read when Run begins
+//	statuses/<uid>.json   what was reported of a pod, by this agent and by the runtime: [FileStore],
+//	                      read when Run begins
 //	evictions/<uid>.json  an eviction that has not ended, with an EvictionPolicy
 //	records/<uid>.json    what the work on a pod has to remember: syncpod.FileRecords,
 //	                      read when the work on it begins

@@ -35,6 +35,7 @@ type Loop struct {
 	// pressure is nil without an EvictionPolicy.
 	pressure *pressure.Manager
 	states   *podStates
+	before   *seenBefore
 	runtime  gate
 	ran      atomic.Bool
 	// children are what Run has started.
@@ -82,8 +83,9 @@ func New(c Config) (*Loop, error) {
 		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
 		deletions:  make(chan struct{}, parallelRemovals),
 		workerPods: map[types.UID]*workerPod{},
+		before:     newSeenBefore(),
 	}
-	l.sink = sink{podStates: l.states, store: c.Store, next: c.Sync.Sink}
+	l.sink = sink{podStates: l.states, seen: l.lastStatus, store: c.Store, next: c.Sync.Sink}
 	for _, s := range c.Sources {
 		l.feeds = append(l.feeds, &feed{Source: s})
 	}
@@ -104,7 +106,7 @@ func (l *Loop) assemble() error {
 	}
 	l.syncer = syncer
 	watchConfig := c.Watch
-	watchConfig.Reader = reader{c.Watch.Reader, syncer}
+	watchConfig.Reader = reader{c.Watch.Reader, syncer, l.before}
 	watchConfig.Changed, watchConfig.Observer = l.changed, lookObserver{c.Watch.Observer, l}
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { state := l.states.get(uid); return state.busy() }

@@ -20,6 +20,7 @@ const (
 // restore reads what an earlier agent has reported, and of which pods it has kept
 // records.
 func (l *Loop) restore(ctx context.Context) {
+	defer l.before.restored()
 	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
 	for wait := firstRestoreTry; ; wait = min(2*wait, lastRestoreTry) {
@@ -50,6 +51,7 @@ func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 		lost, err = err, nil
 	}
 	recorded, recordsErr := l.syncer.RecordedPods(ctx)
+	l.before.add(statuses)
 	for _, r := range statuses {
 		l.states.update(r.UID, func(s *podState) {
 			if r.Status.Phase != "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
@@ -16,6 +17,8 @@ import (
 // embedder. Neither depends on the other's success (virtual-kubelet #938).
 type sink struct {
 	*podStates
+	// seen returns what the runtime last reported of a pod.
+	seen  func(types.UID) *runtime.PodStatus
 	store StatusStore
 	next  syncpod.StatusSink // nil if the embedder has none
 }
@@ -56,7 +59,7 @@ func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	var errs []error
 	if !s.get(pod.UID).drained && !mayComeAgain(pod) {
-		if err := s.store.SetPodStatus(ctx, pod, status); err != nil {
+		if err := s.keep(ctx, pod, status); err != nil {
 			errs = append(errs, fmt.Errorf("store: %w", err))
 		}
 	}
@@ -64,6 +67,13 @@ func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) err
 		errs = append(errs, s.next.SetPodStatus(ctx, pod, status))
 	}
 	return errors.Join(errs...)
+}
+
+func (s sink) keep(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	if store, ok := s.store.(RuntimeStatusStore); ok {
+		return store.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
+	}
+	return s.store.SetPodStatus(ctx, pod, status)
 }
 
 // mayComeAgain reports whether the end of the pod is not to be remembered: a static pod

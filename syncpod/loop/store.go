@@ -2,10 +2,13 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/statusjson"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -27,14 +30,57 @@ type StatusStore interface {
 	Delete(ctx context.Context, uid types.UID) error
 }
 
+// A RuntimeStatusStore is a StatusStore that remembers also what the runtime had reported of a
+// pod. An agent that begins with that asks the runtime only for what has changed since. A
+// [FileStore] is one.
+type RuntimeStatusStore interface {
+	StatusStore
+	// SetStoredStatus remembers all of it. A Loop calls it in place of SetPodStatus.
+	SetStoredStatus(ctx context.Context, s StoredStatus) error
+}
+
 // A StoredStatus is what a StatusStore remembers of a pod. It can be written as
 // JSON.
 type StoredStatus struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	UID       types.UID `json:"uid"`
+	Namespace string
+	Name      string
+	UID       types.UID
 	// Status is the one last reported.
-	Status v1.PodStatus `json:"status"`
+	Status v1.PodStatus
+	// Runtime is what the runtime had reported of the pod by then, nil if that is not known. It
+	// is not written to. Its ObservedAt is not remembered.
+	Runtime *runtime.PodStatus
+}
+
+// storedStatus is a StoredStatus as JSON.
+type storedStatus struct {
+	Namespace string          `json:"namespace"`
+	Name      string          `json:"name"`
+	UID       types.UID       `json:"uid"`
+	Status    v1.PodStatus    `json:"status"`
+	Runtime   *statusjson.Pod `json:"runtime,omitempty"`
+}
+
+// MarshalJSON writes it as the files of a FileStore have it.
+func (s StoredStatus) MarshalJSON() ([]byte, error) {
+	written := storedStatus{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Status: s.Status}
+	if s.Runtime != nil {
+		written.Runtime = statusjson.OfPod(s.Runtime)
+	}
+	return json.Marshal(written)
+}
+
+// UnmarshalJSON reads it, also as written without what the runtime had reported.
+func (s *StoredStatus) UnmarshalJSON(text []byte) error {
+	var read storedStatus
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	*s = StoredStatus{Namespace: read.Namespace, Name: read.Name, UID: read.UID, Status: read.Status}
+	if read.Runtime != nil {
+		s.Runtime = read.Runtime.Status(read.UID, read.Namespace, read.Name)
+	}
+	return nil
 }
 
 // noStore stands for a missing [StatusStore].

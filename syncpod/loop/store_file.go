@@ -3,11 +3,12 @@ package loop
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +36,7 @@ type FileStore struct {
 	listed bool
 }
 
-var _ StatusStore = (*FileStore)(nil)
+var _ RuntimeStatusStore = (*FileStore)(nil)
 
 // storedPod is what is kept in memory of a pod's file. Its lock is held while the
 // file is read, written or removed.
@@ -62,20 +63,21 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 		return nil, fmt.Errorf("statuses of pods: %w", err)
 	}
 	s.know(uids)
+	read := s.loadAll(ctx, uids)
+	if err := ctx.Err(); err != nil {
+		read = append(read, loaded{err: err})
+	}
 	var all []StoredStatus
 	var errs []error
 	lost := true
-	for _, uid := range uids {
-		if err := ctx.Err(); err != nil {
-			return all, errors.Join(append(errs, err)...)
-		}
-		switch stored, err := s.load(uid); {
-		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
-		case err != nil:
-			errs = append(errs, err)
-			lost = lost && isBroken(err)
+	for _, r := range read {
+		switch {
+		case errors.Is(r.err, fs.ErrNotExist): // deleted meanwhile
+		case r.err != nil:
+			errs = append(errs, r.err)
+			lost = lost && isBroken(r.err)
 		default:
-			all = append(all, stored)
+			all = append(all, r.status)
 		}
 	}
 	err = errors.Join(errs...)
@@ -83,6 +85,33 @@ func (s *FileStore) Load(ctx context.Context) ([]StoredStatus, error) {
 		err = fmt.Errorf("%w: %w", syncpod.ErrRecordLost, err)
 	}
 	return all, err
+}
+
+// loaded is what has become of the reading of a file.
+type loaded struct {
+	status StoredStatus
+	err    error
+}
+
+// loadAll reads files until ctx ends, as many at a time as there are processors: to parse
+// them is what takes time.
+func (s *FileStore) loadAll(ctx context.Context, uids []types.UID) []loaded {
+	all := make([]loaded, len(uids))
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(goruntime.GOMAXPROCS(0), len(uids)) {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(uids) {
+					return
+				}
+				all[i].status, all[i].err = s.load(uids[i])
+			}
+		})
+	}
+	readers.Wait()
+	return all[:min(int(next.Load()), len(uids))]
 }
 
 // know notes which pods have a file, so that nobody looks for one of another.
@@ -115,26 +144,31 @@ func (s *FileStore) load(uid types.UID) (StoredStatus, error) {
 	return stored, err
 }
 
-// SetPodStatus replaces the status of a pod.
-func (s *FileStore) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+// SetPodStatus replaces what is stored of a pod by its status.
+func (s *FileStore) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	if pod == nil {
 		return errors.New("status of a pod: the pod is nil")
 	}
-	text, err := json.Marshal(StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
+	return s.SetStoredStatus(ctx, StoredStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status})
+}
+
+// SetStoredStatus replaces what is stored of a pod.
+func (s *FileStore) SetStoredStatus(_ context.Context, stored StoredStatus) error {
+	text, err := stored.MarshalJSON() // at once, and not after a pass to compact it
 	if err != nil {
-		return fmt.Errorf("status of pod %s: %w", pod.UID, err)
+		return fmt.Errorf("status of pod %s: %w", stored.UID, err)
 	}
-	p := s.lock(pod.UID)
+	p := s.lock(stored.UID)
 	defer p.mu.Unlock()
 	if !p.read {
-		_, _ = s.read(pod.UID, p) // what cannot be read is replaced
+		_, _ = s.read(stored.UID, p) // what cannot be read is replaced
 	}
 	sum := sha256.Sum256(text)
 	if p.sum == sum {
 		return nil
 	}
-	if err := s.write(pod.UID, text, isOver(status.Phase)); err != nil {
-		return fmt.Errorf("status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	if err := s.write(stored.UID, text, isOver(stored.Status.Phase)); err != nil {
+		return fmt.Errorf("status of pod %s/%s: %w", stored.Namespace, stored.Name, err)
 	}
 	p.read, p.sum = true, sum
 	return nil
@@ -198,7 +232,7 @@ func (s *FileStore) read(uid types.UID, p *storedPod) (StoredStatus, error) {
 }
 
 func parseStatus(text []byte, uid types.UID, stored *StoredStatus) error {
-	if err := json.Unmarshal(text, stored); err != nil {
+	if err := stored.UnmarshalJSON(text); err != nil { // at once, and not after a pass to find its end
 		return brokenFile{err}
 	}
 	if stored.UID != uid {

@@ -1,0 +1,91 @@
+package statusjson
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// A Pod is a runtime.PodStatus without who the pod is and when it was read.
+type Pod struct {
+	Sandboxes  []Sandbox          `json:"sandboxes,omitempty"`
+	Containers []ContainerInState `json:"containers,omitempty"`
+}
+
+// A ContainerInState is a runtime.ContainerStatus.
+type ContainerInState struct {
+	State string `json:"state"`
+	Container
+}
+
+// A Sandbox is a runtime.SandboxStatus. Without a network there was none reported.
+type Sandbox struct {
+	ID             string    `json:"id"`
+	State          string    `json:"state"`
+	NetworkMode    string    `json:"networkMode"`
+	Attempt        uint32    `json:"attempt"`
+	Network        *Network  `json:"network,omitempty"`
+	CreatedAt      time.Time `json:"createdAt,omitzero"`
+	RuntimeHandler string    `json:"runtimeHandler,omitempty"`
+}
+
+// A Network is a runtime.SandboxNetwork.
+type Network struct {
+	IPs []string `json:"ips,omitempty"`
+}
+
+// OfPod shares the lists of s.
+func OfPod(s *runtime.PodStatus) *Pod {
+	p := &Pod{}
+	for _, sb := range s.Sandboxes {
+		written := Sandbox{
+			ID: sb.ID, State: sb.State.String(), NetworkMode: sb.NetworkMode.String(), Attempt: sb.Attempt, CreatedAt: sb.CreatedAt, RuntimeHandler: sb.RuntimeHandler,
+		}
+		if sb.Network != nil {
+			written.Network = &Network{sb.Network.IPs}
+		}
+		p.Sandboxes = append(p.Sandboxes, written)
+	}
+	for _, c := range s.Containers {
+		p.Containers = append(p.Containers, ContainerInState{c.State.String(), OfContainer(c)})
+	}
+	return p
+}
+
+// Status returns what was written of a pod. What is in a state, or has a network, that is not known here
+// is left out: what a later version has written is then asked for again.
+func (p *Pod) Status(uid types.UID, namespace, name string) *runtime.PodStatus {
+	s := &runtime.PodStatus{UID: uid, Name: name, Namespace: namespace}
+	for _, sb := range p.Sandboxes {
+		state, known := named(sb.State, runtime.SandboxNotReady, runtime.SandboxReady)
+		mode, knownMode := named(sb.NetworkMode, runtime.NamespacePod, runtime.NamespaceContainer, runtime.NamespaceNode, runtime.NamespaceTarget)
+		if !known || !knownMode {
+			continue
+		}
+		read := runtime.SandboxStatus{ID: sb.ID, State: state, NetworkMode: mode, Attempt: sb.Attempt, CreatedAt: sb.CreatedAt, RuntimeHandler: sb.RuntimeHandler}
+		if sb.Network != nil {
+			read.Network = &runtime.SandboxNetwork{IPs: sb.Network.IPs}
+		}
+		s.Sandboxes = append(s.Sandboxes, read)
+	}
+	for _, c := range p.Containers {
+		state, known := named(c.State, runtime.ContainerUnknown, runtime.ContainerCreated, runtime.ContainerRunning, runtime.ContainerExited)
+		if known {
+			s.Containers = append(s.Containers, c.Container.Status(state))
+		}
+	}
+	return s
+}
+
+// named returns the value that is called so.
+func named[T fmt.Stringer](name string, values ...T) (value T, known bool) {
+	for _, v := range values {
+		if v.String() == name {
+			return v, true
+		}
+	}
+	return value, false
+}
