@@ -31,6 +31,8 @@ type kill struct {
 	// sandbox is stopped as well if the runtime does not listen. Empty for a
 	// container whose pod goes on.
 	sandbox string
+	// sandboxStopped is set if that was done. Not nil if sandbox is not empty.
+	sandboxStopped *bool
 	// turn gets true when those that stop before this one have stopped, and false when one
 	// of them could not be. Nil for one that waits for nobody.
 	turn <-chan bool
@@ -171,5 +173,6 @@ func (s *Syncer) escalate(ctx context.Context, k kill) error {
 	if sandboxErr := s.config.Deps.Sandboxes.Stop(ctx, k.sandbox); sandboxErr != nil {
 		return errors.Join(err, sandboxErr)
 	}
+	*k.sandboxStopped = true
 	return nil
 }

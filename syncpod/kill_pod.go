@@ -38,20 +38,20 @@ var errSpared = errors.New("the sandbox is not stopped before its containers")
 // killAll tells what became of the containers, and of the sandboxes: one that was
 // not stopped is an error.
 func (s *Syncer) killAll(ctx context.Context, p podKill) (containers, sandboxes error) {
-	spared, err := s.killContainers(ctx, p)
+	stopped, spared, err := s.killContainers(ctx, p)
 	if ctx.Err() != nil {
 		return err, ctx.Err()
 	}
-	sandboxes = s.stopSandboxes(ctx, p.status, spared)
+	sandboxes = s.stopSandboxes(ctx, p.status, func(id string) bool { return stopped[id] || spared[id] })
 	if len(spared) > 0 {
 		sandboxes = errors.Join(errSpared, sandboxes)
 	}
 	return err, sandboxes
 }
 
-// killContainers returns the sandboxes of containers that could not be stopped
-// and have time left.
-func (s *Syncer) killContainers(ctx context.Context, p podKill) (spared map[string]bool, err error) {
+// killContainers returns the sandboxes that were stopped because a container in them did not stop,
+// and those of containers that could not be stopped and have time left.
+func (s *Syncer) killContainers(ctx context.Context, p podKill) (stopped, spared map[string]bool, err error) {
 	var kills []kill
 	for i := range p.status.Containers {
 		if c := &p.status.Containers[i]; c.Live() {
@@ -74,19 +74,22 @@ func (s *Syncer) killContainers(ctx context.Context, p podKill) (spared map[stri
 	}
 	group.Wait()
 	turns.wait()
-	spared = map[string]bool{}
+	stopped, spared = map[string]bool{}, map[string]bool{}
 	for i, k := range kills {
+		if *k.sandboxStopped {
+			stopped[k.sandbox] = true
+		}
 		if errs[i] != nil && time.Now().Before(k.deadline) {
 			spared[k.sandbox] = true
 		}
 	}
-	return spared, errors.Join(errs...)
+	return stopped, spared, errors.Join(errs...)
 }
 
 func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 	k := kill{
 		pod: p.pod, memory: p.memory, status: c, deadline: p.deadline,
-		message: "Stopping container " + c.Name, sandbox: c.SandboxID, podIP: primary(p.status.IPs()),
+		message: "Stopping container " + c.Name, sandbox: c.SandboxID, sandboxStopped: new(bool), podIP: primary(p.status.IPs()),
 	}
 	if p.pod == nil {
 		return k
@@ -99,13 +102,13 @@ func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 
 // stopSandboxes stops all sandboxes, those that have stopped by themselves, too:
 // their network may still be there (containerd #5768).
-func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, spared map[string]bool) error {
+func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, passedOver func(id string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.StopTimeout)
 	defer cancel()
 	errs := make([]error, len(status.Sandboxes))
 	var group sync.WaitGroup
 	for i := range status.Sandboxes {
-		if spared[status.Sandboxes[i].ID] {
+		if passedOver(status.Sandboxes[i].ID) {
 			continue
 		}
 		group.Go(func() { errs[i] = s.config.Deps.Sandboxes.Stop(ctx, status.Sandboxes[i].ID) })

@@ -41,11 +41,12 @@ func (w *Watcher) Release(uid types.UID, changed bool) {
 // held.
 func (w *Watcher) hear(p *pod, e cri.Event) {
 	switch {
-	case p.held > 0:
-		w.hold(p)
 	case p.now != nil && p.hinted == nil:
 		p.hinted = &e
-	case !shows(p.latest, e):
+	case shows(p.latest, e):
+	case p.held > 0:
+		w.hold(p)
+	default:
 		w.ask(p)
 	}
 }

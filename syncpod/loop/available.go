@@ -1,35 +1,13 @@
 package loop
 
 import (
-	"context"
-	"errors"
 	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // statuses are what workers get to know of pods. While the runtime is away they wait
 // for it: only the watcher asks whether it is back, however many pods there are, and
 // all of them go on the moment it is.
 type statuses struct{ *Loop }
-
-func (l statuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
-	for {
-		status, err := l.watcher.Fresh(ctx, uid, since)
-		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {
-			return status, err
-		}
-		select {
-		case <-l.awaitRuntime():
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
 
 // awaitRuntime returns a channel that is closed when the runtime is there.
 func (l *Loop) awaitRuntime() <-chan struct{} {

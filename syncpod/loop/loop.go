@@ -100,6 +100,9 @@ func (l *Loop) assemble() error {
 	c := &l.config
 	syncConfig := c.Sync
 	syncConfig.Sink = l.sink
+	if direct, ok := c.Watch.Reader.(syncpod.StatusReader); ok && syncConfig.Deps.Statuses == nil {
+		syncConfig.Deps.Statuses = looks{direct, l}
+	}
 	syncer, err := syncpod.New(syncConfig)
 	if err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)

@@ -18,7 +18,7 @@ type observer struct{ *Loop }
 var _ podworkers.Observer = observer{}
 
 func (o observer) PodSeen(uid types.UID, at time.Time) {
-	o.states.update(uid, func(s *podState) { s.phase = podworkers.Syncing })
+	o.states.update(uid, func(s *podState) { s.phase, s.worked, s.lookedAt = podworkers.Syncing, false, time.Time{} })
 	o.config.Workers.Observer.PodSeen(uid, at)
 }
 

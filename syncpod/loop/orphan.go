@@ -65,12 +65,13 @@ func (l *Loop) isOrphan(p pleg.Pod) bool {
 }
 
 // stopStrays stops what runs of pods that have ended, desired or not: a start that
-// timed out and happened later, for example (kubernetes #139833).
+// timed out and happened later, for example (kubernetes #139833). A container that was created
+// late does not run, but may, and is removed.
 func (l *Loop) stopStrays(pods []pleg.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
-		if !p.Running || l.workerPods[p.UID] == nil || !l.workers.State(p.UID).Terminated || !l.survives(p) {
+		if l.workerPods[p.UID] == nil || !l.workers.State(p.UID).Terminated || !l.survives(p) || !p.Running && !l.hasCreated(p) {
 			continue
 		}
 		l.config.Log.Info("something of an ended pod stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
@@ -78,6 +79,12 @@ func (l *Loop) stopStrays(pods []pleg.Pod) {
 			l.states.update(p.UID, func(s *podState) { s.stopping = true })
 		}
 	}
+}
+
+// hasCreated reports whether a container of a pod was created and not started.
+func (l *Loop) hasCreated(p pleg.Pod) bool {
+	status := l.lastStatus(p.UID)
+	return status != nil && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
 }
 
 func (l *Loop) survives(p pleg.Pod) bool {

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -50,7 +51,7 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 	l.setCleanup(uid, removing)
 	l.children.Go(func() {
 		switch {
-		case !l.removeFromRuntime(ctx, uid):
+		case !l.removeFromRuntime(ctx, uid, time.Now()):
 		case l.wants(uid):
 			l.endCleanup(uid, deleting)
 			l.deleteRecords(ctx, uid, noCleanup)
@@ -63,7 +64,11 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 // removeForgotten removes what the runtime has of a pod that the workers have forgotten, and then
 // lets a new pod with its UID come. That would be taken to have had its run otherwise.
 func (l *Loop) removeForgotten(ctx context.Context, uid types.UID) {
-	if l.removeFromRuntime(ctx, uid) {
+	since := time.Now()
+	if state := l.states.get(uid); state.stoppedSince(state.stoppedAt) {
+		since = state.stoppedAt
+	}
+	if l.removeFromRuntime(ctx, uid, since) {
 		l.removed(uid)
 	}
 }
@@ -78,11 +83,11 @@ func (l *Loop) removed(uid types.UID) {
 	l.tidy.raise()
 }
 
-// removeFromRuntime removes what the runtime has of a pod, and reports whether it has
-// before ctx has ended.
-func (l *Loop) removeFromRuntime(ctx context.Context, uid types.UID) bool {
-	for {
-		err := l.tryToRemove(ctx, uid)
+// removeFromRuntime removes what the runtime has of a pod, by a look since then at first, and
+// reports whether it has before ctx has ended.
+func (l *Loop) removeFromRuntime(ctx context.Context, uid types.UID, since time.Time) bool {
+	for ; ; since = time.Now() {
+		err := l.tryToRemove(ctx, uid, since)
 		if err == nil {
 			return true
 		}
@@ -98,8 +103,9 @@ func (l *Loop) removeFromRuntime(ctx context.Context, uid types.UID) bool {
 	}
 }
 
-// tryToRemove removes it once. It fails unless a last look has found nothing.
-func (l *Loop) tryToRemove(ctx context.Context, uid types.UID) error {
+// tryToRemove removes once what a look since then has found. It fails unless a last look has found
+// nothing.
+func (l *Loop) tryToRemove(ctx context.Context, uid types.UID, since time.Time) error {
 	if l.config.Client == nil {
 		return nil // Config.Client says that this is so
 	}
@@ -111,7 +117,7 @@ func (l *Loop) tryToRemove(ctx context.Context, uid types.UID) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
-	status, err := statuses{l}.Fresh(ctx, uid, time.Now())
+	status, err := statuses{l}.Fresh(ctx, uid, since)
 	if err != nil || status.Empty() {
 		return err
 	}
@@ -125,12 +131,15 @@ func (l *Loop) tryToRemove(ctx context.Context, uid types.UID) error {
 	return err
 }
 
-// removeSandboxes stops sandboxes before it removes them, even such as look stopped:
-// their network may still be there (containerd #5768).
+// removeSandboxes stops sandboxes before it removes them, even such as look stopped: their
+// network may still be there (containerd #5768), but for those that this agent has stopped.
 func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+	stopped := l.states.get(status.UID).sandboxesStopped
 	for _, sb := range status.Sandboxes {
-		if err := l.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
-			return fmt.Errorf("pod %s: %w", status.UID, err)
+		if !slices.Contains(stopped, sb.ID) {
+			if err := l.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
+				return fmt.Errorf("pod %s: %w", status.UID, err)
+			}
 		}
 		_, err := l.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
 		if err := cri.IgnoreNotFound(err); err != nil {

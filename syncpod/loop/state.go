@@ -47,7 +47,8 @@ type podState struct {
 	retryPause time.Duration
 
 	phase podworkers.Phase
-	// calls counts the calls in flight, worked is set with the first of them.
+	// calls counts the calls in flight, worked is set with the first of them, also for who asks when
+	// the workers have forgotten the pod.
 	calls  int
 	worked bool
 	// acted: the call in flight has changed something; leaves is what it leaves undone.
@@ -62,6 +63,12 @@ type podState struct {
 	stopping bool
 	// stoppedAt is when the pod was last found to have nothing left that runs.
 	stoppedAt time.Time
+	// lookedAt is when the work on the pod last looked at it, zero if it has not, or what it saw is
+	// not what everybody knows.
+	lookedAt time.Time
+	// sandboxesStopped are the IDs of the sandboxes that were stopped by then, so that their
+	// network is released.
+	sandboxesStopped []string
 }
 
 // of returns the state of a pod. It must be called with mu held.
@@ -159,8 +166,14 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 	return acted
 }
 
+// stoppedSince reports whether the pod has stopped, by work whose last look is known, and nothing
+// was done to it between that and then.
+func (s *podState) stoppedSince(then time.Time) bool {
+	return !s.lookedAt.IsZero() && !then.After(s.stoppedAt)
+}
+
 // forgotten returns what is still known of a pod that the workers have forgotten: what
 // goes on in the runtime, and that something may be recorded of it.
 func (s *podState) forgotten() podState {
-	return podState{cleanup: s.cleanup, calls: s.calls, stopping: s.stopping, stoppedAt: s.stoppedAt, recorded: true}
+	return podState{cleanup: s.cleanup, calls: s.calls, worked: s.worked, stopping: s.stopping, stoppedAt: s.stoppedAt, lookedAt: s.lookedAt, sandboxesStopped: s.sandboxesStopped, recorded: true}
 }

@@ -64,7 +64,21 @@ func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status 
 		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
 		t.Disruption = w.Report.Disruption
 	}
-	return l.syncer.SyncTerminatingPod(ctx, t)
+	err := l.syncer.SyncTerminatingPod(ctx, t)
+	l.noteStopped(w.UID, status, err)
+	return err
+}
+
+// noteStopped notes which sandboxes of a pod are stopped when the pod is.
+func (l work) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
+	if err != nil || status == nil {
+		return
+	}
+	var ids []string
+	for _, sb := range status.Sandboxes {
+		ids = append(ids, sb.ID)
+	}
+	l.states.update(uid, func(s *podState) { s.sandboxesStopped = ids })
 }
 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
@@ -72,6 +86,7 @@ func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, 
 	err := l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
 	})
+	l.noteStopped(w.UID, status, err)
 	if err == nil && !keep {
 		l.states.update(w.UID, func(s *podState) { s.recorded = true }) // its record may not have been deleted
 	}

@@ -27,8 +27,9 @@ type agent struct {
 	dir    string
 }
 
-// graceSeconds is the grace period of all pods.
-const graceSeconds = 1
+// graceSeconds is the grace period of all pods, the shortest that containers are stopped with
+// while there is time.
+const graceSeconds = 2
 
 // patience is how long at most is waited for all pods of a shape.
 func (sh shape) patience() time.Duration { return 3*time.Minute + time.Duration(sh.pods)*time.Second }

@@ -150,7 +150,8 @@ func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	name := "floor" + strconv.Itoa(i)
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "measure", Uid: fmt.Sprint(name, time.Now().UnixNano())},
-		LogDirectory: filepath.Join(f.logs, name), Linux: &runtimeapi.LinuxPodSandboxConfig{},
+		LogDirectory: filepath.Join(f.logs, name),
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces()}},
 	}
 	if err := os.Mkdir(config.LogDirectory, 0o755); err != nil {
 		return p, err
@@ -173,6 +174,12 @@ func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	id, err := f.container(ctx, p.sandbox, config, "main", sh.command()...)
 	p.containers = append(p.containers, id)
 	return p, err
+}
+
+// namespaces are those that pods have unless they ask for others. A container's main process is
+// the first of its PID namespace, and so ends on SIGTERM only if it has a handler.
+func namespaces() *runtimeapi.NamespaceOption {
+	return &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}
 }
 
 // stop ends a pod as an agent has to: its container with the grace period of the
@@ -199,7 +206,8 @@ func (f bare) container(ctx context.Context, sandbox string, config *runtimeapi.
 		PodSandboxId: sandbox, SandboxConfig: config,
 		Config: &runtimeapi.ContainerConfig{
 			Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: f.image},
-			Command: command, LogPath: name + ".log", Linux: &runtimeapi.LinuxContainerConfig{},
+			Command: command, LogPath: name + ".log",
+			Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces()}},
 		},
 	})
 	if err != nil {

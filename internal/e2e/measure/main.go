@@ -10,7 +10,7 @@
 // at once, which no agent can beat. Floor and agent take turns, and a ratio is that of one
 // turn, so that a machine which slows down meanwhile slows down both. The medians of the
 // rounds are printed, for the pod in the middle and for the last one. Polite pods end on
-// SIGTERM; deaf ones are killed after a grace period of one second. With -burst 250 an agent
+// SIGTERM; deaf ones are killed after a grace period of two seconds. With -burst 250 an agent
 // gets so many pods at once.
 //
 // With -everything the agent is this program itself, with all on that costs something while

@@ -1,0 +1,54 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// looks is how a Syncer looks at pods: with the watcher, so that what the work on a pod has seen
+// last is what everybody knows, and nobody asks again.
+type looks struct {
+	syncpod.StatusReader
+	*Loop
+}
+
+// PodStatus looks at a pod. While the watcher has the runtime for away, it is asked all the same:
+// a look may be the last thing that a pod waits for.
+func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+	since := time.Now()
+	status, err := l.watcher.Fresh(ctx, uid, since)
+	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
+		l.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the watcher does not know of it
+		return l.StatusReader.PodStatus(ctx, uid, prev)
+	}
+	if err == nil {
+		l.states.update(uid, func(s *podState) { s.lookedAt = since })
+	}
+	return status, err
+}
+
+// Fresh returns the status of a pod that was read since then. Of a pod that has stopped, the last
+// look of the work that has stopped it shows all that this has done.
+func (l statuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+	if state := l.states.get(uid); state.stoppedSince(since) && state.lookedAt.Before(since) {
+		since = state.lookedAt
+	}
+	for {
+		status, err := l.watcher.Fresh(ctx, uid, since)
+		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {
+			return status, err
+		}
+		select {
+		case <-l.awaitRuntime():
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

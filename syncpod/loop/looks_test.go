@@ -1,0 +1,56 @@
+package loop_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// To stop a pod takes three looks: at what is to stop, at whether it has, and at whether all of it is
+// removed; a fourth follows what the runtime tells of that. The sandbox is stopped once.
+func TestStopAsksForNothingTwice(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.Fault(critest.Fault{Times: critest.Always, Delay: 3 * time.Millisecond})
+		push := source.NewStaticPush("file")
+		n.start([]source.Source{push}, nil)
+		set(t, push, pod("file", "web", "web", "trap 'exit 0' TERM; sleep 1000000 & wait"))
+		time.Sleep(10 * time.Second)
+		before := len(n.Journal())
+		set(t, push)
+		time.Sleep(10 * time.Second)
+		want := map[critest.Method]int{
+			critest.ListPodSandbox: 4, critest.ListContainers: 4, critest.PodSandboxStatus: 1, critest.ContainerStatus: 1,
+			critest.StopContainer: 1, critest.StopPodSandbox: 1, critest.RemovePodSandbox: 1,
+		}
+		if calls := n.Journal().After(before); !maps.Equal(calls.Counts(), want) {
+			t.Errorf("it took %v, want %v\n%v", calls.Counts(), want, calls)
+		}
+	})
+}
+
+// An agent that does not know whether a sandbox that is not ready was stopped stops it before it
+// removes it: its network may be there (containerd #5768).
+func TestSandboxIsStoppedByWhoRemovesIt(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		push := source.NewStaticPush("file")
+		a := n.start([]source.Source{push}, nil)
+		set(t, push, pod("file", "web", "web", "trap 'exit 0' TERM; sleep 1000000 & wait"))
+		time.Sleep(10 * time.Second)
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Delay: time.Hour})
+		set(t, push)
+		time.Sleep(5 * time.Second)
+		a.kill()
+		before := len(n.Journal())
+		push = source.NewStaticPush("file")
+		n.start([]source.Source{push}, nil)
+		set(t, push)
+		time.Sleep(10 * time.Second)
+		calls := n.Journal().After(before)
+		if got := calls.Of(critest.StopPodSandbox, critest.RemovePodSandbox).Sequence(); len(got) != 2 || calls.Count(critest.StopPodSandbox) != 1 {
+			t.Errorf("it called %v, want a stop and a removal\n%v", got, calls)
+		}
+	})
+}
