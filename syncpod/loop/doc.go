@@ -29,7 +29,8 @@
 //	collect.go     collectors: of what pods leave, and of images
 //
 //	work.go        the work on a pod, done with package syncpod
-//	reader.go      what is read of pods is told to it
+//	reader.go      what is read of pods is told to it, and begins with what an earlier agent has seen;
+//	               looks.go is how work looks at them
 //	available.go   work waits while the runtime is away
 //	observer.go    how the work goes
 //	sink.go        what is reported: remembered, stored, handed on

@@ -151,7 +151,9 @@ func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "measure", Uid: fmt.Sprint(name, time.Now().UnixNano())},
 		LogDirectory: filepath.Join(f.logs, name),
-		Linux:        &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces()}},
+		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+			NamespaceOptions: namespaces(), Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+		}},
 	}
 	if err := os.Mkdir(config.LogDirectory, 0o755); err != nil {
 		return p, err
