@@ -11,7 +11,7 @@ import (
 
 // Hold tells that someone works on a pod from now on: events of it, which are mostly
 // of what that work does, have it looked at only when Release is called, or after a
-// second. Lists, Look and Fresh are not held back. Each Hold is followed by one
+// second, and not at all if the newest status shows what they are about. Lists, Look and Fresh are not held back. Each Hold is followed by one
 // Release.
 func (w *Watcher) Hold(uid types.UID) {
 	w.mu.Lock()
@@ -86,7 +86,7 @@ func shows(s *runtime.PodStatus, e cri.Event) bool {
 			return e.Type != cri.EventDeleted && (sb.State == runtime.SandboxNotReady || e.Type != cri.EventStopped)
 		}
 	}
-	return false
+	return e.Type == cri.EventDeleted
 }
 
 func containerShows(state runtime.ContainerState, t cri.EventType) bool {

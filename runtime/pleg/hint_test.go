@@ -46,7 +46,7 @@ func TestShows(t *testing.T) {
 	}
 	want := map[string]string{
 		"created": "created", "running": "created started", "exited": "created started stopped", "unknown": "created",
-		"ready": "created started", "stopped": "created started stopped", "other": "",
+		"ready": "created started", "stopped": "created started stopped", "other": "deleted",
 	}
 	for id, shown := range want {
 		var got []any

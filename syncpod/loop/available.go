@@ -4,11 +4,6 @@ import (
 	"sync"
 )
 
-// statuses are what workers get to know of pods. While the runtime is away they wait
-// for it: only the watcher asks whether it is back, however many pods there are, and
-// all of them go on the moment it is.
-type statuses struct{ *Loop }
-
 // awaitRuntime returns a channel that is closed when the runtime is there.
 func (l *Loop) awaitRuntime() <-chan struct{} {
 	back := l.runtime.close()

@@ -94,7 +94,8 @@ type Config struct {
 	NodeName string
 
 	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
-	// must be nil; its Owner is that of Sync.
+	// must be nil; its Owner is that of Sync. If its Reader is a syncpod.StatusReader, as the
+	// default is, work looks at pods with the watcher, unless Sync.Deps.Statuses is set.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
 	// Observer must not call the Loop. Its ResyncInterval is by default 5 min, because

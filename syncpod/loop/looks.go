@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
@@ -34,12 +35,24 @@ func (l looks) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodSt
 	return status, err
 }
 
-// Fresh returns the status of a pod that was read since then. Of a pod that has stopped, the last
-// look of the work that has stopped it shows all that this has done.
-func (l statuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
-	if state := l.states.get(uid); state.stoppedSince(since) && state.lookedAt.Before(since) {
+// workStatuses are what workers get to know of pods before they work on them.
+type workStatuses struct{ *Loop }
+
+var _ podworkers.StatusSource = workStatuses{}
+
+// Fresh returns the status of a pod that was read since then. Once the pod has stopped, the last
+// look of the work that has stopped it does, too.
+func (l workStatuses) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+	if state := l.states.get(uid); state.lookCovers(since) && state.lookedAt.Before(since) {
 		since = state.lookedAt
 	}
+	return l.fresh(ctx, uid, since)
+}
+
+// fresh returns the status of a pod that was read since then. While the runtime is away it waits
+// for it: only the watcher asks whether it is back, however many pods there are, and all of them
+// go on the moment it is.
+func (l *Loop) fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	for {
 		status, err := l.watcher.Fresh(ctx, uid, since)
 		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {

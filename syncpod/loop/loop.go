@@ -120,7 +120,7 @@ func (l *Loop) assemble() error {
 		return err
 	}
 	workersConfig := c.Workers
-	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = work{l}, statuses{l}, observer{l}
+	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = work{l}, workStatuses{l}, observer{l}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
@@ -269,16 +269,17 @@ func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopR
 	if pod == nil {
 		return fmt.Errorf("loop: pod %s is not known", uid)
 	}
+	worked := l.states.worked(uid)
 	if err := l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop}); err != nil {
 		return err
 	}
-	return l.tellUnstarted(ctx, pod, stop.Report)
+	return l.tellUnstarted(ctx, pod, stop.Report, worked)
 }
 
 // tellUnstarted reports a pod that was stopped before there was any work on it: nobody
-// else does.
-func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport) error {
-	if known := l.states.get(pod.UID); why != nil && !known.worked && !known.over() {
+// else does. By then it may be forgotten, and another may have its UID.
+func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport, worked *atomic.Bool) error {
+	if known := l.states.get(pod.UID); why != nil && !worked.Load() && !known.over() {
 		status := pod.Status.DeepCopy()
 		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
 		if why.Disruption {

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +19,7 @@ type observer struct{ *Loop }
 var _ podworkers.Observer = observer{}
 
 func (o observer) PodSeen(uid types.UID, at time.Time) {
-	o.states.update(uid, func(s *podState) { s.phase, s.worked, s.lookedAt = podworkers.Syncing, false, time.Time{} })
+	o.states.update(uid, func(s *podState) { s.phase, s.worked, s.lookedAt = podworkers.Syncing, new(atomic.Bool), time.Time{} })
 	o.config.Workers.Observer.PodSeen(uid, at)
 }
 
@@ -35,7 +36,13 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 // SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
 // the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
-	o.states.update(w.UID, func(s *podState) { s.calls, s.worked = s.calls+1, true })
+	o.states.worked(w.UID).Store(true)
+	o.states.update(w.UID, func(s *podState) {
+		s.calls++
+		if w.Type != podworkers.SyncTerminatedPod {
+			s.lookedAt = time.Time{}
+		}
+	})
 	if w.Type == podworkers.SyncTerminatingPod {
 		record := o.syncer.SetDeadline(w.UID, w.Deadline)
 		o.children.Go(func() { record(context.Background()) })
@@ -57,7 +64,8 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 		}
 	}
 	// What was done is looked at now, events or not (kubernetes #137362). A call that
-	// follows uses that look, which therefore begins after the end of this one.
+	// follows uses that look, which therefore begins after the end of this one, unless the
+	// last look of a stop is enough for it.
 	o.watcher.Release(w.UID, acted)
 	o.config.Workers.Observer.SyncEnded(w, took, err)
 }

@@ -81,10 +81,11 @@ func (l *Loop) stopStrays(pods []pleg.Pod) {
 	}
 }
 
-// hasCreated reports whether a container of a pod was created and not started.
+// hasCreated reports whether a container of a pod was seen, after the pod was stopped, to be created
+// and not started.
 func (l *Loop) hasCreated(p pleg.Pod) bool {
 	status := l.lastStatus(p.UID)
-	return status != nil && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
+	return status != nil && status.ObservedAt.After(l.states.get(p.UID).stoppedAt) && slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.State == runtime.ContainerCreated })
 }
 
 func (l *Loop) survives(p pleg.Pod) bool {

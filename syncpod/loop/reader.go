@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -86,7 +87,7 @@ func (s *seenBefore) await(ctx context.Context) error {
 	case <-s.known:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("what is remembered of pods is still being read: %w", context.Cause(ctx))
 	}
 }
 

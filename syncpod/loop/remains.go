@@ -65,8 +65,9 @@ func (l *Loop) removeUnknown(ctx context.Context, uid types.UID) {
 // lets a new pod with its UID come. That would be taken to have had its run otherwise.
 func (l *Loop) removeForgotten(ctx context.Context, uid types.UID) {
 	since := time.Now()
-	if state := l.states.get(uid); state.stoppedSince(state.stoppedAt) {
-		since = state.stoppedAt
+	state := l.states.get(uid)
+	if _, away := l.watcher.Available(); away == nil && state.lookCovers(state.stoppedAt) {
+		since = state.lookedAt
 	}
 	if l.removeFromRuntime(ctx, uid, since) {
 		l.removed(uid)
@@ -117,7 +118,7 @@ func (l *Loop) tryToRemove(ctx context.Context, uid types.UID, since time.Time) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
-	status, err := statuses{l}.Fresh(ctx, uid, since)
+	status, err := l.fresh(ctx, uid, since)
 	if err != nil || status.Empty() {
 		return err
 	}
@@ -125,7 +126,7 @@ func (l *Loop) tryToRemove(ctx context.Context, uid types.UID, since time.Time) 
 		return err
 	}
 	// What a new pod is to find is that there is nothing.
-	if status, err = (statuses{l}).Fresh(ctx, uid, time.Now()); err == nil && !status.Empty() {
+	if status, err = l.fresh(ctx, uid, time.Now()); err == nil && !status.Empty() {
 		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", uid, len(status.Sandboxes), len(status.Containers))
 	}
 	return err

@@ -55,7 +55,7 @@ func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 	for _, r := range statuses {
 		l.states.update(r.UID, func(s *podState) {
 			if r.Status.Phase != "" {
-				s.status, s.undelivered = &r.Status, true
+				s.status, s.undelivered = new(r.Status), true // and not all of r, for as long
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -47,10 +48,10 @@ type podState struct {
 	retryPause time.Duration
 
 	phase podworkers.Phase
-	// calls counts the calls in flight, worked is set with the first of them, also for who asks when
-	// the workers have forgotten the pod.
+	// calls counts the calls in flight. worked, which is another one in each life, is set with the
+	// first of them, also for who asks when the workers have forgotten the pod.
 	calls  int
-	worked bool
+	worked *atomic.Bool
 	// acted: the call in flight has changed something; leaves is what it leaves undone.
 	acted  bool
 	leaves error
@@ -63,11 +64,11 @@ type podState struct {
 	stopping bool
 	// stoppedAt is when the pod was last found to have nothing left that runs.
 	stoppedAt time.Time
-	// lookedAt is when the work on the pod last looked at it, zero if it has not, or what it saw is
-	// not what everybody knows.
+	// lookedAt is when the work that stops the pod last looked at it, zero if it has not, if what it
+	// saw is not what everybody knows, or if something else was done to the pod since.
 	lookedAt time.Time
-	// sandboxesStopped are the IDs of the sandboxes that were stopped by then, so that their
-	// network is released.
+	// sandboxesStopped are the IDs of the sandboxes that were there when that began and are stopped,
+	// so that their network is released.
 	sandboxesStopped []string
 }
 
@@ -113,6 +114,17 @@ func (s *podStates) endsNow() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ends
+}
+
+// worked returns what is set when there has been work on a pod that the workers know.
+func (s *podStates) worked(uid types.UID) *atomic.Bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.of(uid)
+	if state.worked == nil {
+		state.worked = new(atomic.Bool)
+	}
+	return state.worked
 }
 
 // uids returns the pods of which something is known, in order.
@@ -162,18 +174,20 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 	acted, s.acted, s.leaves = s.acted, false, nil
 	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
 		s.stoppedAt, s.stopping = at, false // with its definition, if that came meanwhile
+	} else if w.Type != podworkers.SyncTerminatedPod { // which does nothing to it
+		s.lookedAt = time.Time{}
 	}
 	return acted
 }
 
-// stoppedSince reports whether the pod has stopped, by work whose last look is known, and nothing
-// was done to it between that and then.
-func (s *podState) stoppedSince(then time.Time) bool {
-	return !s.lookedAt.IsZero() && !then.After(s.stoppedAt)
+// lookCovers reports whether the last look of the work that has stopped the pod shows what was done
+// to it until then.
+func (s *podState) lookCovers(then time.Time) bool {
+	return !s.lookedAt.IsZero() && !s.stoppedAt.IsZero() && !then.After(s.stoppedAt)
 }
 
 // forgotten returns what is still known of a pod that the workers have forgotten: what
 // goes on in the runtime, and that something may be recorded of it.
 func (s *podState) forgotten() podState {
-	return podState{cleanup: s.cleanup, calls: s.calls, worked: s.worked, stopping: s.stopping, stoppedAt: s.stoppedAt, lookedAt: s.lookedAt, sandboxesStopped: s.sandboxesStopped, recorded: true}
+	return podState{cleanup: s.cleanup, calls: s.calls, stopping: s.stopping, stoppedAt: s.stoppedAt, lookedAt: s.lookedAt, sandboxesStopped: s.sandboxesStopped, recorded: true}
 }

@@ -31,8 +31,8 @@ type StatusStore interface {
 }
 
 // A RuntimeStatusStore is a StatusStore that remembers also what the runtime had reported of a
-// pod. An agent that begins with that asks the runtime only for what has changed since. A
-// [FileStore] is one.
+// pod. An agent that begins with that asks the runtime only for what has changed since, by its IDs,
+// of which a runtime uses none twice. A [FileStore] is one.
 type RuntimeStatusStore interface {
 	StatusStore
 	// SetStoredStatus remembers all of it. A Loop calls it in place of SetPodStatus.
@@ -74,13 +74,26 @@ func (s StoredStatus) MarshalJSON() ([]byte, error) {
 func (s *StoredStatus) UnmarshalJSON(text []byte) error {
 	var read storedStatus
 	if err := json.Unmarshal(text, &read); err != nil {
-		return err
+		if read, err = readAlone(text); err != nil {
+			return err
+		}
 	}
 	*s = StoredStatus{Namespace: read.Namespace, Name: read.Name, UID: read.UID, Status: read.Status}
 	if read.Runtime != nil {
 		s.Runtime = read.Runtime.Status(read.UID, read.Namespace, read.Name)
 	}
 	return nil
+}
+
+// readAlone reads a status without what the runtime had reported: that can be asked for again, and
+// the status cannot.
+func readAlone(text []byte) (read storedStatus, err error) {
+	var alone struct {
+		storedStatus
+		Runtime json.RawMessage `json:"runtime"`
+	}
+	err = json.Unmarshal(text, &alone)
+	return alone.storedStatus, err
 }
 
 // noStore stands for a missing [StatusStore].

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -239,5 +240,20 @@ func BenchmarkFileStore(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What the runtime had reported can be asked for again: a status is not lost because of it.
+func TestStoredStatusWithoutWhatCannotBeRead(t *testing.T) {
+	for _, runtime := range []string{`"odd"`, `{"sandboxes":{}}`, `{"containers":[{"id":3}]}`, `null`} {
+		var stored StoredStatus
+		err := json.Unmarshal([]byte(`{"namespace":"default","name":"web","uid":"u","status":{"phase":"Succeeded"},"runtime":`+runtime+`}`), &stored)
+		if err != nil || stored.UID != "u" || stored.Name != "web" || stored.Namespace != "default" || stored.Status.Phase != v1.PodSucceeded || stored.Runtime != nil {
+			t.Errorf("%s: it is read as %+v, %v", runtime, stored, err)
+		}
+	}
+	var stored StoredStatus
+	if err := json.Unmarshal([]byte(`{"uid":"u","status":{"phase":3},"runtime":{}}`), &stored); err == nil {
+		t.Errorf("a status that is none is read as %+v", stored)
 	}
 }
