@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -58,6 +59,30 @@ func TestT2_ExitCodeOutlivesAStray(t *testing.T) {
 			if end := c.State.Terminated; end == nil || c.Name == "app" && end.ExitCode != 3 {
 				t.Errorf("container %s is told to be %+v", c.Name, c.State)
 			}
+		}
+	})
+}
+
+// A pod ends while a container of it is being created, which happens after it has ended: the container
+// never runs, and is removed. The pod is wanted still, so that nothing else removes it.
+func TestW6_ContainerThatIsCreatedLate(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 8 * time.Second, IgnoreCancel: true})
+		src := source.NewStaticPush("file")
+		a := n.start([]source.Source{src}, func(c *loop.Config) { c.Watch.EventRelist = 10 * time.Second })
+		set(t, src, pod("file", "web", "u", "sleep 1000000"))
+		time.Sleep(2 * time.Second)
+		stop := podworkers.StopRequest{Evict: true, Report: &podworkers.StopReport{Reason: "Evicted", Message: "the disk is full"}}
+		if err := a.KillPod(t.Context(), "u", stop); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		created, removed := n.Journal().Pod("u").Of(critest.CreateContainer), n.Journal().Pod("u").Count(critest.RemoveContainer)
+		if len(created) != 1 || created[0].End.Sub(created[0].Start) < 8*time.Second {
+			t.Fatalf("no container was created late\n%v", n.Journal())
+		}
+		if removed != 1 || a.sink.of("u").Reason != "Evicted" {
+			t.Errorf("%d containers are removed, want 1, and the pod is %s\n%v", removed, a.sink.of("u").Reason, n.Journal().Pod("u"))
 		}
 	})
 }
