@@ -196,7 +196,13 @@ func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.Container
 			}
 			return nil
 		},
-		Remove: st.dispose,
+		Remove: func(looking context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
+			if len(listed) > 0 && ctx.Err() != nil { // the next agent may be the one that asks again
+				st.memory.used(st.spec.Name, config.GetMetadata().GetAttempt())
+				st.record(ctx, st.memory)
+			}
+			return st.dispose(looking, listed, kept)
+		},
 	}.Resolve(looking, func() bool { return !timeIsUp(ctx) })
 	switch {
 	case err != nil:

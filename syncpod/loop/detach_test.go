@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -65,4 +66,31 @@ func (a *agent) detachIn(want time.Duration) {
 	if took := time.Since(began); took != want {
 		a.t.Errorf("Run took %v to return, want %v", took, want)
 	}
+}
+
+// An agent that ends while a container is being created removes it. The next one does not use its
+// number again: the runtime, or a reader of logs, may know it still.
+func TestC2_AttemptOfAContainerThatIsNotWantedAnyMore(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.CreateContainer}, When: critest.Midway, Delay: 3 * time.Second, IgnoreCancel: true})
+		records := syncpod.FileRecords{Dir: t.TempDir()}
+		withRecords := func(c *loop.Config) { c.Sync.Deps.Records = records }
+		push := source.NewStaticPush("file")
+		first := n.start([]source.Source{push}, withRecords)
+		set(t, push, pod("file", "web", "web", "sleep 1000000"))
+		time.Sleep(2 * time.Second)
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListContainers}, Times: critest.Always, Delay: 2 * time.Second})
+		first.stop()
+		if removed := n.Journal().Count(critest.RemoveContainer); removed != 1 {
+			t.Fatalf("%d containers are removed, want 1\n%v", removed, n.Journal())
+		}
+		push = source.NewStaticPush("file")
+		n.start([]source.Source{push}, withRecords)
+		set(t, push, pod("file", "web", "web", "sleep 1000000"))
+		time.Sleep(10 * time.Second)
+		created := n.Journal().Of(critest.CreateContainer)
+		if len(created) != 2 || created[0].Attempt >= created[1].Attempt {
+			t.Errorf("containers were created as\n%v, want an attempt more", created)
+		}
+	})
 }
