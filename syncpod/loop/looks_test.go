@@ -10,7 +10,7 @@ import (
 )
 
 // To stop a pod takes three looks: at what is to stop, at whether it has, and at whether all of it is
-// removed; a fourth follows what the runtime tells of that. The sandbox is stopped once.
+// removed; one more may follow what the runtime tells of that. The sandbox is stopped once.
 func TestStopAsksForNothingTwice(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.Fault(critest.Fault{Times: critest.Always, Delay: 3 * time.Millisecond})
@@ -22,11 +22,16 @@ func TestStopAsksForNothingTwice(t *testing.T) {
 		set(t, push)
 		time.Sleep(10 * time.Second)
 		want := map[critest.Method]int{
-			critest.ListPodSandbox: 4, critest.ListContainers: 4, critest.PodSandboxStatus: 1, critest.ContainerStatus: 1,
+			critest.PodSandboxStatus: 1, critest.ContainerStatus: 1,
 			critest.StopContainer: 1, critest.StopPodSandbox: 1, critest.RemovePodSandbox: 1,
 		}
-		if calls := n.Journal().After(before); !maps.Equal(calls.Counts(), want) {
-			t.Errorf("it took %v, want %v\n%v", calls.Counts(), want, calls)
+		calls := n.Journal().After(before)
+		got := calls.Counts()
+		looks := max(got[critest.ListPodSandbox], got[critest.ListContainers])
+		delete(got, critest.ListPodSandbox)
+		delete(got, critest.ListContainers)
+		if looks > 4 || !maps.Equal(got, want) {
+			t.Errorf("it took %d looks, want at most 4, and %v, want %v\n%v", looks, got, want, calls)
 		}
 	})
 }
