@@ -11,8 +11,8 @@ import (
 
 // Hold tells that someone works on a pod from now on: events of it, which are mostly
 // of what that work does, have it looked at only when Release is called, or after a
-// second, and not at all if the newest status shows what they are about. Lists, Look and Fresh are not held back. Each Hold is followed by one
-// Release.
+// second, and not at all if the newest status shows what they are about. Lists, Look and
+// Fresh are not held back. Each Hold is followed by one Release.
 func (w *Watcher) Hold(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

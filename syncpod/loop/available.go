@@ -1,8 +1,6 @@
 package loop
 
-import (
-	"sync"
-)
+import "sync"
 
 // awaitRuntime returns a channel that is closed when the runtime is there.
 func (l *Loop) awaitRuntime() <-chan struct{} {

@@ -35,7 +35,7 @@ type Loop struct {
 	// pressure is nil without an EvictionPolicy.
 	pressure *pressure.Manager
 	states   *podStates
-	before   *seenBefore
+	before   *seenBefore // by an earlier agent
 	runtime  gate
 	ran      atomic.Bool
 	// children are what Run has started.

@@ -67,8 +67,8 @@ type podState struct {
 	// lookedAt is when the work that stops the pod last looked at it, zero if it has not, if what it
 	// saw is not what everybody knows, or if something else was done to the pod since.
 	lookedAt time.Time
-	// sandboxesStopped are the IDs of the sandboxes that were there when that began and are stopped,
-	// so that their network is released.
+	// sandboxesStopped are the IDs of the sandboxes that were there when the work which has stopped
+	// the pod began, and are stopped, so that their network is released.
 	sandboxesStopped []string
 }
 

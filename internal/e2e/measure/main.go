@@ -7,10 +7,10 @@
 //
 // For each number of pods and init containers the agent is compared with the floor:
 // the same pods made, and ended, with bare CRI calls in the only possible order, all pods
-// at once, which no agent can beat. As of a kubelet, their sandboxes have the runtime's seccomp
-// profile, and their containers PID namespaces of their own. Floor and agent take turns, and a ratio is that of one
-// turn, so that a machine which slows down meanwhile slows down both. The medians of the
-// rounds are printed, for the pod in the middle and for the last one. Polite pods end on
+// at once, which no agent can beat. As a kubelet's, their sandboxes have the runtime's seccomp
+// profile, and their containers PID namespaces of their own. Floor and agent take turns, and a
+// ratio is that of one turn, so that a machine which slows down meanwhile slows down both. The
+// medians of the rounds are printed, for the pod in the middle and for the last one. Polite pods end on
 // SIGTERM; deaf ones are killed after a grace period of two seconds. With -burst 250 an agent
 // gets so many pods at once.
 //
