@@ -39,6 +39,7 @@ func TestProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		got := a.scrape("/metrics/probes")
 		for _, name := range []string{"web", "db"} {
 			failed := value(got, "prober_probe_total", series("Readiness", "failed", name)...)
@@ -58,6 +59,7 @@ func TestProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		got = a.scrape("/metrics/probes")
 		if n, m := len(got["prober_probe_total"].Metric), len(got["prober_probe_duration_seconds"].Metric); n != 2 || m != 1 {
 			t.Errorf("%d and %d series once a pod is gone: %v", n, m, got)
@@ -66,6 +68,7 @@ func TestProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if got = a.scrape("/metrics/probes"); len(got) != 0 {
 			t.Errorf("once all are gone: %v", got)
 		}

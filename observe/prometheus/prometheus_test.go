@@ -143,6 +143,7 @@ func TestMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		a.metrics.CountEviction("memory.available")
 		got := a.scrape("/metrics")
 		for _, want := range []struct {
@@ -200,6 +201,7 @@ func TestSeriesDoNotGrow(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
+				synctest.Wait()
 			}
 			n := 0
 			for name, f := range a.scrape("/metrics") {
