@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +24,15 @@ type agent struct {
 	client *cri.Client
 	cmd    *exec.Cmd
 	dir    string
+	told   *told
 }
 
 // graceSeconds is the grace period of all pods, the shortest that containers are stopped with
 // while there is time.
 const graceSeconds = 2
+
+// nodeName is the end of the names that the agent gives its pods.
+const nodeName = "n1"
 
 // patience is how long at most is waited for all pods of a shape.
 func (sh shape) patience() time.Duration { return 3*time.Minute + time.Duration(sh.pods)*time.Second }
@@ -48,7 +51,7 @@ func startAgent(s settings, client *cri.Client) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.cmd = exec.Command(program, append(args, "-manifests", a.manifests(), "-runtime", s.endpoint, "-node", "n1",
+	a.cmd = exec.Command(program, append(args, "-manifests", a.manifests(), "-runtime", s.endpoint, "-node", nodeName,
 		"-root", a.root(), "-pod-logs", filepath.Join(dir, "logs"))...)
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
@@ -59,6 +62,7 @@ func startAgent(s settings, client *cri.Client) (*agent, error) {
 	if err := a.cmd.Start(); err != nil {
 		return nil, err
 	}
+	a.told = listen(client)
 	time.Sleep(3 * time.Second)
 	return a, nil
 }
@@ -78,6 +82,7 @@ func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
 
 // end ends the agent, and leaves its pods.
 func (a *agent) end() {
+	a.told.end()
 	_ = a.cmd.Process.Signal(os.Interrupt)
 	_ = a.cmd.Wait()
 	os.RemoveAll(a.dir)
@@ -95,19 +100,50 @@ func (a *agent) run(ctx context.Context, prefix string, sh shape) ([]float64, er
 			return nil, err
 		}
 	}
-	took := map[string]float64{}
-	for len(took) < sh.pods {
-		if time.Since(began) > sh.patience() {
-			return nil, fmt.Errorf("%d pods run after %v; see %s", len(took), sh.patience(), a.dir)
+	started, err := a.all(ctx, prefix, sh, a.told.running, 25*time.Millisecond, func(started map[string]time.Time) error {
+		return a.started(ctx, prefix, started)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	return since(began, started), nil
+}
+
+// all waits until all pods of a shape are among those that the runtime has told of, and returns
+// when it was for each. Asking costs the runtime time that the agent needs: it is asked
+// each so often only if it does not tell, and else each second, for what was not heard.
+func (a *agent) all(ctx context.Context, prefix string, sh shape, told func(string) map[string]time.Time,
+	each time.Duration, ask func(map[string]time.Time) error,
+) (map[string]time.Time, error) {
+	asked, begun := map[string]time.Time{}, time.Now()
+	if a.told.streams {
+		each = time.Second
+	}
+	for next := begun.Add(each); time.Since(begun) < sh.patience(); {
+		if time.Now().After(next) {
+			if err := ask(asked); err != nil {
+				return nil, err
+			}
+			next = time.Now().Add(each)
 		}
-		if err := a.started(ctx, prefix, began, took); err != nil {
-			return nil, err
+		seen := maps.Clone(asked)
+		maps.Copy(seen, told(prefix))
+		if len(seen) >= sh.pods {
+			return seen, nil
 		}
-		if err := pause(ctx, 25*time.Millisecond); err != nil {
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
-	return slices.Collect(maps.Values(took)), nil
+	return nil, fmt.Errorf("not all of %d pods within %v; see %s", sh.pods, sh.patience(), a.dir)
+}
+
+// since returns the seconds from one time to each of others.
+func since(began time.Time, times map[string]time.Time) (seconds []float64) {
+	for _, at := range times {
+		seconds = append(seconds, at.Sub(began).Seconds())
+	}
+	return seconds
 }
 
 // write puts a manifest into the folder as a whole.
@@ -136,7 +172,7 @@ func (a *agent) write(name string, sh shape) error {
 }
 
 // started adds the pods whose container runs by now.
-func (a *agent) started(ctx context.Context, prefix string, began time.Time, took map[string]float64) error {
+func (a *agent) started(ctx context.Context, prefix string, started map[string]time.Time) error {
 	list, err := a.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}})
@@ -145,20 +181,20 @@ func (a *agent) started(ctx context.Context, prefix string, began time.Time, too
 	}
 	for _, c := range list.GetContainers() {
 		pod := c.GetLabels()[runtime.LabelPodName]
-		if _, known := took[pod]; known || c.GetMetadata().GetName() != "main" || !strings.HasPrefix(pod, prefix) {
+		if _, known := started[pod]; known || c.GetMetadata().GetName() != "main" || !strings.HasPrefix(pod, prefix) {
 			continue
 		}
 		status, err := a.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 		if err != nil {
 			return err
 		}
-		took[pod] = time.Unix(0, status.GetStatus().GetStartedAt()).Sub(began).Seconds()
+		started[pod] = time.Unix(0, status.GetStatus().GetStartedAt())
 	}
 	return nil
 }
 
 // stop removes the manifests, and returns how long in seconds it took until the runtime
-// had nothing of each pod any more. It is seen a few milliseconds late.
+// had nothing of each pod any more.
 func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, error) {
 	began := time.Now()
 	var errs []error
@@ -168,32 +204,40 @@ func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	var took []float64
-	for time.Since(began) < sh.patience() {
-		left, err := a.left(ctx, prefix)
-		if err != nil {
-			return nil, err
-		}
-		for len(took) < sh.pods-left {
-			took = append(took, time.Since(began).Seconds())
-		}
-		if left == 0 {
-			return took, pause(ctx, time.Second)
-		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return nil, err
-		}
+	gone, err := a.all(ctx, prefix, sh, a.told.removed, 10*time.Millisecond, func(gone map[string]time.Time) error {
+		return a.gone(ctx, prefix, sh, gone)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("stop: %w", err)
 	}
-	return nil, fmt.Errorf("pods are there %v after they were removed; see %s", sh.patience(), a.dir)
+	if err := pause(ctx, time.Second); err != nil {
+		return nil, err
+	}
+	unlisted := map[string]time.Time{}
+	if err := a.gone(ctx, prefix, sh, unlisted); err != nil {
+		return nil, err
+	}
+	if left := sh.pods - len(unlisted); left > 0 {
+		return nil, fmt.Errorf("stop: the runtime has told that all pods are gone, and lists %d", left)
+	}
+	return since(began, gone), nil
 }
 
-// left returns how many pods the runtime has anything of.
-func (a *agent) left(ctx context.Context, prefix string) (pods int, err error) {
+// gone adds the pods that the runtime has nothing of any more.
+func (a *agent) gone(ctx context.Context, prefix string, sh shape, gone map[string]time.Time) error {
 	list, err := a.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
 	for _, s := range list.GetItems() {
-		if strings.HasPrefix(s.GetMetadata().GetName(), prefix) {
-			pods++
+		there[s.GetMetadata().GetName()] = true
+	}
+	for i := range sh.pods {
+		pod := fmt.Sprint(prefix, i, "-"+nodeName)
+		if _, known := gone[pod]; !known && !there[pod] {
+			gone[pod] = time.Now()
 		}
 	}
-	return pods, err
+	return nil
 }

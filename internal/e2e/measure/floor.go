@@ -15,84 +15,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// exits tells when containers exit, by the runtime's events or, without these, by
-// asking again and again.
-type exits struct {
-	client *cri.Client
-	mu     sync.Mutex
-	exited map[string]chan struct{}
-	stream bool
-}
-
-func watchExits(ctx context.Context, client *cri.Client) *exits {
-	e := &exits{client: client, exited: map[string]chan struct{}{}}
-	events, err := client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
-	if err != nil {
-		return e
-	}
-	first := make(chan error, 1)
-	go func() {
-		for {
-			m, err := events.Recv()
-			if err != nil {
-				first <- err
-				return
-			}
-			if m.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT {
-				e.tell(m.GetContainerId())
-			}
-		}
-	}()
-	select {
-	case <-first: // the runtime has no events
-	case <-time.After(200 * time.Millisecond):
-		e.stream = true
-	}
-	return e
-}
-
-func (e *exits) of(id string) chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.exited[id] == nil {
-		e.exited[id] = make(chan struct{})
-	}
-	return e.exited[id]
-}
-
-// tell says that a container has exited. Events may come twice.
-func (e *exits) tell(id string) {
-	exited := e.of(id)
-	select {
-	case <-exited:
-	default:
-		close(exited)
-	}
-}
-
-func (e *exits) wait(ctx context.Context, id string) error {
-	if e.stream {
-		select {
-		case <-e.of(id):
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("container %s: no exit: %w", id, ctx.Err())
-		}
-	}
-	for {
-		s, err := e.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
-		if err != nil || s.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
-			return err
-		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
 // floor returns the times in seconds that each pod takes to run its containers with
 // nothing but the calls that this needs, and to be gone again.
-func floor(ctx context.Context, client *cri.Client, image string, sh shape) (starts, stops []float64, err error) {
+func floor(ctx context.Context, client *cri.Client, told *told, image string, sh shape) (starts, stops []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	logs, err := os.MkdirTemp("", "measure-floor-")
@@ -100,7 +25,7 @@ func floor(ctx context.Context, client *cri.Client, image string, sh shape) (sta
 		return nil, nil, err
 	}
 	defer os.RemoveAll(logs)
-	f := bare{client: client, image: image, exits: watchExits(ctx, client), logs: logs}
+	f := bare{client: client, image: image, told: told, logs: logs}
 	made := make([]barePod, sh.pods)
 	starts, err = atOnce(sh.pods, func(i int) (err error) {
 		made[i], err = f.pod(ctx, i, sh)
@@ -141,7 +66,7 @@ type barePod struct {
 type bare struct {
 	client *cri.Client
 	image  string
-	exits  *exits
+	told   *told
 	logs   string
 }
 
@@ -166,7 +91,7 @@ func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	for k := range sh.inits {
 		id, err := f.container(ctx, p.sandbox, config, "init"+strconv.Itoa(k), "/bin/true")
 		if err == nil {
-			err = f.exits.wait(ctx, id)
+			err = f.told.exit(ctx, id)
 		}
 		if err != nil {
 			return p, err
