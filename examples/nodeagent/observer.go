@@ -26,8 +26,11 @@ type observer struct {
 	wrong  map[string]bool   // what was last complained of
 }
 
-// pace is how often the pods are shown at most.
-const pace = 50 * time.Millisecond
+// The pods are shown at most so often, and, where there are many, at most for a twentieth of the time.
+const (
+	pace  = 50 * time.Millisecond
+	share = 20
+)
 
 // follow shows an agent's pods as they change, until ctx ends.
 func follow(ctx context.Context, agent *loop.Loop, s *screen) {
@@ -35,13 +38,15 @@ func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 	tick := time.NewTicker(time.Second) // ages, and what ends without a word
 	defer tick.Stop()
 	for {
+		began := time.Now()
 		o.look()
+		took := time.Since(began)
 		select {
 		case <-ctx.Done():
 			o.look()
 			return
 		case <-s.changed:
-			time.Sleep(pace)
+			time.Sleep(max(pace, share*took))
 		case <-tick.C:
 		}
 	}

@@ -107,13 +107,17 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	defer c.mu.Unlock()
 	p := pass{Collector: c, asked: map[string]request{}}
 	var live []*runtime.PodStatus
+	there := 0 // of c.directories
 	for _, uid := range c.config.Pods.UIDs() {
 		status, err := c.config.Pods.Get(uid)
 		if err != nil || status.Empty() {
 			continue
 		}
-		if c.directories[uid] == "" {
-			c.see(status)
+		if c.see(status) {
+			there++
+		}
+		if c.config.LogLinks == "" && hasFirstAlone(status) {
+			continue // most pods are so, and cost no more than this
 		}
 		if !lives.RuntimeShouldBeRemoved(uid) {
 			live = append(live, status)
@@ -121,7 +125,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 		}
 	}
 	c.asked = p.asked
-	p.errs = append(p.errs, c.pruneLogs(live, lives))
+	p.errs = append(p.errs, c.pruneLogs(live, there < len(c.directories), lives))
 	return errors.Join(p.errs...)
 }
 

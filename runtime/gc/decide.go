@@ -60,6 +60,15 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	return g
 }
 
+// hasFirstAlone reports whether a pod has at most one sandbox, and only first instances of
+// containers that have not exited. Of such a pod nothing can be removed, and no logs of
+// instances before.
+func hasFirstAlone(status *runtime.PodStatus) bool {
+	return len(status.Sandboxes) <= 1 && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+		return c.State == runtime.ContainerExited || c.Attempt > 0
+	})
+}
+
 // superfluous returns those of a container's dead instances that need not stay.
 func (p Policy) superfluous(dead []*runtime.ContainerStatus, current *runtime.ContainerStatus, now time.Time) []runtime.ContainerID {
 	keep := p.perContainer()

@@ -18,17 +18,23 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// see notes where the logs of a pod are, for when it is gone. A pod whose names lead
-// elsewhere has none.
-func (c *Collector) see(status *runtime.PodStatus) {
-	dir := status.Namespace + "_" + status.Name + "_" + string(status.UID)
-	if safepath.Element("log directory", dir) == nil {
-		c.directories[status.UID] = dir
+// see notes where the logs of a pod are, for when it is gone, and reports whether it has any.
+// A pod whose names lead elsewhere has none.
+func (c *Collector) see(status *runtime.PodStatus) bool {
+	if c.directories[status.UID] != "" {
+		return true
 	}
+	dir := status.Namespace + "_" + status.Name + "_" + string(status.UID)
+	if safepath.Element("log directory", dir) != nil {
+		return false
+	}
+	c.directories[status.UID] = dir
+	return true
 }
 
-// pruneLogs removes the logs that need not stay, and the links to them.
-func (c *Collector) pruneLogs(live []*runtime.PodStatus, lives PodStates) error {
+// pruneLogs removes the logs that need not stay, those of pods if any have gone, and the links
+// to them.
+func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodStates) error {
 	if c.config.LogsRoot == "" {
 		return nil
 	}
@@ -44,8 +50,10 @@ func (c *Collector) pruneLogs(live []*runtime.PodStatus, lives PodStates) error 
 	for _, status := range live {
 		errs = append(errs, c.pruneOf(root, status))
 	}
-	for _, uid := range slices.Sorted(maps.Keys(c.directories)) {
-		errs = append(errs, c.removeDirectory(root, uid, lives))
+	if gone {
+		for _, uid := range slices.Sorted(maps.Keys(c.directories)) {
+			errs = append(errs, c.removeDirectory(root, uid, lives))
+		}
 	}
 	return errors.Join(append(errs, c.pruneLinks(root, live))...)
 }
