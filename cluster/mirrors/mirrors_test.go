@@ -3,6 +3,7 @@ package mirrors_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,9 +27,24 @@ type house struct {
 	kube *fake.Clientset
 	// deliver says which static pods there are.
 	deliver func(source.Snapshot)
+	// mu guards what the Mirrors and a test share.
+	mu      sync.Mutex
 	running map[types.UID]bool
 	fails   error
 	made    int
+}
+
+// locked calls f while the Mirrors see nothing of what f changes.
+func (h *house) locked(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+func (h *house) runs(uid types.UID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running[uid]
 }
 
 // Run makes a house a source.Source, which delivers when it is told to.
@@ -44,6 +60,8 @@ func inHouse(t *testing.T, test func(h *house)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{T: t, kube: fake.NewClientset(), running: map[types.UID]bool{}}
 		h.kube.PrependReactor("create", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
 			if h.fails != nil {
 				return true, nil, h.fails
 			}
@@ -56,7 +74,7 @@ func inHouse(t *testing.T, test func(h *house)) {
 		close(synced)
 		var err error
 		h.Mirrors, err = mirrors.New(mirrors.Config{
-			Kube: h.kube, Synced: synced, Running: func(uid types.UID) bool { return h.running[uid] },
+			Kube: h.kube, Synced: synced, Running: h.runs,
 			Node: func() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}} },
 		})
 		if err != nil {
@@ -126,9 +144,11 @@ func TestStaticPodHasAMirror(t *testing.T) {
 			h.Errorf("known is %v, want some got and %v and no mirror of b", got, m.UID)
 		}
 		time.Sleep(time.Hour)
-		if h.made != 1 {
-			h.Errorf("made %d times", h.made)
-		}
+		h.locked(func() {
+			if h.made != 1 {
+				h.Errorf("made %d times", h.made)
+			}
+		})
 	})
 }
 
@@ -167,13 +187,14 @@ func TestMirrorGoesWithItsPod(t *testing.T) {
 		if h.there() == nil {
 			h.Fatal("it went while its manifest could not be read")
 		}
-		h.running["a"] = true
+		h.locked(func() { h.running["a"] = true })
 		h.want()
 		time.Sleep(time.Minute)
 		if h.there() == nil {
 			h.Fatal("it went before its pod")
 		}
-		delete(h.running, "a")
+		synctest.Wait() // what there has told is looked at, and is not what ends the mirror
+		h.locked(func() { delete(h.running, "a") })
 		time.Sleep(2 * time.Second)
 		if h.there() != nil {
 			h.Error("it is still there")
@@ -205,10 +226,10 @@ func TestMirrorOfNothing(t *testing.T) {
 
 func TestRefusedMirrorIsTriedAgain(t *testing.T) {
 	inHouse(t, func(h *house) {
-		h.fails = errors.New("away")
+		h.locked(func() { h.fails = errors.New("away") })
 		h.want(static("a"))
 		time.Sleep(10 * time.Minute)
-		h.fails = nil
+		h.locked(func() { h.fails = nil })
 		time.Sleep(31 * time.Second)
 		if h.there() == nil {
 			h.Error("there is none")

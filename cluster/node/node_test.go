@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -23,9 +25,20 @@ import (
 )
 
 // A cri is a runtime that is ready unless err is set.
-type cri struct{ err error }
+type cri struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (r *cri) set(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
 
 func (r *cri) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
 	}}}, r.err
@@ -65,6 +78,7 @@ func onSite(t *testing.T, there *v1.Node, test func(s *site)) {
 		if there != nil {
 			s.kube = fake.NewClientset(there)
 		}
+		watchCopies(s.kube)
 		var err error
 		if s.Node, err = node.New(configOf(s.kube, s.runtime)); err != nil {
 			t.Fatal(err)
@@ -77,6 +91,30 @@ func onSite(t *testing.T, there *v1.Node, test func(s *site)) {
 		cancel()
 		<-ended
 	})
+}
+
+// watchCopies has watches of nodes begin with copies. The fake hands out the objects that it
+// keeps if they came after the list, and an informer writes to what it gets.
+func watchCopies(kube *fake.Clientset) {
+	kube.PrependWatchReactor("nodes", func(a ktesting.Action) (bool, watch.Interface, error) {
+		w, err := kube.Tracker().Watch(a.GetResource(), a.GetNamespace(), a.(ktesting.WatchActionImpl).ListOptions)
+		if err != nil {
+			return true, nil, err
+		}
+		began := w.(*watch.RaceFreeFakeWatcher)
+		for range len(began.ResultChan()) { // no other comes meanwhile: writes wait for the reactor
+			e := <-began.ResultChan()
+			began.Action(e.Type, e.Object.DeepCopyObject())
+		}
+		return true, began, nil
+	})
+}
+
+// react has the API server answer so from now on, while the node runs.
+func (s *site) react(verb, resource string, reaction ktesting.ReactionFunc) {
+	s.kube.Lock()
+	defer s.kube.Unlock()
+	s.kube.PrependReactor(verb, resource, reaction)
 }
 
 func (s *site) get() *v1.Node {
@@ -157,12 +195,12 @@ func TestStatusIsSeldomWritten(t *testing.T) {
 		if n := s.writes() - before; n != 1 {
 			s.Errorf("%d writes in five minutes, want 1", n)
 		}
-		s.runtime.err = errors.New("away")
+		s.runtime.set(errors.New("away"))
 		time.Sleep(11 * time.Second)
 		if s.ready() != v1.ConditionFalse {
 			s.Errorf("ready is %s without a runtime", s.ready())
 		}
-		s.runtime.err = nil
+		s.runtime.set(nil)
 		time.Sleep(11 * time.Second)
 		if s.ready() != v1.ConditionTrue {
 			s.Errorf("ready is %s, want %v", s.ready(), v1.ConditionTrue)
@@ -294,9 +332,10 @@ func TestE5_AdmissionBeforeTheNodeIsRegistered(t *testing.T) {
 func TestE2_AdmissionWaitsOnce(t *testing.T) {
 	onSite(t, nil, func(s *site) {
 		reads := 0
-		s.kube.PrependReactor("get", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
-			reads++
-			time.Sleep(time.Second) // the time that is waited
+		s.react("get", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+			if reads++; reads <= 2 { // the fake is locked meanwhile: more would stop the heartbeat, and so the clock
+				time.Sleep(time.Second) // the time that is waited
+			}
 			return true, nil, context.DeadlineExceeded
 		})
 		admission := node.Admission{Node: s.Node}
@@ -354,8 +393,11 @@ func TestTaintThatIsGone(t *testing.T) {
 			}
 			return true, nil, errors.New("away")
 		}
-		s.kube.PrependReactor("get", "nodes", behind)
-		s.kube.PrependReactor("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
+		s.react("get", "nodes", behind)
+		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
+		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), tainted, ""); err != nil { // which the watch tells
+			s.Fatal(err)
+		}
 		time.Sleep(11 * time.Second)
 		if refused := admission.Admit(podOf(nil), nil); refused != nil {
 			s.Errorf("refused for %+v: what was read is older", refused)

@@ -196,10 +196,12 @@ func TestTokenIsBoundToThePod(t *testing.T) {
 	onShelf(t, nil, func(s *shelf) {
 		var asked *authenticationv1.TokenRequest
 		var fails error
+		s.kube.Lock() // the services are listed meanwhile
 		s.kube.PrependReactor("create", "serviceaccounts", func(a ktesting.Action) (bool, runtime.Object, error) {
 			asked = a.(ktesting.CreateAction).GetObject().(*authenticationv1.TokenRequest)
 			return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "a.b.c"}}, fails
 		})
+		s.kube.Unlock()
 		pod := &v1.Pod{ObjectMeta: meta("web"), Spec: v1.PodSpec{ServiceAccountName: "builder"}}
 		pod.UID = "1"
 		ask := &v1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(600))}

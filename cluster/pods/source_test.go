@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,11 +32,41 @@ func podOf(name string, uid types.UID) *v1.Pod {
 // A heard source is one that runs, and what it has delivered last.
 type heard struct {
 	*pods.Source
-	kube  *fake.Clientset
+	kube *fake.Clientset
+
+	mu    sync.Mutex
 	last  source.Snapshot
 	count int
 	// refused are the pods that nobody looks after.
 	refused []string
+}
+
+func (h *heard) deliver(snapshot source.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last, h.count = snapshot, h.count+1
+}
+
+func (h *heard) refuse(pod *v1.Pod, _ error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, pod.Name)
+}
+
+// now returns what was delivered last, and which pods were refused, when nothing goes on.
+func (h *heard) now() (last source.Snapshot, refused []string) {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last, slices.Clone(h.refused)
+}
+
+// deliveries is how many snapshots there were.
+func (h *heard) deliveries() int {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
 }
 
 // listen runs a test with a source of the pods that the API server has.
@@ -58,16 +89,14 @@ func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan s
 		kube := fake.NewClientset(there...)
 		prepare(kube)
 		h := &heard{kube: kube}
-		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: func(pod *v1.Pod, err error) { h.refused = append(h.refused, pod.Name) }})
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: h.refuse})
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.Source = s
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() {
-			ended <- s.Run(ctx, func(snapshot source.Snapshot) { h.last, h.count = snapshot, h.count+1 })
-		}()
+		go func() { ended <- s.Run(ctx, h.deliver) }()
 		time.Sleep(time.Second) // that all are listed is asked every now and then
 		test(t, h)
 		cancel()
@@ -78,7 +107,8 @@ func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan s
 }
 
 func (h *heard) names() (names []string) {
-	for _, pod := range h.last.Pods {
+	last, _ := h.now()
+	for _, pod := range last.Pods {
 		names = append(names, pod.Name)
 	}
 	slices.Sort(names)
@@ -98,7 +128,7 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
 	listen(t, []runtime.Object{podOf("web", "1"), mirror}, func(t *testing.T, h *heard) {
 		h.wants(t, "web")
-		if h.last.Incomplete {
+		if last, _ := h.now(); last.Incomplete {
 			t.Error("all pods are listed, and the snapshot is incomplete")
 		}
 		client := h.kube.CoreV1().Pods("default")
@@ -111,9 +141,9 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 		if _, err := client.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
-		i := slices.IndexFunc(h.last.Pods, func(p *v1.Pod) bool { return p.Name == "web" })
-		if pod := h.last.Pods[i]; pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 7 {
+		last, _ := h.now()
+		i := slices.IndexFunc(last.Pods, func(p *v1.Pod) bool { return p.Name == "web" })
+		if pod := last.Pods[i]; pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 7 {
 			t.Errorf("its grace period is %v, want 7", pod.DeletionGracePeriodSeconds)
 		}
 		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
@@ -136,8 +166,8 @@ func TestW8_PodThatIsNotValid(t *testing.T) {
 	}
 	listen(t, []runtime.Object{podOf("web", "1"), invalid("odd", "2")}, func(t *testing.T, h *heard) {
 		h.wants(t, "web")
-		if h.last.Incomplete || !slices.Equal(h.refused, []string{"odd"}) {
-			t.Errorf("refused %q, incomplete %v, want odd refused and all known", h.refused, h.last.Incomplete)
+		if last, refused := h.now(); last.Incomplete || !slices.Equal(refused, []string{"odd"}) {
+			t.Errorf("refused %q, incomplete %v, want odd refused and all known", refused, last.Incomplete)
 		}
 		client := h.kube.CoreV1().Pods("default")
 		going := invalid("web", "1")
@@ -148,9 +178,10 @@ func TestW8_PodThatIsNotValid(t *testing.T) {
 			}
 			h.wants(t, "web")
 		}
-		pod := h.last.Pods[0]
-		if pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds != 7 || pod.Spec.Containers[0].Name != "app" || len(h.refused) != 1 {
-			t.Errorf("%+v, refused %q, want the version that runs to stop within 7 s", pod, h.refused)
+		last, refused := h.now()
+		pod := last.Pods[0]
+		if pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds != 7 || pod.Spec.Containers[0].Name != "app" || len(refused) != 1 {
+			t.Errorf("%+v, refused %q, want the version that runs to stop within 7 s", pod, refused)
 		}
 	})
 }
@@ -209,7 +240,7 @@ func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
 	var after chan struct{}
 	made := func() <-chan struct{} { after = make(chan struct{}); return after }
 	listenAfter(t, made, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
-		if len(h.kube.Actions()) > 0 || h.count > 0 {
+		if len(h.kube.Actions()) > 0 || h.deliveries() > 0 {
 			t.Errorf("asked %v, want no Actions and at most count 0", h.kube.Actions())
 		}
 		close(after)
@@ -228,9 +259,12 @@ func TestE5_WatchThatExpires(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
 			var open []*watch.RaceFreeFakeWatcher
 			prepare := func(kube *fake.Clientset) {
 				kube.PrependWatchReactor("pods", func(ktesting.Action) (bool, watch.Interface, error) {
+					mu.Lock()
+					defer mu.Unlock()
 					open = append(open, watch.NewRaceFreeFake())
 					return true, open[len(open)-1], nil
 				})
@@ -242,10 +276,12 @@ func TestE5_WatchThatExpires(t *testing.T) {
 				}
 				time.Sleep(2 * time.Minute)
 				h.wants(t, "a", "b") // nobody has said anything
+				mu.Lock()
 				end(open[len(open)-1])
+				mu.Unlock()
 				time.Sleep(2 * time.Minute)
 				h.wants(t, "b")
-				if h.last.Incomplete {
+				if last, _ := h.now(); last.Incomplete {
 					t.Error("what is known is not all any more")
 				}
 			})
@@ -255,14 +291,13 @@ func TestE5_WatchThatExpires(t *testing.T) {
 
 func TestChangedConfigsAreTold(t *testing.T) {
 	listen(t, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
-		if h.last.ConfigsChanged {
+		before, _ := h.now()
+		if before.ConfigsChanged {
 			t.Error("nothing has changed yet")
 		}
-		before := h.last.Pods
 		h.ConfigsChanged()
-		synctest.Wait()
-		if !h.last.ConfigsChanged || !slices.Equal(h.last.Pods, before) {
-			t.Errorf("delivered %+v, want h.last.ConfigsChanged and %v", h.last, before)
+		if last, _ := h.now(); !last.ConfigsChanged || !slices.Equal(last.Pods, before.Pods) {
+			t.Errorf("delivered %+v, want ConfigsChanged and %v", last, before.Pods)
 		}
 	})
 }

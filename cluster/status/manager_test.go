@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,9 +145,10 @@ func TestOthersConditionsStay(t *testing.T) {
 // An end that cannot be written is written when the API server is back.
 func TestEndIsNotLost(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
-			return away, nil, errors.New("away")
+			return away.Load(), nil, errors.New("away")
 		})
 		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})
 		d.set(podOf(), v1.PodStatus{Phase: v1.PodSucceeded})
@@ -154,7 +156,7 @@ func TestEndIsNotLost(t *testing.T) {
 		if got := d.status().Phase; got != "" {
 			d.Fatalf("the phase is %s", got)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(10 * time.Second)
 		if got := d.status().Phase; got != v1.PodSucceeded {
 			d.Errorf("the phase is %q, want Succeeded", got)
