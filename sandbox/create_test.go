@@ -312,6 +312,20 @@ func TestS1_BothComeUp(t *testing.T) {
 	})
 }
 
+// nothingLeft checks that nothing is left of a creation that was given up. The runtime may have
+// noticed the end only after Create looked: then the sandbox is unresolved, and the next look
+// at the pod removes it.
+func (n *node) nothingLeft() {
+	n.Helper()
+	synctest.Wait()
+	if len(n.Sandboxes()) != 0 && n.runner.Unresolved("u") {
+		n.resolve("")
+	}
+	if left := n.Sandboxes(); len(left) != 0 {
+		n.Errorf("left behind: %v\n%v", left, n.Journal())
+	}
+}
+
 // A creation that nobody wants any more leaves nothing, although its own context
 // is of no more use.
 func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
@@ -323,17 +337,7 @@ func TestCreateUndoesWhenItsContextEnds(t *testing.T) {
 		if !errors.Is(err, cri.ErrDeadline) {
 			t.Errorf("%v, want the context's error", err)
 		}
-		// The runtime may have noticed the end only after Create looked: then the
-		// sandbox is unresolved, and the next look at the pod removes it.
-		synctest.Wait()
-		if len(n.Sandboxes()) != 0 && n.runner.Unresolved("u") {
-			if err := n.runner.Resolve(t.Context(), "u", ""); err != nil {
-				t.Error(err)
-			}
-		}
-		if got := n.Sandboxes(); len(got) != 0 {
-			t.Errorf("left behind: %v", got)
-		}
+		n.nothingLeft()
 		if j := n.Journal(); j.Count(critest.StopPodSandbox) != 1 || j.Count(critest.RemovePodSandbox) != 1 {
 			t.Errorf("not stopped and removed\n%v", j)
 		}
@@ -350,9 +354,7 @@ func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
 			t.Errorf("%+v, want the context's error", c)
 		}
-		if left := n.Sandboxes(); len(left) != 0 {
-			t.Errorf("left behind: %v\n%v", left, n.Journal())
-		}
+		n.nothingLeft()
 	})
 }
 
