@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/creation"
+	"github.com/podsync/podsync/internal/base/deadline"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
@@ -134,11 +135,13 @@ func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 // resolveCreate looks at what has become of an attempt whose answer says neither.
 func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
 	c.markUnresolved(c.pod, c.attempt)
-	if ctx.Err() != nil {
+	if deadline.Over(ctx) {
 		return Created{}, errors.Join(cause, c.undo(ctx))
 	}
 	found, err := c.resolve(ctx)
 	switch {
+	case err != nil && deadline.Over(ctx): // that has cut the look short
+		return Created{}, errors.Join(cause, c.undo(ctx))
 	case err != nil:
 		return Created{}, errors.Join(cause, err)
 	case found != nil:

@@ -354,7 +354,31 @@ func TestS1_CancelledCreateLeavesNothing(t *testing.T) {
 		if c, err := n.runner.Create(ctx, podConfig(), ""); err == nil {
 			t.Errorf("%+v, want the context's error", c)
 		}
-		n.nothingLeft()
+		if left := n.Sandboxes(); len(left) != 0 {
+			t.Errorf("left behind: %v\n%v", left, n.Journal())
+		}
+	})
+}
+
+// A lagging context does not end although its deadline passes.
+type lagging struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lagging) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// S1 (c): the runtime knows the deadline of a call, too, and may say that it is over before the
+// context has ended.
+func TestS1_RuntimeIsFirstToEndACreation(t *testing.T) {
+	bothStyles(t, func(t *testing.T, n *node) {
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, When: critest.After, Hang: &critest.Gate{}, IgnoreCancel: true})
+		if c, err := n.runner.Create(lagging{t.Context(), time.Now().Add(10 * time.Second)}, podConfig(), ""); !errors.Is(err, cri.ErrDeadline) {
+			t.Errorf("%+v, %v, want %v", c, err, cri.ErrDeadline)
+		}
+		if left := n.Sandboxes(); len(left) != 0 {
+			t.Errorf("left behind: %v\n%v", left, n.Journal())
+		}
 	})
 }
 

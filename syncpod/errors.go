@@ -2,7 +2,6 @@ package syncpod
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,11 +158,4 @@ func (e *StepError) waiting(until time.Time) *StepError {
 	held := *e
 	held.NotBefore, held.Waits = until, true
 	return &held
-}
-
-// timeIsUp reports whether ctx has ended, or is just about to: the runtime knows its
-// deadline, too, and may be the first to say that it is over.
-func timeIsUp(ctx context.Context) bool {
-	deadline, has := ctx.Deadline()
-	return ctx.Err() != nil || has && !time.Now().Before(deadline)
 }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/deadline"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
@@ -144,7 +145,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	timeout := stopTimeout(k.deadline, time.Now(), !firstSignal)
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
-	late := timeIsUp(first) && !timeIsUp(ctx)
+	late := deadline.Over(first) && !deadline.Over(ctx)
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {

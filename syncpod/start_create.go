@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/creation"
+	"github.com/podsync/podsync/internal/base/deadline"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/container"
@@ -197,13 +198,13 @@ func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.Container
 			return nil
 		},
 		Remove: func(looking context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
-			if len(listed) > 0 && ctx.Err() != nil { // the next agent may be the one that asks again
+			if len(listed) > 0 && deadline.Over(ctx) { // the next agent may be the one that asks again
 				st.memory.used(st.spec.Name, config.GetMetadata().GetAttempt())
 				st.record(ctx, st.memory)
 			}
 			return st.dispose(looking, listed, kept)
 		},
-	}.Resolve(looking, func() bool { return !timeIsUp(ctx) })
+	}.Resolve(looking, func() bool { return !deadline.Over(ctx) })
 	switch {
 	case err != nil:
 		return "", false, errors.Join(cause, err)
@@ -258,7 +259,7 @@ func (st *start) dispose(ctx context.Context, listed []*runtimeapi.Container, ke
 // countReserved gives an attempt up whose name stays reserved with nothing listed.
 // CRI-O refuses none: it lets the caller wait until its time is over.
 func (st *start) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
-	if timeIsUp(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
+	if deadline.Over(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return
 	}
 	if !st.memory.nameReserved(st.spec.Name, st.config.Limits.NameReservedRetries) {

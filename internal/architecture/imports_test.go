@@ -35,7 +35,7 @@ var rooms = []room{
 	{"runtime/logs/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
 	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
-	{"sandbox", []string{"internal/base/creation", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
+	{"sandbox", []string{"internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
 	{"syncpod/container", []string{"internal/base/linux", "internal/base/safepath", "runtime", "syncpod/container/env", "syncpod/internal/expand",
 		"syncpod/internal/podcontainer", "syncpod/podspec/qos"}, "a container's config is built, not carried out: it serves without the transaction"},
 	{"syncpod/container/env", []string{"runtime", "syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
@@ -63,7 +63,7 @@ var rooms = []room{
 	{"syncpod/internal/assemble", []string{"runtime/cri", "runtime/image", "sandbox", "syncpod/hook"},
 		"it makes parts of a connection, for the transaction by itself and for the loop, and knows neither"},
 	{"syncpod", []string{
-		"actions", "backoff", "internal/base/creation", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/base/statusjson", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
+		"actions", "backoff", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "internal/base/statusjson", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
 		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
@@ -81,6 +81,7 @@ var rooms = []room{
 		"it remembers what observers tell it; nothing that is done for a pod knows of it"},
 
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
+	{"internal/base/deadline", nil, "it compares a context with the clock, for anyone"},
 	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},
