@@ -141,7 +141,7 @@ func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, err
 	found, err := c.resolve(ctx)
 	switch {
 	case err != nil && deadline.Over(ctx): // that has cut the look short
-		return Created{}, errors.Join(cause, c.undo(ctx))
+		return Created{}, errors.Join(cause, err, c.undo(ctx))
 	case err != nil:
 		return Created{}, errors.Join(cause, err)
 	case found != nil:

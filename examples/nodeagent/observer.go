@@ -26,10 +26,12 @@ type observer struct {
 	wrong  map[string]bool   // what was last complained of
 }
 
-// The pods are shown at most so often, and, where there are many, at most for a twentieth of the time.
+// Between two looks is at least pace, and so many times what the last one took, so that to show
+// many pods does not take much CPU from the agent.
 const (
-	pace  = 50 * time.Millisecond
-	share = 20
+	pace        = 50 * time.Millisecond
+	restPerLook = 20
+	longestRest = 5 * time.Second
 )
 
 // follow shows an agent's pods as they change, until ctx ends.
@@ -37,19 +39,21 @@ func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
 	tick := time.NewTicker(time.Second) // ages, and what ends without a word
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		began := time.Now()
 		o.look()
-		took := time.Since(began)
+		rest := min(max(pace, restPerLook*time.Since(began)), longestRest)
 		select {
-		case <-ctx.Done():
-			o.look()
-			return
 		case <-s.changed:
-			time.Sleep(max(pace, share*took))
 		case <-tick.C:
+		case <-ctx.Done():
+		}
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
 		}
 	}
+	o.look()
 }
 
 // look shows how the pods do, and what else is wrong with the agent.

@@ -28,7 +28,7 @@ type PodStates interface {
 
 // Pods knows what the runtime has of pods. A *runtime.Cache does.
 type Pods interface {
-	// UIDs returns the pods, in any order.
+	// UIDs returns the pods, each once, in any order.
 	UIDs() []types.UID
 	// Get returns the status of the last read that succeeded, which is not written to,
 	// and the error of the last read.
@@ -107,16 +107,16 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	defer c.mu.Unlock()
 	p := pass{Collector: c, asked: map[string]request{}}
 	var live []*runtime.PodStatus
-	there := 0 // of c.directories
+	present := 0 // how many pods of c.directories the runtime still has
 	for _, uid := range c.config.Pods.UIDs() {
 		status, err := c.config.Pods.Get(uid)
 		if err != nil || status.Empty() {
 			continue
 		}
 		if c.see(status) {
-			there++
+			present++
 		}
-		if c.config.LogLinks == "" && hasFirstAlone(status) {
+		if c.config.LogLinks == "" && onlyFirstInstances(status) {
 			continue // most pods are so, and cost no more than this
 		}
 		if !lives.RuntimeShouldBeRemoved(uid) {
@@ -125,7 +125,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 		}
 	}
 	c.asked = p.asked
-	p.errs = append(p.errs, c.pruneLogs(live, there < len(c.directories), lives))
+	p.errs = append(p.errs, c.pruneLogs(live, present < len(c.directories), lives))
 	return errors.Join(p.errs...)
 }
 

@@ -60,10 +60,10 @@ func Decide(status *runtime.PodStatus, p Policy, now time.Time) Garbage {
 	return g
 }
 
-// hasFirstAlone reports whether a pod has at most one sandbox, and only first instances of
-// containers that have not exited. Of such a pod nothing can be removed, and no logs of
-// instances before.
-func hasFirstAlone(status *runtime.PodStatus) bool {
+// onlyFirstInstances reports whether a pod has at most one sandbox, and of its containers first
+// instances alone, none of which has exited. Nothing of such a pod can be removed, and there
+// are no logs of earlier instances.
+func onlyFirstInstances(status *runtime.PodStatus) bool {
 	return len(status.Sandboxes) <= 1 && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.State == runtime.ContainerExited || c.Attempt > 0
 	})

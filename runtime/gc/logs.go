@@ -18,8 +18,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// see notes where the logs of a pod are, for when it is gone, and reports whether it has any.
-// A pod whose names lead elsewhere has none.
+// see notes where the logs of a pod are, for when it is gone, and reports whether their
+// directory is known. A pod whose names lead elsewhere has none.
 func (c *Collector) see(status *runtime.PodStatus) bool {
 	if c.directories[status.UID] != "" {
 		return true
@@ -32,8 +32,8 @@ func (c *Collector) see(status *runtime.PodStatus) bool {
 	return true
 }
 
-// pruneLogs removes the logs that need not stay, those of pods if any have gone, and the links
-// to them.
+// pruneLogs removes the logs that need not stay, and the links to them. gone says that a noted pod
+// may have left the runtime: only then are the directories of whole pods looked at.
 func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodStates) error {
 	if c.config.LogsRoot == "" {
 		return nil

@@ -23,10 +23,10 @@ func TestOver(t *testing.T) {
 		ctx  context.Context
 		want bool
 	}{
-		"without a deadline":         {background, false},
-		"before its deadline":        {soon, false},
-		"cancelled":                  {cancelled, true},
-		"past its deadline, not yet": {late{background}, true},
+		"without a deadline":                     {background, false},
+		"before its deadline":                    {soon, false},
+		"cancelled":                              {cancelled, true},
+		"deadline passed, context not ended yet": {late{background}, true},
 	} {
 		if got := deadline.Over(tt.ctx); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)

@@ -24,7 +24,7 @@ type agent struct {
 	client *cri.Client
 	cmd    *exec.Cmd
 	dir    string
-	told   *told
+	events *eventLog
 }
 
 // graceSeconds is the grace period of all pods, the shortest that containers are stopped with
@@ -62,7 +62,7 @@ func startAgent(s settings, client *cri.Client) (*agent, error) {
 	if err := a.cmd.Start(); err != nil {
 		return nil, err
 	}
-	a.told = listen(client)
+	a.events = listen(client)
 	time.Sleep(3 * time.Second)
 	return a, nil
 }
@@ -82,7 +82,7 @@ func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
 
 // end ends the agent, and leaves its pods.
 func (a *agent) end() {
-	a.told.end()
+	a.events.end()
 	_ = a.cmd.Process.Signal(os.Interrupt)
 	_ = a.cmd.Wait()
 	os.RemoveAll(a.dir)
@@ -100,7 +100,7 @@ func (a *agent) run(ctx context.Context, prefix string, sh shape) ([]float64, er
 			return nil, err
 		}
 	}
-	started, err := a.all(ctx, prefix, sh, a.told.running, 25*time.Millisecond, func(started map[string]time.Time) error {
+	started, err := a.all(ctx, prefix, sh, a.events.running, 25*time.Millisecond, func(started map[string]time.Time) error {
 		return a.started(ctx, prefix, started)
 	})
 	if err != nil {
@@ -109,25 +109,24 @@ func (a *agent) run(ctx context.Context, prefix string, sh shape) ([]float64, er
 	return since(began, started), nil
 }
 
-// all waits until all pods of a shape are among those that the runtime has told of, and returns
-// when it was for each. Asking costs the runtime time that the agent needs: it is asked
-// each so often only if it does not tell, and else each second, for what was not heard.
+// all waits until all pods of a shape are among those that events have told of, and returns
+// when it was for each. Without events the runtime is asked each interval; with them once a second,
+// for what they may have left out.
 func (a *agent) all(ctx context.Context, prefix string, sh shape, told func(string) map[string]time.Time,
-	each time.Duration, ask func(map[string]time.Time) error,
+	interval time.Duration, ask func(map[string]time.Time) error,
 ) (map[string]time.Time, error) {
-	asked, begun := map[string]time.Time{}, time.Now()
-	if a.told.streams {
-		each = time.Second
+	if a.events.streams {
+		interval = time.Second
 	}
-	for next := begun.Add(each); time.Since(begun) < sh.patience(); {
-		if time.Now().After(next) {
-			if err := ask(asked); err != nil {
+	seen, first := map[string]time.Time{}, time.Now()
+	for next := first.Add(interval); time.Since(first) < sh.patience(); {
+		maps.Copy(seen, told(prefix))
+		if len(seen) < sh.pods && time.Now().After(next) {
+			if err := errors.Join(a.events.check(), ask(seen)); err != nil {
 				return nil, err
 			}
-			next = time.Now().Add(each)
+			next = time.Now().Add(interval)
 		}
-		seen := maps.Clone(asked)
-		maps.Copy(seen, told(prefix))
 		if len(seen) >= sh.pods {
 			return seen, nil
 		}
@@ -204,7 +203,7 @@ func (a *agent) stop(ctx context.Context, prefix string, sh shape) ([]float64, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	gone, err := a.all(ctx, prefix, sh, a.told.removed, 10*time.Millisecond, func(gone map[string]time.Time) error {
+	gone, err := a.all(ctx, prefix, sh, a.events.removed, 10*time.Millisecond, func(gone map[string]time.Time) error {
 		return a.gone(ctx, prefix, sh, gone)
 	})
 	if err != nil {

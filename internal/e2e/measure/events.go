@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,11 +13,13 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// told is what the runtime has told by its events. Floor and agent are measured by
-// the same events, so that to look does not cost the one more than the other.
-type told struct {
+// eventLog is what the runtime has told by its events. The agent's pods are seen by them, because
+// to ask for them costs the runtime time that the agent needs, and the floor does not miss.
+type eventLog struct {
 	client  *cri.Client
-	streams bool // or else the runtime has no events
+	since   time.Time // events from before, which a runtime may have kept, do not count
+	streams bool      // or else the runtime has no events
+	ended   chan struct{}
 	end     context.CancelFunc
 
 	mu      sync.Mutex
@@ -26,103 +29,121 @@ type told struct {
 	gone    map[string]time.Time     // by pod, when its sandbox was removed
 }
 
+var errStreamEnded = errors.New("the runtime has ended the stream of its events")
+
+// check returns an error if events are missed.
+func (l *eventLog) check() error {
+	select {
+	case <-l.ended:
+		if l.streams {
+			return errStreamEnded
+		}
+	default:
+	}
+	return nil
+}
+
 // listen follows the events of a runtime until end is called.
-func listen(client *cri.Client) *told {
+func listen(client *cri.Client) *eventLog {
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &told{
-		client: client, end: cancel, exits: map[string]chan struct{}{},
+	l := &eventLog{
+		client: client, since: time.Now(), ended: make(chan struct{}), end: cancel, exits: map[string]chan struct{}{},
 		pods: map[string]string{}, started: map[string]time.Time{}, gone: map[string]time.Time{},
 	}
 	events, err := client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
-		return t
+		return l
 	}
-	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(l.ended)
 		for {
 			event, err := events.Recv()
 			if err != nil {
 				return
 			}
-			t.tell(event)
+			l.tell(event)
 		}
 	}()
 	select {
-	case <-ended: // the runtime has no events
+	case <-l.ended: // the runtime has no events
 	case <-time.After(200 * time.Millisecond):
-		t.streams = true
+		l.streams = true
 	}
-	return t
+	return l
 }
 
 // tell takes an event. Events may come twice.
-func (t *told) tell(event *runtimeapi.ContainerEventResponse) {
+func (l *eventLog) tell(event *runtimeapi.ContainerEventResponse) {
+	if event.GetCreatedAt() < l.since.UnixNano() {
+		return
+	}
 	id, now := event.GetContainerId(), time.Now()
 	if event.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT {
 		select {
-		case <-t.exited(id):
+		case <-l.exited(id):
 		default:
-			close(t.exited(id))
+			close(l.exited(id))
 		}
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	sandbox := event.GetPodSandboxStatus()
 	if pod := sandbox.GetMetadata().GetName(); pod != "" {
-		t.pods[sandbox.GetId()] = pod
+		l.pods[sandbox.GetId()] = pod
 	}
-	if pod := t.pods[id]; pod != "" && event.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
-		t.gone[pod] = now
+	if pod := l.pods[id]; pod != "" && event.GetContainerEventType() == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
+		l.gone[pod] = now
 	}
 	for _, c := range event.GetContainersStatuses() {
 		if c.GetMetadata().GetName() == "main" && c.GetStartedAt() > 0 {
-			t.started[sandbox.GetMetadata().GetName()] = time.Unix(0, c.GetStartedAt())
+			l.started[sandbox.GetMetadata().GetName()] = time.Unix(0, c.GetStartedAt())
 		}
 	}
 }
 
-func (t *told) exited(id string) chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.exits[id] == nil {
-		t.exits[id] = make(chan struct{})
+func (l *eventLog) exited(id string) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.exits[id] == nil {
+		l.exits[id] = make(chan struct{})
 	}
-	return t.exits[id]
+	return l.exits[id]
 }
 
-// running returns when the main containers of pods whose names begin so started.
-func (t *told) running(prefix string) map[string]time.Time { return t.of(t.started, prefix) }
+// running returns when the main containers of pods started whose names have the prefix.
+func (l *eventLog) running(prefix string) map[string]time.Time { return l.of(l.started, prefix) }
 
-// removed returns when pods whose names begin so were gone.
-func (t *told) removed(prefix string) map[string]time.Time { return t.of(t.gone, prefix) }
+// removed returns when the pods were gone whose names have the prefix.
+func (l *eventLog) removed(prefix string) map[string]time.Time { return l.of(l.gone, prefix) }
 
-func (t *told) of(times map[string]time.Time, prefix string) map[string]time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	begin := map[string]time.Time{}
+func (l *eventLog) of(times map[string]time.Time, prefix string) map[string]time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := map[string]time.Time{}
 	for pod, at := range times {
 		if strings.HasPrefix(pod, prefix) {
-			begin[pod] = at
+			found[pod] = at
 		}
 	}
-	return begin
+	return found
 }
 
 // exit waits until a container has exited. A runtime that has no events is asked for it again
 // and again.
-func (t *told) exit(ctx context.Context, id string) error {
-	if t.streams {
+func (l *eventLog) exit(ctx context.Context, id string) error {
+	if l.streams {
 		select {
-		case <-t.exited(id):
+		case <-l.exited(id):
 			return nil
+		case <-l.ended:
+			return errStreamEnded
 		case <-ctx.Done():
 			return fmt.Errorf("container %s: no exit: %w", id, ctx.Err())
 		}
 	}
 	for {
-		s, err := t.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		s, err := l.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		if err != nil || s.GetStatus().GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
 			return err
 		}

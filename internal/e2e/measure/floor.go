@@ -17,7 +17,7 @@ import (
 
 // floor returns the times in seconds that each pod takes to run its containers with
 // nothing but the calls that this needs, and to be gone again.
-func floor(ctx context.Context, client *cri.Client, told *told, image string, sh shape) (starts, stops []float64, err error) {
+func floor(ctx context.Context, client *cri.Client, events *eventLog, image string, sh shape) (starts, stops []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	logs, err := os.MkdirTemp("", "measure-floor-")
@@ -25,12 +25,16 @@ func floor(ctx context.Context, client *cri.Client, told *told, image string, sh
 		return nil, nil, err
 	}
 	defer os.RemoveAll(logs)
-	f := bare{client: client, image: image, told: told, logs: logs}
+	f := bare{client: client, image: image, events: events, logs: logs}
 	made := make([]barePod, sh.pods)
-	starts, err = atOnce(sh.pods, func(i int) (err error) {
+	began := time.Now()
+	_, err = atOnce(sh.pods, func(i int) (err error) {
 		made[i], err = f.pod(ctx, i, sh)
 		return err
 	})
+	if err == nil {
+		starts, err = f.starts(ctx, began, made)
+	}
 	if err != nil {
 		for _, p := range made {
 			f.remove(p)
@@ -66,7 +70,7 @@ type barePod struct {
 type bare struct {
 	client *cri.Client
 	image  string
-	told   *told
+	events *eventLog
 	logs   string
 }
 
@@ -91,7 +95,7 @@ func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	for k := range sh.inits {
 		id, err := f.container(ctx, p.sandbox, config, "init"+strconv.Itoa(k), "/bin/true")
 		if err == nil {
-			err = f.told.exit(ctx, id)
+			err = f.events.exit(ctx, id)
 		}
 		if err != nil {
 			return p, err
@@ -101,6 +105,18 @@ func (f bare) pod(ctx context.Context, i int, sh shape) (p barePod, err error) {
 	id, err := f.container(ctx, p.sandbox, config, "main", sh.command()...)
 	p.containers = append(p.containers, id)
 	return p, err
+}
+
+// starts returns how long each pod took until its container ran, by the runtime's own clock.
+func (f bare) starts(ctx context.Context, began time.Time, made []barePod) (seconds []float64, err error) {
+	for _, p := range made {
+		s, err := f.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: p.containers[len(p.containers)-1]})
+		if err != nil {
+			return nil, err
+		}
+		seconds = append(seconds, time.Unix(0, s.GetStatus().GetStartedAt()).Sub(began).Seconds())
+	}
+	return seconds, nil
 }
 
 // namespaces are those that pods have unless they ask for others. A container's main process is

@@ -166,7 +166,7 @@ func compare(ctx context.Context, s settings, client *cri.Client, sh shape, out 
 	defer a.end()
 	var c comparison
 	for round := range s.rounds {
-		starts, stops, err := floor(ctx, client, a.told, s.image, sh)
+		starts, stops, err := floor(ctx, client, a.events, s.image, sh)
 		if err != nil {
 			return fmt.Errorf("floor: %w", err)
 		}
