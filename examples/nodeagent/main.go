@@ -39,7 +39,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -50,14 +49,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// gcPercent has an agent that has settled keep little memory that it does not use:
-// 2.5 MB less than Go's default, for 30 pods. GOGC takes precedence.
-const gcPercent = 40
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := start(ctx, os.Args[1:])

@@ -22,6 +22,7 @@ import (
 type observer struct {
 	agent  *loop.Loop
 	screen *screen
+	pods   []v1.Pod          // as they were at the last look
 	told   map[types.UID]row // what was last said of each pod
 	wrong  map[string]bool   // what was last complained of
 }
@@ -29,7 +30,7 @@ type observer struct {
 // Between two looks is at least pace, and so many times what the last one took, so that to show
 // many pods does not take much CPU from the agent.
 const (
-	pace        = 50 * time.Millisecond
+	pace        = 100 * time.Millisecond
 	restPerLook = 20
 	longestRest = 5 * time.Second
 )
@@ -37,6 +38,7 @@ const (
 // follow shows an agent's pods as they change, until ctx ends.
 func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 	o := observer{agent: agent, screen: s, told: map[types.UID]row{}}
+	garbage := newCollection()
 	tick := time.NewTicker(time.Second) // ages, and what ends without a word
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -45,7 +47,9 @@ func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 		rest := min(max(pace, restPerLook*time.Since(began)), longestRest)
 		select {
 		case <-s.changed:
+			garbage.busy()
 		case <-tick.C:
+			garbage.settle()
 		case <-ctx.Done():
 		}
 		select {
@@ -58,42 +62,41 @@ func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 
 // look shows how the pods do, and what else is wrong with the agent.
 func (o *observer) look() {
-	pods := podsOf(o.agent)
+	o.read()
 	if o.screen.format == table {
-		o.screen.show(rowsOf(pods))
+		o.screen.show(rowsOf(o.pods))
 	} else {
-		o.tell(pods)
+		o.tell(o.pods)
 	}
 	o.complain(o.agent.Health())
 }
 
-// podsOf returns the pods of an agent as an API server would have them.
-func podsOf(agent *loop.Loop) []*v1.Pod {
-	var pods []*v1.Pod
-	for _, p := range agent.Pods() {
+// read takes the pods of the agent as an API server would have them.
+func (o *observer) read() {
+	o.pods = o.pods[:0]
+	for _, p := range o.agent.Pods() {
 		pod := *p.Pod
 		pod.Status = p.Status
 		if p.Removed && pod.DeletionTimestamp == nil {
 			pod.DeletionTimestamp = &metav1.Time{}
 		}
-		pods = append(pods, &pod)
+		o.pods = append(o.pods, pod)
 	}
-	return pods
 }
 
 // tell prints what has changed with pods since they were told of last: first which are
 // gone, because another may have the name of one.
-func (o *observer) tell(pods []*v1.Pod) {
+func (o *observer) tell(pods []v1.Pod) {
 	gone := maps.Clone(o.told)
-	for _, pod := range pods {
-		delete(gone, pod.UID)
+	for i := range pods {
+		delete(gone, pods[i].UID)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(gone)) {
 		delete(o.told, uid)
 		o.screen.print(record{Kind: "Gone", Namespace: gone[uid].Namespace, Name: gone[uid].Name, UID: uid})
 	}
 	for i, r := range rowsOf(pods) {
-		pod := pods[i]
+		pod := &pods[i]
 		if was, ok := o.told[pod.UID]; ok && was == r {
 			continue
 		}

@@ -21,10 +21,10 @@ type row struct {
 	Began time.Time
 }
 
-func rowsOf(pods []*v1.Pod) []row {
+func rowsOf(pods []v1.Pod) []row {
 	rows := make([]row, 0, len(pods))
-	for _, pod := range pods {
-		rows = append(rows, rowOf(pod))
+	for i := range pods {
+		rows = append(rows, rowOf(&pods[i]))
 	}
 	return rows
 }

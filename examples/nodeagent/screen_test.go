@@ -42,8 +42,8 @@ func tellAll(s *screen) {
 	o := observer{screen: s, told: map[types.UID]row{}}
 	pod := aPod(v1.PodRunning, nil, restarted(container("app", isRunning()), 1, 0), container("log", isRunning()))
 	pod.UID = "u"
-	o.tell([]*v1.Pod{pod})
-	o.tell([]*v1.Pod{pod}) // nothing new
+	o.tell([]v1.Pod{*pod})
+	o.tell([]v1.Pod{*pod}) // nothing new
 	o.tell(nil)
 	s.say("All is %s.", "well")
 }
@@ -71,7 +71,7 @@ func TestLinesOfPodsOfOneName(t *testing.T) {
 	for _, uid := range []types.UID{"b", "a", "c"} {
 		pod := aPod(v1.PodRunning, nil, container("app", isRunning()))
 		pod.UID = uid
-		o.tell([]*v1.Pod{pod})
+		o.tell([]v1.Pod{*pod})
 	}
 	const runs, gone = "Pod      Running            web                     1/2 ready, 0 restarts\n", "Pod      Gone               web\n"
 	if got, want := withoutTime(out.String()), runs+gone+runs+gone+runs; got != want {

@@ -32,7 +32,7 @@ func (l *Loop) Pods() []Pod {
 	desired := l.desired()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var pods []Pod
+	pods := make([]Pod, 0, max(len(desired.pods), len(l.workerPods)))
 	for _, w := range desired.pods {
 		if l.workerPods[w.pod.UID] == nil {
 			pods = append(pods, Pod{Pod: w.pod, Source: w.source})

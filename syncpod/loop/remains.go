@@ -122,6 +122,8 @@ func (l *Loop) tryToRemove(ctx context.Context, uid types.UID, since time.Time) 
 	if err != nil || status.Empty() {
 		return err
 	}
+	l.watcher.Hold(uid) // the last look shows what events tell of the removal
+	defer l.watcher.Release(uid, false)
 	if err := l.removeSandboxes(ctx, status); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package mounts
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"path/filepath"
@@ -13,23 +14,37 @@ import (
 )
 
 // below returns the mount points of a table in the form of Linux's
-// /proc/self/mountinfo that are dir or lie below it, the deepest first, each once.
+// /proc/self/mountinfo that are dir or lie below it, the deepest first, each once. A node
+// has several mounts a pod, so nothing is kept of a line but what is asked for.
 func below(table io.Reader, dir string) ([]string, error) {
 	var points []string
+	prefix := strings.TrimSuffix(dir, "/") + "/"
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, 1<<20) // an overlay's options name all its layers
 	for lines.Scan() {
-		const mountPoint = 4
-		fields := strings.Fields(lines.Text())
-		if len(fields) <= mountPoint {
+		escaped, ok := mountPoint(lines.Bytes())
+		if !ok {
 			return nil, errors.New("the table of mounts has a line without a mount point")
 		}
-		if point := unescape(fields[mountPoint]); point == dir || strings.HasPrefix(point, strings.TrimSuffix(dir, "/")+"/") {
-			points = append(points, point)
+		if point := unescape(escaped); string(point) == dir || bytes.HasPrefix(point, []byte(prefix)) {
+			points = append(points, string(point))
 		}
 	}
 	slices.SortFunc(points, func(a, b string) int { return strings.Compare(b, a) })
 	return slices.Compact(points), lines.Err()
+}
+
+// mountPoint returns the fifth field of a line, as it stands there.
+func mountPoint(line []byte) (field []byte, ok bool) {
+	const before = 4
+	n := 0
+	for field = range bytes.FieldsSeq(line) {
+		if n == before {
+			return field, true
+		}
+		n++
+	}
+	return nil, false
 }
 
 // At reports whether path is a mount point. It must exist.
@@ -43,19 +58,22 @@ func At(path string) (bool, error) {
 }
 
 // unescape reads the octal numbers that stand for spaces and the like.
-func unescape(s string) string {
-	var out strings.Builder
+func unescape(s []byte) []byte {
+	if bytes.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var out []byte
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+4 <= len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				out.WriteByte(byte(n))
+			if n, err := strconv.ParseUint(string(s[i+1:i+4]), 8, 8); err == nil {
+				out = append(out, byte(n))
 				i += 3
 				continue
 			}
 		}
-		out.WriteByte(s[i])
+		out = append(out, s[i])
 	}
-	return out.String()
+	return out
 }
 
 // real returns the path of dir as a table of mounts has it: absolute, and

@@ -8,6 +8,9 @@
 // So neither waits for all of the other: many pods that come at once wait with two
 // pieces of work each, the second of which comes up when the first is done.
 //
+// While fewer than the limit would wait nobody does: the last of many begin together, and
+// so end together. In turn they would leave processors idle between one and the next.
+//
 // Work that waits for something else leaves processors idle, and that lets others
 // begin: as many as are under way, every 50 ms. And a piece counts for its first
 // second only. So pieces that hang, however many, do not hold up the others for long,
@@ -120,10 +123,10 @@ func (p *Pace) end() {
 	p.admit(p.limit)
 }
 
-// admit lets work begin until limit pieces are under way. It must be called with mu
-// held.
+// admit lets work begin until limit pieces are under way, and all that waits if that is
+// little. It must be called with mu held.
 func (p *Pace) admit(limit int) {
-	for p.underWay < limit && p.waiting > 0 {
+	for p.waiting > 0 && (p.underWay < limit || p.underWay+p.waiting < 2*p.limit) {
 		t := p.next()
 		t.over = true
 		close(t.begin)

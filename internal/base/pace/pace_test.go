@@ -50,11 +50,13 @@ func TestTurns(t *testing.T) {
 		want       []int
 	}{
 		"no limit":                      {0, never, time.Second, same[:4], []int{0, 0, 0, 0}},
-		"in the order they come":        {2, never, 10 * time.Millisecond, same[:6], []int{0, 0, 10, 10, 20, 20}},
+		"in the order they come":        {2, never, 10 * time.Millisecond, same, []int{0, 0, 0, 10, 10, 20, 20, 20}},
+		"few, all at once":              {4, never, 10 * time.Millisecond, same[:7], []int{0, 0, 0, 0, 0, 0, 0}},
+		"one at a time":                 {1, never, 10 * time.Millisecond, same[:3], []int{0, 10, 20}},
 		"the higher priority first":     {1, never, 10 * time.Millisecond, []pace.Priority{0, 0, 1, 0, 2, 1}, []int{0, 40, 20, 50, 10, 30}},
 		"processors idle":               {1, always, time.Second, same, []int{0, 50, 100, 100, 150, 150, 150, 150}},
-		"idle, with more than they use": {3, always, time.Second, same, []int{0, 0, 0, 50, 50, 50, 100, 100}},
-		"work that hangs":               {2, never, time.Hour, same[:6], []int{0, 0, 1000, 1000, 2000, 2000}},
+		"idle, with more than they use": {3, always, time.Second, same, []int{0, 0, 0, 0, 0, 50, 50, 50}},
+		"work that hangs":               {2, never, time.Hour, same, []int{0, 0, 0, 1000, 1000, 2000, 2000, 2000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -72,7 +74,7 @@ func TestBusyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		spare := func() bool { asked++; return asked == 2 } // first when somebody begins to wait
-		if got, want := run(t, pace.New(2, spare), 190*time.Millisecond, make([]pace.Priority, 7)...), []int{0, 0, 50, 50, 240, 240, 430}; !slices.Equal(got, want) {
+		if got, want := run(t, pace.New(2, spare), 190*time.Millisecond, make([]pace.Priority, 10)...), []int{0, 0, 0, 50, 50, 50, 240, 240, 430, 430}; !slices.Equal(got, want) {
 			t.Errorf("began after %v ms, want %v", got, want)
 		}
 	})
