@@ -216,6 +216,46 @@ func TestB2_RuntimeAwayCostsNoWait(t *testing.T) {
 	}
 }
 
+// A runtime that is away each time when the same is asked of it, and there in between, is so because
+// of that: only the first time costs no wait, until it has succeeded.
+func TestB2_RuntimeAwayForOneStepBacksOff(t *testing.T) {
+	for _, method := range []critest.Method{critest.RunPodSandbox, critest.CreateContainer, critest.StartContainer} {
+		t.Run(string(method), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				away := critest.Fault{Match: critest.Match{Method: method}, Times: critest.Always, Delay: 100 * time.Millisecond, Err: status.Error(codes.Unavailable, "ttrpc: closed")}
+				n.Fault(away)
+				n.drive(testPod(), time.Hour)
+				gaps := slices.DeleteFunc(n.gaps(method), func(gap time.Duration) bool { return gap < time.Second }) // the answer may be made sure of at once
+				if !slices.IsSorted(gaps) || len(gaps) < 10 || len(gaps) > 18 || gaps[0].Round(time.Second) != 10*time.Second || gaps[len(gaps)-1].Round(time.Second) != 300*time.Second {
+					t.Errorf("gaps %v, want them to grow from 10s to 300s", gaps)
+				}
+				if calls := n.Journal().Count(method); calls > 2*(len(gaps)+2) {
+					t.Errorf("%d calls at %d times", calls, len(gaps)+2)
+				}
+			})
+		})
+	}
+}
+
+func TestB2_SuccessExcusesTheNextAbsence(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod()
+		for range 3 {
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: status.Error(codes.Unavailable, "EOF")})
+			if _, err := n.SyncPod(t.Context(), pod, nil); !errors.Is(err, cri.ErrUnavailable) {
+				t.Fatalf("error %v, want %v", err, cri.ErrUnavailable)
+			}
+			n.settle(pod, 30*time.Minute)
+			must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		}
+		for _, gap := range n.gaps(critest.StartContainer) {
+			if gap > time.Second && gap < time.Minute {
+				t.Errorf("a wait of %v", gap)
+			}
+		}
+	})
+}
+
 // B2: that a pod has had a sandbox does not bring the next one back sooner.
 func TestB2_AnotherSandboxBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

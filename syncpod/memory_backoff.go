@@ -23,6 +23,9 @@ type backOffs struct {
 	counted map[string]crash
 	// failures are the last failures to make something, by the key held up.
 	failures map[backoffKey]*StepError
+	// excused are the keys of what has failed once since it last succeeded because the
+	// runtime was away.
+	excused map[backoffKey]bool
 }
 
 // crash is the end of one instance.
@@ -90,9 +93,25 @@ func (b *backOffs) failed(key backoffKey, err *StepError, now time.Time) time.Ti
 	return b.setups.Advance(key, now, time.Time{})
 }
 
+// excuse reports whether a failure for which the runtime was away is the first one since
+// what the key holds up has succeeded. Only that one does not count.
+func (b *backOffs) excuse(key backoffKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.excused[key] {
+		return false
+	}
+	if b.excused == nil {
+		b.excused = map[backoffKey]bool{}
+	}
+	b.excused[key] = true
+	return true
+}
+
 func (b *backOffs) succeeded(key backoffKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.excused, key)
 	if b.setups != nil {
 		b.setups.Forget(key)
 		delete(b.failures, key)

@@ -51,9 +51,13 @@ func (w *work) useSandbox(ctx context.Context) bool {
 }
 
 // holdUp makes a failed step wait before its next try, unless the failure says
-// nothing of the step: that the agent gave up, or the runtime was away.
+// nothing of the step: that the agent gave up, or the runtime was away. A runtime that
+// is away for the same step again, and there in between, is so because of the step.
 func (o *observedPod) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
-	if ctx.Err() != nil || errors.Is(failed, cri.ErrUnavailable) || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
+	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
+		return
+	}
+	if errors.Is(failed, cri.ErrUnavailable) && o.memory.backOffs.excuse(key) {
 		return
 	}
 	failed.NotBefore = o.memory.backOffs.failed(key, failed, time.Now())

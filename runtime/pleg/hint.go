@@ -36,13 +36,17 @@ func (w *Watcher) Release(uid types.UID, changed bool) {
 	w.forget(p)
 }
 
+// maxHinted is how many events of a pod are kept while it is looked at. Another look
+// follows if there are more.
+const maxHinted = 8
+
 // hear has a pod looked at that there was an event of, now or when it is released,
 // unless a look has shown already what the event is about. It must be called with mu
 // held.
 func (w *Watcher) hear(p *pod, e cri.Event) {
 	switch {
-	case p.now != nil && p.hinted == nil:
-		p.hinted = &e
+	case p.now != nil && len(p.hinted) < maxHinted:
+		p.hinted = append(p.hinted, e)
 	case shows(p.latest, e):
 	case p.held > 0:
 		w.hold(p)
@@ -62,11 +66,12 @@ func (w *Watcher) hold(p *pod) {
 }
 
 // reconsider has a pod looked at once more if the look that has ended does not show
-// what the event is about that came meanwhile. It must be called with mu held.
+// what the events are about that came meanwhile. It must be called with mu held.
 func (w *Watcher) reconsider(p *pod) {
-	if e := p.hinted; e != nil {
-		p.hinted = nil
-		w.hear(p, *e)
+	hinted := p.hinted
+	p.hinted = nil
+	for _, e := range hinted {
+		w.hear(p, e)
 	}
 }
 

@@ -30,9 +30,9 @@ type pod struct {
 	// done; heard: there was an event meanwhile.
 	held  int
 	heard bool
-	// hinted is the one event that came while a look was in flight, which may show
-	// already what it is about.
-	hinted *cri.Event
+	// hinted are events that came while a look was in flight, which may show already what
+	// they are about.
+	hinted []cri.Event
 
 	// err is why the last look failed, and since when all have.
 	err   error
