@@ -197,6 +197,23 @@ func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 	}
 }
 
+// Nor is it left as the last state when the runtime knows the instance again of which it knew
+// nothing: a new one was counted meanwhile, and never ran.
+func TestT2_AGuessGivesWayToWhatIsFoundAgain(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(created("app", "a1", 1)), Ended: true}
+	guess := next(&in).ContainerStatuses[0]
+	if end := guess.State.Terminated; end == nil || end.Reason != string(apistatus.StatusUnknown) || guess.RestartCount != 1 {
+		t.Fatalf("%+v, want ContainerStatusUnknown after a restart", guess)
+	}
+	in.Status = node(exited("app", "a0", 0, 128))
+	for range 2 {
+		got := next(&in).ContainerStatuses[0]
+		if end := got.State.Terminated; end == nil || end.ExitCode != 128 || got.LastTerminationState.Terminated != nil || got.RestartCount != 1 {
+			t.Errorf("%+v, want exit code 128 and no last state", got)
+		}
+	}
+}
+
 // A guess is not left as the last state of the very instance whose end is known by now,
 // though the container was told to wait meanwhile. One at an earlier end is.
 func TestT2_AGuessGivesWayAsLastState(t *testing.T) {

@@ -81,6 +81,8 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.ended != nil:
 		s.LastTerminationState.Terminated = k.termination(k.ended, k.idText(k.ended.ID))
 	case k.before == nil:
+	case k.guessedAtThis():
+		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	case k.endedBefore() && !k.reported(k.current.ID) && !names(k.before.State.Terminated.ContainerID, k.current.ID):
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
 	case k.waitedAfterThis():
@@ -88,6 +90,14 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	default:
 		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}
+}
+
+// guessedAtThis reports whether the state that was reported is a guess at the end that the
+// current instance had: the runtime did not know the instance then, and does now.
+func (k *subject) guessedAtThis() bool {
+	end := k.before.State.Terminated
+	return end != nil && end.Reason == string(StatusUnknown) && end.ContainerID == "" &&
+		k.current.State == runtime.ContainerExited && k.instancesBefore() <= k.before.RestartCount
 }
 
 // waitedAfterThis reports whether the last state that was reported is how the current
