@@ -110,7 +110,8 @@ func tellsOfEnd(s published, id string) bool {
 // one agent: a wait of 10 s is the first, and each one after that is twice as long.
 const mostTries = 6
 
-// triesSpaced counts what an agent asks for. A resize is a new reason to try.
+// triesSpaced counts what an agent asks for. A resize is a new reason to try, and a container
+// that has run meanwhile begins anew: how often it restarts is judged by spaced.
 func (tr *trace) triesSpaced(v *verdict) {
 	if !tr.quiet("restart runtime", "restart both", "sandbox lost", "change") {
 		return
@@ -122,12 +123,22 @@ func (tr *trace) triesSpaced(v *verdict) {
 			continue
 		}
 		key := strings.Join([]string{string(c.Method), c.PodUID, c.Container, c.Image, tr.agentOf(known, c.Start).from.String()}, " ")
+		if tries := starts[key]; c.Method == critest.CreateContainer && len(tries) > 0 && tr.ranBetween(c, tries[len(tries)-1]) {
+			starts[key] = nil
+		}
 		starts[key] = append(starts[key], c.Start)
 		if n := len(starts[key]) - mostTries; n > 0 {
 			gap := c.Start.Sub(starts[key][n-1])
 			v.want(gap > time.Minute, "%v: try %d within %v", c, mostTries+1, gap)
 		}
 	}
+}
+
+// ranBetween reports whether a container that is asked for ran since the last time it was.
+func (tr *trace) ranBetween(c critest.Call, last time.Time) bool {
+	return slices.ContainsFunc(tr.of(types.UID(c.PodUID)), func(i *instance) bool {
+		return i.Container == c.Container && i.Started.After(last) && i.Started.Before(c.Start)
+	})
 }
 
 // mostStarts is how often a container may be started within a minute by one agent: at
