@@ -97,7 +97,8 @@ type Limits struct {
 	// MaxParallelStarts is how many sandboxes and containers are started at once while
 	// the node has no processor to spare; the others wait for their turn, those of pods
 	// that have a sandbox first. While fewer than that would wait, none does. So most of
-	// many pods are up sooner, and the last no later. Starts that wait for something else than a processor hold up nobody for long.
+	// many pods are up sooner, and the last no later. Starts that wait for something else
+	// than a processor hold up nobody for long.
 	// Default: one more than the node has processors. -1: all are started at once.
 	MaxParallelStarts int
 	// ParallelContainerStarts has the regular containers of a pod started all at once,

@@ -229,8 +229,8 @@ func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 	})
 }
 
-// An event that comes while a look is in flight has another one follow, unless the
-// look has shown it.
+// Events that come while a look is in flight have another one follow, unless the
+// look has shown them.
 func TestEventDuringALook(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -244,20 +244,21 @@ func TestEventDuringALook(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 				id := n.pod("u")
-				other := n.Start("u", "other", 0, "sleep infinity")
+				other, third := n.Start("u", "other", 0, "sleep infinity"), n.Start("u", "third", 0, "sleep infinity")
 				w := n.settled()
 				n.Fault(critest.Fault{Match: critest.Match{Method: tt.slow}, Delay: 50 * time.Millisecond})
 				calls := n.Calls(func() {
 					n.Exit(id, 1)
 					time.Sleep(tt.after)
 					n.Exit(other, 2)
+					n.Exit(third, 3)
 					time.Sleep(time.Second)
 				})
 				if got := calls.Count(critest.ListContainers); got != tt.looks {
 					t.Errorf("%d looks, want %d", got, tt.looks)
 				}
 				got := w.heardOf("u")
-				if want := "sandbox ready, other/0 exited 2, app/0 exited 1"; len(got) == 0 || got[len(got)-1] != want {
+				if want := "sandbox ready, third/0 exited 3, other/0 exited 2, app/0 exited 1"; len(got) == 0 || got[len(got)-1] != want {
 					t.Errorf("told %q, want %q in the end", got, want)
 				}
 			})

@@ -81,9 +81,7 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.ended != nil:
 		s.LastTerminationState.Terminated = k.termination(k.ended, k.idText(k.ended.ID))
 	case k.before == nil:
-	case k.guessedAtThis():
-		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
-	case k.endedBefore() && !k.reported(k.current.ID) && !names(k.before.State.Terminated.ContainerID, k.current.ID):
+	case k.endedBefore() && !k.reported(k.current.ID) && !names(k.before.State.Terminated.ContainerID, k.current.ID) && !k.guessedAtThis():
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
 	case k.waitedAfterThis():
 		// It is the state of the current instance.
@@ -92,11 +90,11 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	}
 }
 
-// guessedAtThis reports whether the state that was reported is a guess at the end that the
+// guessedAtThis reports whether the end that was reported is a guess at the one that the
 // current instance had: the runtime did not know the instance then, and does now.
 func (k *subject) guessedAtThis() bool {
 	end := k.before.State.Terminated
-	return end != nil && end.Reason == string(StatusUnknown) && end.ContainerID == "" &&
+	return end.Reason == string(StatusUnknown) && end.ContainerID == "" &&
 		k.current.State == runtime.ContainerExited && k.instancesBefore() <= k.before.RestartCount
 }
 

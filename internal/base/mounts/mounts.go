@@ -18,7 +18,7 @@ import (
 // has several mounts a pod, so nothing is kept of a line but what is asked for.
 func below(table io.Reader, dir string) ([]string, error) {
 	var points []string
-	prefix := strings.TrimSuffix(dir, "/") + "/"
+	prefix := []byte(strings.TrimSuffix(dir, "/") + "/")
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, 1<<20) // an overlay's options name all its layers
 	for lines.Scan() {
@@ -26,7 +26,7 @@ func below(table io.Reader, dir string) ([]string, error) {
 		if !ok {
 			return nil, errors.New("the table of mounts has a line without a mount point")
 		}
-		if point := unescape(escaped); string(point) == dir || bytes.HasPrefix(point, []byte(prefix)) {
+		if point := unescape(escaped); string(point) == dir || bytes.HasPrefix(point, prefix) {
 			points = append(points, string(point))
 		}
 	}

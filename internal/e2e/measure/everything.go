@@ -59,7 +59,7 @@ func plenty() map[eviction.Signal]string {
 // beAgent is an agent that keeps cgroups, decides on resizes, collects images, rotates logs, looks
 // for pressure and for processes that are killed, remembers its source, runs probes and tells what is used.
 func beAgent(ctx context.Context, args []string) error {
-	debug.SetGCPercent(40) // as nodeagent
+	debug.SetGCPercent(40) // as nodeagent, once it has settled
 	flags := flag.NewFlagSet(asAgent, flag.ContinueOnError)
 	manifests, endpoint, node := flags.String("manifests", "", ""), flags.String("runtime", "", ""), flags.String("node", "", "")
 	root, logs := flags.String("root", "", ""), flags.String("pod-logs", "", "")
