@@ -14,7 +14,7 @@ import (
 var top = []string{
 	"LICENSE", "README.md", "doc.go", "docs", "go.mod", "go.sum",
 	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", // where readers and tools look for them
-	"actions", "backoff", "cluster", "devices", "examples", "internal", "observe", "podworkers", "runtime", "sandbox", "syncpod",
+	"actions", "backoff", "examples", "internal", "modules", "podworkers", "runtime", "sandbox", "syncpod",
 }
 
 // misplaced returns what else stands at the top, of files given by their paths.

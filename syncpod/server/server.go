@@ -53,7 +53,7 @@ type Config struct {
 	// Stats reads what node and pods use. Default: one of Runtime, with the defaults of
 	// package stats.
 	Stats *stats.Reader
-	// Metrics serves /metrics and /metrics/probes. What package observe/prometheus, a
+	// Metrics serves /metrics and /metrics/probes. What package modules/prometheus, a
 	// module of its own, makes is one. Default: there are no such paths.
 	Metrics http.Handler
 	// Timeline serves /timeline: what happened to each pod. A *timeline.Timeline is one.

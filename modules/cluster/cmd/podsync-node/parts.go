@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/modules/cluster/mirrors"
+	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/modules/cluster/objects"
+	"github.com/podsync/podsync/modules/cluster/pods"
+	"github.com/podsync/podsync/modules/cluster/status"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/image"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/cgroup/tree"
+	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/resize"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// parts are what runs.
+type parts struct {
+	node     *node.Node
+	source   *pods.Source
+	memory   *source.Remembered
+	objects  *objects.Objects
+	mirrors  *mirrors.Mirrors
+	statuses *status.Manager
+	loop     *loop.Loop
+}
+
+func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *parts, err error) {
+	p = &parts{}
+	if a.policy, err = config.Eviction(a.kubelet); err != nil {
+		return p, err
+	}
+	machine := node.ReadMachine()
+	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
+	allocatable, err := a.allocatable(capacity)
+	if err != nil {
+		return p, err
+	}
+	if p.node, err = a.node(p, machine, capacity, allocatable); err != nil {
+		return p, err
+	}
+	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
+		return p, err
+	}
+	if p.objects, err = objects.New(objects.Config{Kube: a.kube, Pods: p.pods, Changed: p.source.ConfigsChanged}); err != nil {
+		return p, err
+	}
+	if p.memory, err = a.remember(p); err != nil {
+		return p, err
+	}
+	if p.mirrors, err = mirrors.New(mirrors.Config{Kube: a.kube, Node: p.node.Object, Synced: p.source.Listed(), Running: p.running, Log: a.log}); err != nil {
+		return p, err
+	}
+	if p.statuses, err = status.New(status.Config{Kube: a.kube, Pods: p.source, Mirror: p.mirrors.Mirror, Log: a.log}); err != nil {
+		return p, err
+	}
+	for _, f := range []func(*v1.Pod, bool){p.objects.PodChanged, p.shown} {
+		if err := p.source.Watch(f); err != nil {
+			return p, err
+		}
+	}
+	return p, a.loop(ctx, p, allocatable, events)
+}
+
+// shown has it known how the API server has a pod, first to those whom others ask.
+func (p *parts) shown(pod *v1.Pod, gone bool) {
+	p.mirrors.PodChanged(pod, gone)
+	p.statuses.PodChanged(pod, gone)
+}
+
+// pods are those that the API server has, and those that run.
+func (p *parts) pods() []*v1.Pod {
+	pods := p.source.Pods()
+	for _, running := range p.loop.Pods() {
+		pods = append(pods, running.Pod)
+	}
+	return pods
+}
+
+// remember makes a memory of the pods of the API server, for a start without it.
+func (a *agent) remember(p *parts) (*source.Remembered, error) {
+	c := source.RememberedConfig{
+		Source: p.source, Path: filepath.Join(a.root, "remembered", "pods"),
+		ConfigMaps: p.objects, Secrets: p.objects, Services: p.objects, RuntimeClasses: p.objects, Tokens: p.objects,
+	}
+	if a.memoryKey == "" {
+		return source.NewRemembered(c)
+	}
+	var err error
+	if c.Key, err = os.ReadFile(a.memoryKey); err != nil {
+		return nil, fmt.Errorf("--memory-key-file: %w", err)
+	}
+	if len(c.Key) != memoryKeySize {
+		return nil, fmt.Errorf("--memory-key-file: %s has %d bytes, want %d", a.memoryKey, len(c.Key), memoryKeySize)
+	}
+	return source.NewRemembered(c)
+}
+
+// memoryKeySize is that of a key of AES-256, in bytes.
+const memoryKeySize = 32
+
+// joined run as long as the node is one of the cluster.
+func (p *parts) joined() (all []func(context.Context) error) {
+	for _, run := range []func(context.Context){p.statuses.Run, p.objects.Run, p.mirrors.Run, p.node.Run} {
+		all = append(all, func(ctx context.Context) error { run(ctx); return nil })
+	}
+	return all
+}
+
+// running reports whether there is something left of a pod on the node.
+func (p *parts) running(uid types.UID) bool {
+	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase != podworkers.Finished })
+}
+
+// allocatable is what pods can have of a capacity.
+func (a *agent) allocatable(capacity v1.ResourceList) (v1.ResourceList, error) {
+	system, err := config.Amounts("systemReserved", a.kubelet.SystemReserved)
+	if err != nil {
+		return nil, err
+	}
+	kube, err := config.Amounts("kubeReserved", a.kubelet.KubeReserved)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := a.policy.Rules()
+	if err != nil {
+		return nil, err
+	}
+	return node.Allocatable(capacity, system, kube, node.Reserved(rules, capacity)), nil
+}
+
+func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
+	c := node.Config{
+		Kube: a.kube, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
+		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
+		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
+		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,
+		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
+	}
+	if *a.kubelet.EnableServer {
+		c.Port = a.kubelet.Port
+	}
+	return node.New(c)
+}
+
+// loop makes what runs the pods.
+func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList, events record.EventRecorder) error {
+	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: allocatable, Log: a.log})
+	if err != nil {
+		return err
+	}
+	sync, err := a.sync(ctx, allocatable)
+	if err != nil {
+		return err
+	}
+	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, objects.SupplyRemembered(p.memory), allocator
+	c := loop.Config{
+		Client: a.runtime, Root: a.root, Sources: []source.Source{p.memory}, NodeName: a.name, Log: a.log,
+		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
+		EvictionPolicy: &a.policy, Stats: a.figures,
+		ImagePolicy: &image.GCPolicy{
+			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
+			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
+		},
+	}
+	c.Workers.Observer = p.statuses
+	a.metrics.Observe(&c)
+	if a.tracing != nil {
+		if err := a.tracing.Trace(&c); err != nil {
+			return err
+		}
+	}
+	static, err := a.static()
+	if err != nil {
+		return err
+	}
+	c.Sources = append(c.Sources, p.mirrors.Source(static))
+	p.loop, err = loop.New(c)
+	return err
+}
+
+// static is the source of static pods. Without a folder it wants none, which has those of an
+// earlier configuration stopped, and their mirrors deleted.
+func (a *agent) static() (source.Source, error) {
+	if a.kubelet.StaticPodPath != "" {
+		return source.NewFolder(source.FolderConfig{Path: a.kubelet.StaticPodPath, NodeName: a.name})
+	}
+	none := source.NewStaticPush(runtime.ConfigSourceFile)
+	return none, none.Set()
+}
+
+// refused tells of a pod that nobody looks after because it is not valid, and lets it be deleted.
+func (p *parts) refused(pod *v1.Pod, err error) {
+	status := v1.PodStatus{Phase: v1.PodFailed, Reason: "InvalidPod", Message: "Pod was rejected: " + err.Error()}
+	_ = p.statuses.SetPodStatus(context.Background(), pod, status) // which only notes it
+	p.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
+}
+
+// sync says how the work on a pod is done.
+func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.Config, error) {
+	k := a.kubelet
+	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
+		Allocatable: allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
+		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault},
+	}}
+	for _, ip := range a.ips {
+		c.Node.HostIPs = append(c.Node.HostIPs, ip.String())
+	}
+	if k.CPUCFSQuotaPeriod != nil {
+		c.Node.Containers.CPUPeriod = k.CPUCFSQuotaPeriod.Duration
+	}
+	if k.CrashLoopBackOff.MaxContainerRestartPeriod != nil {
+		c.Limits.MaxBackOff = k.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
+		c.Limits.InitialBackOff = min(c.Limits.MaxBackOff, firstBackOff)
+	}
+	if err := os.MkdirAll(c.Node.LogLinks, 0o755); err != nil {
+		return c, fmt.Errorf("podLogsDir: %w", err)
+	}
+	var err error
+	if c.Node.DNS, err = a.dns(); err != nil {
+		return c, err
+	}
+	if c.Deps.Images, err = image.New(image.Config{Runtime: a.runtime, MaxParallelPulls: a.parallelPulls()}); err != nil {
+		return c, err
+	}
+	if *k.CgroupsPerQOS {
+		c.Extensions.Cgroups, err = a.cgroups(ctx, allocatable)
+	}
+	return c, err
+}
+
+func (a *agent) parallelPulls() int {
+	switch {
+	case *a.kubelet.SerializeImagePulls:
+		return 1
+	case a.kubelet.MaxParallelImagePulls != nil:
+		return int(*a.kubelet.MaxParallelImagePulls)
+	}
+	return -1
+}
+
+// dns is what the node knows about name resolution.
+func (a *agent) dns() (sandbox.NodeDNS, error) {
+	var d sandbox.NodeDNS
+	if path := *a.kubelet.ResolverConfig; path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return d, fmt.Errorf("resolvConf: %w", err)
+		}
+		d = sandbox.ParseResolvConf(string(text))
+	}
+	d.ClusterServers, d.ClusterDomain = a.kubelet.ClusterDNS, a.kubelet.ClusterDomain
+	return d, nil
+}
+
+// cgroups keeps those of the pods.
+func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncpod.Cgroups, error) {
+	driver, err := tree.DriverOf(ctx, a.runtime)
+	if err != nil {
+		if !errors.Is(err, cri.ErrUnimplemented) {
+			return nil, err
+		}
+		driver = cgroup.Driver(a.kubelet.CgroupDriver) // the runtime does not tell
+	}
+	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
+	if root := strings.Trim(a.kubelet.CgroupRoot, "/"); root != "" {
+		c.Root = path.Join("/", root, cgroup.DefaultRoot)
+	}
+	if a.kubelet.CPUCFSQuotaPeriod != nil {
+		c.CPUPeriod = a.kubelet.CPUCFSQuotaPeriod.Duration
+	}
+	if a.kubelet.EnforceNodeAllocatable == nil || slices.Contains(a.kubelet.EnforceNodeAllocatable, "pods") {
+		c.Allocatable = allocatable
+	}
+	return tree.New(c)
+}
+
+// addressOf returns the address of the node on the way to an API server. If there is no way to
+// it now, it is guessed: the first of an interface that others can reach.
+func addressOf(host string, route func(string) ([]netip.Addr, error)) (ips []netip.Addr, guessed bool, err error) {
+	if ips, err = route(host); err == nil {
+		return ips, false, nil
+	}
+	addresses, interfacesErr := net.InterfaceAddrs()
+	for _, a := range addresses {
+		prefix, ok := a.(*net.IPNet)
+		if !ok || !prefix.IP.IsGlobalUnicast() {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
+			return []netip.Addr{ip.Unmap()}, true, nil
+		}
+	}
+	return nil, false, errors.Join(err, interfacesErr)
+}
+
+// routeTo returns the address of the node on the way to an API server. Nothing is sent.
+func routeTo(host string) ([]netip.Addr, error) {
+	u, err := url.Parse(host)
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	conn, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return []netip.Addr{conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()}, nil
+}

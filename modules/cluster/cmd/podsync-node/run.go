@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/modules/cluster/certificates"
+	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/modules/cluster/internal/together"
+	"github.com/podsync/podsync/modules/otel"
+	"github.com/podsync/podsync/modules/prometheus"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/pressure"
+)
+
+// gcPercent has an agent that has settled keep little memory that it does not use. GOGC
+// takes precedence.
+const gcPercent = 40
+
+// An agent is what all parts have in common.
+type agent struct {
+	options
+	kubelet *kubelet.KubeletConfiguration
+	client  *certificates.Client
+	kube    kubernetes.Interface
+	runtime *cri.Client
+	metrics *prometheus.Metrics
+	// tracing is nil if nothing is traced.
+	tracing *otel.Tracing
+	// policy says when pods are evicted, by what figures tell; nil are those of the node.
+	policy  eviction.Policy
+	figures pressure.Stats
+	log     logr.Logger
+
+	// server is the URL of the API server, route finds the address of the node on the way to
+	// it; guessed says that there was no way when the address was looked for.
+	server  string
+	route   func(server string) ([]netip.Addr, error)
+	guessed bool
+}
+
+// run runs the node until ctx ends.
+func run(ctx context.Context, o options) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	a := &agent{options: o, log: klog.Background(), route: routeTo}
+	var warnings []string
+	var err error
+	if a.kubelet, warnings, err = config.Load(o.config); err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		a.log.Info("Warning: " + w)
+	}
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name}); err != nil {
+		return err
+	}
+	return together.Run(ctx, func(ctx context.Context) error { a.client.Run(ctx); return nil }, a.start)
+}
+
+// connect makes the client of the API server. Nothing is asked yet.
+func (a *agent) connect() (err error) {
+	a.client, err = certificates.NewClient(certificates.ClientConfig{
+		Kubeconfig: a.kubeconfig, Bootstrap: a.bootstrap, Rotate: a.kubelet.RotateCertificates, Dir: a.certDir, NodeName: a.name, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	rest := a.client.REST()
+	a.server = rest.Host
+	rest.QPS, rest.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
+	rest.UserAgent = "podsync-node"
+	rest.ContentType = "application/vnd.kubernetes.protobuf"
+	rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	if len(a.ips) == 0 {
+		if a.ips, a.guessed, err = addressOf(rest.Host, a.route); err != nil {
+			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
+		}
+	}
+	a.kube, err = kubernetes.NewForConfig(rest)
+	return err
+}
+
+// watchAddress ends the agent if the address of the node, which was guessed while there was no
+// way to the API server, turns out to be another: it is in the Node, in certificates and in pods.
+// The next agent has the right one, and leaves the pods alone.
+func (a *agent) watchAddress(ctx context.Context) error {
+	for a.guessed {
+		if ips, err := a.route(a.server); err == nil {
+			if slices.Equal(ips, a.ips) {
+				return nil
+			}
+			return fmt.Errorf("the address of the node is %v, and was taken for %v while there was no way to the API server", ips, a.ips)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(addressInterval):
+		}
+	}
+	return nil
+}
+
+// addressInterval is the time between two looks for a way to the API server.
+const addressInterval = 10 * time.Second
+
+// start runs the node.
+func (a *agent) start(ctx context.Context) error {
+	var err error
+	var end func()
+	if a.tracing, end, err = a.trace(ctx); err != nil {
+		return err
+	}
+	defer end()
+	options := a.metrics.DialOptions()
+	if a.tracing != nil {
+		options = append(options, a.tracing.DialOptions()...)
+	}
+	a.runtime, err = cri.Dial(ctx, cri.Config{Endpoint: a.kubelet.ContainerRuntimeEndpoint, Options: options})
+	if err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	defer a.runtime.Close()
+	return a.run(ctx)
+}
+
+// events returns a recorder, and what ends it.
+func (a *agent) events(ctx context.Context) (record.EventRecorder, func()) {
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: a.name}), broadcaster.Shutdown
+}
+
+// run makes the parts, and runs them until ctx ends or one of them fails.
+func (a *agent) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, end := a.events(ctx)
+	defer end()
+	p, err := a.parts(ctx, events)
+	if err != nil {
+		return err
+	}
+	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
+	return together.Run(ctx, p.loop.Run, a.watchAddress, func(ctx context.Context) error { return a.join(ctx, p) })
+}
+
+// join runs what needs the API server, once that knows the node. What is remembered of pods
+// needs none.
+func (a *agent) join(ctx context.Context, p *parts) error {
+	if err := a.client.Ready(ctx); err != nil {
+		return err
+	}
+	return together.Run(ctx, append(p.joined(), func(ctx context.Context) error { return a.serve(ctx, p.loop, p.node) })...)
+}

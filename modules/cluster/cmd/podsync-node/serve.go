@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podsync/podsync/modules/cluster/certificates"
+	"github.com/podsync/podsync/modules/cluster/internal/together"
+	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/modules/cluster/serve"
+	"github.com/podsync/podsync/runtime/stats"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/server"
+)
+
+// firstBackOff is the first wait before a container that crashes is started again.
+const firstBackOff = 10 * time.Second
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+// serve serves the API of the node until ctx ends.
+func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
+	k := a.kubelet
+	if !*k.EnableServer {
+		<-ctx.Done()
+		return nil
+	}
+	clients, err := a.clients()
+	if err != nil {
+		return err
+	}
+	var tokens kubernetes.Interface
+	if *k.Authentication.Webhook.Enabled {
+		tokens = a.kube
+	}
+	metrics, err := a.metrics.Handler(l)
+	if err != nil {
+		return err
+	}
+	figures, err := stats.New(stats.Config{Runtime: a.runtime, Dir: a.root})
+	if err != nil {
+		return err
+	}
+	authz := k.Authorization.Webhook
+	s, err := server.New(server.Config{
+		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: figures, Log: a.log,
+		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
+		Authorizer:    serve.NewAuthorizer(a.kube, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
+	})
+	if err != nil {
+		return err
+	}
+	certificate, run, err := a.certificate(n)
+	if err != nil {
+		return err
+	}
+	return together.Run(ctx, run, func(ctx context.Context) error {
+		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate})
+	})
+}
+
+// certificate returns the certificate of the server, and what renews it: it is asked for,
+// read from files, or one that nobody has signed.
+func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error), run func(context.Context) error, err error) {
+	k := a.kubelet
+	nothing := func(context.Context) error { return nil }
+	if k.ServerTLSBootstrap {
+		s, err := certificates.NewServing(certificates.ServingConfig{
+			Kube: a.kube, NodeName: a.name, Addresses: func() []v1.NodeAddress { return n.Object().Status.Addresses },
+			Dir: a.certDir, CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, Log: a.log,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.Certificate, func(ctx context.Context) error { s.Run(ctx); return nil }, nil
+	}
+	certFile, keyFile := k.TLSCertFile, k.TLSPrivateKeyFile
+	if certFile == "" {
+		var ips []net.IP
+		for _, ip := range a.ips {
+			ips = append(ips, ip.AsSlice())
+		}
+		if certFile, keyFile, err = certificates.SelfSigned(a.certDir, a.name, ips); err != nil {
+			return nil, nil, err
+		}
+	}
+	return serve.Files(certFile, keyFile), nothing, nil
+}
+
+// clients are the authorities of client certificates, nil if there are none.
+func (a *agent) clients() (*x509.CertPool, error) {
+	path := a.kubelet.Authentication.X509.ClientCAFile
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("authentication.x509.clientCAFile: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("authentication.x509.clientCAFile: there is no certificate in %s", path)
+	}
+	return pool, nil
+}

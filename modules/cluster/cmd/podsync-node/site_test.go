@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/modules/cluster/internal/together"
+	"github.com/podsync/podsync/modules/prometheus"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+// TestMain keeps what client-go says of a server that is away out of the output.
+func TestMain(m *testing.M) {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
+
+// A site is a node with a runtime in memory, and an API server that can be away. Its disk is all
+// that is left when it loses its power.
+type site struct {
+	*testing.T
+	root   string
+	kube   *fake.Clientset
+	server apiServer
+	rt     *critest.Runtime
+	conns  *bufconn.Listener
+	parts  *parts
+	// change changes the agent before it runs.
+	change func(*agent)
+	off    func()
+}
+
+// An apiServer is there, or away with all watches that were open.
+type apiServer struct {
+	mu      sync.Mutex
+	away    bool
+	watches []watch.Interface
+}
+
+var errAway = errors.New("dial tcp 192.0.2.1:6443: connection refused")
+
+func onSite(t *testing.T, test func(s *site)) {
+	t.Helper()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{T: t, root: root, kube: fake.NewClientset()}
+		s.kube.PrependReactor("*", "*", func(ktesting.Action) (bool, k8sruntime.Object, error) {
+			if s.server.isAway() {
+				return true, nil, errAway
+			}
+			return false, nil, nil
+		})
+		s.kube.PrependWatchReactor("*", s.watch)
+		test(s)
+	})
+}
+
+func (a *apiServer) isAway() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.away
+}
+
+// is has the server go away, or come back.
+func (a *apiServer) is(away bool) {
+	a.mu.Lock()
+	a.away = away
+	var ended []watch.Interface
+	if away {
+		ended, a.watches = a.watches, nil
+	}
+	a.mu.Unlock()
+	for _, w := range ended {
+		w.Stop()
+	}
+}
+
+func (s *site) watch(action ktesting.Action) (bool, watch.Interface, error) {
+	if s.server.isAway() {
+		return true, nil, errAway
+	}
+	w, err := s.kube.Tracker().Watch(action.GetResource(), action.GetNamespace(), action.(ktesting.WatchActionImpl).ListOptions)
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.server.watches = append(s.server.watches, w)
+	return true, w, err
+}
+
+// boot starts a runtime in which nothing runs, and the agent.
+func (s *site) boot() {
+	s.Helper()
+	s.rt, _ = critest.Start(s.T, critest.Config{})
+	s.conns = bufconn.Listen(1 << 20)
+	served := make(chan error, 1)
+	go func() { served <- s.rt.Serve(s.conns) }()
+	conns := s.conns
+	s.Cleanup(func() {
+		conns.Close()
+		<-served
+	})
+	s.run()
+}
+
+const kubeletConfiguration = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: unix:///critest.sock
+resolvConf: ""
+cgroupsPerQOS: false
+enforceNodeAllocatable: []
+`
+
+// run starts the agent on the runtime there is.
+func (s *site) run() {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: "unix:///critest.sock", Options: []grpc.DialOption{
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.conns.DialContext(ctx) }),
+	}})
+	s.must(err)
+	a := &agent{
+		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, memoryKey: s.file("key", "0123456789abcdef0123456789abcdef")},
+		kube:    s.kube, runtime: client,
+		figures: &short{left: 8 << 30}, // whatever this machine is short of
+	}
+	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
+	a.kubelet, _, err = config.Load(s.file("config.yaml", text))
+	s.must(err)
+	a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name})
+	s.must(err)
+	if s.change != nil {
+		s.change(a)
+	}
+	s.parts, err = a.parts(ctx, &record.FakeRecorder{})
+	s.must(err)
+	ended := make(chan error, 1)
+	go func() { ended <- together.Run(ctx, append(s.parts.joined(), s.parts.loop.Run)...) }()
+	s.off = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Errorf("Run: %v", err)
+		}
+		s.must(client.Close())
+	})
+	s.Cleanup(s.off)
+}
+
+func (s *site) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// file writes a file of the site.
+func (s *site) file(name, text string) (path string) {
+	s.Helper()
+	path = filepath.Join(s.root, name)
+	s.must(os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// podOf is a pod with a variable from a ConfigMap and one from a Secret.
+func podOf(name, image string) *v1.Pod {
+	var grace int64 = 3
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Spec: v1.PodSpec{NodeName: "n1", TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{
+			Name: "app", Image: image, ImagePullPolicy: v1.PullIfNotPresent,
+			Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"},
+			EnvFrom: []v1.EnvFromSource{
+				{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "settings"}}},
+				{SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "words"}}},
+			},
+		}}},
+	}
+}
+
+// create has the API server have objects.
+func (s *site) create(objects ...k8sruntime.Object) {
+	s.Helper()
+	for _, o := range objects {
+		s.must(s.kube.Tracker().Add(o))
+	}
+}
+
+// pod is a pod as the API server has it, whether it can be asked or not; nil if there is none.
+func (s *site) pod(name string) *v1.Pod {
+	object, err := s.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), "default", name)
+	if err != nil {
+		return nil
+	}
+	return object.(*v1.Pod)
+}
+
+// wantRunning checks of which pods containers run.
+func (s *site) wantRunning(want ...string) {
+	s.Helper()
+	synctest.Wait()
+	var got []string
+	for _, p := range s.parts.loop.Pods() {
+		if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil {
+			got = append(got, p.Pod.Name)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		s.Errorf("%q run, want %q\n%v", got, want, s.parts.loop.Health())
+	}
+}
+
+// wantUndisturbed checks that nothing was done to the containers of a pod since a place in the
+// journal.
+func (s *site) wantUndisturbed(since int, pods ...string) {
+	s.Helper()
+	for _, name := range pods {
+		if changes := s.rt.Journal().After(since).Pod("uid-" + name).Changes(); len(changes) > 0 {
+			s.Errorf("pod %s was disturbed:\n%v", name, changes)
+		}
+	}
+}
+
+func (s *site) sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

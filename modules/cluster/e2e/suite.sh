@@ -1,0 +1,335 @@
+#!/usr/bin/env bash
+# A Kubernetes control plane with one node, n1, and Kubernetes' own e2e tests against it.
+#
+#   suite.sh build               builds the programs, once: $PODSYNC_E2E_CACHE (default ~/.cache/podsync-e2e) keeps them
+#   suite.sh up DIR              etcd, API server, controller manager, scheduler and containerd, in a network of their own
+#   suite.sh node DIR [PROGRAM]  the node's agent; default podsync-node of this checkout. PROGRAM takes a kubelet's flags
+#   suite.sh run DIR [FOCUS]     the tests whose names match a regular expression; default those of suite/short.txt
+#   suite.sh measure DIR         what the agent takes: times, requests, memory, CPU
+#   suite.sh down DIR            ends all of it, and removes DIR
+#
+# Needs root, cgroups, and to be allowed a network namespace; "suite.sh possible" says what is missing. Nothing of it
+# reaches beyond the namespace DIR/net, so several can be up at once, in directories of their own.
+set -euo pipefail
+
+readonly ADDRESS=10.87.0.1 SERVICE=10.96.0.1 # of the node, and of the service kubernetes.default
+readonly PROCS=${PODSYNC_E2E_PROCS:-4}       # tests at a time
+readonly CGROUPS=/sys/fs/cgroup
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+version=$(sed -n 's/^\tk8s.io\/kubernetes v\([^ ]*\).*/\1/p' "$here/suite/go.mod")
+bin=${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/kubernetes-$version
+
+main() {
+  local verb=${1:-} dir=${2:-}
+  case $verb in
+    build | possible)
+      "$verb"
+      return
+      ;;
+    up | node | run | measure | down) ;;
+    *) die 'usage: suite.sh build | possible | up DIR | node DIR [PROGRAM] | run DIR [FOCUS] | measure DIR | down DIR' ;;
+  esac
+  [ -n "$dir" ] || die "$verb: DIR is missing"
+  if [ "$verb" = up ]; then
+    mkdir -p "$dir"
+  fi
+  dir=$(realpath "$dir")
+  "$verb" "$dir" "${@:3}"
+}
+
+die() { echo "suite.sh: $*" >&2; exit 1; }
+
+# possible says on standard output what the machine lacks.
+possible() {
+  local need
+  [ "$(uname -s)" = Linux ] || { echo 'this is not Linux'; return 1; }
+  [ "$(id -u)" = 0 ] || { echo 'root is needed'; return 1; }
+  [ -x "$root/internal/e2e/containerd.sh" ] || { echo 'internal/e2e/containerd.sh is not there'; return 1; }
+  for need in curl openssl unshare nsenter; do
+    command -v $need > /dev/null || { echo "$need is not there"; return 1; }
+  done
+  unshare --net true 2> /dev/null || { echo 'no network namespace can be made'; return 1; }
+  [ -w $CGROUPS ] || { echo 'there are no cgroups to write to'; return 1; }
+}
+
+# build builds what is not there yet. Programs are built together, as they share most of
+# what they are made of.
+build() (
+  local name packages=() v=k8s.io/component-base/version
+  local flags=(-trimpath -buildvcs=false -ldflags "-s -w -X $v.gitVersion=v$version -X $v.gitMajor=${version%%.*} -X $v.gitMinor=$(cut -d. -f2 <<< "$version")")
+  export CGO_ENABLED=0 GOFLAGS= GOWORK=off
+  mkdir -p "$bin"
+  for name in kube-apiserver kube-controller-manager kube-scheduler; do
+    [ -x "$bin/$name" ] || packages+=("k8s.io/kubernetes/cmd/$name")
+  done
+  [ -x "$bin/agnhost" ] || packages+=(k8s.io/kubernetes/test/images/agnhost)
+  [ -x "$bin/ginkgo" ] || packages+=(github.com/onsi/ginkgo/v2/ginkgo)
+  cd "$here/suite"
+  [ -x "$bin/e2e.test" ] || echo "Kubernetes v$version is built, for which $bin has none: it takes a while" >&2
+  [ ${#packages[@]} = 0 ] || go build "${flags[@]}" -o "$bin/" "${packages[@]}"
+  [ -x "$bin/etcd" ] || go build "${flags[@]}" -o "$bin/etcd" go.etcd.io/etcd/server/v3
+  [ -x "$bin/e2e.test" ] || go test -c "${flags[@]}" -o "$bin/e2e.test" k8s.io/kubernetes/test/e2e
+)
+
+# --- the cluster ---
+
+up() {
+  local dir=$1 in=(nsenter "--net=$1/net")
+  [ ! -e "$dir/net" ] || die "something is up in $dir already"
+  build
+  "$root/internal/e2e/containerd.sh" build 2.4 > /dev/null
+  mkdir -p "$dir/log"
+  network "$dir"
+  certificates "$dir"
+  control_plane "$dir"
+  "${in[@]}" "$root/internal/e2e/containerd.sh" up 2.4 "$dir/containerd" | tail -n 1 > "$dir/endpoint"
+  images "$dir"
+}
+
+# network makes a namespace whose loopback device has the addresses of the node and of the
+# API server's service, which saves a kube-proxy. Nothing leads out of it.
+network() {
+  local dir=$1 address
+  touch "$dir/net"
+  unshare "--net=$dir/net" true
+  nsenter "--net=$dir/net" ip link set lo up
+  for address in $ADDRESS $SERVICE; do
+    nsenter "--net=$dir/net" ip address add "$address/32" dev lo
+  done
+  nsenter "--net=$dir/net" sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
+}
+
+certificates() {
+  local pki=$1/pki user
+  mkdir -p "$pki"
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$pki/ca.key" -out "$pki/ca.crt" -subj /CN=e2e -days 365 2> /dev/null
+  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1 -out "$pki/tokens.key" 2> /dev/null
+  openssl pkey -in "$pki/tokens.key" -pubout -out "$pki/tokens.pub"
+  certificate "$pki" apiserver /CN=kube-apiserver "IP:$ADDRESS,IP:$SERVICE,IP:127.0.0.1,DNS:kubernetes.default.svc"
+  certificate "$pki" kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client
+  certificate "$pki" admin /O=system:masters/CN=admin
+  certificate "$pki" controller-manager /CN=system:kube-controller-manager
+  certificate "$pki" scheduler /CN=system:kube-scheduler
+  certificate "$pki" node /O=system:nodes/CN=system:node:n1 "IP:$ADDRESS,DNS:n1"
+  for user in admin controller-manager scheduler node; do
+    kubeconfig "$pki" $user > "$1/$user.kubeconfig"
+  done
+}
+
+# certificate PKI NAME SUBJECT [SAN]
+certificate() {
+  local pki=$1 name=$2
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$pki/$name.key" -subj "$3" 2> /dev/null |
+    openssl x509 -req -CA "$pki/ca.crt" -CAkey "$pki/ca.key" -CAcreateserial -days 365 -out "$pki/$name.crt" 2> /dev/null \
+      -extfile <(echo "extendedKeyUsage=clientAuth,serverAuth"; [ -z "${4:-}" ] || echo "subjectAltName=$4")
+}
+
+kubeconfig() {
+  cat << END
+apiVersion: v1
+kind: Config
+clusters: [{name: e2e, cluster: {server: "https://$ADDRESS", certificate-authority: "$1/ca.crt"}}]
+users: [{name: "$2", user: {client-certificate: "$1/$2.crt", client-key: "$1/$2.key"}}]
+contexts: [{name: e2e, context: {cluster: e2e, user: "$2"}}]
+current-context: e2e
+END
+}
+
+# start DIR NAME COMMAND... runs in the namespace, its process ID in NAME.pid, its output in log/NAME.log.
+start() {
+  local dir=$1 name=$2
+  shift 2
+  nohup nsenter "--net=$dir/net" "$@" > "$dir/log/$name.log" 2>&1 < /dev/null &
+  echo $! > "$dir/$name.pid"
+}
+
+control_plane() {
+  local dir=$1 pki=$1/pki
+  start "$dir" etcd "$bin/etcd" --data-dir="$dir/etcd" --unsafe-no-fsync --log-level=warn \
+    --listen-peer-urls=http://127.0.0.1:2380 --listen-client-urls=http://127.0.0.1:2379 --advertise-client-urls=http://127.0.0.1:2379
+  printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, users: ["system:node:n1"]}, {level: None}]\n' > "$dir/audit.yaml"
+  start "$dir" kube-apiserver "$bin/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --secure-port=443 --advertise-address=$ADDRESS \
+    --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged \
+    --client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" \
+    --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$pki/tokens.pub" --service-account-signing-key-file="$pki/tokens.key" \
+    --kubelet-client-certificate="$pki/kubelet-client.crt" --kubelet-client-key="$pki/kubelet-client.key" \
+    --kubelet-certificate-authority="$pki/ca.crt" --kubelet-preferred-address-types=InternalIP \
+    --audit-policy-file="$dir/audit.yaml" --audit-log-path="$dir/audit.log"
+  await "$dir" kube-apiserver request "$dir" /readyz
+  start "$dir" kube-controller-manager "$bin/kube-controller-manager" --kubeconfig="$dir/controller-manager.kubeconfig" --use-service-account-credentials \
+    --leader-elect=false --service-account-private-key-file="$pki/tokens.key" --root-ca-file="$pki/ca.crt" \
+    --cluster-signing-cert-file="$pki/ca.crt" --cluster-signing-key-file="$pki/ca.key"
+  start "$dir" kube-scheduler "$bin/kube-scheduler" --kubeconfig="$dir/scheduler.kubeconfig" --authentication-kubeconfig="$dir/scheduler.kubeconfig" \
+    --authorization-kubeconfig="$dir/scheduler.kubeconfig" --leader-elect=false
+}
+
+# request DIR PATH asks the API server as an administrator.
+request() {
+  nsenter "--net=$1/net" curl -sf --cacert "$1/pki/ca.crt" --cert "$1/pki/admin.crt" --key "$1/pki/admin.key" "https://$ADDRESS$2"
+}
+
+# await DIR NAME COMMAND... waits for a minute or two until the command succeeds.
+await() {
+  local dir=$1 name=$2 i
+  shift 2
+  for ((i = 0; i < 600; i++)); do
+    if "$@" > /dev/null 2>&1; then
+      return
+    fi
+    sleep 0.2
+  done
+  tail -n 20 "$dir/log/$name.log" >&2
+  die "$name is not ready in $dir"
+}
+
+# images makes stand-ins for those images of the tests that suite/short.txt needs: they hold busybox, and agnhost.
+images() {
+  local dir=$1 list
+  list=$("$bin/e2e.test" --list-images | sort -V)
+  image "$dir" "$(grep /e2e-test-images/busybox: <<< "$list" | tail -n 1)"
+  image "$dir" "$(grep '^registry.k8s.io/pause:' <<< "$list")" -- sh -c 'trap exit TERM; sleep 2147483647 & wait'
+  image "$dir" "$(grep /e2e-test-images/agnhost: <<< "$list" | tail -n 1)" -file "agnhost=$bin/agnhost" -command pause -- /agnhost
+}
+
+# image DIR NAME [FLAG...] [-- ENTRYPOINT...]
+image() {
+  local dir=$1 name=$2 flags=()
+  shift 2
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    flags+=("$1")
+    shift
+  done
+  (cd "$root" && go run ./internal/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") > "$dir/image.tar"
+  "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io images import "$dir/image.tar" > /dev/null
+  rm "$dir/image.tar"
+}
+
+# --- the node ---
+
+# node starts the agent, in the place of the one that was there.
+node() {
+  local dir=$1 program=${2:-$1/podsync-node}
+  stop "$dir" kubelet
+  if [ $# = 1 ]; then
+    (cd "$root/cluster" && go build -ldflags '-s -w' -o "$program" ./cmd/podsync-node)
+  fi
+  mkdir -p "$dir/kubelet" "$dir/logs/pods"
+  : > "$dir/resolv.conf"
+  cgroup "$dir"
+  configuration "$dir" > "$dir/kubelet.yaml"
+  start "$dir" kubelet "$program" --config="$dir/kubelet.yaml" --kubeconfig="$dir/node.kubeconfig" --root-dir="$dir/kubelet" \
+    --hostname-override=n1 --node-ip=$ADDRESS
+  await "$dir" kubelet ready "$dir"
+}
+
+ready() { request "$1" /api/v1/nodes/n1 | tr -d ' \n' | grep -E '"type":"Ready","status":"True"' | grep -v node.kubernetes.io/not-ready; }
+
+# cgroup makes the one below which all pods are, which a kubelet wants to be there.
+cgroup() {
+  local name controller
+  name=$(cgroup_name "$1")
+  if [ -e $CGROUPS/cgroup.controllers ]; then
+    mkdir -p "$CGROUPS$name"
+    return
+  fi
+  for controller in "$CGROUPS"/*/; do
+    mkdir -p "$controller$name" 2> /dev/null || true # not all are for everybody
+  done
+}
+
+cgroup_name() { echo "/podsync-e2e-$(cksum <<< "$1" | cut -d' ' -f1)"; }
+
+configuration() {
+  cat << END
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: $(cat "$1/endpoint")
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: "$1/pki/ca.crt"}}
+authorization: {mode: Webhook}
+tlsCertFile: $1/pki/node.crt
+tlsPrivateKeyFile: $1/pki/node.key
+clusterDomain: cluster.local
+clusterDNS: [10.96.0.10]
+resolvConf: $1/resolv.conf
+podLogsDir: $1/logs/pods
+cgroupDriver: cgroupfs
+cgroupRoot: $(cgroup_name "$1")
+failCgroupV1: false
+failSwapOn: false
+enforceNodeAllocatable: []
+localStorageCapacityIsolation: false
+evictionHard: {memory.available: 100Mi} # the disk may be full of what others have
+imageGCHighThresholdPercent: 100
+maxPods: 250
+END
+}
+
+# --- what is done with it ---
+
+# run runs tests, and fails if one of them does, or if one of suite/short.txt was not there to be run.
+run() {
+  local dir=$1 name want=1 focus=()
+  if [ $# -gt 1 ]; then
+    focus=(--focus="$2")
+  else
+    while read -r name; do
+      focus+=(--focus="$(sed 's/[][\.*^$()+?{}|]/\\&/g' <<< "$name")\$")
+    done < <(grep -v '^#' "$here/suite/short.txt")
+    want=${#focus[@]}
+  fi
+  if ! nsenter "--net=$dir/net" "$bin/ginkgo" run --procs="$PROCS" --no-color --silence-skips --timeout=1h "${focus[@]}" "$bin/e2e.test" -- \
+    --kubeconfig="$dir/admin.kubeconfig" --provider=skeleton --num-nodes=1 --minStartupPods=-1 --disable-log-dump > "$dir/log/e2e.log" 2>&1; then
+    sed -n '/^Summarizing/,$p' "$dir/log/e2e.log" | grep . || tail -n 20 "$dir/log/e2e.log"
+    return 1
+  fi
+  name=$(grep -E '^Ran [0-9]+ of' "$dir/log/e2e.log")
+  echo "$name"
+  [ "$(cut -d' ' -f2 <<< "$name")" -ge "$want" ] || die "of $want tests not all were run"
+}
+
+measure() {
+  (cd "$here" && go test -c -o "$1/measure.test" . && # here, as nothing leads out of the namespace
+    PODSYNC_E2E_DIR=$1 PODSYNC_E2E_AUDIT=$1/audit.log nsenter "--net=$1/net" "$1/measure.test" -test.v -test.timeout 20m -test.run Measure)
+}
+
+# settle waits for a minute until the node has no pods, of which tests leave some that still stop:
+# what the network of each has on the machine goes with it.
+settle() {
+  local i
+  for ((i = 0; i < 60; i++)); do
+    if ! request "$1" /api/v1/pods 2> /dev/null | grep -q '"nodeName":'; then
+      return
+    fi
+    sleep 1
+  done
+}
+
+# stop DIR NAME ends a process that start has started.
+stop() {
+  local pid i
+  pid=$(cat "$1/$2.pid" 2> /dev/null) || return 0
+  kill "$pid" 2> /dev/null || true
+  for ((i = 0; i < 100; i++)); do
+    kill -0 "$pid" 2> /dev/null || break
+    sleep 0.1
+  done
+  kill -9 "$pid" 2> /dev/null || true
+  rm "$1/$2.pid"
+}
+
+down() {
+  local dir=$1 name
+  settle "$dir"
+  for name in kubelet kube-scheduler kube-controller-manager kube-apiserver etcd; do
+    stop "$dir" $name
+  done
+  "$root/internal/e2e/containerd.sh" down 2.4 "$dir/containerd" || true # what is left shows below
+  find $CGROUPS -depth -type d -path "*$(cgroup_name "$dir")*" -exec rmdir {} + 2> /dev/null || true
+  awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
+  ! grep -qF " $dir/" /proc/mounts || die "there are mounts left below $dir, which is not removed"
+  rm -rf "$dir"
+}
+
+main "$@"

@@ -1,0 +1,177 @@
+package mirrors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podsync/podsync/modules/cluster/internal/queue"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Config is what Mirrors are made of.
+type Config struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// Node returns the node as the API server has it. Required.
+	Node func() *v1.Node
+	// Synced is closed once the API server has listed the pods of the node, of which
+	// PodChanged is told. Required.
+	Synced <-chan struct{}
+	// Running reports whether something is left on the node of a static pod that nobody
+	// wants any more. Required.
+	Running func(static types.UID) bool
+	// Log gets a line for each mirror that is made or deleted, and for what fails. Default
+	// silent.
+	Log logr.Logger
+}
+
+type name = types.NamespacedName
+
+// Mirrors keeps the mirrors of a node's static pods. Its methods may be called concurrently.
+type Mirrors struct {
+	config Config
+	queue  *queue.Queue[name]
+
+	mu sync.Mutex
+	// wanted are the static pods, and known whether there are no others.
+	wanted map[name]*v1.Pod
+	known  bool
+	// there are the mirrors that the API server has.
+	there map[name]*v1.Pod
+}
+
+const (
+	// firstRetry and lastRetry are the shortest and the longest time after which what has
+	// failed is tried again.
+	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
+	// lookAgain is the time between looks at a pod that is still to stop.
+	lookAgain = time.Second
+)
+
+// New returns Mirrors that do nothing before Run.
+func New(c Config) (*Mirrors, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("mirrors: Config.Kube is missing")
+	case c.Node == nil:
+		return nil, errors.New("mirrors: Config.Node is missing")
+	case c.Synced == nil:
+		return nil, errors.New("mirrors: Config.Synced is missing")
+	case c.Running == nil:
+		return nil, errors.New("mirrors: Config.Running is missing")
+	}
+	return &Mirrors{config: c, queue: queue.New[name](firstRetry, lastRetry), wanted: map[name]*v1.Pod{}, there: map[name]*v1.Pod{}}, nil
+}
+
+// want notes which static pods there are.
+func (m *Mirrors) want(s source.Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n := range m.there {
+		m.queue.Add(n)
+	}
+	m.wanted, m.known = map[name]*v1.Pod{}, !s.Incomplete
+	for _, pod := range s.Pods {
+		m.wanted[nameOf(pod)] = pod
+		m.queue.Add(nameOf(pod))
+	}
+}
+
+// PodChanged tells that the API server has a pod, or with gone set has it no more. That of
+// a pods.Source does it, by its Watch.
+func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
+	if Shown(pod) == "" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch there := m.there[nameOf(pod)]; {
+	case !gone:
+		m.there[nameOf(pod)] = pod
+	case there != nil && there.UID == pod.UID:
+		delete(m.there, nameOf(pod))
+	}
+	m.queue.Add(nameOf(pod))
+}
+
+func nameOf(pod *v1.Pod) name { return name{Namespace: pod.Namespace, Name: pod.Name} }
+
+// Mirror returns the mirror of a static pod, nil if there is none that shows it as it is.
+// It is not to be written to.
+func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mirror := m.there[nameOf(static)]; mirror != nil && Shown(mirror) == hashOf(static) {
+		return mirror
+	}
+	return nil
+}
+
+// Run keeps mirrors until ctx ends.
+func (m *Mirrors) Run(ctx context.Context) {
+	select {
+	case <-m.config.Synced:
+	case <-ctx.Done():
+		return
+	}
+	m.queue.Run(ctx, 1, m.keep, func(n name, err error) {
+		m.config.Log.Error(err, "A static pod has no mirror yet, or one too many", "pod", n.String())
+	})
+}
+
+// keep has the API server have the mirror of the static pod of that name, and no other.
+func (m *Mirrors) keep(ctx context.Context, n name) error {
+	static, mirror, known := m.look(n)
+	switch {
+	case mirror == nil && static == nil:
+		return nil
+	case mirror == nil:
+		return m.create(ctx, static)
+	case static != nil && mirror.DeletionTimestamp == nil && Shown(mirror) == hashOf(static):
+		return nil
+	case static == nil && !known:
+		return nil // the pod may be one that could not be read
+	case static == nil && m.config.Running(Shown(mirror)):
+		m.queue.AddAfter(n, lookAgain)
+		return nil
+	}
+	return m.delete(ctx, mirror) // if another is wanted, it is made when this has gone
+}
+
+func (m *Mirrors) look(n name) (static, mirror *v1.Pod, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wanted[n], m.there[n], m.known
+}
+
+func (m *Mirrors) create(ctx context.Context, static *v1.Pod) error {
+	made, err := m.config.Kube.CoreV1().Pods(static.Namespace).Create(ctx, mirrorOf(static, m.config.Node()), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("mirror of %s/%s: %w", static.Namespace, static.Name, err)
+	}
+	m.config.Log.Info("A static pod is shown", "pod", nameOf(static).String(), "mirrorUID", made.UID)
+	return nil
+}
+
+func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
+	err := m.config.Kube.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(mirror.UID)),
+	})
+	if err == nil {
+		m.config.Log.Info("A mirror is deleted", "pod", nameOf(mirror).String(), "mirrorUID", mirror.UID)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it has gone, which the watch tells
+	}
+	return err
+}

@@ -1,0 +1,185 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/apimachinery/lease"
+	"k8s.io/utils/clock"
+
+	"github.com/podsync/podsync/modules/cluster/internal/cached"
+)
+
+// renewals is how often a lease is renewed in the time that it holds.
+const renewals = 4
+
+// renewLease keeps the node's lease until ctx ends.
+func (n *Node) renewLease(ctx context.Context) {
+	owned := func(l *coordinationv1.Lease) error {
+		l.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1.SchemeGroupVersion.String(), Kind: "Node", Name: n.config.Name, UID: n.Object().UID,
+		}}
+		return nil
+	}
+	failing := func() { n.config.Log.Info("The lease of the node cannot be renewed", "node", n.config.Name) }
+	lease.NewController(clock.RealClock{}, n.config.Kube, n.config.Name, int32(n.config.LeaseDuration/time.Second), failing,
+		n.config.LeaseDuration/renewals, n.config.Name, v1.NamespaceNodeLease, owned).Run(ctx)
+}
+
+// beat looks at the node every so often, and writes what has changed.
+func (n *Node) beat(ctx context.Context) {
+	for {
+		if err := n.update(ctx); err != nil && ctx.Err() == nil {
+			n.config.Log.Error(err, "The status of the node is not written", "node", n.config.Name)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.deleted:
+			n.registerAgain(ctx)
+		case <-time.After(n.config.Interval):
+		}
+	}
+}
+
+// watch learns what others change of the Node, until ctx ends.
+func (n *Node) watch(ctx context.Context) {
+	informer := coreinformers.NewFilteredNodeInformer(n.config.Kube, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", n.config.Name).String()
+	})
+	err := informer.SetTransform(cached.WithoutManagedFields)
+	if err != nil { // it runs already, which is not so
+		n.config.Log.Error(err, "The node is watched as a whole", "node", n.config.Name)
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { n.saw(o.(*v1.Node)) },
+		UpdateFunc: func(_, o any) { n.saw(o.(*v1.Node)) },
+		DeleteFunc: func(any) {
+			select {
+			case n.deleted <- struct{}{}:
+			default: // it is known already
+			}
+		},
+	})
+	if err != nil { // it runs already, which is not so
+		n.config.Log.Error(err, "The node is not watched", "node", n.config.Name)
+		return
+	}
+	informer.RunWithContext(ctx)
+}
+
+// update writes the status if it has changed, or was not written for long.
+func (n *Node) update(ctx context.Context) error {
+	before := n.Object()
+	after := before.DeepCopy()
+	n.describe(ctx, after)
+	if time.Since(n.lastReport()) < n.config.ReportInterval && same(&before.Status, &after.Status) {
+		return nil
+	}
+	patch, err := patchOf(before, after)
+	if err != nil {
+		return err
+	}
+	written, err := n.config.Kube.CoreV1().Nodes().Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) { // it was deleted before it was watched
+		n.registerAgain(ctx)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.object, n.reported = written, time.Now()
+	return nil
+}
+
+// Whoever asks for the newest Node waits readTimeout at most, and after a failure the API server
+// is left alone for failedPause, so that many pods do not wait one after the other.
+const readTimeout, failedPause = time.Second, 10 * time.Second
+
+// newest reads the Node anew, and returns the one that is known if that fails.
+func (n *Node) newest() *v1.Node {
+	n.reading.Lock()
+	defer n.reading.Unlock()
+	if time.Now().Before(n.nextRead) {
+		return n.Object()
+	}
+	ctx, cancel := context.WithTimeout(n.life, readTimeout)
+	defer cancel()
+	object, err := n.config.Kube.CoreV1().Nodes().Get(ctx, n.config.Name, metav1.GetOptions{})
+	if err != nil {
+		n.nextRead = time.Now().Add(failedPause)
+		n.config.Log.Error(err, "The node cannot be read", "node", n.config.Name)
+		return n.Object()
+	}
+	n.saw(object)
+	return object
+}
+
+func (n *Node) lastReport() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reported
+}
+
+// same reports whether two statuses say the same, whenever they do.
+func same(a, b *v1.NodeStatus) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	for _, s := range []*v1.NodeStatus{a, b} {
+		for i := range s.Conditions {
+			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+func patchOf(before, after *v1.Node) ([]byte, error) {
+	old, err := json.Marshal(v1.Node{Status: before.Status})
+	if err != nil {
+		return nil, err
+	}
+	status := after.Status
+	status.Addresses = nil // a merge by type would mix up several of one type
+	next, err := json.Marshal(v1.Node{Status: status})
+	if err != nil {
+		return nil, err
+	}
+	body, err := strategicpatch.CreateTwoWayMergePatch(old, next, v1.Node{})
+	if err != nil {
+		return nil, err
+	}
+	return withAddresses(body, after)
+}
+
+// withAddresses has the patch replace the addresses, and name the object.
+func withAddresses(body []byte, node *v1.Node) ([]byte, error) {
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return nil, err
+	}
+	status, _ := patch["status"].(map[string]any)
+	if status == nil {
+		status = map[string]any{}
+		patch["status"] = status
+	}
+	addresses := []any{map[string]any{"$patch": "replace"}}
+	for _, a := range node.Status.Addresses {
+		addresses = append(addresses, a)
+	}
+	delete(status, "$setElementOrder/addresses")
+	status["addresses"] = addresses
+	patch["metadata"] = map[string]any{"uid": node.UID}
+	return json.Marshal(patch)
+}

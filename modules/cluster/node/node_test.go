@@ -1,0 +1,406 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// A cri is a runtime that is ready unless err is set.
+type cri struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (r *cri) set(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *cri) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
+	}}}, r.err
+}
+
+func (r *cri) Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "v2.4.2"}, nil
+}
+
+func (r *cri) ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error) {
+	return &runtimeapi.ListImagesResponse{Images: []*runtimeapi.Image{{RepoTags: []string{"small"}, Size: 1}, {RepoTags: []string{"large"}, Size: 2}}}, nil
+}
+
+func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
+	capacity := node.Machine{CPUs: 2, MemoryBytes: 4 << 30}.Capacity(3)
+	rules := eviction.Rules{Thresholds: []eviction.Threshold{
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 25}},
+		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 50}, Grace: time.Minute}, // a soft one reserves nothing
+	}}
+	return node.Config{
+		Kube: kube, Runtime: runtime, Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Port: 10250,
+		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Reserved(rules, capacity)),
+	}
+}
+
+// A site is a node that runs.
+type site struct {
+	*testing.T
+	*node.Node
+	kube    *fake.Clientset
+	runtime *cri
+}
+
+func onSite(t *testing.T, there *v1.Node, test func(s *site)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{T: t, kube: fake.NewClientset(), runtime: &cri{}}
+		if there != nil {
+			s.kube = fake.NewClientset(there)
+		}
+		watchCopies(s.kube)
+		var err error
+		if s.Node, err = node.New(configOf(s.kube, s.runtime)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { s.Node.Run(ctx); close(ended) }()
+		time.Sleep(time.Second)
+		test(s)
+		cancel()
+		<-ended
+	})
+}
+
+// watchCopies has watches of nodes begin with copies. The fake hands out the objects that it
+// keeps if they came after the list, and an informer writes to what it gets.
+func watchCopies(kube *fake.Clientset) {
+	kube.PrependWatchReactor("nodes", func(a ktesting.Action) (bool, watch.Interface, error) {
+		w, err := kube.Tracker().Watch(a.GetResource(), a.GetNamespace(), a.(ktesting.WatchActionImpl).ListOptions)
+		if err != nil {
+			return true, nil, err
+		}
+		began := w.(*watch.RaceFreeFakeWatcher)
+		for range len(began.ResultChan()) { // no other comes meanwhile: writes wait for the reactor
+			e := <-began.ResultChan()
+			began.Action(e.Type, e.Object.DeepCopyObject())
+		}
+		return true, began, nil
+	})
+}
+
+// react has the API server answer so from now on, while the node runs.
+func (s *site) react(verb, resource string, reaction ktesting.ReactionFunc) {
+	s.kube.Lock()
+	defer s.kube.Unlock()
+	s.kube.PrependReactor(verb, resource, reaction)
+}
+
+func (s *site) get() *v1.Node {
+	s.Helper()
+	object, err := s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return object
+}
+
+func (s *site) ready() v1.ConditionStatus {
+	s.Helper()
+	for _, c := range s.get().Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func (s *site) writes() (n int) {
+	for _, a := range s.kube.Actions() {
+		if a.GetVerb() == "patch" && a.GetResource().Resource == "nodes" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNodeIsRegistered(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		object := s.get()
+		st := object.Status
+		if s.ready() != v1.ConditionTrue || len(st.Conditions) != 4 {
+			s.Errorf("the conditions are %+v", st.Conditions)
+		}
+		if object.Labels[v1.LabelHostname] != "n1" || st.DaemonEndpoints.KubeletEndpoint.Port != 10250 || st.NodeInfo.ContainerRuntimeVersion != "containerd://v2.4.2" {
+			s.Errorf("the node is %+v", object)
+		}
+		if st.Addresses[0] != (v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.1"}) || st.Images[0].Names[0] != "large" {
+			s.Errorf("addresses %v, images %v", st.Addresses, st.Images)
+		}
+		if st.Capacity.Memory().Value() != 4<<30 || st.Allocatable.Memory().Value() != 3<<30 {
+			s.Errorf("capacity %v, allocatable %v", st.Capacity, st.Allocatable)
+		}
+		if f := st.DeclaredFeatures; !slices.IsSorted(f) || !slices.Contains(f, "RestartAllContainersOnContainerExits") {
+			s.Errorf("declared features %v, want RestartAllContainersOnContainerExits, and them in order", f)
+		}
+		lease, err := s.kube.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(s.Context(), "n1", metav1.GetOptions{})
+		if err != nil || *lease.Spec.HolderIdentity != "n1" || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].Kind != "Node" {
+			s.Errorf("the lease is %+v, %v", lease, err)
+		}
+	})
+}
+
+// A node that is there already gets its labels, and keeps what others gave it.
+func TestNodeIsTakenOver(t *testing.T) {
+	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: v1.NodeSpec{Unschedulable: true}}
+	onSite(t, there, func(s *site) {
+		object := s.get()
+		if object.Labels["zone"] != "a" || object.Labels[v1.LabelHostname] != "n1" || !object.Spec.Unschedulable || s.ready() != v1.ConditionTrue {
+			s.Errorf("the node is %+v", object)
+		}
+	})
+}
+
+// A status is written when it changes, and else every five minutes.
+func TestStatusIsSeldomWritten(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		before := s.writes()
+		time.Sleep(4 * time.Minute)
+		if n := s.writes() - before; n > 1 {
+			s.Errorf("%d writes without a change", n)
+		}
+		before = s.writes()
+		time.Sleep(5 * time.Minute)
+		if n := s.writes() - before; n != 1 {
+			s.Errorf("%d writes in five minutes, want 1", n)
+		}
+		s.runtime.set(errors.New("away"))
+		time.Sleep(11 * time.Second)
+		if s.ready() != v1.ConditionFalse {
+			s.Errorf("ready is %s without a runtime", s.ready())
+		}
+		s.runtime.set(nil)
+		time.Sleep(11 * time.Second)
+		if s.ready() != v1.ConditionTrue {
+			s.Errorf("ready is %s, want %v", s.ready(), v1.ConditionTrue)
+		}
+	})
+}
+
+// A node that was deleted while its agent runs comes back, with its status.
+func TestDeletedNodeIsRegisteredAgain(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		if s.ready() != v1.ConditionTrue || s.get().Status.Capacity.Cpu().Value() != 2 {
+			s.Errorf("the node is %+v", s.get())
+		}
+		time.Sleep(2 * time.Minute)
+		created := slices.DeleteFunc(s.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() != "create" || a.GetResource().Resource != "nodes" })
+		if len(created) != 2 {
+			s.Errorf("made %d times", len(created))
+		}
+	})
+}
+
+func podOf(change func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app"}}}}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+func asks(cpu string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}
+	}
+}
+
+func port(ip string, n int32) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostIP: ip, HostPort: n, Protocol: v1.ProtocolTCP}}
+	}
+}
+
+// before has an init container as change makes a container.
+func before(change func(*v1.Pod), restart *v1.ContainerRestartPolicy) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.InitContainers = podOf(change).Spec.Containers
+		p.Spec.InitContainers[0].RestartPolicy = restart
+	}
+}
+
+func sysctl(name string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: name, Value: "1"}}}
+	}
+}
+
+func TestAdmission(t *testing.T) {
+	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}}
+	onSite(t, object, func(s *site) { testAdmission(t, node.Admission{Node: s.Node}) })
+}
+
+func testAdmission(t *testing.T, admission node.Admission) {
+	for _, tt := range []struct {
+		name   string
+		pod    func(*v1.Pod)
+		beside []func(*v1.Pod)
+		want   string
+	}{
+		{"nothing asked", nil, nil, ""},
+		{"fits exactly", asks("1"), []func(*v1.Pod){asks("1")}, ""},
+		{"too much", asks("1001m"), []func(*v1.Pod){asks("1")}, "OutOfcpu"},
+		{"too many", nil, make([]func(*v1.Pod), 3), "OutOfpods"},
+		{"what the node does not know", func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}, nil, ""},
+		{"another system", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, nil, "PodOSNotSupported"},
+		{"another label of the system", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{v1.LabelOSStable: "windows"} }, nil, "PodOSSelectorNodeLabelDoesNotMatch"},
+		{"a label of the node", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }, nil, ""},
+		{"a label that it has not", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "tape"} }, nil, "NodeAffinity"},
+		{"another node", func(p *v1.Pod) { p.Spec.NodeName = "n2" }, nil, "NodeName"},
+		{"a port that is taken", port("", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, "NodePorts"},
+		{"a port at another address", port("10.0.0.2", 80), []func(*v1.Pod){port("10.0.0.1", 80)}, ""},
+		{"a port of an init container", before(port("", 80), nil), []func(*v1.Pod){port("", 80)}, ""},
+		{"a port of a sidecar", before(port("", 80), new(v1.ContainerRestartPolicyAlways)), []func(*v1.Pod){port("", 80)}, "NodePorts"},
+		{"a safe sysctl", sysctl("kernel.shm_rmid_forced"), nil, ""},
+		{"a sysctl of the node", sysctl("kernel.msgmax"), nil, "SysctlForbidden"},
+		{"a sysctl of the node's network", func(p *v1.Pod) { sysctl("net.ipv4.tcp_syncookies")(p); p.Spec.HostNetwork = true }, nil, "SysctlForbidden"},
+	} {
+		var beside []*v1.Pod
+		for _, change := range tt.beside {
+			beside = append(beside, podOf(change))
+		}
+		got := ""
+		if refused := admission.Admit(podOf(tt.pod), beside); refused != nil {
+			got = refused.Reason
+			if refused.Message == "" {
+				t.Errorf("%s: there is no message", tt.name)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Before the API server has told of the node nobody is refused for what that has of it.
+func TestE5_AdmissionBeforeTheNodeIsRegistered(t *testing.T) {
+	n, err := node.New(configOf(fake.NewClientset(), &cri{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admission := node.Admission{Node: n}
+	pod := podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+	if refused := admission.Admit(pod, nil); refused != nil {
+		t.Errorf("refused for %+v", refused)
+	}
+	if refused := admission.Admit(podOf(asks("3")), nil); refused == nil || refused.Reason != "OutOfcpu" {
+		t.Errorf("refused for %+v, want OutOfcpu", refused)
+	}
+	if refused := admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeName = "n2" }), nil); refused == nil || refused.Reason != "NodeName" {
+		t.Errorf("a pod of another node is refused for %+v, want NodeName", refused)
+	}
+}
+
+// Pods that do not fit wait for the API server no longer than one of them would.
+func TestE2_AdmissionWaitsOnce(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		reads := 0
+		s.react("get", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+			if reads++; reads <= 2 { // the fake is locked meanwhile: more would stop the heartbeat, and so the clock
+				time.Sleep(time.Second) // the time that is waited
+			}
+			return true, nil, context.DeadlineExceeded
+		})
+		admission := node.Admission{Node: s.Node}
+		began := time.Now()
+		for range 40 {
+			pod := podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+			if refused := admission.Admit(pod, nil); refused == nil || refused.Reason != "NodeAffinity" {
+				s.Errorf("refused for %+v, want NodeAffinity", refused)
+			}
+		}
+		if took := time.Since(began); took > time.Second || reads != 1 {
+			s.Errorf("40 pods took %v, %d reads, want %v and 1", took, reads, time.Second)
+		}
+		time.Sleep(11 * time.Second)
+		admission.Admit(podOf(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), nil)
+		if reads != 2 {
+			s.Errorf("%d reads after a while, want 2", reads)
+		}
+	})
+}
+
+func TestTaints(t *testing.T) {
+	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}, {Key: "busy", Effect: v1.TaintEffectNoSchedule}}}}
+	onSite(t, object, func(s *site) {
+		admission := node.Admission{Node: s.Node}
+		if refused := admission.Admit(podOf(nil), nil); refused == nil || refused.Reason != "TaintToleration" {
+			s.Errorf("refused for %+v", refused)
+		}
+		tolerant := podOf(func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Key: "out", Operator: v1.TolerationOpExists}} })
+		if refused := admission.Admit(tolerant, nil); refused != nil {
+			s.Errorf("refused for %+v: it is bound already", refused)
+		}
+	})
+}
+
+// A taint that has just been taken away refuses nobody, whatever a cache of the API server has.
+func TestTaintThatIsGone(t *testing.T) {
+	tainted := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "8"},
+		Spec:       v1.NodeSpec{Taints: []v1.Taint{{Key: "out", Effect: v1.TaintEffectNoExecute}}},
+	}
+	onSite(t, tainted, func(s *site) {
+		admission := node.Admission{Node: s.Node}
+		free := s.get()
+		free.Spec.Taints, free.ResourceVersion = nil, "9"
+		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), free, ""); err != nil {
+			s.Fatal(err)
+		}
+		if refused := admission.Admit(podOf(nil), nil); refused != nil {
+			s.Errorf("refused for %+v: the taint is gone", refused)
+		}
+		behind := func(a ktesting.Action) (bool, runtime.Object, error) {
+			if a.(ktesting.GetActionImpl).GetOptions.ResourceVersion == "0" {
+				return true, tainted, nil
+			}
+			return true, nil, errors.New("away")
+		}
+		s.react("get", "nodes", behind)
+		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
+		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), tainted, ""); err != nil { // which the watch tells
+			s.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		if refused := admission.Admit(podOf(nil), nil); refused != nil {
+			s.Errorf("refused for %+v: what was read is older", refused)
+		}
+	})
+}

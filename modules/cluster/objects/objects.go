@@ -1,0 +1,208 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	nodelisters "k8s.io/client-go/listers/node/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podsync/podsync/modules/cluster/internal/cached"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Config is what Objects are made of.
+type Config struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// Pods returns the pods of the node: what none of them names is not watched any more.
+	// Required.
+	Pods func() []*v1.Pod
+	// Changed is called when a ConfigMap or a Secret has changed that is watched. It must
+	// return soon. Default: nobody is told.
+	Changed func()
+}
+
+// Objects gets objects. Its methods may be called concurrently.
+type Objects struct {
+	config     Config
+	configMaps *watches[*v1.ConfigMap]
+	secrets    *watches[*v1.Secret]
+	shared     informers.SharedInformerFactory
+
+	services       corelisters.ServiceLister
+	servicesSynced cache.DoneChecker
+	classes        nodelisters.RuntimeClassLister
+	classesSynced  cache.DoneChecker
+}
+
+// New returns Objects that ask nothing before they are asked, or run.
+func New(c Config) (*Objects, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("objects: Config.Kube is missing")
+	case c.Pods == nil:
+		return nil, errors.New("objects: Config.Pods is missing")
+	}
+	if c.Changed == nil {
+		c.Changed = func() {}
+	}
+	o := &Objects{config: c, shared: informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(cached.WithoutManagedFields))}
+	services, classes := o.shared.Core().V1().Services(), o.shared.Node().V1().RuntimeClasses()
+	o.services, o.servicesSynced = services.Lister(), services.Informer().HasSyncedChecker()
+	o.classes, o.classesSynced = classes.Lister(), classes.Informer().HasSyncedChecker()
+	o.configMaps = newWatches(c.Kube, c.Changed, &v1.ConfigMap{}, func(namespace string) client[*v1.ConfigMap, *v1.ConfigMapList] {
+		return c.Kube.CoreV1().ConfigMaps(namespace)
+	})
+	o.secrets = newWatches(c.Kube, c.Changed, &v1.Secret{}, func(namespace string) client[*v1.Secret, *v1.SecretList] {
+		return c.Kube.CoreV1().Secrets(namespace)
+	})
+	return o, nil
+}
+
+// Supply returns what a Syncer is to be given.
+func (o *Objects) Supply() syncpod.Objects {
+	return syncpod.Objects{
+		Sources: env.Sources{ConfigMaps: o, Secrets: o, Services: o},
+		Tokens:  o, PullSecrets: PullSecrets{o}, RuntimeClasses: o,
+	}
+}
+
+// SupplyRemembered returns what a Syncer is to be given that asks Objects by way of m, which
+// answers as they did last while the API server is away.
+func SupplyRemembered(m *source.Remembered) syncpod.Objects {
+	return syncpod.Objects{
+		Sources: env.Sources{ConfigMaps: m, Secrets: m, Services: m},
+		Tokens:  m, PullSecrets: PullSecrets{m}, RuntimeClasses: m,
+	}
+}
+
+// keepInterval is the time between looks for watches that no pod needs: one may have been begun
+// for a pod that was about to go.
+const keepInterval = time.Minute
+
+// Run watches Services and RuntimeClasses until ctx ends, and then ends all watches. It returns
+// when they have ended.
+func (o *Objects) Run(ctx context.Context) {
+	o.shared.StartWithContext(ctx)
+	for look := time.NewTicker(keepInterval); ctx.Err() == nil; {
+		select {
+		case <-look.C:
+			o.keep()
+		case <-ctx.Done():
+			look.Stop()
+		}
+	}
+	o.shared.Shutdown()
+	o.configMaps.stop()
+	o.secrets.stop()
+}
+
+// PodChanged ends the watches that were for a pod that has gone. That of a pods.Source does
+// it, by its Watch.
+func (o *Objects) PodChanged(_ *v1.Pod, gone bool) {
+	if gone {
+		o.keep()
+	}
+}
+
+// keep ends the watches of what no pod names.
+func (o *Objects) keep() {
+	configMaps, secrets := references(o.config.Pods())
+	o.configMaps.keep(configMaps)
+	o.secrets.keep(secrets)
+}
+
+// ConfigMap returns a ConfigMap.
+func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
+	return o.configMaps.get(ctx, key{Namespace: namespace, Name: name})
+}
+
+// Secret returns a Secret.
+func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+	return o.secrets.get(ctx, key{Namespace: namespace, Name: name})
+}
+
+// PullSecrets gets the Secrets that images are pulled with from those who have any.
+type PullSecrets struct{ env.Secrets }
+
+// PullSecrets returns the Secrets that a pod's images are pulled with.
+func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
+	var secrets []v1.Secret
+	var errs []error
+	for _, ref := range pod.Spec.ImagePullSecrets {
+		if ref.Name == "" {
+			continue
+		}
+		secret, err := p.Secret(ctx, pod.Namespace, ref.Name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("secret %q: %w", ref.Name, err))
+			continue
+		}
+		secrets = append(secrets, *secret)
+	}
+	return secrets, errors.Join(errs...)
+}
+
+// Services returns the Services of a namespace. It waits for a moment until they are known, and
+// fails then: a static pod does without them, and any other is tried again.
+func (o *Objects) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
+	wait, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	if !isDone(wait, o.servicesSynced) {
+		return nil, fmt.Errorf("services are not known yet: %w", wait.Err())
+	}
+	return o.services.Services(namespace).List(labels.Everything())
+}
+
+// isDone waits until something is done, and reports whether it is before ctx has ended.
+func isDone(ctx context.Context, c cache.DoneChecker) bool {
+	select {
+	case <-c.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// RuntimeHandler returns the handler of a runtime class. It waits for a moment until they are
+// known, and fails then.
+func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, error) {
+	wait, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	if !isDone(wait, o.classesSynced) {
+		return "", fmt.Errorf("runtime classes are not known yet: %w", wait.Err())
+	}
+	found, err := o.classes.Get(class)
+	if err != nil {
+		return "", err
+	}
+	return found.Handler, nil
+}
+
+// Token asks for a token of a pod's service account that is bound to the pod.
+func (o *Objects) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ask.ExpirationSeconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}
+	if ask.Audience != "" {
+		request.Spec.Audiences = []string{ask.Audience}
+	}
+	answer, err := o.config.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("token of service account %q: %w", pod.Spec.ServiceAccountName, err)
+	}
+	return answer.Status.Token, nil
+}

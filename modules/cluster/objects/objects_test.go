@@ -1,0 +1,221 @@
+package objects_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/modules/cluster/objects"
+)
+
+// A shelf has Objects that run, and the pods of the node.
+type shelf struct {
+	*testing.T
+	*objects.Objects
+	kube    *fake.Clientset
+	pods    []*v1.Pod
+	changes atomic.Int32
+}
+
+func onShelf(t *testing.T, there []runtime.Object, test func(s *shelf)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{T: t, kube: fake.NewClientset(there...)}
+		var err error
+		s.Objects, err = objects.New(objects.Config{Kube: s.kube, Pods: func() []*v1.Pod { return s.pods }, Changed: func() { s.changes.Add(1) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { s.Objects.Run(ctx); close(ended) }()
+		test(s)
+		cancel()
+		<-ended
+	})
+}
+
+func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+
+// count returns how often the API server was asked for objects of a kind, by verb. What has
+// been listed is told before its watch begins, which is therefore waited for.
+func (s *shelf) count(resource string) map[string]int {
+	synctest.Wait()
+	n := map[string]int{}
+	for _, a := range s.kube.Actions() {
+		if a.GetResource().Resource == resource {
+			n[a.GetVerb()]++
+		}
+	}
+	return n
+}
+
+// An object is watched alone, as a node may, and read from the watch from then on.
+func TestObjectIsWatchedAlone(t *testing.T) {
+	onShelf(t, []runtime.Object{&v1.ConfigMap{ObjectMeta: meta("a"), Data: map[string]string{"k": "1"}}}, func(s *shelf) {
+		for range 5 {
+			if cm, err := s.ConfigMap(s.Context(), "default", "a"); err != nil || cm.Data["k"] != "1" {
+				s.Fatalf("%v, %v, want %q and no error", cm, err, "1")
+			}
+		}
+		if n := s.count("configmaps"); n["watch"] != 1 || n["list"] > 1 || n["get"] > 0 {
+			s.Errorf("asked %v, want 1 and at most 1 and at most 0", n)
+		}
+		for _, a := range s.kube.Actions() {
+			if w, ok := a.(ktesting.WatchAction); ok && a.GetResource().Resource == "configmaps" {
+				if got := w.GetWatchRestrictions().Fields.String(); got != "metadata.name=a" {
+					s.Errorf("watched %q, want %q", got, "metadata.name=a")
+				}
+			}
+		}
+		if s.changes.Load() != 0 {
+			s.Error("a change was told, and there was none")
+		}
+		next := &v1.ConfigMap{ObjectMeta: meta("a"), Data: map[string]string{"k": "2"}}
+		if _, err := s.kube.CoreV1().ConfigMaps("default").Update(s.Context(), next, metav1.UpdateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		synctest.Wait()
+		if cm, err := s.ConfigMap(s.Context(), "default", "a"); err != nil || cm.Data["k"] != "2" || s.changes.Load() != 1 {
+			s.Errorf("%v, %v, %d changes told", cm, err, s.changes.Load())
+		}
+	})
+}
+
+// An object that no pod names any more is not watched any more.
+func TestWatchEndsWithTheLastPod(t *testing.T) {
+	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
+	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
+		pod := &v1.Pod{ObjectMeta: meta("web"), Spec: v1.PodSpec{Volumes: []v1.Volume{{
+			VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s"}},
+		}}}}
+		s.pods = []*v1.Pod{pod}
+		get := func() {
+			if _, err := s.Secret(s.Context(), "default", "s"); err != nil {
+				s.Fatal(err)
+			}
+		}
+		get()
+		s.PodChanged(&v1.Pod{}, true) // another one, and this one is still there
+		get()
+		if n := s.count("secrets")["watch"]; n != 1 {
+			s.Errorf("%d watches, want 1", n)
+		}
+		s.pods = nil
+		s.PodChanged(pod, true)
+		get()
+		if n := s.count("secrets")["watch"]; n != 2 {
+			s.Errorf("%d watches, want another one", n)
+		}
+	})
+}
+
+// A watch that is begun for a pod that has gone meanwhile ends all the same.
+func TestWatchOfAPodThatHasGone(t *testing.T) {
+	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
+	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
+		get := func() {
+			if _, err := s.Secret(s.Context(), "default", "s"); err != nil {
+				s.Fatal(err)
+			}
+		}
+		get()
+		time.Sleep(90 * time.Second)
+		get()
+		if n := s.count("secrets")["watch"]; n != 2 {
+			s.Errorf("%d watches, want another one", n)
+		}
+	})
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	onShelf(t, nil, func(s *shelf) {
+		if _, err := s.ConfigMap(s.Context(), "default", "a"); !apierrors.IsNotFound(err) {
+			s.Errorf("want NotFound, got %v", err)
+		}
+		pod := &v1.Pod{ObjectMeta: meta("web"), Spec: v1.PodSpec{ImagePullSecrets: []v1.LocalObjectReference{{Name: "there"}, {Name: "gone"}}}}
+		there := &v1.Secret{ObjectMeta: meta("there"), Data: map[string][]byte{"k": []byte("hidden")}}
+		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(), there, metav1.CreateOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		secrets, err := s.Supply().PullSecrets.PullSecrets(s.Context(), pod)
+		if len(secrets) != 1 || err == nil || !strings.Contains(err.Error(), "gone") || strings.Contains(err.Error(), "hidden") {
+			s.Errorf("%d secrets, %v, want 1 of them and an error and %q in it and no %q in it", len(secrets), err, "gone", "hidden")
+		}
+		if _, err := s.RuntimeHandler(s.Context(), "kata"); !apierrors.IsNotFound(err) {
+			s.Errorf("want NotFound, got %v", err)
+		}
+	})
+}
+
+func TestServicesAndRuntimeClasses(t *testing.T) {
+	there := []runtime.Object{
+		&v1.Service{ObjectMeta: meta("db")},
+		&v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "web"}},
+		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata-qemu"},
+	}
+	onShelf(t, there, func(s *shelf) {
+		if services, err := s.Services(s.Context(), "default"); err != nil || len(services) != 1 || services[0].Name != "db" {
+			s.Errorf("%v, %v, want 1 of them and Name %q and no error", services, err, "db")
+		}
+		if handler, err := s.RuntimeHandler(s.Context(), "kata"); err != nil || handler != "kata-qemu" {
+			s.Errorf("%q, %v, want %q and no error", handler, err, "kata-qemu")
+		}
+	})
+}
+
+// Services that cannot be listed are waited for only for a moment: a static pod that is to
+// start without them may be the API server.
+func TestE5_ServicesAreNotWaitedForForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, err := objects.New(objects.Config{Kube: fake.NewClientset(), Pods: func() []*v1.Pod { return nil }}) // not run, so that nothing is listed
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if services, err := o.Services(ctx, "default"); err == nil || ctx.Err() != nil {
+			t.Errorf("%v, %v: want an error before a minute is over", services, err)
+		}
+	})
+}
+
+func TestTokenIsBoundToThePod(t *testing.T) {
+	onShelf(t, nil, func(s *shelf) {
+		var asked *authenticationv1.TokenRequest
+		var fails error
+		s.kube.Lock() // the services are listed meanwhile
+		s.kube.PrependReactor("create", "serviceaccounts", func(a ktesting.Action) (bool, runtime.Object, error) {
+			asked = a.(ktesting.CreateAction).GetObject().(*authenticationv1.TokenRequest)
+			return true, &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "a.b.c"}}, fails
+		})
+		s.kube.Unlock()
+		pod := &v1.Pod{ObjectMeta: meta("web"), Spec: v1.PodSpec{ServiceAccountName: "builder"}}
+		pod.UID = "1"
+		ask := &v1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(600))}
+		token, err := s.Token(s.Context(), pod, ask)
+		if err != nil || token != "a.b.c" {
+			s.Fatalf("%q, %v, want %q and no error", token, err, "a.b.c")
+		}
+		spec := asked.Spec
+		if spec.BoundObjectRef.Name != "web" || spec.BoundObjectRef.UID != "1" || *spec.ExpirationSeconds != 600 || spec.Audiences[0] != "vault" {
+			s.Errorf("asked for %+v", spec)
+		}
+		fails = errors.New("away")
+		if token, err := s.Token(s.Context(), pod, ask); err == nil || token != "" || strings.Contains(err.Error(), "a.b.c") {
+			s.Errorf("%q, %v, want an error and %q and no %q in it", token, err, "", "a.b.c")
+		}
+	})
+}

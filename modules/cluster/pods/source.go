@@ -1,0 +1,256 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podsync/podsync/modules/cluster/internal/cached"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Config is what a Source is made of.
+type Config struct {
+	// Kube is the API server. Required.
+	Kube kubernetes.Interface
+	// NodeName is the node whose pods are wanted. Required.
+	NodeName string
+	// After is closed when pods may be asked for: once the node is registered, because what
+	// fits depends on its labels. Default: at once.
+	After <-chan struct{}
+	// Refused is told of each pod that is not valid and of which no version was, each time that
+	// the API server speaks of it: nobody looks after such a pod. It must not call the Source.
+	// Default: nobody is told.
+	Refused func(pod *v1.Pod, err error)
+	// Log gets a line for each pod that is not valid. Default silent.
+	Log logr.Logger
+}
+
+// A Source delivers the pods of a node. Its methods may be called concurrently.
+type Source struct {
+	config   Config
+	push     *source.Push
+	informer cache.SharedIndexInformer
+	// configs has a value while ConfigMaps or Secrets of pods have changed.
+	configs chan struct{}
+	// mu is held while the push is told of pods, so that a pod that goes while all are
+	// listed is not told of after its end.
+	mu sync.Mutex
+	// taken are the newest versions that are valid, but that they are to go if a later one is.
+	taken map[types.UID]*v1.Pod
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New returns a Source that asks nothing before Run.
+func New(c Config) (*Source, error) {
+	switch {
+	case c.Kube == nil:
+		return nil, errors.New("pods: Config.Kube is missing")
+	case c.NodeName == "":
+		return nil, errors.New("pods: Config.NodeName is missing")
+	}
+	if c.Refused == nil {
+		c.Refused = func(*v1.Pod, error) {}
+	}
+	informer := coreinformers.NewFilteredPodInformer(c.Kube, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.NodeName).String()
+	})
+	if err := informer.SetTransform(cached.WithoutManagedFields); err != nil {
+		return nil, fmt.Errorf("pods: %w", err)
+	}
+	return &Source{config: c, push: source.NewPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
+}
+
+// Name is that of the pods of an API server.
+func (s *Source) Name() string { return s.push.Name() }
+
+// Get returns a pod as the API server had it when it spoke last, nil if there is none of
+// that name or it has another UID. It is not to be written to.
+func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
+	object, _, _ := s.informer.GetStore().GetByKey(namespace + "/" + name)
+	if pod, ok := object.(*v1.Pod); ok && pod.UID == uid {
+		return pod
+	}
+	return nil
+}
+
+// Pods returns all pods as the API server had them when it spoke last, those included
+// that are over. They are not to be written to.
+func (s *Source) Pods() []*v1.Pod {
+	var pods []*v1.Pod
+	for _, object := range s.informer.GetStore().List() {
+		pods = append(pods, object.(*v1.Pod))
+	}
+	return pods
+}
+
+// Synced reports whether the API server has listed the pods.
+func (s *Source) Synced() bool { return s.informer.HasSynced() }
+
+// Listed returns a channel that is closed once it has.
+func (s *Source) Listed() <-chan struct{} { return s.informer.HasSyncedChecker().Done() }
+
+// Watch has f called for each pod that comes, changes or, with gone set, goes. It must be
+// called before Run. Calls of one f never overlap.
+func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) error {
+	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { f(o.(*v1.Pod), false) },
+		UpdateFunc: func(_, o any) { f(o.(*v1.Pod), false) },
+		DeleteFunc: func(o any) {
+			if pod := deleted(o); pod != nil {
+				f(pod, true)
+			}
+		},
+	})
+	return err
+}
+
+// deleted returns the pod that a call of DeleteFunc is about.
+func deleted(o any) *v1.Pod {
+	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+	pod, _ := o.(*v1.Pod)
+	return pod
+}
+
+// ConfigsChanged has what running pods have mounted of ConfigMaps and Secrets brought up
+// to date. It waits for nothing.
+func (s *Source) ConfigsChanged() {
+	select {
+	case s.configs <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// Run delivers the pods until ctx ends. The API server may be away; then nothing is said.
+func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
+	if s.config.After != nil {
+		select {
+		case <-s.config.After:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { s.update(o.(*v1.Pod)) },
+		UpdateFunc: func(_, o any) { s.update(o.(*v1.Pod)) },
+		DeleteFunc: func(o any) {
+			if pod := deleted(o); pod != nil {
+				s.remove(pod)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	snapshots := make(chan source.Snapshot)
+	var parts sync.WaitGroup
+	parts.Go(func() { s.informer.RunWithContext(ctx) })
+	parts.Go(func() { s.complete(ctx, handler) })
+	parts.Go(func() {
+		_ = s.push.Run(ctx, func(snapshot source.Snapshot) { // it ends with ctx alone
+			select {
+			case snapshots <- snapshot:
+			case <-ctx.Done():
+			}
+		})
+	})
+	s.follow(ctx, snapshots, deliver)
+	parts.Wait()
+	return nil
+}
+
+// complete says that all pods are known once they are.
+func (s *Source) complete(ctx context.Context, handler cache.ResourceEventHandlerRegistration) {
+	select {
+	case <-handler.HasSyncedChecker().Done():
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wanted []*v1.Pod
+	for _, pod := range s.Pods() {
+		if valid := s.taken[pod.UID]; valid != nil {
+			wanted = append(wanted, valid)
+		} else if !isMirror(pod) {
+			wanted = append(wanted, pod)
+		}
+	}
+	if err := s.push.Set(wanted...); err != nil {
+		s.config.Log.Error(err, "Pods are not valid")
+	}
+}
+
+// follow delivers snapshots, and the last one again when ConfigMaps or Secrets have changed.
+func (s *Source) follow(ctx context.Context, snapshots <-chan source.Snapshot, deliver func(source.Snapshot)) {
+	last := source.Snapshot{Incomplete: true}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case last = <-snapshots:
+			deliver(last)
+		case <-s.configs:
+			again := last
+			again.ConfigsChanged = true
+			deliver(again)
+		}
+	}
+}
+
+func (s *Source) update(pod *v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isMirror(pod) {
+		return
+	}
+	err := s.push.Update(pod)
+	if err == nil {
+		s.taken[pod.UID] = pod
+		return
+	}
+	s.config.Log.Error(err, "A pod is not valid")
+	before := s.taken[pod.UID]
+	switch {
+	case before == nil:
+		s.config.Refused(pod, err)
+	case pod.DeletionTimestamp != nil:
+		s.end(before, pod)
+	}
+}
+
+// end has the version of a pod that runs stop as a newer one asks for, which is not valid.
+func (s *Source) end(runs, asks *v1.Pod) {
+	going := *runs // shares the rest
+	going.DeletionTimestamp, going.DeletionGracePeriodSeconds = asks.DeletionTimestamp, asks.DeletionGracePeriodSeconds
+	if err := s.push.Update(&going); err != nil {
+		s.config.Log.Error(err, "A pod cannot be stopped as it is asked for")
+		return
+	}
+	s.taken[going.UID] = &going
+}
+
+func (s *Source) remove(pod *v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push.Delete(pod.UID)
+	delete(s.taken, pod.UID)
+}
+
+func isMirror(pod *v1.Pod) bool {
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror
+}

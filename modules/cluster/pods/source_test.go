@@ -1,0 +1,311 @@
+package pods_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/modules/cluster/pods"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+func podOf(name string, uid types.UID) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid},
+		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}}},
+	}
+}
+
+// A heard source is one that runs, and what it has delivered last.
+type heard struct {
+	*pods.Source
+	kube *fake.Clientset
+
+	mu    sync.Mutex
+	last  source.Snapshot
+	count int
+	// refused are the pods that nobody looks after.
+	refused []string
+}
+
+func (h *heard) deliver(snapshot source.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last, h.count = snapshot, h.count+1
+}
+
+func (h *heard) refuse(pod *v1.Pod, _ error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, pod.Name)
+}
+
+// now returns what was delivered last, and which pods were refused, when nothing goes on.
+func (h *heard) now() (last source.Snapshot, refused []string) {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last, slices.Clone(h.refused)
+}
+
+// deliveries is how many snapshots there were.
+func (h *heard) deliveries() int {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
+// listen runs a test with a source of the pods that the API server has.
+func listen(t *testing.T, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenAfter(t, func() <-chan struct{} { return nil }, there, test)
+}
+
+// listenPrepared has something done to the API server before.
+func listenPrepared(t *testing.T, prepare func(*fake.Clientset), there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenTo(t, prepare, func() <-chan struct{} { return nil }, there, test)
+}
+
+// listenAfter begins when the channel that after makes is closed.
+func listenAfter(t *testing.T, after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	listenTo(t, func(*fake.Clientset) {}, after, there, test)
+}
+
+func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan struct{}, there []runtime.Object, test func(t *testing.T, h *heard)) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset(there...)
+		prepare(kube)
+		h := &heard{kube: kube}
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: h.refuse})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Source = s
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx, h.deliver) }()
+		time.Sleep(time.Second) // that all are listed is asked every now and then
+		test(t, h)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the source ended with %v", err)
+		}
+	})
+}
+
+func (h *heard) names() (names []string) {
+	last, _ := h.now()
+	for _, pod := range last.Pods {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (h *heard) wants(t *testing.T, want ...string) {
+	t.Helper()
+	time.Sleep(time.Second)
+	if got := h.names(); !slices.Equal(got, want) {
+		t.Errorf("the pods are %q, want %q", got, want)
+	}
+}
+
+func TestPodsComeChangeAndGo(t *testing.T) {
+	mirror := podOf("mirror", "3")
+	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
+	listen(t, []runtime.Object{podOf("web", "1"), mirror}, func(t *testing.T, h *heard) {
+		h.wants(t, "web")
+		if last, _ := h.now(); last.Incomplete {
+			t.Error("all pods are listed, and the snapshot is incomplete")
+		}
+		client := h.kube.CoreV1().Pods("default")
+		if _, err := client.Create(t.Context(), podOf("db", "2"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.wants(t, "db", "web")
+		changed := podOf("web", "1")
+		changed.DeletionTimestamp, changed.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
+		if _, err := client.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		last, _ := h.now()
+		i := slices.IndexFunc(last.Pods, func(p *v1.Pod) bool { return p.Name == "web" })
+		if pod := last.Pods[i]; pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 7 {
+			t.Errorf("its grace period is %v, want 7", pod.DeletionGracePeriodSeconds)
+		}
+		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.wants(t, "db")
+		if h.Get("default", "db", "2") == nil || h.Get("default", "db", "other") != nil || h.Get("default", "web", "1") != nil {
+			t.Error("Get returns what is not there, or not what is")
+		}
+	})
+}
+
+// A pod of which no version is valid is told of; one that runs stops as it is asked to, though
+// what asks for that is not valid.
+func TestW8_PodThatIsNotValid(t *testing.T) {
+	invalid := func(name string, uid types.UID) *v1.Pod {
+		pod := podOf(name, uid)
+		pod.Spec.Containers[0].Name = "Not a name"
+		return pod
+	}
+	listen(t, []runtime.Object{podOf("web", "1"), invalid("odd", "2")}, func(t *testing.T, h *heard) {
+		h.wants(t, "web")
+		if last, refused := h.now(); last.Incomplete || !slices.Equal(refused, []string{"odd"}) {
+			t.Errorf("refused %q, incomplete %v, want odd refused and all known", refused, last.Incomplete)
+		}
+		client := h.kube.CoreV1().Pods("default")
+		going := invalid("web", "1")
+		going.DeletionTimestamp, going.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
+		for _, change := range []*v1.Pod{invalid("web", "1"), going} {
+			if _, err := client.Update(t.Context(), change, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			h.wants(t, "web")
+		}
+		last, refused := h.now()
+		pod := last.Pods[0]
+		if pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds != 7 || pod.Spec.Containers[0].Name != "app" || len(refused) != 1 {
+			t.Errorf("%+v, refused %q, want the version that runs to stop within 7 s", pod, refused)
+		}
+	})
+}
+
+// The pods of a node are asked for by its name: it may not read others.
+func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
+	listen(t, nil, func(t *testing.T, h *heard) {
+		for _, action := range h.kube.Actions() {
+			var selector string
+			switch a := action.(type) {
+			case ktesting.ListAction:
+				selector = a.GetListRestrictions().Fields.String()
+			case ktesting.WatchAction:
+				selector = a.GetWatchRestrictions().Fields.String()
+			}
+			if selector != "spec.nodeName=n1" {
+				t.Errorf("%s of %s by %q, want %q", action.GetVerb(), action.GetResource().Resource, selector, "spec.nodeName=n1")
+			}
+		}
+		if len(h.kube.Actions()) == 0 {
+			t.Error("nothing was asked for")
+		}
+	})
+}
+
+// While the API server has not spoken nothing is known, so that nothing is stopped.
+func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		away := func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") }
+		kube.PrependReactor("list", "pods", away)
+		kube.PrependWatchReactor("pods", ktesting.DefaultWatchReactor(nil, errors.New("away")))
+		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Run(ctx, func(snapshot source.Snapshot) {
+				if !snapshot.Incomplete {
+					t.Errorf("delivered %+v", snapshot)
+				}
+			})
+		}()
+		time.Sleep(time.Hour)
+		if s.Synced() {
+			t.Error("the pods are synced")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestPodsAreNotAskedForBeforeTheirTime(t *testing.T) {
+	var after chan struct{}
+	made := func() <-chan struct{} { after = make(chan struct{}); return after }
+	listenAfter(t, made, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
+		if len(h.kube.Actions()) > 0 || h.deliveries() > 0 {
+			t.Errorf("asked %v, want no Actions and at most count 0", h.kube.Actions())
+		}
+		close(after)
+		h.wants(t, "web")
+	})
+}
+
+// A watch ends, or is told that what it was to go on from is known no more: the pods are listed
+// anew. What has gone meanwhile is gone, and nothing was taken away before.
+func TestE5_WatchThatExpires(t *testing.T) {
+	for name, end := range map[string]func(*watch.RaceFreeFakeWatcher){
+		"410": func(w *watch.RaceFreeFakeWatcher) { w.Error(&apierrors.NewResourceExpired("too old").ErrStatus) },
+		"410 to what comes after its end": func(w *watch.RaceFreeFakeWatcher) {
+			w.Error(&apierrors.NewResourceExpired("gone").ErrStatus)
+			w.Stop()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var open []*watch.RaceFreeFakeWatcher
+			prepare := func(kube *fake.Clientset) {
+				kube.PrependWatchReactor("pods", func(ktesting.Action) (bool, watch.Interface, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					open = append(open, watch.NewRaceFreeFake())
+					return true, open[len(open)-1], nil
+				})
+			}
+			listenPrepared(t, prepare, []runtime.Object{podOf("a", "1"), podOf("b", "2")}, func(t *testing.T, h *heard) {
+				h.wants(t, "a", "b")
+				if err := h.kube.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "a"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				h.wants(t, "a", "b") // nobody has said anything
+				mu.Lock()
+				end(open[len(open)-1])
+				mu.Unlock()
+				time.Sleep(2 * time.Minute)
+				h.wants(t, "b")
+				if last, _ := h.now(); last.Incomplete {
+					t.Error("what is known is not all any more")
+				}
+			})
+		})
+	}
+}
+
+func TestChangedConfigsAreTold(t *testing.T) {
+	listen(t, []runtime.Object{podOf("web", "1")}, func(t *testing.T, h *heard) {
+		before, _ := h.now()
+		if before.ConfigsChanged {
+			t.Error("nothing has changed yet")
+		}
+		h.ConfigsChanged()
+		if last, _ := h.now(); !last.ConfigsChanged || !slices.Equal(last.Pods, before.Pods) {
+			t.Errorf("delivered %+v, want ConfigsChanged and %v", last, before.Pods)
+		}
+	})
+}
+
+func TestConfigNamesWhatIsMissing(t *testing.T) {
+	for _, c := range []pods.Config{{NodeName: "n1"}, {Kube: fake.NewClientset()}} {
+		if _, err := pods.New(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package status_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/modules/cluster/status"
+	"github.com/podsync/podsync/podworkers"
+)
+
+// A desk is a Manager with an API server.
+type desk struct {
+	*testing.T
+	*status.Manager
+	kube *fake.Clientset
+	// mirror is that of a static pod, nil if there is none.
+	mirror *v1.Pod
+	// away: the API server has not listed the pods yet.
+	away bool
+}
+
+// Synced makes a desk a status.Pods.
+func (d *desk) Synced() bool { return !d.away }
+
+// Get makes a desk a status.Pods which sees what the API server has.
+func (d *desk) Get(namespace, name string, uid types.UID) *v1.Pod {
+	object, err := d.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("pods"), namespace, name)
+	if pod, ok := object.(*v1.Pod); err == nil && ok && pod.UID == uid && !d.away {
+		return pod
+	}
+	return nil
+}
+
+func atDesk(t *testing.T, pod *v1.Pod, test func(d *desk)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{T: t, kube: fake.NewClientset(pod)}
+		var err error
+		if d.Manager, err = status.New(status.Config{Kube: d.kube, Pods: d, Mirror: func(*v1.Pod) *v1.Pod { return d.mirror }}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { d.Manager.Run(ctx); close(ended) }()
+		test(d)
+		cancel()
+		<-ended
+	})
+}
+
+func podOf() *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1", ResourceVersion: "7"}}
+}
+
+func (d *desk) set(pod *v1.Pod, s v1.PodStatus) {
+	d.Helper()
+	if err := d.SetPodStatus(d.Context(), pod, s); err != nil {
+		d.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (d *desk) status() v1.PodStatus {
+	d.Helper()
+	pod := d.Get("default", "web", "1")
+	if pod == nil {
+		d.Fatal("the pod is gone")
+	}
+	return pod.Status
+}
+
+func (d *desk) patches() (patches []map[string]any) {
+	for _, a := range d.kube.Actions() {
+		if p, ok := a.(ktesting.PatchAction); ok {
+			var patch map[string]any
+			if err := json.Unmarshal(p.GetPatch(), &patch); err != nil {
+				d.Fatal(err)
+			}
+			patches = append(patches, patch)
+		}
+	}
+	return patches
+}
+
+func condition(t v1.PodConditionType, s v1.ConditionStatus) v1.PodCondition {
+	return v1.PodCondition{Type: t, Status: s}
+}
+
+func TestStatusIsWrittenOnce(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.1"})
+		if got := d.status(); got.Phase != v1.PodRunning || got.PodIP != "10.0.0.1" {
+			d.Errorf("the status is %+v", got)
+		}
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.1"})
+		patches := d.patches()
+		if len(patches) != 1 {
+			d.Fatalf("%d patches, want 1: %v", len(patches), patches)
+		}
+		meta := patches[0]["metadata"].(map[string]any)
+		if meta["uid"] != "1" || meta["resourceVersion"] != "7" {
+			d.Errorf("the patch is for %v", meta)
+		}
+	})
+}
+
+// What others write in a status stays, and what is the node's goes when it says no more.
+func TestOthersConditionsStay(t *testing.T) {
+	pod := podOf()
+	pod.Status.Conditions = []v1.PodCondition{
+		condition("example.com/gate", v1.ConditionTrue), condition(v1.PodScheduled, v1.ConditionTrue), condition(v1.PodResizePending, v1.ConditionTrue),
+	}
+	pod.Status.NominatedNodeName, pod.Status.QOSClass = "n2", v1.PodQOSBurstable
+	atDesk(t, pod, func(d *desk) {
+		d.set(pod, v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{
+			condition(v1.PodReady, v1.ConditionTrue), condition("example.com/gate", v1.ConditionFalse), // which it had seen before
+		}})
+		got := d.status()
+		states := map[v1.PodConditionType]v1.ConditionStatus{}
+		for _, c := range got.Conditions {
+			states[c.Type] = c.Status
+		}
+		if len(states) != 3 || states["example.com/gate"] != v1.ConditionTrue || states[v1.PodScheduled] != v1.ConditionTrue || states[v1.PodReady] != v1.ConditionTrue {
+			d.Errorf("the conditions are %v", states)
+		}
+		if got.NominatedNodeName != "n2" || got.QOSClass != v1.PodQOSBurstable {
+			d.Errorf("the status is %+v", got)
+		}
+	})
+}
+
+// An end that cannot be written is written when the API server is back.
+func TestEndIsNotLost(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		var away atomic.Bool
+		away.Store(true)
+		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errors.New("away")
+		})
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodSucceeded})
+		time.Sleep(time.Hour)
+		if got := d.status().Phase; got != "" {
+			d.Fatalf("the phase is %s", got)
+		}
+		away.Store(false)
+		time.Sleep(10 * time.Second)
+		if got := d.status().Phase; got != v1.PodSucceeded {
+			d.Errorf("the phase is %q, want Succeeded", got)
+		}
+	})
+}
+
+func TestConflictIsReadAnew(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		refused := false
+		d.kube.PrependReactor("patch", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+			if refused {
+				return false, nil, nil
+			}
+			refused = true
+			return true, nil, apierrors.NewConflict(v1.Resource("pods"), "web", errors.New("changed"))
+		})
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})
+		if got := d.status().Phase; got != v1.PodRunning {
+			d.Errorf("the phase is %q", got)
+		}
+		if !slices.ContainsFunc(d.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() == "get" }) {
+			d.Error("the pod was not read anew")
+		}
+	})
+}
+
+// M5: a pod of the same name is another one.
+func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		before := podOf()
+		before.UID = "0"
+		d.set(before, v1.PodStatus{Phase: v1.PodFailed})
+		d.PhaseChanged("0", podworkers.Terminated, podworkers.Finished)
+		time.Sleep(time.Hour)
+		if got := d.status().Phase; got != "" {
+			d.Errorf("the phase is %q", got)
+		}
+		if n := d.Kept(); n != 0 {
+			d.Errorf("%d pods are kept that have gone", n)
+		}
+	})
+}
+
+// W8: a pod is deleted if the step before its end is told after that, and if there was nothing
+// to write of it, whether it was asked to be deleted before or after.
+func TestW8_EndThatIsToldOutOfOrder(t *testing.T) {
+	for name, askedFirst := range map[string]bool{"asked before": true, "asked after": false} {
+		t.Run(name, func(t *testing.T) {
+			asked := podOf()
+			asked.DeletionTimestamp = new(metav1.Now())
+			atDesk(t, asked, func(d *desk) {
+				if askedFirst {
+					d.PodChanged(asked, false)
+				}
+				d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+				d.PhaseChanged("1", podworkers.Terminating, podworkers.Terminated)
+				synctest.Wait()
+				if !askedFirst {
+					d.PodChanged(asked, false)
+					synctest.Wait()
+				}
+				if len(d.deletions()) != 1 {
+					d.Errorf("the deletions are %+v", d.deletions())
+				}
+				time.Sleep(time.Hour)
+				if n := d.Kept(); n != 0 {
+					d.Errorf("%d pods are kept that have gone", n)
+				}
+			})
+		})
+	}
+}
+
+func (d *desk) deletions() (deletions []metav1.DeleteOptions) {
+	for _, a := range d.kube.Actions() {
+		if del, ok := a.(ktesting.DeleteAction); ok {
+			deletions = append(deletions, del.GetDeleteOptions())
+		}
+	}
+	return deletions
+}
+
+// A pod is deleted once it was asked to be and nothing of it is left, whichever comes
+// first, and after its last status.
+func TestPodIsDeletedAtItsEnd(t *testing.T) {
+	for _, askedFirst := range []bool{true, false} {
+		atDesk(t, podOf(), func(d *desk) {
+			asked := podOf()
+			asked.DeletionTimestamp = new(metav1.Now())
+			ask := func() {
+				if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), asked, "default"); err != nil {
+					d.Fatal(err)
+				}
+				d.PodChanged(asked, false)
+				synctest.Wait()
+			}
+			if askedFirst {
+				ask()
+			}
+			d.set(podOf(), v1.PodStatus{Phase: v1.PodSucceeded})
+			if len(d.deletions()) > 0 {
+				d.Fatal("deleted before its end")
+			}
+			d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+			synctest.Wait()
+			if !askedFirst {
+				if len(d.deletions()) > 0 {
+					d.Fatal("deleted, and nobody has asked for it")
+				}
+				ask()
+			}
+			deletions := d.deletions()
+			if len(deletions) != 1 || *deletions[0].GracePeriodSeconds != 0 || *deletions[0].Preconditions.UID != "1" {
+				d.Fatalf("the deletions are %+v", deletions)
+			}
+			if len(d.patches()) == 0 {
+				d.Error("its last status was not written")
+			}
+		})
+	}
+}
+
+func TestConfigNamesWhatIsWrong(t *testing.T) {
+	d := &desk{}
+	for _, c := range []status.Config{{Pods: d}, {Kube: fake.NewClientset()}, {Kube: fake.NewClientset(), Pods: d, Writers: -1}, {Kube: fake.NewClientset(), Pods: d, MaxRetry: -1}} {
+		if _, err := status.New(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}
+
+// The status of a static pod is that of its mirror, whichever that is, and whenever it
+// comes. The mirror is for others to delete.
+func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
+	mirrorOf := func(uid, version string) *v1.Pod {
+		m := podOf()
+		m.UID, m.ResourceVersion = types.UID(uid), version
+		m.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+		return m
+	}
+	first := mirrorOf("1", "7")
+	atDesk(t, first, func(d *desk) {
+		static := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web", UID: "hash", Annotations: map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "hash"},
+		}}
+		d.set(static, v1.PodStatus{Phase: v1.PodRunning})
+		if n := len(d.patches()); n != 0 {
+			d.Errorf("%d patches without a mirror", n)
+		}
+		d.mirror = first
+		d.PodChanged(first, false)
+		synctest.Wait()
+		if got := d.status().Phase; got != v1.PodRunning {
+			d.Errorf("the mirror is %q", got)
+		}
+		second := mirrorOf("1", "9") // another with the name of the first: the answer of the first is not for it
+		second.UID = "2"
+		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), second, "default"); err != nil {
+			d.Fatal(err)
+		}
+		d.mirror = second
+		d.PodChanged(first, true)
+		d.PodChanged(second, false)
+		synctest.Wait()
+		if pod := d.Get("default", "web", "2"); pod == nil || pod.Status.Phase != v1.PodRunning {
+			d.Errorf("the second mirror is %+v", pod)
+		}
+		second = second.DeepCopy()
+		second.DeletionTimestamp = new(metav1.Now())
+		d.mirror = second
+		d.PhaseChanged("hash", podworkers.Terminated, podworkers.Finished)
+		synctest.Wait()
+		if slices.ContainsFunc(d.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() == "delete" }) {
+			d.Error("the mirror was deleted")
+		}
+	})
+}
+
+// The end of a pod that came while the API server was away is told when it is back.
+func TestStatusWaitsForTheFirstList(t *testing.T) {
+	atDesk(t, podOf(), func(d *desk) {
+		d.away = true
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodFailed})
+		time.Sleep(time.Hour)
+		d.away = false
+		d.PodChanged(podOf(), false)
+		synctest.Wait()
+		if got := d.status().Phase; got != v1.PodFailed {
+			d.Errorf("the pod is %q", got)
+		}
+	})
+}

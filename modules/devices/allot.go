@@ -1,0 +1,156 @@
+package devices
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/podsync/podsync/modules/devices/internal/ledger"
+	"github.com/podsync/podsync/syncpod/device"
+)
+
+// allocator is the manager as its Keeper asks it.
+type allocator struct{ m *Manager }
+
+// Allocate chooses devices for a container, and asks their plugins what it needs for them. If
+// one fails the container has none. It has none either while the next agent would not know of
+// their resources.
+func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allotment, error) {
+	a.m.mu.Lock()
+	needs := a.m.ledger.Needs(container)
+	a.m.mu.Unlock()
+	if len(needs) > 0 {
+		if err := a.m.remember(); err != nil {
+			return device.Allotment{}, fmt.Errorf("which resources there are: %w", err)
+		}
+	}
+	var answers []answer
+	for _, resource := range slices.Sorted(maps.Keys(needs)) {
+		given, err := a.m.allocate(ctx, pod, container.Name, resource, needs[resource])
+		if err != nil {
+			a.m.giveBack(func() { a.m.ledger.Drop(pod.UID, container.Name) })
+			return device.Allotment{}, err
+		}
+		answers = append(answers, given)
+	}
+	all, conflicts := merge(answers)
+	for _, c := range conflicts {
+		a.m.config.Log.Info("plugins disagree", "podUID", pod.UID, "container", container.Name, "about", c)
+	}
+	return all, nil
+}
+
+// Release takes back what a pod has.
+func (a allocator) Release(_ context.Context, uid types.UID) error {
+	a.m.giveBack(func() {
+		a.m.ledger.Release(uid)
+		delete(a.m.unread, uid)
+	})
+	return nil
+}
+
+func (m *Manager) giveBack(back func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	back()
+	m.tell()
+}
+
+// allocate gives a container devices of one resource. While their plugin is asked they are
+// the container's, so that no other gets them.
+func (m *Manager) allocate(ctx context.Context, pod *v1.Pod, container, resource string, n int) (answer, error) {
+	preferred, err := m.preferred(ctx, pod, container, resource, n)
+	if err != nil {
+		return answer{}, err
+	}
+	var ids []string
+	err = m.await(ctx, func() error {
+		choice, err := m.choose(pod, container, resource, n)
+		if err != nil {
+			return err
+		}
+		if ids = choice.Held; ids == nil {
+			ids = choice.Pick(preferred)
+			m.ledger.Take(pod.UID, container, ledger.Held{resource: ids})
+		}
+		return nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	given := answer{resource: resource, ids: ids}
+	err = m.call(ctx, resource, "Allocate", func(ctx context.Context, p *plugin) error {
+		resp, err := p.api.Allocate(ctx, &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: ids}}})
+		if err == nil && len(resp.GetContainerResponses()) != 1 {
+			err = fmt.Errorf("it has %d container_responses, want one", len(resp.GetContainerResponses()))
+		}
+		if err == nil {
+			given.response = resp.GetContainerResponses()[0]
+		}
+		return err
+	})
+	return given, err
+}
+
+// choose is what a container may get. The lock is held.
+func (m *Manager) choose(pod *v1.Pod, container, resource string, n int) (ledger.Choice, error) {
+	choice, err := m.ledger.Choose(pod, container, resource, n, time.Now())
+	if err == nil && choice.Held == nil {
+		for uid, unread := range m.unread {
+			return choice, fmt.Errorf("%s: %w: pod %s: %w", resource, errUnread, uid, unread)
+		}
+	}
+	return choice, err
+}
+
+// preferred are the devices that the plugin of a resource would give a container, of those
+// which it may get now. There are none if there is nothing to choose, or if nobody prefers any.
+func (m *Manager) preferred(ctx context.Context, pod *v1.Pod, container, resource string, n int) (ids []string, err error) {
+	var choice ledger.Choice
+	var asked bool
+	err = m.await(ctx, func() (err error) {
+		choice, err = m.choose(pod, container, resource, n)
+		p := m.plugins[resource]
+		asked = p != nil && p.options.GetGetPreferredAllocationAvailable()
+		return err
+	})
+	if err != nil || !asked || choice.Need == 0 || choice.Need == len(choice.Free) {
+		return nil, err
+	}
+	err = m.call(ctx, resource, "GetPreferredAllocation", func(ctx context.Context, p *plugin) error {
+		resp, err := p.api.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{{
+			AvailableDeviceIDs: slices.Concat(choice.Must, choice.Free), MustIncludeDeviceIDs: choice.Must, AllocationSize: int32(n),
+		}}})
+		if r := resp.GetContainerResponses(); len(r) > 0 {
+			ids = r[0].GetDeviceIDs()
+		}
+		return err
+	})
+	return ids, err
+}
+
+// preStart tells plugins that ask for it that a container is about to start.
+func (m *Manager) preStart(ctx context.Context, held map[string][]string) error {
+	for _, resource := range slices.Sorted(maps.Keys(held)) {
+		m.mu.Lock()
+		wanted := m.preStarts[resource]
+		m.mu.Unlock()
+		if !wanted {
+			continue
+		}
+		err := m.call(ctx, resource, "PreStartContainer", func(ctx context.Context, p *plugin) error {
+			_, err := p.api.PreStartContainer(ctx, &pluginapi.PreStartContainerRequest{DevicesIds: held[resource]})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,523 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/podsync/podsync/modules/devices/internal/ledger"
+	"github.com/podsync/podsync/syncpod/device"
+)
+
+// A container is given what its plugins say that it needs, keeps that over restarts of itself and
+// of the agent, and gives it back when its pod is gone.
+func TestContainerIsGivenDevices(t *testing.T) {
+	r := newRig(t)
+	cards, ports := r.plugin(card), r.plugin(port)
+	cards.options = &pluginapi.DevicePluginOptions{GetPreferredAllocationAvailable: true, PreStartRequired: true}
+	cards.prefer = func([]string, []string, int) []string { return []string{"c", "nonsense", "c"} }
+	cards.allocate = func(ids []string) (*pluginapi.AllocateResponse, error) {
+		return answering(&pluginapi.ContainerAllocateResponse{
+			Envs: map[string]string{"CARDS": strings.Join(ids, " "), "BOTH": "card"}, Annotations: map[string]string{"vendor.test/card": "yes"},
+			Mounts:     []*pluginapi.Mount{{HostPath: "/opt/card", ContainerPath: "/opt/card", ReadOnly: true}},
+			Devices:    []*pluginapi.DeviceSpec{{HostPath: "/dev/card-c", ContainerPath: "/dev/card", Permissions: "rw"}},
+			CdiDevices: []*pluginapi.CDIDevice{{Name: "vendor.test/card=c"}},
+		}), nil
+	}
+	cards.start("c!").report("a", "b", "c", "d!")
+	ports.start("p")
+	r.counts(card, 4, 3)
+	r.counts(port, 1, 1)
+
+	pod := podOf("web", map[string]int64{card: 2, port: 1, "vendor.test/of-others": 1, "cpu": 3})
+	want := device.Allotment{
+		Env: map[string]string{"CARDS": "c a", "BOTH": "card", "IDS": "p"}, Annotations: map[string]string{"vendor.test/card": "yes"},
+		Mounts:     []device.Mount{{HostPath: "/opt/card", ContainerPath: "/opt/card", ReadOnly: true}},
+		Devices:    []device.Device{{HostPath: "/dev/card-c", ContainerPath: "/dev/card", Permissions: "rw"}},
+		CDIDevices: []string{"vendor.test/card=c"}, Resources: map[string][]string{card: {"c", "a"}, port: {"p"}},
+	}
+	for range 2 { // a second time when it is created again
+		if got, err := r.allot(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("it is given\n%+v, %v, want\n%+v", got, err, want)
+		}
+	}
+	if got, want := cards.journal(), "prefer[a b c] [] 2, allocate[c a], prestart[c a], prestart[c a]"; got != want {
+		t.Errorf("the plugin was asked %s, want %s", got, want)
+	}
+
+	r.restart()
+	r.refused(pod, "app", "the plugin of vendor.test/card, of which container \"app\" has [c a], has not registered yet")
+	cards.again().start("a", "b", "c", "d")
+	ports.again().start("p")
+	r.counts(port, 1, 1)
+	r.counts(card, 4, 4)
+	if got, err := r.allot(pod, "app"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("after a restart of the agent it is given\n%+v, %v, want\n%+v", got, err, want)
+	}
+	other := podOf("other", map[string]int64{card: 1, port: 1})
+	r.refused(other, "app", "requested number of devices unavailable for vendor.test/port. Requested: 1, Available: 0")
+	must(t, r.CleanPod(t.Context(), pod))
+	r.given(other, "app", port, "p")
+	must(t, r.RemovePod(t.Context(), other.UID))
+	if left, err := os.ReadDir(filepath.Join(r.state, "pods")); err != nil || len(left) > 0 {
+		t.Errorf("left is %v, %v", left, err)
+	}
+}
+
+// A container waits for a device that another one gives back, and for a plugin that comes back,
+// but only so long (kubernetes #119248).
+func TestContainerWaitsForDevices(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	first, second := podOf("first", map[string]int64{card: 1}), podOf("second", map[string]int64{card: 1})
+	r.given(first, "app", card, "a")
+	r.refused(second, "app", "Requested: 1, Available: 0")
+	r.waitTimeout = patience
+	waits := func(pod *v1.Pod, then func()) {
+		t.Helper()
+		var wg sync.WaitGroup
+		wg.Go(func() { r.given(pod, "app", card, "a") })
+		time.Sleep(10 * time.Millisecond)
+		then()
+		wg.Wait()
+	}
+	waits(second, func() { must(t, r.CleanPod(t.Context(), first)) })
+	p.server.Stop()
+	r.counts(card, 1, 0)
+	must(t, r.CleanPod(t.Context(), second))
+	waits(first, func() { r.plugin(card).start("a") })
+}
+
+// Health is told of containers and of the node, and pods are told of that whose devices change
+// (KEP-4680). Of a plugin that is away nothing is known, and its devices are not given.
+func TestHealth(t *testing.T) {
+	r := newRig(t)
+	told := make(chan types.UID, 100)
+	r.Notify(func(uid types.UID) { told <- uid })
+	p := r.plugin(card).start("a", "b")
+	r.counts(card, 2, 2)
+	pod, other := podOf("web", map[string]int64{card: 1}), podOf("other", map[string]int64{card: 1})
+	r.given(pod, "app", card, "a")
+	r.given(other, "app", card, "b")
+	is := func(health v1.ResourceHealthStatus) {
+		t.Helper()
+		if uid := <-told; uid != pod.UID {
+			t.Errorf("it is told of %s", uid)
+		}
+		want := map[string][]v1.ResourceStatus{"app": {{Name: card, Resources: []v1.ResourceHealth{{ResourceID: "a", Health: health}}}}}
+		if got := r.Devices(pod); !reflect.DeepEqual(got, want) {
+			t.Errorf("devices are %v, want %v", got, want)
+		}
+	}
+	p.report("a!", "b")
+	is(v1.ResourceHealthStatusUnhealthy)
+	r.counts(card, 2, 1)
+	r.refused(pod, "app", `device a of vendor.test/card, which container "app" has, is not healthy`)
+	p.report("a!", "b") // nothing new
+	p.report("a", "b")
+	is(v1.ResourceHealthStatusHealthy)
+	must(t, r.CleanPod(t.Context(), other))
+	p.server.Stop()
+	is(v1.ResourceHealthStatusUnknown)
+	r.counts(card, 2, 0)
+	r.given(pod, "app", card, "a") // what it had before it keeps
+	if len(r.Devices(podOf("none", nil))) > 0 {
+		t.Error("a pod without devices has some")
+	}
+}
+
+// A plugin that registers again takes the place of the one before, whose end says nothing then.
+func TestPluginRegistersAgain(t *testing.T) {
+	r := newRig(t)
+	before := r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	next := r.plugin(card)
+	next.endpoint = "next.sock"
+	next.start("a", "b")
+	r.counts(card, 2, 2)
+	before.server.Stop()
+	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
+	if got := next.journal(); got != "allocate[a]" {
+		t.Errorf("the next one was asked %s", got)
+	}
+	time.Sleep(20 * time.Millisecond) // the end of the first one might be taken for that of the second
+	r.counts(card, 2, 2)
+}
+
+// The devices of a plugin that stays away are none after the time of a kubelet, and its pods are refused.
+func TestPluginStaysAway(t *testing.T) {
+	r := newRig(t)
+	r.mu.Lock()
+	r.ledger = ledger.New(20 * time.Millisecond)
+	r.mu.Unlock()
+	p := r.plugin(card).start("a", "b!")
+	r.counts(card, 2, 1)
+	p.server.Stop()
+	r.counts(card, 0, 0)
+	refused := r.Admit(podOf("web", map[string]int64{card: 1}), nil)
+	if refused == nil || refused.Reason != "UnexpectedAdmissionError" ||
+		refused.Message != "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices vendor.test/card, which is unexpected" {
+		t.Errorf("a pod is refused with %+v", refused)
+	}
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "no plugin gives vendor.test/card")
+}
+
+// A pod that comes before its plugin has registered with the next agent waits for it, and does
+// not run without its device (kubernetes #125579, #133382).
+func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
+	r := newRig(t)
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	eventually(t, "the devices are written", func() bool {
+		known, err := r.known.read()
+		return err == nil && reflect.DeepEqual(known, map[string][]string{card: {"a"}})
+	})
+	r.restart()
+	pod, second := podOf("web", map[string]int64{card: 1}), podOf("second", map[string]int64{card: 1})
+	if refused := r.Admit(pod, nil); refused != nil {
+		t.Errorf("it is refused: %+v", refused)
+	}
+	if refused := r.Admit(second, []*v1.Pod{pod}); refused == nil || !strings.Contains(refused.Message, "Requested: 1, Available: 0") {
+		t.Errorf("a second one for the same device: %+v", refused)
+	}
+	r.counts(card, 1, 0)
+	r.refused(pod, "app", "the plugin of vendor.test/card has not registered yet")
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.given(pod, "app", card, "a")
+}
+
+// While it cannot be written which resources there are nothing of them is given: the next agent
+// would start containers without.
+func TestResourcesThatCannotBeWritten(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(r.state, "resources.json")
+	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	pod := podOf("web", map[string]int64{card: 1})
+	r.refused(pod, "app", "which resources there are: rename "+file+".tmp")
+	r.given(podOf("none", nil), "app", card, "")
+	eventually(t, "nothing else is left", func() bool { // the plugin's report may be tried at the same time
+		_, err := os.Lstat(file + ".tmp")
+		return errors.Is(err, os.ErrNotExist)
+	})
+	must(t, os.RemoveAll(file))
+	r.given(pod, "app", card, "a")
+	if known, err := r.known.read(); err != nil || !reflect.DeepEqual(known, map[string][]string{card: {"a"}}) {
+		t.Errorf("written is %v, %v", known, err)
+	}
+}
+
+// What could not be written is written later, though no pod comes.
+func TestResourcesAreWrittenLater(t *testing.T) {
+	r := newRig(t)
+	r.end()
+	r.rememberPause = time.Millisecond
+	r.run()
+	file := filepath.Join(r.state, "resources.json")
+	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	eventually(t, "that has failed", func() bool {
+		r.known.mu.Lock()
+		defer r.known.mu.Unlock()
+		return r.known.failed
+	})
+	must(t, os.RemoveAll(file))
+	eventually(t, "the devices are written", func() bool {
+		known, err := r.known.read()
+		return err == nil && reflect.DeepEqual(known, map[string][]string{card: {"a"}})
+	})
+}
+
+// Of plugins that are no such thing nothing is believed, and the others go on.
+func TestBadRegistrations(t *testing.T) {
+	r := newRig(t)
+	good := r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	must(t, os.Symlink(filepath.Join(r.dir, good.endpoint), filepath.Join(r.dir, "link.sock")))
+	must(t, os.WriteFile(filepath.Join(r.dir, "file"), nil, 0o600))
+	for _, tc := range []struct {
+		version, resource, endpoint, want string
+	}{
+		{"v1alpha", "a.test/x", "x.sock", `version is "v1alpha"`},
+		{"", "a.test/x", "x.sock", `version is ""`},
+		{"v1beta1", "a.test/x", "", `endpoint is ""`},
+		{"v1beta1", "a.test/x", "../x.sock", `endpoint is "../x.sock"`},
+		{"v1beta1", "a.test/x", "/run/x.sock", `endpoint is "/run/x.sock"`},
+		{"v1beta1", "a.test/x", "..", `endpoint is ".."`},
+		{"v1beta1", "a.test/x", "kubelet.sock", `endpoint is "kubelet.sock"`},
+		{"v1beta1", "a.test/x", "x\x00.sock", `endpoint is "x\x00.sock"`},
+		{"v1beta1", "a.test/x", "none.sock", `endpoint is "none.sock": there is no such socket`},
+		{"v1beta1", "a.test/x", "link.sock", `endpoint is "link.sock": there is no such socket`},
+		{"v1beta1", "a.test/x", "file", `endpoint is "file": there is no such socket`},
+		{"v1beta1", "", good.endpoint, `resource_name is ""`},
+		{"v1beta1", "cpu", good.endpoint, `resource_name is "cpu": it must have the domain of a vendor`},
+		{"v1beta1", "kubernetes.io/x", good.endpoint, `resource_name is "kubernetes.io/x"`},
+		{"v1beta1", "requests.a.test/x", good.endpoint, `resource_name is "requests.a.test/x"`},
+		{"v1beta1", "a.test/x/y", good.endpoint, `resource_name is "a.test/x/y"`},
+		{"v1beta1", "a.test/$(x)", good.endpoint, `resource_name is "a.test/$(x)"`},
+		{"v1beta1", "a.test/" + strings.Repeat("x", 64), good.endpoint, "no more than 63"},
+	} {
+		p := r.plugin(tc.resource)
+		p.endpoint = tc.endpoint
+		if err := p.register(tc.version); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+	deaf := r.plugin("a.test/x")
+	deaf.optionsE = errors.New("it has none")
+	deaf.serve()
+	if err := deaf.register("v1beta1"); err == nil || !strings.Contains(err.Error(), "it has none") {
+		t.Errorf("one that does not tell its options: %v", err)
+	}
+	if all, _ := r.Capacity(); len(all) != 1 {
+		t.Errorf("resources are %v", all)
+	}
+	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
+}
+
+// Whatever a plugin answers, its container is not created then, and the devices are another's.
+func TestBadPlugins(t *testing.T) {
+	hangs := make(chan struct{})
+	defer close(hangs)
+	for name, tc := range map[string]struct {
+		allocate func() (*pluginapi.AllocateResponse, error)
+		want     string
+		hangs    bool
+	}{
+		"it fails":    {func() (*pluginapi.AllocateResponse, error) { return nil, errors.New("no power") }, "Allocate of the plugin of vendor.test/port: rpc error: code = Unknown desc = no power", false},
+		"no response": {func() (*pluginapi.AllocateResponse, error) { return answering(), nil }, "it has 0 container_responses, want one", false},
+		"too many":    {func() (*pluginapi.AllocateResponse, error) { return answering(nil, nil), nil }, "it has 2 container_responses, want one", false},
+		"it does not answer (kubernetes #129249)": {func() (*pluginapi.AllocateResponse, error) { <-hangs; return nil, nil }, "code = DeadlineExceeded", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.plugin(port)
+			p.allocate = func([]string) (*pluginapi.AllocateResponse, error) { return tc.allocate() }
+			p.start("p")
+			r.plugin(card).start("a")
+			r.counts(port, 1, 1)
+			r.counts(card, 1, 1)
+			if tc.hangs {
+				r.callTimeout = 200 * time.Millisecond
+			}
+			both := podOf("web", map[string]int64{card: 1, port: 1}) // the card comes first
+			for p.journal() == "" {                                  // on a busy machine it may not be reached in time
+				r.refused(both, "app", tc.want)
+			}
+			r.callTimeout = callTimeout
+			if got := r.Devices(both); len(got) > 0 {
+				t.Errorf("it has %v", got)
+			}
+			r.given(podOf("other", map[string]int64{card: 1}), "app", card, "a")
+			next := r.plugin(port) // one that works, in its place
+			next.endpoint = "next.sock"
+			next.start("p")
+			r.counts(port, 1, 1)
+			r.given(podOf("another", map[string]int64{port: 1}), "app", port, "p")
+		})
+	}
+}
+
+// An answer that no container can be made of is told, with its field.
+func TestAnswersThatCannotBe(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		return answering(&pluginapi.ContainerAllocateResponse{Mounts: []*pluginapi.Mount{{HostPath: "/opt/../etc", ContainerPath: "/etc"}}}), nil
+	}
+	p.start("a")
+	r.counts(card, 1, 1)
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", `mounts[0].hostPath is "/opt/../etc"`)
+}
+
+// An answer that the next agent could not read again is refused, and other pods get devices
+// after a restart. An answer may have 4 MiB, which is more than that as JSON.
+func TestAnswerThatIsTooLargeToKeep(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		return answering(&pluginapi.ContainerAllocateResponse{Annotations: map[string]string{"a": strings.Repeat("<", 1<<20)}}), nil
+	}
+	p.start("a")
+	r.counts(card, 1, 1)
+	r.refused(podOf("web", map[string]int64{card: 1}), "app", "and 4194304 is the most")
+	r.restart()
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.given(podOf("other", map[string]int64{card: 1}), "app", card, "a")
+}
+
+// A plugin that closes its stream has no devices until it registers again. Devices without an ID
+// are none.
+func TestPluginClosesItsStream(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card).start("a", "", "b")
+	r.counts(card, 2, 2)
+	close(p.closing)
+	r.counts(card, 2, 0)
+	p.again().start("a", "b")
+	r.counts(card, 2, 2)
+}
+
+// A plugin that must be told of each start keeps the container from starting while it refuses.
+func TestPreStart(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card)
+	p.options, p.preStart = &pluginapi.DevicePluginOptions{PreStartRequired: true}, errors.New("it cannot be reset")
+	p.start("a")
+	r.counts(card, 1, 1)
+	pod := podOf("web", map[string]int64{card: 1})
+	if _, err := r.allot(pod, "app"); err == nil || !strings.Contains(err.Error(), "PreStartContainer of the plugin of vendor.test/card: rpc error: code = Unknown desc = it cannot be reset") {
+		t.Errorf("error is %v", err)
+	}
+	if got := p.journal(); got != "allocate[a], prestart[a]" {
+		t.Errorf("the plugin was asked %s", got)
+	}
+}
+
+// Where another agent serves plugins nothing is touched; and of what is in the directory only sockets are
+// removed.
+func TestDirectoryOfPlugins(t *testing.T) {
+	r := newRig(t)
+	r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	second, err := New(Config{State: filepath.Join(t.TempDir(), "state"), Directory: r.dir})
+	must(t, err)
+	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), filepath.Join(r.dir, "kubelet.sock")+" is served by a kubelet or another agent") {
+		t.Errorf("a second one: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := second.Run(ended); err != nil {
+		t.Errorf("one that is to end at once: %v", err)
+	}
+	conn, err := net.Dial("unix", filepath.Join(r.dir, "kubelet.sock"))
+	if err != nil {
+		t.Fatalf("a second one that ended at once took the socket: %v", err)
+	}
+	must(t, conn.Close())
+	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
+	elsewhere, err := net.Listen("unix", r.dir+"-of-others.sock")
+	must(t, err)
+	defer elsewhere.Close()
+	must(t, os.Symlink(r.dir+"-of-others.sock", filepath.Join(r.dir, "link")))
+	must(t, os.WriteFile(filepath.Join(r.dir, "kubelet_internal_checkpoint"), nil, 0o600))
+	must(t, os.Mkdir(filepath.Join(r.dir, "vendor"), 0o700))
+	r.restart()
+	entries, err := os.ReadDir(r.dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got, want := fmt.Sprint(names, err), "[kubelet.sock kubelet_internal_checkpoint link vendor] <nil>"; got != want {
+		t.Errorf("after a restart there are %s, want %s", got, want)
+	}
+	if _, err := os.Stat(r.dir + "-of-others.sock"); err != nil {
+		t.Error(err)
+	}
+	r.end()
+	r.run() // the same manager once more
+	r.plugin(card).start("a", "b")
+	r.counts(card, 2, 2)
+}
+
+// Where it cannot be told whether somebody serves plugins nothing is touched.
+func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
+	r := newRig(t)
+	p := r.plugin(card).start("a")
+	r.counts(card, 1, 1)
+	r.end()
+	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // it cannot be connected to, for another reason than that nobody serves it
+	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "whether somebody serves plugins") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(r.dir, p.endpoint)); err != nil {
+		t.Errorf("the socket of a plugin was removed: %v", err)
+	}
+}
+
+// While it is not known what a pod has no other is given what it may have.
+func TestFileThatCannotBeRead(t *testing.T) {
+	r := newRig(t)
+	r.plugin(card).start("a", "b")
+	r.counts(card, 2, 2)
+	pod, other := podOf("web", map[string]int64{card: 1}), podOf("other", map[string]int64{card: 1})
+	r.given(pod, "app", card, "a")
+	file := filepath.Join(r.state, "pods", string(pod.UID)+".json")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, text[:len(text)/2], 0o600))
+	r.restart()
+	r.plugin(card).start("a", "b")
+	r.counts(card, 2, 2)
+	r.refused(pod, "app", "what pod uid-web was given, below "+r.state)
+	r.refused(other, "app", "another pod may have any of the devices: pod uid-web")
+	must(t, r.CleanPod(t.Context(), pod))
+	r.given(other, "app", card, "a")
+
+	r.end()
+	file = filepath.Join(r.state, "resources.json")
+	for _, text := range []string{"", "{", `{"version":2}`, `{"version":1,"resources":{"cpu":[]}}`} {
+		must(t, os.WriteFile(file, []byte(text), 0o600))
+		if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), file+", which says what device plugins there were") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for want, c := range map[string]Config{
+		`Config.State is ""`:      {},
+		`Config.State is "x"`:     {State: "x"},
+		`Config.Directory is "x"`: {State: "/x", Directory: "x"},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+	if m, err := New(Config{State: filepath.Join(t.TempDir(), "none")}); err != nil || m.config.Directory != DefaultDirectory {
+		t.Errorf("by default the directory is %v, %v", m, err)
+	}
+}
+
+// What plugins agree on is there once; where they do not the first counts, and no value is told.
+func TestMerge(t *testing.T) {
+	response := func(path, value string) *pluginapi.ContainerAllocateResponse {
+		return &pluginapi.ContainerAllocateResponse{
+			Envs: map[string]string{"A": value, "SAME": "1"}, Annotations: map[string]string{"a": value, "same": "1"},
+			Mounts:     []*pluginapi.Mount{{HostPath: path, ContainerPath: "/m"}, {HostPath: "/same", ContainerPath: "/same"}},
+			Devices:    []*pluginapi.DeviceSpec{{HostPath: path, ContainerPath: "/d", Permissions: "r"}, {HostPath: "/same", ContainerPath: "/same", Permissions: "r"}},
+			CdiDevices: []*pluginapi.CDIDevice{{Name: "v/c=same"}, {Name: "v/c=" + value}},
+		}
+	}
+	got, conflicts := merge([]answer{{"x", []string{"1"}, response("/x", "one")}, {"y", []string{"2"}, response("/y", "two")}, {"z", []string{"3"}, nil}})
+	want := device.Allotment{
+		Env: map[string]string{"A": "one", "SAME": "1"}, Annotations: map[string]string{"a": "one", "same": "1"},
+		Mounts:     []device.Mount{{HostPath: "/x", ContainerPath: "/m"}, {HostPath: "/same", ContainerPath: "/same"}},
+		Devices:    []device.Device{{HostPath: "/x", ContainerPath: "/d", Permissions: "r"}, {HostPath: "/same", ContainerPath: "/same", Permissions: "r"}},
+		CDIDevices: []string{"v/c=same", "v/c=one", "v/c=two"}, Resources: map[string][]string{"x": {"1"}, "y": {"2"}, "z": {"3"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("together they are\n%+v, want\n%+v", got, want)
+	}
+	if got, want := strings.Join(conflicts, "; "), `device "/d", which is not the one of y; mount "/m", which is not the one of y; variable "A", which is not the one of y; annotation "a", which is not the one of y`; got != want {
+		t.Errorf("told is\n%s, want\n%s", got, want)
+	}
+}

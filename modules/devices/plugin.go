@@ -1,0 +1,152 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/types"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/podsync/podsync/modules/devices/internal/ledger"
+)
+
+// A plugin is one that has registered.
+type plugin struct {
+	resource string
+	api      pluginapi.DevicePluginClient
+	conn     *grpc.ClientConn
+	options  *pluginapi.DevicePluginOptions
+	// end ends the stream of its reports.
+	end context.CancelFunc
+}
+
+// connect connects to a plugin that registers, and hears what it reports until running ends.
+func (m *Manager) connect(running, registering context.Context, req *pluginapi.RegisterRequest) error {
+	p, err := m.dial(registering, req.GetResourceName(), filepath.Join(m.config.Directory, req.GetEndpoint()))
+	if err != nil {
+		return err
+	}
+	watching, end := context.WithCancel(running)
+	p.end = end
+	m.mu.Lock()
+	before := m.plugins[p.resource]
+	m.plugins[p.resource], m.preStarts[p.resource] = p, p.options.GetPreStartRequired()
+	m.mu.Unlock()
+	if before != nil {
+		before.end()
+	}
+	m.config.Log.Info("device plugin registered", "resource", p.resource, "endpoint", req.GetEndpoint())
+	m.watchers.Go(func() {
+		err := m.watch(watching, p)
+		m.leave(running, p, err)
+	})
+	return nil
+}
+
+// dial returns a plugin that has answered.
+func (m *Manager) dial(ctx context.Context, resource, path string) (*plugin, error) {
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
+		return nil, errors.Join(fmt.Errorf("endpoint is %q: there is no such socket in the directory of plugins", filepath.Base(path)), err)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+resource, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}))
+	if err != nil {
+		return nil, err
+	}
+	p := &plugin{resource: resource, api: pluginapi.NewDevicePluginClient(conn), conn: conn}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if p.options, err = p.api.GetDevicePluginOptions(ctx, &pluginapi.Empty{}, grpc.WaitForReady(true)); err != nil {
+		return nil, errors.Join(fmt.Errorf("endpoint is %q: %w", filepath.Base(path), err), conn.Close())
+	}
+	return p, nil
+}
+
+// watch hears what a plugin reports, and returns why it ended.
+func (m *Manager) watch(ctx context.Context, p *plugin) error {
+	stream, err := p.api.ListAndWatch(ctx, &pluginapi.Empty{})
+	for err == nil {
+		var resp *pluginapi.ListAndWatchResponse
+		if resp, err = stream.Recv(); err == nil {
+			m.report(p, resp.GetDevices())
+		}
+	}
+	return err
+}
+
+// report notes which devices a plugin has.
+func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
+	var all []ledger.Device
+	for _, d := range reported {
+		if d.GetID() == "" {
+			m.config.Log.Info("a device without an ID is left out", "resource", p.resource)
+			continue
+		}
+		device := ledger.Device{ID: d.GetID(), Healthy: d.GetHealth() == pluginapi.Healthy}
+		for _, node := range d.GetTopology().GetNodes() {
+			device.NUMANodes = append(device.NUMANodes, node.GetID())
+		}
+		all = append(all, device)
+	}
+	m.update(p, func() []types.UID { return m.ledger.Report(p.resource, all) })
+	if err := m.remember(); err != nil {
+		m.config.Log.Error(err, "the devices of a plugin cannot be remembered", "resource", p.resource)
+	}
+}
+
+// leave notes that a plugin has ended, unless another one is in its place. That the manager ends
+// says nothing of devices.
+func (m *Manager) leave(running context.Context, p *plugin, cause error) {
+	m.config.Log.Info("device plugin is gone", "resource", p.resource, "cause", cause.Error())
+	m.update(p, func() []types.UID {
+		delete(m.plugins, p.resource)
+		concerned := m.ledger.Leave(p.resource, time.Now())
+		if running.Err() != nil {
+			return nil
+		}
+		return concerned
+	})
+	p.end()
+	_ = p.conn.Close()
+}
+
+// update changes the ledger by what a plugin does, if it is that of its resource, and tells
+// of the pods that this concerns.
+func (m *Manager) update(p *plugin, change func() []types.UID) {
+	m.mu.Lock()
+	if m.plugins[p.resource] != p {
+		m.mu.Unlock()
+		return
+	}
+	concerned, notify := change(), m.notify
+	m.tell()
+	m.mu.Unlock()
+	for _, uid := range concerned {
+		notify(uid)
+	}
+}
+
+// call calls the plugin of a resource, which has its time to answer.
+func (m *Manager) call(ctx context.Context, resource, method string, do func(ctx context.Context, p *plugin) error) error {
+	m.mu.Lock()
+	p := m.plugins[resource]
+	m.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("the plugin of %s is not there", resource)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	if err := do(ctx, p); err != nil {
+		return fmt.Errorf("%s of the plugin of %s: %w", method, resource, err)
+	}
+	return nil
+}

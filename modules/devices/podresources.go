@@ -1,0 +1,132 @@
+package devices
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/podsync/podsync/modules/devices/internal/ledger"
+)
+
+// ServePodResources serves a kubelet's API of pod resources (v1) on a listener, which it closes,
+// until ctx ends: exporters of metrics ask it which container has which device. pods returns
+// the pods of the agent; those that are over are left out. Who may connect is for the listener
+// to say: a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. What no
+// Manager knows is left out: exclusive CPUs, memory, and devices of resource claims.
+func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
+	switch {
+	case listener == nil:
+		return errors.New("devices: ServePodResources: listener is nil")
+	case pods == nil:
+		return errors.New("devices: ServePodResources: pods is nil")
+	}
+	server := grpc.NewServer(grpc.WaitForHandlers(true))
+	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
+	stopped := context.AfterFunc(ctx, server.Stop)
+	defer stopped()
+	defer server.Stop()
+	if err := server.Serve(listener); ctx.Err() == nil {
+		return fmt.Errorf("devices: pod resources: %w", err)
+	}
+	return nil
+}
+
+// lister is the service of pod resources.
+type lister struct {
+	podresources.UnimplementedPodResourcesListerServer
+	m    *Manager
+	pods func() []*v1.Pod
+}
+
+// List returns what all pods have, in the order of their names.
+func (l lister) List(context.Context, *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
+	resp := &podresources.ListPodResourcesResponse{}
+	for _, pod := range l.active() {
+		resp.PodResources = append(resp.PodResources, l.of(pod))
+	}
+	slices.SortStableFunc(resp.PodResources, func(a, b *podresources.PodResources) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return resp, nil
+}
+
+// Get returns what one pod has.
+func (l lister) Get(_ context.Context, req *podresources.GetPodResourcesRequest) (*podresources.GetPodResourcesResponse, error) {
+	for _, pod := range l.active() {
+		if pod.Namespace == req.GetPodNamespace() && pod.Name == req.GetPodName() {
+			return &podresources.GetPodResourcesResponse{PodResources: l.of(pod)}, nil
+		}
+	}
+	return nil, status.Errorf(codes.NotFound, "pod %s in namespace %s not found", req.GetPodName(), req.GetPodNamespace())
+}
+
+// GetAllocatableResources returns all devices that pods can be given, or were.
+func (l lister) GetAllocatableResources(context.Context, *podresources.AllocatableResourcesRequest) (*podresources.AllocatableResourcesResponse, error) {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	resp := &podresources.AllocatableResourcesResponse{}
+	for _, name := range l.m.ledger.Names() {
+		for _, d := range l.m.ledger.Healthy(name) {
+			resp.Devices = append(resp.Devices, described(name, d)...)
+		}
+	}
+	return resp, nil
+}
+
+func (l lister) active() []*v1.Pod {
+	over := func(p *v1.Pod) bool { return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed }
+	return slices.DeleteFunc(slices.Clone(l.pods()), over)
+}
+
+// of returns what the containers of a pod have that run beside each other.
+func (l lister) of(pod *v1.Pod) *podresources.PodResources {
+	all := &podresources.PodResources{Name: pod.Name, Namespace: pod.Namespace}
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	held := l.m.ledger.Held(pod.UID)
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			all.Containers = append(all.Containers, l.container(c.Name, held[c.Name]))
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		all.Containers = append(all.Containers, l.container(c.Name, held[c.Name]))
+	}
+	return all
+}
+
+// container is what one container has. The lock is held.
+func (l lister) container(name string, held ledger.Held) *podresources.ContainerResources {
+	c := &podresources.ContainerResources{Name: name}
+	for _, resource := range slices.Sorted(maps.Keys(held)) {
+		for _, id := range held[resource] {
+			c.Devices = append(c.Devices, described(resource, l.m.ledger.Device(resource, id))...)
+		}
+	}
+	return c
+}
+
+// described is a device as a kubelet tells of it: once for each of its NUMA nodes.
+func described(resource string, d ledger.Device) []*podresources.ContainerDevices {
+	one := func(topology *podresources.TopologyInfo) *podresources.ContainerDevices {
+		return &podresources.ContainerDevices{ResourceName: resource, DeviceIds: []string{d.ID}, Topology: topology}
+	}
+	if len(d.NUMANodes) == 0 {
+		return []*podresources.ContainerDevices{one(nil)}
+	}
+	var all []*podresources.ContainerDevices
+	for _, node := range d.NUMANodes {
+		all = append(all, one(&podresources.TopologyInfo{Nodes: []*podresources.NUMANode{{ID: node}}}))
+	}
+	return all
+}
