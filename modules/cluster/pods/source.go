@@ -79,7 +79,7 @@ func (s *Source) Name() string { return s.push.Name() }
 // that name or it has another UID. It is not to be written to.
 func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
 	object, _, _ := s.informer.GetStore().GetByKey(namespace + "/" + name)
-	if pod, ok := object.(*v1.Pod); ok && pod.UID == uid {
+	if pod, ok := object.(*v1.Pod); ok && pod.UID == uid && s.isOurs(pod) {
 		return pod
 	}
 	return nil
@@ -90,7 +90,9 @@ func (s *Source) Get(namespace, name string, uid types.UID) *v1.Pod {
 func (s *Source) Pods() []*v1.Pod {
 	var pods []*v1.Pod
 	for _, object := range s.informer.GetStore().List() {
-		pods = append(pods, object.(*v1.Pod))
+		if pod := object.(*v1.Pod); s.isOurs(pod) {
+			pods = append(pods, pod)
+		}
 	}
 	return pods
 }
@@ -104,20 +106,35 @@ func (s *Source) Listed() <-chan struct{} { return s.informer.HasSyncedChecker()
 // Watch has f called for each pod that comes, changes or, with gone set, goes. It must be
 // called before Run. Calls of one f never overlap.
 func (s *Source) Watch(f func(pod *v1.Pod, gone bool)) error {
-	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { f(o.(*v1.Pod), false) },
-		UpdateFunc: func(_, o any) { f(o.(*v1.Pod), false) },
-		DeleteFunc: func(o any) {
-			if pod := deleted(o); pod != nil {
-				f(pod, true)
-			}
-		},
-	})
+	_, err := s.informer.AddEventHandler(s.handler(f))
 	return err
 }
 
-// deleted returns the pod that a call of DeleteFunc is about.
-func deleted(o any) *v1.Pod {
+// handler returns the handler of an informer that calls f for the pods of the node. If the
+// watch was interrupted while a pod was replaced, the informer reports one update from the old
+// pod to the new one: a different UID is the end of the old pod.
+func (s *Source) handler(f func(pod *v1.Pod, gone bool)) cache.ResourceEventHandler {
+	return cache.FilteringResourceEventHandler{
+		FilterFunc: func(o any) bool { pod := podOf(o); return pod != nil && s.isOurs(pod) },
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: func(o any) { f(o.(*v1.Pod), false) },
+			UpdateFunc: func(before, o any) {
+				if old, pod := before.(*v1.Pod), o.(*v1.Pod); old.UID != pod.UID {
+					f(old, true)
+				}
+				f(o.(*v1.Pod), false)
+			},
+			DeleteFunc: func(o any) { f(podOf(o), true) },
+		},
+	}
+}
+
+// isOurs reports whether a pod is bound to the node. The API server selects the pods by that,
+// but what stands between it and the node may not, such as a cache or a fake client.
+func (s *Source) isOurs(pod *v1.Pod) bool { return pod.Spec.NodeName == s.config.NodeName }
+
+// podOf returns the pod that an informer reports, nil if it reports something else.
+func podOf(o any) *v1.Pod {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
 	}
@@ -143,15 +160,13 @@ func (s *Source) Run(ctx context.Context, deliver func(source.Snapshot)) error {
 			return nil
 		}
 	}
-	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { s.update(o.(*v1.Pod)) },
-		UpdateFunc: func(_, o any) { s.update(o.(*v1.Pod)) },
-		DeleteFunc: func(o any) {
-			if pod := deleted(o); pod != nil {
-				s.remove(pod)
-			}
-		},
-	})
+	handler, err := s.informer.AddEventHandler(s.handler(func(pod *v1.Pod, gone bool) {
+		if gone {
+			s.remove(pod)
+		} else {
+			s.update(pod)
+		}
+	}))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package pods_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -287,6 +288,71 @@ func TestE5_WatchThatExpires(t *testing.T) {
 			})
 		})
 	}
+}
+
+// M5: a pod is deleted and made anew under its name while the watch is interrupted, which the
+// informer reports as one update. The old one is not wanted any more, and everyone who watches
+// hears of its end before the new one comes.
+func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
+	var mu sync.Mutex
+	var open []*watch.RaceFreeFakeWatcher
+	prepare := func(kube *fake.Clientset) {
+		kube.PrependWatchReactor("pods", func(ktesting.Action) (bool, watch.Interface, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			open = append(open, watch.NewRaceFreeFake())
+			return true, open[len(open)-1], nil
+		})
+	}
+	listenPrepared(t, prepare, []runtime.Object{podOf("db-0", "old")}, func(t *testing.T, h *heard) {
+		h.wants(t, "db-0")
+		var seen []string
+		err := h.Watch(func(pod *v1.Pod, gone bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprintf("%s %v", pod.UID, gone))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := v1.SchemeGroupVersion.WithResource("pods")
+		if err := errors.Join(h.kube.Tracker().Delete(pods, "default", "db-0"), h.kube.Tracker().Add(podOf("db-0", "new"))); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		open[len(open)-1].Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+		mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		if last, _ := h.now(); len(last.Pods) != 1 || last.Pods[0].UID != "new" {
+			t.Errorf("%d pods are wanted, want the new one alone", len(last.Pods))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"old false", "old true", "new false"}; !slices.Equal(seen, want) {
+			t.Errorf("watchers saw %q, want %q", seen, want)
+		}
+	})
+}
+
+// M6: a fake client ignores field selectors, and so may a cache in front of the API server: pods of
+// other nodes and pods that are bound to none are not of this node.
+func TestM6_PodsOfOtherNodesAreIgnored(t *testing.T) {
+	other, unbound := podOf("other", "2"), podOf("unbound", "3")
+	other.Spec.NodeName, unbound.Spec.NodeName = "n2", ""
+	listen(t, []runtime.Object{podOf("web", "1"), other, unbound}, func(t *testing.T, h *heard) {
+		h.wants(t, "web")
+		if n := len(h.Pods()); n != 1 || h.Get("default", "other", "2") != nil {
+			t.Errorf("%d pods are the node's, want 1", n)
+		}
+		client := h.kube.CoreV1().Pods("default")
+		if _, err := client.Update(t.Context(), podOf("unbound", "3"), metav1.UpdateOptions{}); err != nil { // bound to n1
+			t.Fatal(err)
+		}
+		if err := client.Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.wants(t, "unbound", "web")
+	})
 }
 
 func TestChangedConfigsAreTold(t *testing.T) {
