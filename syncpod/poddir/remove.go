@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/internal/base/mounts"
 )
 
@@ -106,92 +104,5 @@ func empty(ctx context.Context, dir string) error {
 		return err
 	}
 	defer root.Close()
-	return (&emptier{root: root}).run(ctx)
-}
-
-// emptier deletes all that is in a directory. A directory in it is first moved
-// to the top, where no container reaches it: so however deep a container has
-// nested them, and whatever it still does, one directory is open at a time, and
-// no path leads through one that could become a link meanwhile. A mount point
-// cannot be moved, so nothing is deleted through one that came late, either.
-type emptier struct {
-	root *os.Root
-	// moved are the directories at the top that wait for their turn, and made
-	// counts the names for them.
-	moved []string
-	made  int
-}
-
-func (e *emptier) run(ctx context.Context) error {
-	if _, err := e.discardFrom(ctx, ".", -1); err != nil {
-		return err
-	}
-	for len(e.moved) > 0 {
-		last := len(e.moved) - 1
-		dir := e.moved[last]
-		e.moved = e.moved[:last]
-		const batch = 1000
-		for more := true; more; {
-			var err error
-			if more, err = e.discardFrom(ctx, dir, batch); err != nil {
-				return err
-			}
-		}
-		if err := e.root.Remove(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// discardFrom takes the first n entries out of a directory, all if n is -1, and
-// reports whether there were any.
-func (e *emptier) discardFrom(ctx context.Context, dir string, n int) (bool, error) {
-	f, err := e.root.Open(dir)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	entries, err := f.ReadDir(n)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	for _, entry := range entries {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		if err := e.discard(path.Join(dir, entry.Name()), entry.IsDir()); err != nil {
-			return false, err
-		}
-	}
-	return len(entries) > 0, nil
-}
-
-func (e *emptier) discard(name string, isDir bool) error {
-	if !isDir {
-		return e.root.Remove(name)
-	}
-	to, err := e.newName()
-	if err != nil {
-		return err
-	}
-	if err := e.root.Rename(name, to); err != nil {
-		return err
-	}
-	e.moved = append(e.moved, to)
-	return nil
-}
-
-// newName returns a name that nothing at the top has: a removal that was cut
-// short may have left some.
-func (e *emptier) newName() (string, error) {
-	for {
-		name := ".removed-" + strconv.Itoa(e.made)
-		e.made++
-		if _, err := e.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return name, nil
-		} else if err != nil {
-			return "", err
-		}
-	}
+	return filetree.Empty(ctx, root)
 }

@@ -95,7 +95,7 @@ func TestRemovalFollowsNoLink(t *testing.T) {
 	d := newDirs(t, poddir.Config{Root: filepath.Join(top, "root")})
 	planted(t, filepath.Join(top, "root/pods/u-1/volumes/kubernetes.io~empty-dir/data"), outside)
 	// A removal that was cut short has left this.
-	if err := os.MkdirAll(filepath.Join(top, "root/pods/u-1/.removed-0/x"), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Join(top, "root/pods/u-1/.removed/0/x"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.RemovePod(t.Context(), "u-1"); err != nil {

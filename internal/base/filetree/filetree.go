@@ -1,0 +1,25 @@
+// Package filetree walks and empties directories in which hostile processes make, move and
+// remove files meanwhile.
+//
+// No symbolic link is followed, no other mount is entered, and names may have any bytes.
+// However deep or wide a tree is, few descriptors are open at a time, time grows linearly,
+// and memory with neither the number of names in a directory nor the length of a path.
+package filetree
+
+// An Entry is one file or directory of a tree, as it was found.
+type Entry struct {
+	// Name is the last element of its path, which may not be UTF-8; "." for the root.
+	Name string
+	// Depth is the number of directories above it in the tree: 0 for the root.
+	Depth int
+	IsDir bool
+	// Bytes is the space that it occupies on the disk, not its length.
+	Bytes uint64
+	// Inode and Links identify a file that has several names. Links is 1 where the
+	// operating system reports neither.
+	Inode, Links uint64
+}
+
+// maxDepth bounds how deep Walk follows a tree, at a few bytes a level. No path that a
+// program can use at once has more than 2,048 levels.
+const maxDepth = 1 << 16

@@ -1,0 +1,255 @@
+package filetree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+const (
+	// maxOpen is how many directories are open at a time.
+	maxOpen = 32
+	// batch is how many bytes of a directory are read at a time.
+	batch = 16 << 10
+
+	openDir = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+)
+
+// Walk calls visit for the directory dir and for each entry below it, a directory before its
+// content. It skips what disappears meanwhile, and what lies on another mount. If dir does
+// not exist the error wraps fs.ErrNotExist; if it is a link, it is an error.
+//
+// An error of ctx or of visit ends the walk at once. Any other error, such as that of a
+// directory which cannot be read or was moved while it was walked, does not: Walk visits all
+// else first. So after an error visit has seen a part of the tree.
+func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
+	fd, err := ignoringEINTR(func() (int, error) { return syscall.Open(dir, openDir, 0) })
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	w := &walker{ctx: ctx, visit: visit}
+	defer w.close()
+	return w.run(fd)
+}
+
+// A walker is a walk in progress. levels are the directories from the root to the one that
+// is read. Of those the root and the deepest ones are open; the others are opened again,
+// through the entry ".." of the one below, when the walk comes back to them.
+type walker struct {
+	ctx    context.Context
+	visit  func(Entry) error
+	levels []level
+	// open counts the levels that are open.
+	open int
+	// device and mount are those of the root.
+	device uint64
+	mount  string
+	// first is the first error that did not end the walk.
+	first error
+}
+
+// A level is a directory that is being read.
+type level struct {
+	fd     int // closed if negative
+	device uint64
+	inode  uint64
+	// next is the position in the directory after the entry that was read last.
+	next int64
+	// buffer holds entries from there on that were read and not yet looked at.
+	buffer []byte
+	space  []byte
+}
+
+const closed = -1
+
+func (w *walker) run(root int) error {
+	if err := w.enter(root, "."); err != nil {
+		return err
+	}
+	for len(w.levels) > 0 {
+		if w.ctx.Err() != nil {
+			return context.Cause(w.ctx)
+		}
+		entry, err := w.top().read()
+		if err != nil {
+			w.note(err)
+		}
+		if err != nil || entry == nil {
+			w.leave()
+			continue
+		}
+		if err := w.one(entry.name); err != nil {
+			return err
+		}
+	}
+	return w.first
+}
+
+func (w *walker) top() *level { return &w.levels[len(w.levels)-1] }
+
+// one visits an entry of the deepest level, and enters it if it is a directory.
+func (w *walker) one(name string) error {
+	parent := w.top().fd
+	var stat syscall.Stat_t
+	_, err := ignoringEINTR(func() (int, error) { return 0, syscall.Lstat(through(parent, name), &stat) })
+	if err != nil {
+		w.note(err)
+		return nil
+	}
+	if uint64(stat.Dev) != w.device {
+		return nil
+	}
+	if stat.Mode&syscall.S_IFMT != syscall.S_IFDIR {
+		return w.visit(w.entry(name, &stat))
+	}
+	fd, err := ignoringEINTR(func() (int, error) { return syscall.Openat(parent, name, openDir, 0) })
+	if err != nil {
+		if w.note(err) {
+			return w.visit(w.entry(name, &stat))
+		}
+		return nil
+	}
+	return w.enter(fd, name)
+}
+
+// enter visits a directory and makes it the deepest level, unless it is on another mount. It
+// takes over the descriptor.
+func (w *walker) enter(fd int, name string) error {
+	var stat syscall.Stat_t
+	mount := ""
+	err := syscall.Fstat(fd, &stat)
+	if err == nil {
+		mount, err = mountOf(fd)
+	}
+	if err != nil { // of a directory that is open: not because it disappeared
+		return errors.Join(err, syscall.Close(fd))
+	}
+	if len(w.levels) == 0 {
+		w.device, w.mount = uint64(stat.Dev), mount
+	}
+	if uint64(stat.Dev) != w.device || mount != w.mount {
+		return syscall.Close(fd)
+	}
+	if err := w.visit(w.entry(name, &stat)); err != nil {
+		return errors.Join(err, syscall.Close(fd))
+	}
+	if len(w.levels) >= maxDepth {
+		w.note(fmt.Errorf("the tree has more than %d levels", maxDepth))
+		return syscall.Close(fd)
+	}
+	w.levels = append(w.levels, level{fd: fd, device: uint64(stat.Dev), inode: stat.Ino})
+	w.open++
+	w.closeOne()
+	return nil
+}
+
+// closeOne closes the open level next to the root if too many are open.
+func (w *walker) closeOne() {
+	if w.open <= maxOpen {
+		return
+	}
+	w.levels[len(w.levels)-w.open+1].close()
+	w.open--
+}
+
+// leave goes back to the directory above the deepest level.
+func (w *walker) leave() {
+	last := len(w.levels) - 1
+	defer func(fd int) { _ = syscall.Close(fd) }(w.levels[last].fd)
+	w.open--
+	if last > 0 && w.levels[last-1].fd == closed {
+		if err := w.levels[last-1].reopen(w.levels[last].fd); err != nil {
+			w.note(err)
+			w.levels = w.levels[:1] // its levels up to the root are lost
+			return
+		}
+		w.open++
+	}
+	w.levels = w.levels[:last]
+}
+
+// reopen opens a level again from the directory that was entered from it.
+func (l *level) reopen(below int) error {
+	fd, err := ignoringEINTR(func() (int, error) { return syscall.Openat(below, "..", openDir, 0) })
+	if err != nil {
+		return err
+	}
+	var stat syscall.Stat_t
+	err = syscall.Fstat(fd, &stat)
+	if err == nil && (uint64(stat.Dev) != l.device || stat.Ino != l.inode) {
+		err = errors.New("a directory was moved while it was walked")
+	}
+	if err == nil {
+		_, err = syscall.Seek(fd, l.next, 0)
+	}
+	if err != nil {
+		return errors.Join(err, syscall.Close(fd))
+	}
+	l.fd = fd
+	return nil
+}
+
+func (l *level) close() {
+	_ = syscall.Close(l.fd) // which was only read
+	l.fd, l.buffer, l.space = closed, nil, nil
+}
+
+// read returns the next entry, nil at the end.
+func (l *level) read() (*dirent, error) {
+	for {
+		if len(l.buffer) == 0 {
+			if l.space == nil {
+				l.space = make([]byte, batch)
+			}
+			n, err := ignoringEINTR(func() (int, error) { return syscall.ReadDirent(l.fd, l.space) })
+			if err != nil || n <= 0 {
+				return nil, err
+			}
+			l.buffer = l.space[:n]
+		}
+		entry, rest, err := parse(l.buffer)
+		if err != nil {
+			return nil, err
+		}
+		l.buffer, l.next = rest, entry.next
+		if entry.name != "." && entry.name != ".." {
+			return &entry, nil
+		}
+	}
+}
+
+func (w *walker) entry(name string, stat *syscall.Stat_t) Entry {
+	return Entry{
+		Name: name, Depth: len(w.levels), IsDir: stat.Mode&syscall.S_IFMT == syscall.S_IFDIR,
+		Bytes: uint64(max(stat.Blocks, 0)) * 512, Inode: stat.Ino, Links: uint64(stat.Nlink),
+	}
+}
+
+// note keeps the first error that is no consequence of a change meanwhile, and reports
+// whether err is such an error.
+func (w *walker) note(err error) bool {
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return false
+	}
+	if w.first == nil {
+		w.first = fmt.Errorf("%d levels below the root: %w", len(w.levels), err)
+	}
+	return true
+}
+
+func (w *walker) close() {
+	for i := range w.levels {
+		if w.levels[i].fd != closed {
+			w.levels[i].close()
+		}
+	}
+}
+
+// through is a path to an entry of a directory that is open. The kernel resolves it from the
+// directory itself, wherever that has been moved.
+func through(dir int, name string) string {
+	return "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name
+}

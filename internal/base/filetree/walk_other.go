@@ -1,0 +1,108 @@
+//go:build !linux
+
+package filetree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// otherDepth bounds the depth where a descriptor is open at each level.
+const otherDepth = 128
+
+// Walk calls visit for the directory dir and for each entry below it, a directory before its
+// content. It skips what disappears meanwhile. If dir does not exist the error wraps
+// fs.ErrNotExist; if it is a link, it is an error.
+//
+// An error of ctx or of visit ends the walk at once. Any other error, such as that of a
+// directory which cannot be read, does not: Walk visits all else first. So after an error
+// visit has seen a part of the tree.
+func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	w := &walker{ctx: ctx, visit: visit}
+	if err := w.directory(root, info, 0); err != nil {
+		return err
+	}
+	return w.first
+}
+
+type walker struct {
+	ctx   context.Context
+	visit func(Entry) error
+	// first is the first error that did not end the walk.
+	first error
+}
+
+// directory visits a directory and all below it. It takes over root.
+func (w *walker) directory(root *os.Root, info fs.FileInfo, depth int) error {
+	defer root.Close()
+	name := info.Name()
+	if depth == 0 {
+		name = "."
+	}
+	if err := w.visit(Entry{Name: name, Depth: depth, IsDir: true, Links: 1}); err != nil {
+		return err
+	}
+	if depth >= otherDepth {
+		w.note(fmt.Errorf("the tree has more than %d levels", otherDepth))
+		return nil
+	}
+	list, err := root.Open(".")
+	if err != nil {
+		w.note(err)
+		return nil
+	}
+	defer list.Close()
+	for {
+		entries, err := list.ReadDir(256)
+		for _, e := range entries {
+			if err := w.one(root, e.Name(), depth+1); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			w.note(err)
+			return nil
+		}
+	}
+}
+
+func (w *walker) one(parent *os.Root, name string, depth int) error {
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
+	info, err := parent.Lstat(name)
+	if err != nil {
+		w.note(err)
+		return nil
+	}
+	if !info.IsDir() {
+		return w.visit(Entry{Name: name, Depth: depth, Bytes: uint64(max(info.Size(), 0)), Links: 1})
+	}
+	root, err := parent.OpenRoot(name)
+	if err != nil {
+		w.note(err)
+		return nil
+	}
+	return w.directory(root, info, depth)
+}
+
+func (w *walker) note(err error) {
+	if w.first == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, io.EOF) {
+		w.first = err
+	}
+}
