@@ -1,6 +1,8 @@
 package actions
 
 import (
+	"slices"
+
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -34,7 +36,7 @@ type decision struct {
 }
 
 func (d *decision) decide() {
-	d.plan.Sandbox = judgeSandbox(d.Pod, d.Status)
+	d.plan.Sandbox = d.judgeSandbox()
 	switch {
 	case d.RestartAll:
 		d.resetAll()
@@ -52,7 +54,7 @@ func (d *decision) goOn() {
 	switch d.initialize() {
 	case initWaits:
 	case initFailed:
-		d.endPod(PodInitFailed)
+		d.endPod(d.whyInitFailed())
 	case initDone:
 		if !d.runRegular() {
 			d.endPod(PodFinished)
@@ -60,6 +62,9 @@ func (d *decision) goOn() {
 	}
 	if d.strays && !d.plan.KillPod {
 		d.clearStrays()
+	}
+	if len(d.plan.Resize) > 1 {
+		slices.SortStableFunc(d.plan.Resize, func(a, b ResizeStep) int { return after(a.MoreMemory, b.MoreMemory) })
 	}
 }
 
@@ -87,7 +92,7 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 		d.start(ref, v.why)
 	}
 	if v.resize.any() {
-		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory})
+		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory, v.resize.moreMemory})
 	}
 }
 

@@ -37,9 +37,8 @@
 //     (compute.go).
 //  7. Which instances may come alive although their place is taken? (clear.go)
 //
-// Two rules follow in package syncpod, which remembers what the runtime has lost: of a pod
-// whose sandbox or records are gone, where restartPolicy says Never, and of ephemeral
-// containers that have had their run. See "What runs once" there.
+// What the caller remembers and the runtime has lost is part of the Input: see
+// Input.StatusComplete and the fields after it.
 //
 // What the rules take and give is in input.go, container.go, plan.go and reason.go,
 // and what they ask about the status again and again in observe.go. print.go puts a

@@ -23,7 +23,7 @@ func Explain(in Input, name string) string {
 	if len(did) == 0 {
 		did = []string{fmt.Sprintf("%s is left alone: %v", subject(ref), d.why(ref))}
 	}
-	if d.plan.TerminatesPod() {
+	if d.plan.stopsAll() {
 		did = append(did, fmt.Sprintf("The pod is stopped: %v", d.plan.KillReason))
 	}
 	return strings.Join(append(did, d.observed(ref)), ". ") + "."

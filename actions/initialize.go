@@ -127,6 +127,17 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 	return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
 }
 
+// whyInitFailed returns PodInitFailed if that is certain. While the state of an init
+// container is unknown it is not: the pod may have yet to run.
+func (d *decision) whyInitFailed() Reason {
+	for i := range d.Pod.Spec.InitContainers {
+		if c := d.current(initRef(d.Pod, i)); c != nil && c.State == runtime.ContainerUnknown {
+			return PodInitUnknown
+		}
+	}
+	return PodInitFailed
+}
+
 func (d *decision) judgeEndedInit(spec *v1.Container, c *runtime.ContainerStatus) (verdict, initState) {
 	if c.ExitCode == 0 {
 		return verdict{why: DoneSucceeded}, initDone

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -30,6 +31,42 @@ type Input struct {
 	// are removed then, and the next plan without it starts the pod again, with
 	// attempts counted from 0.
 	RestartAll bool
+	// StatusComplete means that the caller has added to Status the last instance of each
+	// container whose record the runtime has lost, from its own memory. A container
+	// without an instance there has never run, and a pod whose restart policy is Never has
+	// had its run only if a regular container has run, or an init container has failed, in
+	// whichever sandbox. False means that Status may lack instances.
+	StatusComplete bool
+	// Started names the ephemeral containers that are known to have been started, from
+	// logs for example, although Status has no instance of them. They do not run again
+	// (kubernetes #124176). Nil means that none is known.
+	Started []string
+	// AddressWait is set while the caller waits for the address of the latest sandbox,
+	// which has a network and none in it yet: the sandbox is not replaced for that, and
+	// nothing is started or resized in it (kubernetes #48510). The zero value means that
+	// no address is waited for.
+	AddressWait Hold
+}
+
+// Hold is why something has to wait, and until when. The zero value holds nothing up.
+type Hold struct {
+	// Reason is ReasonNone if nothing has to wait.
+	Reason Reason
+	// Until is when the wait is over, zero if that is not known.
+	Until time.Time
+	// Message says more, such as the failure that the wait follows. It may be empty.
+	Message string
+}
+
+// Holds reports whether something has to wait.
+func (h Hold) Holds() bool { return h.Reason != ReasonNone }
+
+// String says until when, and why.
+func (h Hold) String() string {
+	if h.Until.IsZero() {
+		return h.Reason.String()
+	}
+	return fmt.Sprintf("until %s: %v", h.Until.UTC().Format(time.RFC3339), h.Reason)
 }
 
 // ProbeResults are the last results of one container's probes. Readiness is for

@@ -20,7 +20,7 @@ type Plan struct {
 	Release []ContainerRef
 	// KillPod asks for every container and sandbox of the pod to be stopped,
 	// known to the spec or not. KillReason says why. Without Sandbox.Create the pod
-	// ends by it: see TerminatesPod.
+	// ends by it, unless it is judged again: see TerminatesPod.
 	KillPod    bool
 	KillReason Reason
 	// Kill are containers to stop: running ones, and those of which the runtime
@@ -31,14 +31,16 @@ type Plan struct {
 	// each instance of its name has been cleared, so that two never run at once
 	// (kubernetes #139670).
 	Clear []ClearStep
-	// Reset are containers to remove because the whole pod starts over.
+	// Reset are containers to remove because the whole pod starts over. Those with Last
+	// set stand at the end.
 	Reset []ResetStep
 	// Sandbox is the sandbox that the pod's containers run in.
 	Sandbox SandboxStep
 	// Start are containers to create and start: ephemeral, then init, then
 	// regular ones, each in the order of the spec.
 	Start []StartStep
-	// Resize are running containers whose resources change in place.
+	// Resize are running containers whose resources change in place: first those that get
+	// no more memory, so that there is room for the others.
 	Resize []ResizeStep
 	// Invalid is why Input.Validate refuses the input: nothing was decided then. Nil for
 	// any other.
@@ -56,6 +58,9 @@ type SandboxStep struct {
 	Attempt uint32
 	// Reason is why the sandbox ID cannot be used, ReasonNone if it can.
 	Reason Reason
+	// Hold is why the sandbox cannot be used yet: nothing of Start and Resize is carried
+	// out before that is over.
+	Hold Hold
 }
 
 // KillStep stops one container.
@@ -80,6 +85,10 @@ type ResetStep struct {
 	ID        runtime.ContainerID
 	Reason    Reason
 	Stop      bool
+	// Last tells that all other steps of Kill, Clear and Reset have to succeed first: the exit
+	// of this container asks for the restart, and until then its record is what shows, to
+	// an agent started later, that the others have to be removed.
+	Last bool
 }
 
 // StartStep creates and starts one container.
@@ -99,6 +108,9 @@ type ResizeStep struct {
 	Reason    Reason
 	// CPU and Memory tell which of the two differ from the spec.
 	CPU, Memory bool
+	// MoreMemory tells that the memory limit is raised, or lifted. Such a step waits for
+	// those before it that give memory back.
+	MoreMemory bool
 }
 
 // NoOp reports whether the plan leaves the runtime as it is, which one that has only
@@ -109,5 +121,9 @@ func (p Plan) NoOp() bool {
 }
 
 // TerminatesPod reports whether the plan stops the pod for good: then nothing but
-// stopping it is carried out.
-func (p Plan) TerminatesPod() bool { return p.KillPod && !p.Sandbox.Create }
+// stopping it is carried out. A pod with an init container in an unknown state is stopped
+// and then judged again: it may have yet to run.
+func (p Plan) TerminatesPod() bool { return p.stopsAll() && p.KillReason != PodInitUnknown }
+
+// stopsAll reports whether nothing but stopping the pod is carried out.
+func (p Plan) stopsAll() bool { return p.KillPod && !p.Sandbox.Create }

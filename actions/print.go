@@ -19,6 +19,8 @@ func (p Plan) String() string {
 	switch {
 	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
+	case p.stopsAll():
+		line("stop the pod, then judge it again: %v", p.KillReason)
 	case p.KillPod:
 		line("stop what is left of the pod: %v", p.KillReason)
 	}
@@ -33,6 +35,9 @@ func (p Plan) String() string {
 	}
 	if p.Sandbox.Create {
 		line("create sandbox, attempt %d: %v", p.Sandbox.Attempt, p.Sandbox.Reason)
+	}
+	if p.Sandbox.Hold.Holds() {
+		line("wait for the sandbox %v", p.Sandbox.Hold)
 	}
 	for _, s := range p.Start {
 		line("start %v, attempt %d: %v", s.Container, s.Attempt, s.Reason)

@@ -15,10 +15,18 @@ const (
 	SandboxNetworkChanged // the latest is on the node's network and should not be, or the other way round (spec.hostNetwork)
 	SandboxNoAddress      // the latest has a network and no address in it
 
+	// Why something has to wait.
+
+	AddressPending // the sandbox has no address yet
+
 	// Why the pod is stopped for good.
 
 	PodFinished   // no regular container is alive or may run again
 	PodInitFailed // an init container failed and may not run again
+
+	// Why the pod is stopped and then judged again.
+
+	PodInitUnknown // an init container may have failed: its state is unknown until it has been stopped
 
 	// Why a container is started, or an instance of it cleared.
 
@@ -80,8 +88,12 @@ func (r Reason) String() string {
 		SandboxNetworkChanged: "the sandbox is in another network namespace than spec.hostNetwork asks for",
 		SandboxNoAddress:      "the sandbox has no address",
 
+		AddressPending: "the sandbox has no address yet",
+
 		PodFinished:   "no container is running and none is to run again",
 		PodInitFailed: "an init container failed and is not to run again",
+
+		PodInitUnknown: "the runtime cannot tell whether an init container has failed, until it has been stopped",
 
 		ContainerMissing:      "the runtime has no record of it",
 		ContainerNeverStarted: "it was created and never started",

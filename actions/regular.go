@@ -1,18 +1,20 @@
 package actions
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
 )
 
-// startEphemeral starts the ephemeral containers that have no record. An
-// ephemeral container runs once, whatever became of it.
+// startEphemeral starts the ephemeral containers that have no record and are not known to
+// have been started. An ephemeral container runs once, whatever became of it.
 func (d *decision) startEphemeral() {
 	for i := range d.Pod.Spec.EphemeralContainers {
 		ref := ephemeralRef(d.Pod, i)
 		v := verdict{why: DoneEphemeral}
-		if d.current(ref) == nil {
+		if d.current(ref) == nil && !slices.Contains(d.Started, ref.Name) {
 			v = verdict{start: true, why: ContainerMissing}
 		}
 		d.take(ref, nil, v)

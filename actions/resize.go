@@ -7,7 +7,10 @@ import (
 )
 
 // resize tells which resources of a running container differ from its spec.
-type resize struct{ cpu, memory bool }
+type resize struct {
+	cpu, memory bool
+	moreMemory  bool
+}
 
 func (r resize) any() bool { return r.cpu || r.memory }
 
@@ -27,6 +30,8 @@ func (d *decision) judgeResize(spec *v1.Container, c *runtime.ContainerStatus) v
 	if need.cpu && resizeRestarts(spec, v1.ResourceCPU) || need.memory && resizeRestarts(spec, v1.ResourceMemory) {
 		return verdict{kill: true, start: true, why: ResizeRestart}
 	}
+	before := c.Resources.MemoryLimit
+	need.moreMemory = before != 0 && (want.MemoryLimit == 0 || want.MemoryLimit > before)
 	return verdict{why: StillRunning, resize: need}
 }
 

@@ -1,6 +1,8 @@
 package actions
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -36,21 +38,36 @@ func (d *decision) resetAll() {
 		d.killPod(d.plan.Sandbox.Reason)
 		d.plan.Sandbox.Create = true
 	}
+	by, asked := RestartAllRequested(d.Pod, d.Status)
 	for i := range d.Pod.Spec.Containers {
-		d.reset(regularRef(d.Pod, i))
+		d.reset(regularRef(d.Pod, i), by)
 	}
 	for i := range d.Pod.Spec.InitContainers {
-		d.reset(initRef(d.Pod, i))
+		d.reset(initRef(d.Pod, i), by)
+	}
+	if asked {
+		slices.SortStableFunc(d.plan.Reset, func(a, b ResetStep) int { return after(a.Last, b.Last) })
 	}
 }
 
-func (d *decision) reset(ref ContainerRef) {
+func (d *decision) reset(ref, by ContainerRef) {
 	if d.Status == nil {
 		return
 	}
 	for i := range d.Status.Containers {
 		if c := &d.Status.Containers[i]; c.Name == ref.Name {
-			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, RestartAllContainers, c.Live()})
+			d.plan.Reset = append(d.plan.Reset, ResetStep{ref, c.ID, RestartAllContainers, c.Live(), ref == by})
 		}
 	}
+}
+
+// after orders two steps: one that is late stands after one that is not.
+func after(late, other bool) int {
+	switch {
+	case late == other:
+		return 0
+	case late:
+		return 1
+	}
+	return -1
 }

@@ -8,9 +8,12 @@ import (
 
 // judgeSandbox decides whether the pod can go on in its latest sandbox. Whether
 // another one is worth making depends on the containers: see replaceSandbox.
-func judgeSandbox(pod *v1.Pod, status *runtime.PodStatus) SandboxStep {
-	step := SandboxStep{Reason: SandboxFault(pod, status)}
-	if latest := status.LatestSandbox(); latest != nil {
+func (d *decision) judgeSandbox() SandboxStep {
+	step := SandboxStep{Reason: SandboxFault(d.Pod, d.Status)}
+	if step.Reason == SandboxNoAddress && d.AddressWait.Holds() {
+		step.Reason, step.Hold = ReasonNone, d.AddressWait
+	}
+	if latest := d.sandbox; latest != nil {
 		step.ID, step.Attempt = latest.ID, latest.Attempt
 		if step.Reason != ReasonNone {
 			step.Attempt = following(step.Attempt)
@@ -84,17 +87,44 @@ func (d *decision) nothingThere() bool {
 }
 
 // ranItsOnce reports whether the pod has had the one run that the pod's restart
-// policy Never allows: it had a sandbox, and a container has run in it. A
-// container that was created and never started has not run (kubernetes #118321,
-// #123839); the kubelet counts it as run, and such a pod waits for ever. Init
-// containers and sidecars count as well, as they do for a kubelet: package syncpod, which
-// remembers what has run, begins such a pod anew if none of its regular ones did.
+// policy Never allows. A container that was created and never started has not run
+// (kubernetes #118321, #123839); the kubelet counts it as run, and such a pod waits for
+// ever. If the status is complete, the pod has had its run once a regular container has
+// run or an init container has failed, even if the runtime has no sandbox of it any more
+// (kubernetes #51142). Otherwise any container that has run in a sandbox counts, also an
+// init container or a sidecar, as for a kubelet. Nothing of a deleted pod begins anew.
 func (d *decision) ranItsOnce() bool {
-	if d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever || d.plan.Sandbox.Reason == SandboxMissing {
+	switch {
+	case d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever:
+		return false
+	case d.StatusComplete && (d.hasBegun() || d.hasFailedInit()):
+		return true
+	case d.plan.Sandbox.Reason == SandboxMissing, d.StatusComplete && d.Pod.DeletionTimestamp == nil:
 		return false
 	}
 	for i := range d.Status.Containers {
 		if d.Status.Containers[i].State != runtime.ContainerCreated {
+			return true
+		}
+	}
+	return false
+}
+
+// hasBegun reports whether a regular container has run, in whichever sandbox.
+func (d *decision) hasBegun() bool {
+	for i := range d.Pod.Spec.Containers {
+		if c := d.current(regularRef(d.Pod, i)); c != nil && c.State != runtime.ContainerCreated {
+			return true
+		}
+	}
+	return false
+}
+
+// hasFailedInit reports whether an init container has failed, and the pod with it.
+func (d *decision) hasFailedInit() bool {
+	for i := range d.Pod.Spec.InitContainers {
+		c := d.current(initRef(d.Pod, i))
+		if c != nil && c.State == runtime.ContainerExited && c.ExitCode != 0 && !IsSidecar(&d.Pod.Spec.InitContainers[i]) {
 			return true
 		}
 	}

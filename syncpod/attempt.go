@@ -50,14 +50,6 @@ func (o *observedPod) scanLogs(name string) error {
 	return nil
 }
 
-// hasHadItsRun reports whether a step would run an ephemeral container again,
-// whose record the runtime has lost (kubernetes #124176). Logs that cannot be
-// read tell nothing here; they fail the start.
-func (o *observedPod) hasHadItsRun(step startStep) bool {
-	name := step.Container.Name
-	return step.Container.Kind == actions.EphemeralContainer && o.scanLogs(name) == nil && o.memory.container(name).everStarted
-}
-
 // warnOfSecondRun says that a container runs that is to run once and may have had its
 // run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
 func (st *start) warnOfSecondRun() {

@@ -16,9 +16,9 @@
 //  1. Look. The status of the pod, which the caller has read or SyncPod reads. A
 //     sandbox that came up late, beside the one in use, is removed first, and
 //     the termination messages of exited containers are read.
-//  2. Decide. Package actions makes the plan, from the status and the results of
-//     probes. A sandbox without an address is not given up before it has had the
-//     time of one back-off.
+//  2. Decide. Package actions makes the plan, from the status, the results of probes and
+//     what is remembered; nothing changes the plan afterwards. A sandbox without an
+//     address is not given up before it has had the time of one back-off.
 //  3. Admission. All of Config.Extensions.Admit have to let the pod run.
 //  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
 //     differs from the last one, while the work goes on.
@@ -72,8 +72,8 @@
 //	messages.go        1  termination messages
 //	start_cut.go       1  a start that was cut short is no run
 //	active_deadline.go 2  the end of a pod that was active for too long
-//	start_over.go      2  a pod that lost its sandbox before it had its run
-//	attempt.go         2  ephemeral containers that have had their run; 13 which attempt is next
+//	facts.go           2  all that the decision depends on
+//	attempt.go         13 which attempt is next, and what the logs show
 //	admit.go           3, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
@@ -121,8 +121,8 @@
 // A container that is not to run again must not, though the runtime loses it. The rules:
 // memory_containers.go knows which containers those are and what was seen of their current
 // instance (noteRunOnce, withSeen, hasRunSince); start_cut.go what a start that was cut
-// short is worth; attempt.go what the logs tell of ephemeral containers; start.go looks
-// again before each start; start_over.go is for a pod that has lost its sandbox.
+// short is worth; facts.go passes both to package actions, and which ephemeral containers
+// have been started; start.go looks again before each start.
 //
 // # Waiting
 //

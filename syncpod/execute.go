@@ -24,7 +24,7 @@ func (w *work) carryOut(ctx context.Context) {
 		return
 	}
 	w.clearAway(ctx)
-	if w.noAddress != nil {
+	if w.plan.Sandbox.Hold.Holds() {
 		w.fail(w.noAddress)
 		return
 	}
@@ -100,9 +100,8 @@ func (w *work) clearAway(ctx context.Context) {
 	}
 }
 
-// removals returns what the plan stops and removes. The container whose exit
-// asks for all to restart goes last: until then its record is what shows, to an
-// agent started later, that the others have to go.
+// removals returns what the plan stops and removes: first everything but the steps that
+// are to be last.
 func (w *work) removals() (first, last []removal) {
 	for _, k := range w.plan.Kill {
 		first = append(first, removal{ref: k.Container, id: k.ID, step: StepKill, why: k.Reason, restart: k.Restart})
@@ -110,14 +109,13 @@ func (w *work) removals() (first, last []removal) {
 	for _, c := range w.plan.Clear {
 		first = append(first, removal{ref: c.Container, id: c.ID, step: StepClear, why: c.Reason, remove: true})
 	}
-	by, _ := actions.RestartAllRequested(w.pod, w.status)
 	for _, r := range w.plan.Reset {
 		step := removal{ref: r.Container, id: r.ID, step: StepReset, remove: true}
-		if r.Container == by {
+		if r.Last {
 			last = append(last, step)
-			continue
+		} else {
+			first = append(first, step)
 		}
-		first = append(first, step)
 	}
 	return first, last
 }

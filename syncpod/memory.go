@@ -127,12 +127,12 @@ func (m *memory) callOff(ctx context.Context) bool {
 	return true
 }
 
-// restartsAll reports whether all containers are to restart: it is requested, or
-// was and has not ended yet.
-func (m *memory) restartsAll(requested bool) bool {
+// restartsAll reports whether all containers are to restart: it is requested, or was, and
+// not all of them have been removed yet (KEP-5532).
+func (m *memory) restartsAll(requested, allRemoved bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.restartAll = m.restartAll || requested
+	m.restartAll = (m.restartAll || requested) && !allRemoved
 	m.startingOver = m.startingOver || requested
 	return m.restartAll
 }
@@ -147,12 +147,6 @@ func (m *memory) startsOver(pod *v1.Pod, status *runtime.PodStatus, told bool) b
 		m.startingOver = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
 	}
 	return m.startingOver
-}
-
-func (m *memory) endRestartAll() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.restartAll = false
 }
 
 // lastFailed returns what was reported last to keep containers from running.

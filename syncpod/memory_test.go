@@ -206,10 +206,10 @@ func TestWhatAMemoryKeeps(t *testing.T) {
 	if m.evict(&apistatus.Problem{Reason: "second"}, true); len(m.disruption()) > 0 || m.evictedFor().Reason != "first" {
 		t.Errorf("evicted for %v", m.evictedFor())
 	}
-	if m.restartsAll(false) || !m.restartsAll(true) || !m.restartsAll(false) {
+	if m.restartsAll(false, false) || !m.restartsAll(true, false) || !m.restartsAll(false, false) {
 		t.Error("that all restart is not kept")
 	}
-	if m.endRestartAll(); m.restartsAll(false) {
+	if m.restartsAll(false, true) || m.restartsAll(false, false) {
 		t.Error("that all restart does not end")
 	}
 	if first := m.kills.begin("1", now); !m.kills.begin("1", now.Add(time.Hour)).Equal(first) || !m.kills.begin("1", now.Add(-time.Hour)).Before(first) {

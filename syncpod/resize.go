@@ -29,41 +29,21 @@ func (w *work) resizeAll(ctx context.Context) {
 		return
 	}
 	var kept *StepError // by a container that should have given memory back
-	for _, step := range w.inOrder(w.plan.Resize) {
+	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
-		held, grows := w.memory.backOffs.held(resizeKey(spec), time.Now()), w.takesMemory(step)
+		held := w.memory.backOffs.held(resizeKey(spec), time.Now())
 		switch {
-		case held == nil && grows && kept != nil:
+		case held == nil && step.MoreMemory && kept != nil:
 			w.fail(kept.waitsFor(step.Container))
 		case held != nil:
 			w.fail(held)
 		default:
 			held = w.resizeOne(ctx, step, spec)
 		}
-		if held != nil && !grows && step.Memory {
+		if held != nil && !step.MoreMemory && step.Memory {
 			kept = held
 		}
 	}
-}
-
-// inOrder returns first what takes no more memory than it has, so that its room is free
-// before others take it.
-func (w *work) inOrder(steps []actions.ResizeStep) []actions.ResizeStep {
-	var others, takers []actions.ResizeStep
-	for _, s := range steps {
-		if w.takesMemory(s) {
-			takers = append(takers, s)
-		} else {
-			others = append(others, s)
-		}
-	}
-	return append(others, takers...)
-}
-
-// takesMemory reports whether the memory limit of a container goes up, or goes.
-func (w *work) takesMemory(step actions.ResizeStep) bool {
-	before, next := w.instance(step.ID).Resources.MemoryLimit, runtime.ResourcesOf(&w.pod.Spec, step.Container.Spec(w.pod)).MemoryLimit
-	return before != 0 && (next == 0 || next > before)
 }
 
 // waitsFor is a resize that another one holds up.

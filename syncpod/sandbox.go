@@ -3,7 +3,6 @@ package syncpod
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -158,15 +157,6 @@ func (o *observedPod) awaitAddress(ctx context.Context) *StepError {
 
 func (o *observedPod) tellNoAddress(ctx context.Context) {
 	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
-}
-
-// presumeAddress returns a status in which the latest sandbox is not known to have
-// no address.
-func presumeAddress(status *runtime.PodStatus) *runtime.PodStatus {
-	presumed := *status
-	presumed.Sandboxes = slices.Clone(status.Sandboxes)
-	presumed.LatestSandbox().Network = nil
-	return &presumed
 }
 
 // primary returns the first of a pod's addresses, empty if it has none.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -75,6 +74,8 @@ type observedPod struct {
 	memory *memory
 	// status is what the runtime has of the pod, completed by what is remembered.
 	status *runtime.PodStatus
+	// noAddress is why plan.Sandbox.Hold waits for an address, nil if it does not.
+	noAddress *StepError
 	// memoryInUse is why the memory limit of the pod as a whole stays higher than it is to
 	// be, nil if it does not.
 	memoryInUse *StepError
@@ -102,10 +103,7 @@ type work struct {
 	resized  map[runtime.ContainerID]bool
 	// rejected is why the pod may not run, nil if it may.
 	rejected *Rejection
-	// noAddress holds up every start while the sandbox may yet get an address; see
-	// awaitAddress.
-	noAddress *StepError
-	sandbox   inUse
+	sandbox  inUse
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
@@ -116,7 +114,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 		return err
 	}
 	w.expire()
-	w.plan, w.noAddress = w.decide(ctx)
+	w.plan = actions.Compute(w.gather(ctx))
 	if !w.plan.NoOp() {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}
@@ -195,38 +193,6 @@ func (w *work) tell(ctx context.Context, failed []*StepError) {
 	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: conditions})
 }
 
-// decide makes the plan. noAddress is set while the sandbox is waited for to get an
-// address: nothing is started until then.
-func (o *observedPod) decide(ctx context.Context) (plan actions.Plan, noAddress *StepError) {
-	plan = o.compute(o.status)
-	if plan.Sandbox.Reason != actions.SandboxNoAddress {
-		if o.memory.sandbox.endWait(o.status) {
-			o.memory.backOffs.succeeded(sandboxKey)
-		}
-		return plan, nil
-	}
-	if noAddress = o.awaitAddress(ctx); noAddress == nil {
-		return plan, nil
-	}
-	return o.compute(presumeAddress(o.status)), noAddress
-}
-
-// compute asks for the plan. That all containers are to restart is remembered
-// until all of them have been removed (KEP-5532).
-func (o *observedPod) compute(status *runtime.PodStatus) actions.Plan {
-	_, requested := actions.RestartAllRequested(o.pod, status)
-	in := actions.Input{Pod: o.pod, Status: status, Probes: o.config.probeResults(o.pod.UID), RestartAll: o.memory.restartsAll(requested)}
-	plan := actions.Compute(in)
-	if in.RestartAll && len(plan.Reset) == 0 {
-		o.memory.endRestartAll()
-		in.RestartAll = false
-		plan = actions.Compute(in)
-	}
-	plan = stayOver(in, startOver(in, plan))
-	plan.Start = slices.DeleteFunc(plan.Start, o.hasHadItsRun)
-	return plan
-}
-
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
 	if c.Deps.Probes == nil {
 		return nil
@@ -236,21 +202,7 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 
 // isOver reports whether the pod has had its run, or is deleted.
 func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() && !w.awaitsEnd() || w.report.over || w.memory.status.ended()
-}
-
-// awaitsEnd reports whether a pod seems to be over because the runtime does not know how an
-// init container stands. That may be known once it was stopped, and the pod may have yet to
-// run: so it is stopped first, and judged again without its sandbox.
-func (w *work) awaitsEnd() bool {
-	if w.plan.KillReason != actions.PodInitFailed {
-		return false
-	}
-	unknown := func(spec v1.Container) bool {
-		c := w.status.Latest(spec.Name)
-		return c != nil && c.State == runtime.ContainerUnknown
-	}
-	return slices.ContainsFunc(w.pod.Spec.InitContainers, unknown)
+	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() || w.report.over || w.memory.status.ended()
 }
 
 func (w *work) result() Result {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -99,7 +100,7 @@ func kubeletForm(in actions.Input, p actions.Plan) record.ActionsWant {
 			form.ContainersToStart = append(form.ContainersToStart, s.Container.Index)
 		}
 	}
-	if p.TerminatesPod() {
+	if p.KillPod && !p.Sandbox.Create {
 		form.EphemeralContainersToStart = neverSeen(in, p)
 	}
 	for _, s := range p.Kill {
@@ -108,7 +109,9 @@ func kubeletForm(in actions.Input, p actions.Plan) record.ActionsWant {
 		})
 	}
 	slices.SortFunc(form.ContainersToKill, func(a, b record.ContainerAction) int { return strings.Compare(a.ID, b.ID) })
-	for _, s := range p.Reset {
+	resets := slices.Clone(p.Reset)
+	slices.SortStableFunc(resets, inKubeletOrder)
+	for _, s := range resets {
 		reset := record.ContainerAction{ID: s.ID.ID, Name: s.Container.Name}
 		if s.Stop {
 			reset.Reason = "kill"
@@ -116,6 +119,12 @@ func kubeletForm(in actions.Input, p actions.Plan) record.ActionsWant {
 		form.ContainersToReset = append(form.ContainersToReset, reset)
 	}
 	return form
+}
+
+// inKubeletOrder orders the steps of a restart of all containers as the kubelet lists them:
+// regular ones before init containers.
+func inKubeletOrder(a, b actions.ResetStep) int {
+	return cmp.Or(cmp.Compare(a.Container.Kind, b.Container.Kind), cmp.Compare(a.Container.Index, b.Container.Index))
 }
 
 // neverSeen are the ephemeral containers without a record. The kubelet lists them

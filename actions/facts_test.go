@@ -1,0 +1,134 @@
+package actions_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+var deleted = metav1.Unix(1, 0)
+
+func memoryLimit(limit string) v1.ResourceRequirements {
+	return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse(limit)}}
+}
+
+// once makes the pod one that runs once, with a sidecar and an init container that have run
+// in a sandbox that is not ready any more.
+func once(in *actions.Input) {
+	in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+	in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+	in.Status.Containers = in.Status.Containers[:2]
+	in.StatusComplete = true
+}
+
+// ran adds an instance that has run and ended.
+func ran(in *actions.Input, name string, code int32) {
+	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{
+		Name: name, ID: runtime.ContainerID{ID: "old"}, SandboxID: "s0", State: runtime.ContainerExited, ExitCode: code,
+	})
+}
+
+// What a caller remembers decides, by the lines of the plan that follow from it.
+func TestFacts(t *testing.T) {
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(in *actions.Input)
+		want   string
+	}{
+		"S3: lost its sandbox before its run": {once, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 1: the sandbox is not ready
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"S3: nothing is known beyond the status": {func(in *actions.Input) { once(in); in.StatusComplete = false },
+			`stop the pod: the sandbox is not ready`},
+		"S3: an init container has failed": {func(in *actions.Input) { once(in); in.Status.Containers[0].ExitCode = 1 },
+			`stop the pod: the sandbox is not ready`},
+		"S3: a sidecar has failed": {func(in *actions.Input) {
+			once(in)
+			in.Status.Containers[1].State, in.Status.Containers[1].ExitCode = runtime.ContainerExited, 1
+		}, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 1: the sandbox is not ready
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"S3: it is deleted": {func(in *actions.Input) { once(in); in.Pod.DeletionTimestamp = &deleted },
+			`stop the pod: the sandbox is not ready`},
+		"C5: its sandbox was removed after its run": {func(in *actions.Input) {
+			once(in)
+			ran(in, "web", 0)
+			in.Status.Sandboxes = nil
+		}, `stop the pod: the pod has no sandbox`},
+		"C5: its sandbox was removed before its run": {func(in *actions.Input) { once(in); in.Status.Sandboxes = nil },
+			`stop what is left of the pod: the pod has no sandbox
+create sandbox, attempt 0: the pod has no sandbox
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"C11: an ephemeral container was started": {func(in *actions.Input) {
+			debug(in, runtime.ContainerRunning)
+			in.Status.Containers = in.Status.Containers[:4]
+			in.Started = []string{"debug"}
+		}, `nothing to do`},
+		"C11: another one was": {func(in *actions.Input) {
+			debug(in, runtime.ContainerRunning)
+			in.Status.Containers = in.Status.Containers[:4]
+			in.Started = []string{"other"}
+		}, `start ephemeral container "debug", attempt 0: the runtime has no record of it`},
+		"S4: an address is waited for": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].Network.IPs = nil
+			in.Status.Containers = in.Status.Containers[:3]
+			in.AddressWait = actions.Hold{Reason: actions.AddressPending, Until: noon}
+		}, `wait for the sandbox until 2026-06-01T12:00:00Z: the sandbox has no address yet
+start container "worker", attempt 0: the runtime has no record of it`},
+		"S4: an address that has come": {func(in *actions.Input) {
+			in.AddressWait = actions.Hold{Reason: actions.AddressPending, Until: noon}
+		}, `nothing to do`},
+		"an init container may have failed": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Status.Containers = in.Status.Containers[:1]
+			in.Status.Containers[0].State = runtime.ContainerUnknown
+		}, `stop the pod, then judge it again: the runtime cannot tell whether an init container has failed, until it has been stopped`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.TrimSuffix(actions.Compute(settledWith(c.change)).String(), "\n"); got != c.want {
+				t.Errorf("the plan is\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// The record of the exit that asks for all containers to restart is removed last.
+func TestResetOrder(t *testing.T) {
+	plan := actions.Compute(settledWith(func(in *actions.Input) {
+		rule := v1.ContainerRestartRule{
+			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{3}},
+		}
+		in.Pod.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{rule}
+		web := container(in, "web")
+		web.State, web.ExitCode, in.RestartAll = runtime.ContainerExited, 3, true
+	}))
+	for i, s := range plan.Reset {
+		if last := i == len(plan.Reset)-1; s.Last != last || last != (s.Container.Name == "web") {
+			t.Errorf("step %d of %d: %+v", i, len(plan.Reset), s)
+		}
+	}
+	if len(plan.Reset) != 4 {
+		t.Errorf("%v", plan)
+	}
+}
+
+// A container that gives memory back is resized before one that takes more.
+func TestResizeOrder(t *testing.T) {
+	plan := actions.Compute(settledWith(func(in *actions.Input) {
+		for i, name := range []string{"web", "worker"} {
+			in.Pod.Spec.Containers[i].Resources = memoryLimit("64Mi")
+			container(in, name).Resources = &runtime.ContainerResources{MemoryLimit: []int64{32 << 20, 128 << 20}[i]}
+		}
+	}))
+	if len(plan.Resize) != 2 || plan.Resize[0].Container.Name != "worker" || plan.Resize[0].MoreMemory || !plan.Resize[1].MoreMemory {
+		t.Errorf("%v", plan)
+	}
+}
