@@ -94,9 +94,10 @@ type AdmitterFunc func(ctx context.Context, pod *v1.Pod) *Rejection
 // AdmitPod calls f.
 func (f AdmitterFunc) AdmitPod(ctx context.Context, pod *v1.Pod) *Rejection { return f(ctx, pod) }
 
-// Rejection is why a pod may not run. Both are published in its status. A pod that
-// loop.Config.Admission refuses is Failed for good; one that an [Admitter] does is Pending
-// and asked for again.
+// Rejection is why a pod may not run. Reason and message are published in the pod's status. A
+// pod that loop.Config.Admission rejects is Failed for good, and its published message begins
+// with "Pod was rejected: ". A pod that an [Admitter] rejects is Pending, and is admitted later
+// if the Admitter then returns nil.
 type Rejection struct {
 	// Reason is one word that programs act on.
 	Reason string

@@ -24,6 +24,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		"rank":         {agree: 1000},
 		"env":          {agree: 800},
 		"status":       {agree: 1481, deviate: 19, deviations: map[string]int{createdMayRun: 19}},
+		"status.rare":  {agree: 14},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer

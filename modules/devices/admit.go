@@ -17,7 +17,7 @@ func (m *Manager) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ledger.Fits(pod, beside, time.Now()); err != nil {
-		return &syncpod.Rejection{Reason: reasonUnexpected, Message: "Pod was rejected: Allocate failed due to " + err.Error() + ", which is unexpected"}
+		return &syncpod.Rejection{Reason: reasonUnexpected, Message: "Allocate failed due to " + err.Error() + ", which is unexpected"}
 	}
 	return nil
 }

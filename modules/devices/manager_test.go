@@ -170,7 +170,7 @@ func TestPluginStaysAway(t *testing.T) {
 	r.counts(card, 0, 0)
 	refused := r.Admit(podOf("web", map[string]int64{card: 1}), nil)
 	if refused == nil || refused.Reason != "UnexpectedAdmissionError" ||
-		refused.Message != "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices vendor.test/card, which is unexpected" {
+		refused.Message != "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices vendor.test/card, which is unexpected" {
 		t.Errorf("a pod is refused with %+v", refused)
 	}
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", "no plugin gives vendor.test/card")

@@ -10,19 +10,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// neverRan reports whether the pod had ended before anything of it was made, as one that
-// the node has refused: so none of its containers has got a status.
-func (v *view) neverRan() bool {
-	if !isTerminal(v.before.Phase) || v.Status != nil && len(v.Status.Sandboxes)+len(v.Status.Containers) > 0 {
-		return false
-	}
-	return len(v.before.InitContainerStatuses)+len(v.before.ContainerStatuses)+len(v.before.EphemeralContainerStatuses) == 0
-}
-
 // addContainers adds a status for each container of the pod, in the order of the
 // spec.
 func (v *view) addContainers(s *v1.PodStatus) {
-	if v.neverRan() {
+	if v.wasRejected() {
 		return
 	}
 	spec := &v.Pod.Spec

@@ -187,7 +187,7 @@ func TestEvictionForMemory(t *testing.T) {
 		refused, taken := asking("refused", ""), asking("taken", "1Mi")
 		set(t, src, within, greedy, critical, refused, taken)
 		time.Sleep(5 * time.Second)
-		if s := a.sink.of("refused"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "The node had condition: [MemoryPressure]. " {
+		if s := a.sink.of("refused"); s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
 			t.Errorf("refused: %+v, want Phase %v and Reason %q and Message %q", s, v1.PodFailed, "Evicted", "The node had condition: [MemoryPressure]. ")
 		}
 		if s := a.sink.of("taken"); s.Phase != v1.PodRunning {

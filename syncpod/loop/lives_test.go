@@ -183,8 +183,8 @@ func TestW8_RefusedPodEnds(t *testing.T) {
 				set(t, src, p)
 				synctest.Wait()
 				got := a.sink.of("u")
-				if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "2 asked for, 1 left" {
-					t.Errorf("reported as %s, %s, %s, want Phase %v and Reason %q and Message %q", got.Phase, got.Reason, got.Message, v1.PodFailed, "OutOfCpu", "2 asked for, 1 left")
+				if got.Phase != v1.PodFailed || got.Reason != "OutOfCpu" || got.Message != "Pod was rejected: 2 asked for, 1 left" {
+					t.Errorf("reported as %s, %s, %s, want Phase %v and Reason %q and Message %q", got.Phase, got.Reason, got.Message, v1.PodFailed, "OutOfCpu", "Pod was rejected: 2 asked for, 1 left")
 				}
 				if len(got.InitContainerStatuses)+len(got.ContainerStatuses)+len(got.EphemeralContainerStatuses) > 0 {
 					t.Errorf("no container was ever there, and reported are %+v", got.ContainerStatuses)

@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // follow tells the workers what the sources say, each time they say something.
@@ -175,8 +176,7 @@ func (l *Loop) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
 func (l *Loop) refused(pod *v1.Pod, r *syncpod.Rejection) *v1.Pod {
 	l.log(pod).Info("pod refused", "reason", r.Reason)
 	failed := *pod
-	failed.Status = *pod.Status.DeepCopy()
-	failed.Status.Phase, failed.Status.Reason, failed.Status.Message = v1.PodFailed, r.Reason, r.Message
+	failed.Status = apistatus.Rejected(*pod.Status.DeepCopy(), r.Reason, r.Message)
 	l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = &failed.Status, true })
 	l.event(pod, r.Reason, r.Message)
 	return &failed

@@ -67,7 +67,7 @@ func TestShutdown(t *testing.T) {
 		late := rankedPod("late", 2000001000, 30, forever)
 		set(t, src, append(pods, done, late)...)
 		synctest.Wait()
-		if s := a.sink.of("uid-late"); s.Phase != v1.PodFailed || s.Reason != "NodeShutdown" || s.Message != "Pod was rejected as the node is shutting down." {
+		if s := a.sink.of("uid-late"); s.Phase != v1.PodFailed || s.Reason != "NodeShutdown" || s.Message != "Pod was rejected: Pod was rejected as the node is shutting down." {
 			t.Errorf("what came meanwhile is %+v", s)
 		}
 		if err := <-ended; err != nil {

@@ -37,7 +37,6 @@ func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 		func() *syncpod.Rejection { return a.asItIs(pod, taintsTolerated) },
 	} {
 		if refused := check(); refused != nil {
-			refused.Message = "Pod was rejected: " + refused.Message
 			return refused
 		}
 	}

@@ -90,7 +90,7 @@ func TestEviction(t *testing.T) {
 		s.create(podOf("refused", "registry.test/app:1"), asking)
 		s.sleep(20 * time.Second)
 		s.wantRunning("asking", "changed", "same")
-		if refused := s.pod("refused").Status; refused.Phase != v1.PodFailed || refused.Reason != "Evicted" || refused.Message != "The node had condition: [MemoryPressure]. " {
+		if refused := s.pod("refused").Status; refused.Phase != v1.PodFailed || refused.Reason != "Evicted" || refused.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
 			t.Errorf("refused: %s, %s, %q", refused.Phase, refused.Reason, refused.Message)
 		}
 		s.sleep(5 * time.Minute)

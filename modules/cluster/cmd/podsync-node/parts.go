@@ -29,6 +29,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 	"github.com/podsync/podsync/syncpod/container"
@@ -214,7 +215,7 @@ func (a *agent) static() (source.Source, error) {
 
 // refused tells of a pod that nobody looks after because it is not valid, and lets it be deleted.
 func (p *parts) refused(pod *v1.Pod, err error) {
-	status := v1.PodStatus{Phase: v1.PodFailed, Reason: "InvalidPod", Message: "Pod was rejected: " + err.Error()}
+	status := apistatus.Rejected(v1.PodStatus{}, "InvalidPod", err.Error())
 	_ = p.statuses.SetPodStatus(context.Background(), pod, status) // which only notes it
 	p.statuses.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
 }
