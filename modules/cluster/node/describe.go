@@ -2,8 +2,8 @@ package node
 
 import (
 	"cmp"
-	"context"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,27 +20,49 @@ const Version = "v1.36.2+podsync"
 const maxImageNames = 5
 
 // describe writes the status of the node as it is now.
-func (n *Node) describe(ctx context.Context, object *v1.Node) {
-	s := &object.Status
-	s.Capacity, s.Allocatable = n.config.Capacity.DeepCopy(), n.config.Allocatable.DeepCopy()
+func (n *Node) describe(object *v1.Node) {
+	look, s := n.lastLook(), &object.Status
+	s.Capacity, s.Allocatable = n.resources(s)
 	s.Addresses = n.addresses()
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.config.Port
 	s.DeclaredFeatures = declaredFeatures()
-	s.NodeInfo = n.info(ctx)
-	if images, err := n.images(ctx); err == nil {
-		s.Images = images
+	s.NodeInfo = n.info(look)
+	if look.images != nil {
+		s.Images = look.images
 	}
-	status, err := n.config.Runtime.Status(ctx, &runtimeapi.StatusRequest{})
-	if err == nil {
-		s.RuntimeHandlers, s.Features = handlers(status), features(status)
+	if look.status != nil {
+		s.RuntimeHandlers, s.Features = handlers(look.status), features(look.status)
 	}
-	n.setConditions(s, notReady(status, err))
+	n.setConditions(s, look.notReady(time.Now()))
+}
+
+func (n *Node) lastLook() look {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.look
+}
+
+// resources returns what the node has, with the resources that others have written to the Node,
+// such as the operator of a device. Of those all is allocatable, unless they have written less.
+// Huge pages are the node's alone.
+func (n *Node) resources(there *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
+	capacity, allocatable = n.config.Capacity.DeepCopy(), n.config.Allocatable.DeepCopy()
+	for name, q := range there.Capacity {
+		if _, ours := capacity[name]; ours || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
+			continue
+		}
+		capacity[name], allocatable[name] = q.DeepCopy(), q.DeepCopy()
+		if less, ok := there.Allocatable[name]; ok && less.Cmp(q) < 0 {
+			allocatable[name] = less.DeepCopy()
+		}
+	}
+	return capacity, allocatable
 }
 
 // declaredFeatures are those of pods that are only bound to a node, or changed on it, which
 // declares them (KEP-5328), in order.
 func declaredFeatures() []string {
-	return []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
+	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
 }
 
 func (n *Node) addresses() []v1.NodeAddress {
@@ -51,36 +73,12 @@ func (n *Node) addresses() []v1.NodeAddress {
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: n.config.Name})
 }
 
-func (n *Node) info(ctx context.Context) v1.NodeSystemInfo {
+func (n *Node) info(l look) v1.NodeSystemInfo {
 	m := n.config.Machine
-	info := v1.NodeSystemInfo{
-		MachineID: m.ID, SystemUUID: m.SystemUUID, BootID: m.BootID, KernelVersion: m.Kernel, OSImage: m.OS,
-		OperatingSystem: operatingSystem, Architecture: architecture, KubeletVersion: Version, ContainerRuntimeVersion: "unknown://unknown",
+	return v1.NodeSystemInfo{
+		MachineID: m.ID, SystemUUID: m.SystemUUID, BootID: m.BootID, KernelVersion: m.Kernel, OSImage: m.OS, KubeletVersion: Version,
+		OperatingSystem: operatingSystem, Architecture: architecture, ContainerRuntimeVersion: cmp.Or(l.version, "unknown://unknown"),
 	}
-	if v, err := n.config.Runtime.Version(ctx, &runtimeapi.VersionRequest{}); err == nil {
-		info.ContainerRuntimeVersion = v.RuntimeName + "://" + v.RuntimeVersion
-	}
-	return info
-}
-
-// images are the largest that the runtime has.
-func (n *Node) images(ctx context.Context) ([]v1.ContainerImage, error) {
-	list, err := n.config.Runtime.ListImages(ctx, &runtimeapi.ListImagesRequest{})
-	if err != nil {
-		return nil, err
-	}
-	var images []v1.ContainerImage
-	for _, image := range list.Images {
-		names := slices.Concat(image.RepoDigests, image.RepoTags)
-		images = append(images, v1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(image.Size)})
-	}
-	slices.SortStableFunc(images, func(a, b v1.ContainerImage) int {
-		return cmp.Or(cmp.Compare(b.SizeBytes, a.SizeBytes), slices.Compare(a.Names, b.Names))
-	})
-	if most := *n.config.MaxImages; most >= 0 {
-		images = images[:min(len(images), most)]
-	}
-	return images, nil
 }
 
 func handlers(status *runtimeapi.StatusResponse) []v1.NodeRuntimeHandler {
@@ -97,26 +95,6 @@ func handlers(status *runtimeapi.StatusResponse) []v1.NodeRuntimeHandler {
 
 func features(status *runtimeapi.StatusResponse) *v1.NodeFeatures {
 	return &v1.NodeFeatures{SupplementalGroupsPolicy: new(status.GetFeatures().GetSupplementalGroupsPolicy())}
-}
-
-// notReady says why a runtime cannot run pods, "" if it can.
-func notReady(status *runtimeapi.StatusResponse, err error) string {
-	if err != nil {
-		return "container runtime is down: " + err.Error()
-	}
-	ready := map[string]bool{}
-	for _, c := range status.GetStatus().GetConditions() {
-		ready[c.Type] = c.Status
-		if !c.Status && (c.Type == runtimeapi.RuntimeReady || c.Type == runtimeapi.NetworkReady) {
-			return "container runtime: " + c.Type + " is not true: reason " + c.Reason + ": " + c.Message
-		}
-	}
-	for _, t := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
-		if !ready[t] {
-			return "container runtime does not report " + t
-		}
-	}
-	return ""
 }
 
 // setConditions writes the conditions of the node, the pressures before whether it is ready.

@@ -48,6 +48,7 @@ func (n *Node) beat(ctx context.Context) {
 			return
 		case <-n.deleted:
 			n.registerAgain(ctx)
+		case <-n.changed:
 		case <-time.After(n.config.Interval):
 		}
 	}
@@ -83,7 +84,7 @@ func (n *Node) watch(ctx context.Context) {
 func (n *Node) update(ctx context.Context) error {
 	before := n.Object()
 	after := before.DeepCopy()
-	n.describe(ctx, after)
+	n.describe(after)
 	if time.Since(n.lastReport()) < n.config.ReportInterval && same(&before.Status, &after.Status) {
 		return nil
 	}

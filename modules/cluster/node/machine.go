@@ -35,7 +35,7 @@ func ReadMachine() Machine {
 	m := Machine{
 		ID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
 		BootID: firstLine("/proc/sys/kernel/random/boot_id"), Kernel: firstLine("/proc/sys/kernel/osrelease"),
-		OS: osName("/etc/os-release"), CPUs: goruntime.NumCPU(), MemoryBytes: meminfo("MemTotal"),
+		OS: osName("/etc/os-release"), CPUs: cpus("/sys/devices/system/cpu/online"), MemoryBytes: meminfo("MemTotal"),
 		HugePages: hugePages("/sys/kernel/mm/hugepages"),
 	}
 	if m.SystemUUID == "" {
@@ -100,6 +100,24 @@ func atLeastZero(q resource.Quantity) resource.Quantity {
 		q.Set(0)
 	}
 	return q
+}
+
+// cpus returns how many processors are online, by a list such as 0-3,8. The agent itself may be
+// bound to fewer, so that is only the answer if there is no such list.
+func cpus(path string) (n int) {
+	for part := range strings.SplitSeq(firstLine(path), ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		from, err := strconv.ParseUint(low, 10, 16)
+		to, toErr := strconv.ParseUint(high, 10, 16)
+		if err != nil || toErr != nil || to < from {
+			return goruntime.NumCPU()
+		}
+		n += int(to-from) + 1
+	}
+	return n
 }
 
 // meminfo returns a value of /proc/meminfo in bytes, 0 if there is none.

@@ -84,6 +84,10 @@ type Node struct {
 	registered chan struct{}
 	// deleted has a value while the object is to be made again.
 	deleted chan struct{}
+	// look is what the runtime has answered last; changed has a value while that is to be
+	// reported at once.
+	look    look
+	changed chan struct{}
 
 	// life is the context of Run, from when the node is registered.
 	life context.Context
@@ -127,20 +131,21 @@ func New(c Config) (*Node, error) {
 	if c.Pressure == nil {
 		c.Pressure = func() []v1.NodeCondition { return nil }
 	}
-	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1)}, nil
+	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1)}, nil
 }
 
 // Run registers the node, and looks after it until ctx ends. It is called once.
 func (n *Node) Run(ctx context.Context) {
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { n.lookAtRuntime(ctx) })
 	if !n.register(ctx) {
 		return
 	}
 	n.life = ctx
 	close(n.registered)
-	var parts sync.WaitGroup
 	parts.Go(func() { n.renewLease(ctx) })
 	parts.Go(func() { n.watch(ctx) })
-	defer parts.Wait()
 	n.beat(ctx)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,27 +25,41 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// A cri is a runtime that is ready unless err is set.
+// A cri is a runtime that is ready unless err or offline is set. While hangs is set its calls do
+// not return before their contexts end.
 type cri struct {
-	mu  sync.Mutex
-	err error
+	mu             sync.Mutex
+	err            error
+	hangs, offline bool
 }
 
-func (r *cri) set(err error) {
+// change sets fields.
+func (r *cri) change(f func(r *cri)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = err
+	f(r)
 }
 
-func (r *cri) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+func (r *cri) hang(ctx context.Context) {
+	r.mu.Lock()
+	hangs := r.hangs
+	r.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+	}
+}
+
+func (r *cri) Status(ctx context.Context, _ *runtimeapi.StatusRequest, _ ...grpc.CallOption) (*runtimeapi.StatusResponse, error) {
+	r.hang(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
-		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
-	}}}, r.err
+		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: !r.offline},
+	}}}, errors.Join(r.err, ctx.Err())
 }
 
-func (r *cri) Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+func (r *cri) Version(ctx context.Context, _ *runtimeapi.VersionRequest, _ ...grpc.CallOption) (*runtimeapi.VersionResponse, error) {
+	r.hang(ctx)
 	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "v2.4.2"}, nil
 }
 
@@ -161,8 +176,8 @@ func TestNodeIsRegistered(t *testing.T) {
 		if st.Capacity.Memory().Value() != 4<<30 || st.Allocatable.Memory().Value() != 3<<30 {
 			s.Errorf("capacity %v, allocatable %v", st.Capacity, st.Allocatable)
 		}
-		if f := st.DeclaredFeatures; !slices.IsSorted(f) || !slices.Contains(f, "RestartAllContainersOnContainerExits") {
-			s.Errorf("declared features %v, want RestartAllContainersOnContainerExits, and them in order", f)
+		if f := st.DeclaredFeatures; !slices.IsSorted(f) || !slices.Contains(f, "RestartAllContainersOnContainerExits") || !slices.Contains(f, "InPlacePodLevelResourcesVerticalScaling") {
+			s.Errorf("declared features %v, want RestartAllContainersOnContainerExits and InPlacePodLevelResourcesVerticalScaling, in order", f)
 		}
 		lease, err := s.kube.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(s.Context(), "n1", metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity != "n1" || len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].Kind != "Node" {
@@ -195,15 +210,73 @@ func TestStatusIsSeldomWritten(t *testing.T) {
 		if n := s.writes() - before; n != 1 {
 			s.Errorf("%d writes in five minutes, want 1", n)
 		}
-		s.runtime.set(errors.New("away"))
-		time.Sleep(11 * time.Second)
-		if s.ready() != v1.ConditionFalse {
-			s.Errorf("ready is %s without a runtime", s.ready())
+	})
+}
+
+// N1: a runtime that restarts, or is slow for a while, leaves the node ready. One that fails or hangs for
+// longer than 30 s does not, and the heartbeat waits for none of its calls.
+func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
+	for name, fault := range map[string]func(*cri){
+		"fails": func(r *cri) { r.err = errors.New("connection refused") },
+		"hangs": func(r *cri) { r.hangs = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, nil, func(s *site) {
+				time.Sleep(time.Minute)
+				s.runtime.change(fault)
+				time.Sleep(24 * time.Second)
+				if s.ready() != v1.ConditionTrue {
+					s.Errorf("ready is %s 24 s after the last answer", s.ready())
+				}
+				time.Sleep(22 * time.Second)
+				if s.ready() != v1.ConditionFalse {
+					s.Errorf("ready is %s 46 s after the last answer", s.ready())
+				}
+				before := s.writes()
+				time.Sleep(4 * time.Minute)
+				if n := s.writes() - before; n > 1 {
+					s.Errorf("%d writes while the reason stays the same", n)
+				}
+				s.runtime.change(func(r *cri) { r.err, r.hangs = nil, false })
+				time.Sleep(2 * time.Minute) // a call that hangs ends at its deadline
+				if s.ready() != v1.ConditionTrue {
+					s.Errorf("ready is %s after the runtime is back", s.ready())
+				}
+			})
+		})
+	}
+}
+
+// N1: a runtime that answers that it is not ready is believed at once, and so is one that is again.
+func TestN1_UnreadyRuntimeIsReportedAtOnce(t *testing.T) {
+	onSite(t, nil, func(s *site) {
+		for _, offline := range []bool{true, false} {
+			s.runtime.change(func(r *cri) { r.offline = offline })
+			time.Sleep(5*time.Second + time.Millisecond)
+			if ready := s.ready() == v1.ConditionTrue; ready == offline {
+				s.Errorf("ready is %v, offline is %v", ready, offline)
+			}
 		}
-		s.runtime.set(nil)
-		time.Sleep(11 * time.Second)
-		if s.ready() != v1.ConditionTrue {
-			s.Errorf("ready is %s, want %v", s.ready(), v1.ConditionTrue)
+	})
+}
+
+// N2: resources that others have written to the Node stay, and less of them may be allocatable. Huge pages
+// that the machine has no more are the node's, and go.
+func TestN2_ResourcesOfOthersStay(t *testing.T) {
+	gpus, fpgas, pages := v1.ResourceName("example.com/gpu"), v1.ResourceName("example.com/fpga"), v1.ResourceName("hugepages-2Mi")
+	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{
+		Capacity:    v1.ResourceList{gpus: resource.MustParse("4"), fpgas: resource.MustParse("2"), pages: resource.MustParse("1Gi"), v1.ResourceCPU: resource.MustParse("99")},
+		Allocatable: v1.ResourceList{gpus: resource.MustParse("3"), v1.ResourceCPU: resource.MustParse("99")},
+	}}
+	onSite(t, there, func(s *site) {
+		time.Sleep(time.Minute)
+		st := s.get().Status
+		want := v1.ResourceList{gpus: resource.MustParse("4"), fpgas: resource.MustParse("2"), v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("4Gi"), v1.ResourcePods: resource.MustParse("3")}
+		if !equality.Semantic.DeepEqual(st.Capacity, want) {
+			s.Errorf("the capacity is %v, want %v", st.Capacity, want)
+		}
+		if a := st.Allocatable; a.Name(gpus, resource.DecimalSI).Value() != 3 || a.Name(fpgas, resource.DecimalSI).Value() != 2 || a.Cpu().Value() != 2 {
+			s.Errorf("allocatable is %v", a)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (n *Node) registerAgain(ctx context.Context) {
 func (n *Node) adopt(ctx context.Context) (*v1.Node, error) {
 	nodes := n.config.Kube.CoreV1().Nodes()
 	object := n.initial()
-	n.describe(ctx, object)
+	n.describe(object)
 	made, err := nodes.Create(ctx, object, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return made, err
