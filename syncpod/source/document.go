@@ -59,72 +59,64 @@ func separates(line []byte) bool {
 	return ok && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])))
 }
 
-// toJSON returns a document as JSON, and as a warning what was wrong with it. Both the
-// warning and the error count the lines from the beginning of the file, of which before
-// are not of the document.
+// YAMLToJSON returns a document of YAML as JSON, within limits of size, depth and the values
+// that aliases repeat. The warning names the keys that a mapping has twice: the last counts.
+// Neither the warning nor the error quotes values of the document. A document that is JSON
+// is returned as it is.
+func YAMLToJSON(document []byte) (text []byte, warning, err error) { return toJSON(document, 0) }
+
+// toJSON counts the lines in warnings and errors from the beginning of the file, of which
+// before are not of the document.
 func toJSON(document []byte, before int) (text []byte, warning, err error) {
 	if json.Valid(document) {
 		return document, nil, nil // as it is: YAML knows fewer escapes, and no tabs
 	}
-	tree, warning := parse(document, true)
-	if warning != nil && before > 0 {
-		document = slices.Concat(bytes.Repeat([]byte("\n"), before), document)
-		tree, warning = parse(document, true)
+	if len(document) > maxYAML {
+		return nil, nil, fmt.Errorf("yaml: the document has %d bytes, and %d is the most", len(document), maxYAML)
+	}
+	tree, warning, err := parse(document, true)
+	if err != nil && before > 0 { // on its first line the parser does not always name the line
+		document = slices.Concat([]byte("\n"), document)
+		_, _, err = parse(document, true)
+		return nil, nil, shift(withoutValues(err, document), before-1)
 	}
 	if warning != nil {
-		if tree, err = parse(document, false); err != nil {
-			return nil, nil, err
-		}
+		warning = shift(withoutValues(warning, document), before)
+		tree, _, err = parse(document, false)
 	}
-	if tree, err = jsonable(nil, tree); err == nil {
-		text, err = json.Marshal(tree)
+	if err != nil {
+		return nil, nil, withoutValues(err, document)
 	}
+	text, err = json.Marshal(tree)
 	return text, warning, err
 }
 
-// parse parses one document of YAML. Strictly, no mapping has a key twice.
-func parse(document []byte, strict bool) (tree any, err error) {
+// parse parses one document of YAML. If strict, it says which keys a mapping has twice, of
+// which the first counts then.
+func parse(document []byte, strict bool) (tree any, warning, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(document))
 	decoder.SetStrict(strict)
-	if err := decoder.Decode(&tree); err == io.EOF {
-		return nil, nil
+	var root yamlNode
+	if err := decoder.Decode(&root); err == io.EOF {
+		return nil, nil, nil
 	} else if err != nil {
-		return nil, withoutValues(err, document)
+		return nil, nil, err
 	}
-	var more any
-	if err := decoder.Decode(&more); err == nil {
-		return nil, errors.New("yaml: there is more after the end of the document")
-	} else if err != io.EOF {
-		return nil, withoutValues(err, document)
+	t := newYAMLTree(document)
+	if tree, err = t.value(nil, root, 0); err != nil {
+		return nil, nil, err
 	}
-	return tree, nil
-}
-
-// jsonable returns a tree of YAML as one of JSON, which has no keys but texts.
-func jsonable(path *field.Path, tree any) (any, error) {
-	switch t := tree.(type) {
-	case map[any]any:
-		object := make(map[string]any, len(t))
-		for k, v := range t {
-			key, ok := textOf(k)
-			if _, taken := object[key]; taken || !ok {
-				return nil, fmt.Errorf("%s: a key is neither a text nor a number, or is written in two ways", orDocument(path))
-			}
-			var err error
-			if object[key], err = jsonable(path.Child(key), v); err != nil {
-				return nil, err
-			}
-		}
-		return object, nil
-	case []any:
-		for i := range t {
-			var err error
-			if t[i], err = jsonable(path.Index(i), t[i]); err != nil {
-				return nil, err
-			}
+	for {
+		var more yamlNode
+		switch err := decoder.Decode(&more); {
+		case err == io.EOF:
+			return tree, t.warning(root), nil
+		case err != nil:
+			return nil, nil, err
+		case more.decode != nil: // empty documents may follow
+			return nil, nil, errors.New("yaml: there is more after the end of the document")
 		}
 	}
-	return tree, nil
 }
 
 func orDocument(path *field.Path) string {

@@ -51,11 +51,22 @@ type manifest struct {
 	unread bool
 }
 
+// Limits of one file, besides that of its size.
+const (
+	// maxDocuments is how many documents are read, and maxObjects how many objects in them.
+	maxDocuments, maxObjects = 1000, 10_000
+	// maxProblems is how many errors are kept, and how many warnings. After that many
+	// errors the rest of the file is not read.
+	maxProblems = 100
+)
+
 // A decoder reads one file.
 type decoder struct {
 	node, source, file string
 	now                time.Time
 	document           int // the number of the one at hand
+	found              int // how many objects there have been
+	ended              bool
 	manifest
 }
 
@@ -67,7 +78,12 @@ func (d *decoder) decode(text []byte) {
 		if err == nil && string(bytes.TrimSpace(raw)) == "null" {
 			continue // there were only comments
 		}
-		d.document++
+		if d.document++; d.document > maxDocuments {
+			d.end(fmt.Errorf("the file has more than %d documents: the rest is not read", maxDocuments))
+		}
+		if d.ended {
+			return
+		}
 		if warning != nil {
 			d.warn("", warning)
 		}
@@ -86,10 +102,35 @@ func (d *decoder) decode(text []byte) {
 }
 
 func (d *decoder) fail(about string, err error) {
-	d.errors = append(d.errors, &ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
+	d.problem(&ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
+}
+
+// problem keeps an error, unless there are too many.
+func (d *decoder) problem(err *ManifestError) {
+	switch {
+	case d.ended:
+	case len(d.errors) < maxProblems:
+		d.errors = append(d.errors, err)
+	default:
+		d.end(fmt.Errorf("the file has more than %d errors: the rest is not read", maxProblems))
+	}
+}
+
+// end has the rest of the file not read.
+func (d *decoder) end(why error) {
+	if !d.ended {
+		d.errors = append(d.errors, &ManifestError{File: d.file, Err: why})
+		d.ended, d.unread = true, true
+	}
 }
 
 func (d *decoder) warn(about string, err error) {
+	switch n := len(d.warnings); {
+	case n == maxProblems:
+		about, err = "", fmt.Errorf("there are more than %d warnings", maxProblems)
+	case n > maxProblems:
+		return
+	}
 	d.warnings = append(d.warnings, &ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
 }
 
@@ -101,7 +142,31 @@ type head struct {
 		Namespace string `json:"namespace"`
 		Name      string `json:"name"`
 	} `json:"metadata"`
-	Items []json.RawMessage `json:"items"`
+	Items items `json:"items"`
+}
+
+// items are those of a list, or the beginning of too many.
+type items []json.RawMessage
+
+// UnmarshalJSON stops where there are too many.
+func (i *items) UnmarshalJSON(raw []byte) error {
+	*i = nil
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	first, err := decoder.Token()
+	if err != nil || first == nil {
+		return err
+	}
+	if first != json.Delim('[') {
+		return errors.New("it must be a list")
+	}
+	for decoder.More() && len(*i) <= maxObjects {
+		var item json.RawMessage
+		if err := decoder.Decode(&item); err != nil {
+			return err
+		}
+		*i = append(*i, item)
+	}
+	return nil
 }
 
 // title names an object as its manifest does.
@@ -120,6 +185,12 @@ func (d *decoder) decodeObject(raw []byte, list, item string) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
 		d.fail(item, unfit[head](raw, false, err))
 		d.unread = true
+		return
+	}
+	if d.found++; d.found > maxObjects {
+		d.end(fmt.Errorf("the file has more than %d objects: the rest is not read", maxObjects))
+	}
+	if d.ended {
 		return
 	}
 	if of := strings.TrimSuffix(list, kindList); of != "" && h.Kind == "" {
@@ -152,6 +223,9 @@ func (d *decoder) decodeList(h *head, within string) {
 		d.unread = true
 	default:
 		for i, item := range h.Items {
+			if d.ended {
+				return
+			}
 			d.decodeObject(item, h.Kind, fmt.Sprintf("items[%d]", i))
 		}
 	}
@@ -174,7 +248,7 @@ func (d *decoder) keyOf(h *head) objectKey {
 // refuse notes what is wrong with an object that is named.
 func (d *decoder) refuse(h *head, err error) {
 	key := d.keyOf(h)
-	d.errors = append(d.errors, &ManifestError{File: d.file, Document: d.document, Object: h.title(), Err: err, key: key})
+	d.problem(&ManifestError{File: d.file, Document: d.document, Object: h.title(), Err: err, key: key})
 	d.broken[key] = true
 }
 

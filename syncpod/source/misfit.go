@@ -123,7 +123,9 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 	if at == nil {
 		problem.Field = "the object"
 	}
-	m.errs = append(m.errs, problem)
+	if len(m.errs) < maxProblems {
+		m.errs = append(m.errs, problem)
+	}
 	return nil
 }
 

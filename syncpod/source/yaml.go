@@ -45,9 +45,21 @@ func withoutValues(err error, text []byte) error {
 			return errors.New("yaml: " + lineAt(text, q.find(text, found[1])) + q.problem)
 		}
 	}
+	return err
+}
+
+// shift adds to the numbers of the lines in an error of the parser.
+func shift(err error, by int) error {
 	var duplicates *yaml.TypeError
 	if errors.As(err, &duplicates) {
-		return errors.New("yaml: " + strings.Join(duplicates.Errors, ", "))
+		messages := make([]string, len(duplicates.Errors))
+		for i, message := range duplicates.Errors {
+			messages[i] = shiftLine(message, by)
+		}
+		return errors.New("yaml: " + strings.Join(messages, ", "))
+	}
+	if message, ok := strings.CutPrefix(err.Error(), "yaml: "); ok {
+		return errors.New("yaml: " + shiftLine(message, by))
 	}
 	return err
 }

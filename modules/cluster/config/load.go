@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/podsync/podsync/syncpod/source"
 )
 
 // heeded are the fields that change something here.
@@ -50,7 +53,7 @@ const apiVersion, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 // Load reads a file. The warnings name the fields that are set and not heeded, in their
 // order.
 func Load(path string) (c *kubelet.KubeletConfiguration, warnings []string, err error) {
-	text, err := os.ReadFile(path)
+	text, err := read(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("config: %w", err)
 	}
@@ -61,7 +64,27 @@ func Load(path string) (c *kubelet.KubeletConfiguration, warnings []string, err 
 	return c, warnings, nil
 }
 
+// maxFile is several times the size of a configuration with all its fields and a comment to each.
+const maxFile = 256 << 10
+
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+	return text, err
+}
+
 func parse(text []byte) (*kubelet.KubeletConfiguration, []string, error) {
+	text, duplicates, err := source.YAMLToJSON(text) // within limits, which the package yaml has not
+	if err = errors.Join(err, duplicates); err != nil {
+		return nil, nil, err
+	}
 	var c kubelet.KubeletConfiguration
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
 		return nil, nil, err

@@ -78,10 +78,13 @@ func TestWrongFileIsRefused(t *testing.T) {
 		"maxpodz":                  whole + "maxpodz: 1\n",
 		"apiVersion":               strings.Replace(whole, "v1beta1", "v2", 1),
 		"anonymous":                whole + "authentication: {anonymous: {enabled: true}}\n",
+		`key "maxPods" already`:    whole + "maxPods: 1\nmaxPods: 2\n",
+		"aliases (*) replaced":     whole + "a: &a [" + strings.Repeat("x,", 500) + "]\nb: [" + strings.Repeat("*a,", 500) + "]\n",
+		"more than 262144 bytes":   whole + "#" + strings.Repeat(" ", 256<<10),
 		"authorization.mode":       whole + "authorization: {mode: AlwaysAllow}\n",
 	} {
-		if _, _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, got %v", want, err)
+		if _, _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "config.yaml") {
+			t.Errorf("want an error with %q and the file, got %v", want, err)
 		}
 	}
 }

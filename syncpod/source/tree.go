@@ -1,0 +1,242 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Limits of one YAML document. The parser needs about a hundred times as much memory as the
+// document has bytes, and aliases repeat values as often as they like.
+const (
+	// maxYAML is more than an API server stores of one object: 1.5 MiB.
+	maxYAML = 2 << 20
+	// maxDepth is several times the depth of a pod with all its fields.
+	maxDepth = 100
+	// A document that has no alias has at most one value for two of its bytes, and no more
+	// text than bytes. The additions are what aliases may repeat in a small document.
+	moreValues, maxValues = 10_000, 250_000
+	moreText              = 256 << 10
+	// maxDuplicates is how many keys a warning names that are there twice.
+	maxDuplicates = 20
+)
+
+// A yamlNode is a value that the parser has read and not yet decoded. Decoding one level at a
+// time allows the walk to stop before the aliases of a document fill the memory.
+type yamlNode struct{ decode func(any) error }
+
+// UnmarshalYAML keeps the node. The parser does not call it for null.
+func (n *yamlNode) UnmarshalYAML(decode func(any) error) error {
+	n.decode = decode
+	return nil
+}
+
+// A yamlKey is the key of a mapping, which is a scalar. A null one has no value.
+type yamlKey struct{ value any }
+
+// UnmarshalYAML refuses a key that is not a scalar before its content is decoded.
+func (k *yamlKey) UnmarshalYAML(decode func(any) error) error {
+	text := unset
+	err := decode(&text)
+	if _, mismatch := errors.AsType[*yaml.TypeError](err); mismatch || text == unset {
+		return errors.New("yaml: invalid map key")
+	}
+	return cmp.Or(err, decode(&k.value))
+}
+
+// GoString is how the parser quotes a key that a mapping has twice.
+func (k yamlKey) GoString() string { return fmt.Sprintf("%#v", k.value) }
+
+// isYAMLScalar reports whether a node is neither a mapping nor a sequence.
+func (t *yamlTree) isScalar(n yamlNode) (bool, error) {
+	text := unset
+	err := n.decode(&text)
+	if mismatch, ok := errors.AsType[*yaml.TypeError](err); ok {
+		t.note(mismatch)
+		err = nil
+	}
+	return text != unset, err
+}
+
+// unset is no text of a document but one that is written to look like it.
+const unset = "\x00unset"
+
+// A yamlTree turns the nodes of one document into values of JSON, within limits.
+type yamlTree struct {
+	document     []byte
+	values, text int // how much more there may be
+	duplicates   []string
+}
+
+func newYAMLTree(document []byte) *yamlTree {
+	return &yamlTree{document: document, values: min(len(document)/2+moreValues, maxValues), text: 2*len(document) + moreText}
+}
+
+// value returns a node with everything below it.
+func (t *yamlTree) value(path *field.Path, n yamlNode, depth int) (any, error) {
+	if t.values--; t.values < 0 {
+		return nil, fmt.Errorf("yaml: it has more than %d values, aliases (*) replaced", min(len(t.document)/2+moreValues, maxValues))
+	}
+	if n.decode == nil {
+		return nil, nil
+	}
+	scalar, err := t.isScalar(n)
+	switch {
+	case err != nil:
+		return nil, err
+	case scalar:
+		return t.scalar(n)
+	case depth == maxDepth:
+		return nil, t.tooDeep()
+	}
+	var fields map[yamlKey]yamlNode
+	if err := t.decode(n, &fields); err != nil {
+		return nil, err
+	}
+	if fields != nil {
+		return t.object(path, fields, depth+1)
+	}
+	var items []yamlNode
+	if err := t.decode(n, &items); err != nil {
+		return nil, err
+	}
+	return t.list(path, items, depth+1)
+}
+
+// decode decodes one level of a node, and keeps which keys were there twice. A node of
+// another type leaves out as it is.
+func (t *yamlTree) decode(n yamlNode, out any) error {
+	err := n.decode(out)
+	mismatch, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return err
+	}
+	t.note(mismatch)
+	return nil
+}
+
+// note keeps which keys were there twice. The parser may report that late, with another error.
+func (t *yamlTree) note(mismatch *yaml.TypeError) {
+	for _, message := range mismatch.Errors {
+		if strings.HasSuffix(message, " already set in map") {
+			t.duplicates = append(t.duplicates, message)
+		}
+	}
+}
+
+// warning returns which keys are there twice, in the order of their lines, nil for none.
+func (t *yamlTree) warning(root yamlNode) error {
+	if len(t.duplicates) == 0 {
+		return nil
+	}
+	var never chan struct{} // no value is one, so that the parser returns what it still has
+	if late, ok := errors.AsType[*yaml.TypeError](root.decode(&never)); ok {
+		t.note(late)
+	}
+	all := t.duplicates
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(lineOf(a), lineOf(b)) })
+	all = slices.Compact(all)
+	if more := len(all) - maxDuplicates; more > 0 {
+		all = append(all[:maxDuplicates:maxDuplicates], fmt.Sprintf("and %d more", more))
+	}
+	return &yaml.TypeError{Errors: all}
+}
+
+func (t *yamlTree) scalar(n yamlNode) (any, error) {
+	var value any
+	if err := n.decode(&value); err != nil {
+		return nil, err
+	}
+	if text, ok := value.(string); ok {
+		return value, t.spend(text)
+	}
+	return value, nil
+}
+
+func (t *yamlTree) spend(text string) error {
+	if t.text -= len(text); t.text < 0 {
+		return fmt.Errorf("yaml: it has more than %d bytes of text, aliases (*) replaced", 2*len(t.document)+moreText)
+	}
+	return nil
+}
+
+// object returns a mapping. JSON has no keys but texts.
+func (t *yamlTree) object(path *field.Path, fields map[yamlKey]yamlNode, depth int) (any, error) {
+	object := make(map[string]any, len(fields))
+	for k, n := range fields {
+		name, ok := textOf(k.value)
+		if _, taken := object[name]; taken || !ok {
+			return nil, fmt.Errorf("%s: a key is neither a text nor a number, or is written in two ways", orDocument(path))
+		}
+		if err := t.spend(name); err != nil {
+			return nil, err
+		}
+		value, err := t.value(path.Child(name), n, depth)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = value
+	}
+	return object, nil
+}
+
+func (t *yamlTree) list(path *field.Path, items []yamlNode, depth int) (any, error) {
+	list := make([]any, len(items))
+	for i, n := range items {
+		var err error
+		if list[i], err = t.value(path.Index(i), n, depth); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// tooDeep returns why a document is nested without end: if an anchor contains itself, the
+// parser finds out where.
+func (t *yamlTree) tooDeep() error {
+	if err := yaml.Unmarshal(t.document, &unkept{}); err != nil {
+		return err
+	}
+	return fmt.Errorf("yaml: values are nested more than %d deep", maxDepth)
+}
+
+// unkept is a value of any type, of which nothing is kept.
+type unkept struct{}
+
+// UnmarshalYAML has the parser visit what is below, so that it finds cycles.
+func (u *unkept) UnmarshalYAML(decode func(any) error) error {
+	var mismatch *yaml.TypeError
+	err := decode(&map[yamlKey]unkept{})
+	if errors.As(err, &mismatch) {
+		err = decode(&[]unkept{})
+	}
+	if errors.As(err, &mismatch) {
+		return nil
+	}
+	return err
+}
+
+// lineOf returns the number of the line that a message of the parser begins with, 0 for none.
+func lineOf(message string) int {
+	text, _, _ := strings.Cut(strings.TrimPrefix(message, "line "), ":")
+	line, err := strconv.Atoi(text)
+	if err != nil || !strings.HasPrefix(message, "line ") {
+		return 0
+	}
+	return line
+}
+
+// shiftLine adds to the number of the line that a message of the parser begins with.
+func shiftLine(message string, by int) string {
+	line := lineOf(message)
+	if line == 0 {
+		return message
+	}
+	return fmt.Sprintf("line %d%s", line+by, strings.TrimPrefix(message, "line "+strconv.Itoa(line)))
+}
