@@ -17,7 +17,7 @@
 //  1. Each container (container.go). Its instance that runs counts, or else the
 //     one with the highest attempt. Without one, an end that was reported
 //     holds; an init container of a pod that is past it counts as completed; any
-//     other one waits.
+//     other one waits. A pod that admission rejected has none (rejected.go).
 //  2. How it ended (termination.go), and how the instance before it did.
 //  3. Why it waits, if it is to be started and could not be; in a pod that has
 //     ended, that it does not wait.
