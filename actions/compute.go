@@ -38,6 +38,8 @@ type decision struct {
 func (d *decision) decide() {
 	d.plan.Sandbox = d.judgeSandbox()
 	switch {
+	case d.End != ReasonNone:
+		d.killPod(d.End)
 	case d.RestartAll:
 		d.resetAll()
 	case d.plan.Sandbox.Reason != ReasonNone:
@@ -45,6 +47,28 @@ func (d *decision) decide() {
 	default:
 		d.goOn()
 	}
+	if d.Blocked.Holds() && !d.plan.TerminatesPod() {
+		d.block()
+	}
+}
+
+// block takes back all that would be done for a pod that has to wait. Nothing of a pod that
+// is not admitted runs meanwhile.
+func (d *decision) block() {
+	d.plan = Plan{Sandbox: d.plan.Sandbox, Hold: d.Blocked}
+	d.plan.Sandbox.Create = false
+	if d.Blocked.Reason == PodNotAdmitted && d.anyLive() {
+		d.killPod(PodNotAdmitted)
+	}
+}
+
+// anyLive reports whether the runtime has anything of the pod to stop.
+func (d *decision) anyLive() bool {
+	if d.Status == nil {
+		return false
+	}
+	return slices.ContainsFunc(d.Status.Containers, func(c runtime.ContainerStatus) bool { return c.Live() }) ||
+		readySandboxes(d.Status) > 0
 }
 
 // goOn brings every container to where it should be, in the sandbox that the

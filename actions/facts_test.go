@@ -85,11 +85,29 @@ start container "worker", attempt 0: the runtime has no record of it`},
 		"S4: an address that has come": {func(in *actions.Input) {
 			in.AddressWait = actions.Hold{Reason: actions.AddressPending, Until: noon}
 		}, `nothing to do`},
+		"it is evicted, and all containers restart": {func(in *actions.Input) { in.End, in.RestartAll = actions.PodEvicted, true },
+			`stop the pod: the node stops the pod`},
+		"it is not admitted": {func(in *actions.Input) {
+			in.Status.Containers = in.Status.Containers[:3]
+			in.Blocked = actions.Hold{Reason: actions.PodNotAdmitted, Until: noon}
+		}, `wait until 2026-06-01T12:00:00Z: the pod is not admitted to the node
+stop the pod for now: the pod is not admitted to the node`},
+		"it is not admitted, and nothing of it runs": {func(in *actions.Input) {
+			in.Status = nil
+			in.Blocked = actions.Hold{Reason: actions.PodNotAdmitted}
+		}, `wait: the pod is not admitted to the node`},
+		"it is not admitted, and has ended": {func(in *actions.Input) {
+			in.End, in.Blocked = actions.PodEnded, actions.Hold{Reason: actions.PodNotAdmitted}
+		}, `stop the pod: the pod has succeeded or failed`},
+		"the node has no network": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			in.Blocked = actions.Hold{Reason: actions.NetworkNotReady}
+		}, `wait: the network of the node is not ready`},
 		"an init container may have failed": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Status.Containers = in.Status.Containers[:1]
 			in.Status.Containers[0].State = runtime.ContainerUnknown
-		}, `stop the pod, then judge it again: the runtime cannot tell whether an init container has failed, until it has been stopped`},
+		}, `stop the pod for now: the runtime cannot tell whether an init container has failed, until it has been stopped`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.TrimSuffix(actions.Compute(settledWith(c.change)).String(), "\n"); got != c.want {

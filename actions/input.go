@@ -46,6 +46,14 @@ type Input struct {
 	// nothing is started or resized in it (kubernetes #48510). The zero value means that
 	// no address is waited for.
 	AddressWait Hold
+	// End is why the pod is to be stopped for good, whatever its containers do: it is deleted
+	// or evicted, or it was reported as Succeeded or Failed. ReasonNone means that its
+	// containers decide.
+	End Reason
+	// Blocked is why the pod has to wait as a whole unless it is over: PodNotAdmitted, for
+	// which what runs of it is stopped, or NetworkNotReady, for which nothing is touched.
+	// The zero value means that nothing holds it up.
+	Blocked Hold
 }
 
 // Hold is why something has to wait, and until when. The zero value holds nothing up.
@@ -61,12 +69,12 @@ type Hold struct {
 // Holds reports whether something has to wait.
 func (h Hold) Holds() bool { return h.Reason != ReasonNone }
 
-// String says until when, and why.
+// String returns the end of a line: until when, and why.
 func (h Hold) String() string {
 	if h.Until.IsZero() {
-		return h.Reason.String()
+		return fmt.Sprintf(": %v", h.Reason)
 	}
-	return fmt.Sprintf("until %s: %v", h.Until.UTC().Format(time.RFC3339), h.Reason)
+	return fmt.Sprintf(" until %s: %v", h.Until.UTC().Format(time.RFC3339), h.Reason)
 }
 
 // ProbeResults are the last results of one container's probes. Readiness is for

@@ -42,6 +42,9 @@ type Plan struct {
 	// Resize are running containers whose resources change in place: first those that get
 	// no more memory, so that there is room for the others.
 	Resize []ResizeStep
+	// Hold is why nothing but KillPod is carried out, although the pod is to run: see
+	// Input.Blocked.
+	Hold Hold
 	// Invalid is why Input.Validate refuses the input: nothing was decided then. Nil for
 	// any other.
 	Invalid error
@@ -122,8 +125,10 @@ func (p Plan) NoOp() bool {
 
 // TerminatesPod reports whether the plan stops the pod for good: then nothing but
 // stopping it is carried out. A pod with an init container in an unknown state is stopped
-// and then judged again: it may have yet to run.
-func (p Plan) TerminatesPod() bool { return p.stopsAll() && p.KillReason != PodInitUnknown }
+// and then judged again: it may have yet to run. A pod that is not admitted waits.
+func (p Plan) TerminatesPod() bool {
+	return p.stopsAll() && p.KillReason != PodInitUnknown && p.KillReason != PodNotAdmitted
+}
 
 // stopsAll reports whether nothing but stopping the pod is carried out.
 func (p Plan) stopsAll() bool { return p.KillPod && !p.Sandbox.Create }

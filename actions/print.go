@@ -16,11 +16,14 @@ func (p Plan) String() string {
 	for _, ref := range p.Release {
 		line("release the resources held for %v", ref)
 	}
+	if p.Hold.Holds() {
+		line("wait%v", p.Hold)
+	}
 	switch {
 	case p.TerminatesPod():
 		line("stop the pod: %v", p.KillReason)
 	case p.stopsAll():
-		line("stop the pod, then judge it again: %v", p.KillReason)
+		line("stop the pod for now: %v", p.KillReason)
 	case p.KillPod:
 		line("stop what is left of the pod: %v", p.KillReason)
 	}
@@ -37,7 +40,7 @@ func (p Plan) String() string {
 		line("create sandbox, attempt %d: %v", p.Sandbox.Attempt, p.Sandbox.Reason)
 	}
 	if p.Sandbox.Hold.Holds() {
-		line("wait for the sandbox %v", p.Sandbox.Hold)
+		line("wait for the sandbox%v", p.Sandbox.Hold)
 	}
 	for _, s := range p.Start {
 		line("start %v, attempt %d: %v", s.Container, s.Attempt, s.Reason)

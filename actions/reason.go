@@ -17,12 +17,16 @@ const (
 
 	// Why something has to wait.
 
-	AddressPending // the sandbox has no address yet
+	AddressPending  // the sandbox has no address yet
+	PodNotAdmitted  // the pod may not run on the node
+	NetworkNotReady // the node has no network yet
 
 	// Why the pod is stopped for good.
 
 	PodFinished   // no regular container is alive or may run again
 	PodInitFailed // an init container failed and may not run again
+	PodEnded      // it was reported as Succeeded or Failed
+	PodEvicted    // the node stops it
 
 	// Why the pod is stopped and then judged again.
 
@@ -58,7 +62,7 @@ const (
 	StillStarting   // it is a sidecar whose startup probe has yet to pass
 	DoneSucceeded   // it ended with exit code 0 and is not to run again
 	DoneFailed      // it ended with another exit code and is not to run again
-	PodDeleted      // it has ended or was never started, and the pod is being deleted
+	PodDeleted      // it has ended or was never started, and the pod is being deleted; the reason for which the pod is stopped, too
 	DoneInit        // it is an init container of a pod past initialization
 	InitPassed      // it is an init container, and one after it has been started
 	DoneEphemeral   // it is an ephemeral container, and those run once
@@ -88,10 +92,14 @@ func (r Reason) String() string {
 		SandboxNetworkChanged: "the sandbox is in another network namespace than spec.hostNetwork asks for",
 		SandboxNoAddress:      "the sandbox has no address",
 
-		AddressPending: "the sandbox has no address yet",
+		AddressPending:  "the sandbox has no address yet",
+		PodNotAdmitted:  "the pod is not admitted to the node",
+		NetworkNotReady: "the network of the node is not ready",
 
 		PodFinished:   "no container is running and none is to run again",
 		PodInitFailed: "an init container failed and is not to run again",
+		PodEnded:      "the pod has succeeded or failed",
+		PodEvicted:    "the node stops the pod",
 
 		PodInitUnknown: "the runtime cannot tell whether an init container has failed, until it has been stopped",
 

@@ -34,6 +34,8 @@ func decideWatching(in Input, ref ContainerRef) *decision {
 // no rule was asked about waits for another, or is past its time.
 func (d *decision) why(ref ContainerRef) Reason {
 	switch v := d.watch.verdict; {
+	case d.plan.Hold.Holds():
+		return d.plan.Hold.Reason
 	case d.plan.stopsAll() && v.start && !v.kill: // its start was taken back
 		return d.whyOver(ref)
 	case d.watch.judged:

@@ -5,17 +5,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
 // admitKey is what a refusal holds up: no container has that key.
 var admitKey = backoffKey{resources: "admission"}
 
-// admit asks whether the pod may run. One that has had its run is not asked for.
+// admit asks whether the pod may run.
 func (w *work) admit(ctx context.Context) *Rejection {
-	if w.isOver() {
-		return nil
-	}
 	for _, check := range w.config.Extensions.Admit {
 		if refused := check.AdmitPod(ctx, w.pod); refused != nil {
 			return refused
@@ -33,32 +31,41 @@ func (r *Rejection) problem() *apistatus.Problem {
 	return &apistatus.Problem{Reason: apistatus.Reason(r.Reason), Message: r.Message}
 }
 
-// block stops what runs of a pod that may not run. The pod is not ended by that,
-// and asked for again at growing intervals; news of it in between counts for none.
-func (w *work) block(ctx context.Context) {
-	failed := &StepError{Step: StepAdmit, Reason: Reason(w.rejected.Reason), Err: errors.New(w.rejected.Message)}
-	now := time.Now()
-	if held := w.memory.backOffs.held(admitKey, now); held != nil {
-		w.fail(failed.waiting(held.NotBefore))
-	} else {
-		w.fail(failed.waiting(w.memory.backOffs.failed(admitKey, failed, now)))
+// block returns why the pod has to wait as a whole: it is not admitted, or it is to have
+// a network of its own and the node has none.
+func (w *work) block(ctx context.Context) actions.Hold {
+	if w.rejected = w.admit(ctx); w.rejected != nil {
+		w.blocked = w.rejected.wait(&w.memory.backOffs, time.Now())
+		return actions.Hold{Reason: actions.PodNotAdmitted, Until: w.blocked.NotBefore, Message: w.rejected.Message}
 	}
-	if live(w.status) {
-		w.stopAll(ctx, "not admitted: "+w.rejected.Reason)
-	}
-}
-
-// networkReady reports whether the pod can have a network. A pod on the node's
-// own needs none.
-func (w *work) networkReady(ctx context.Context) bool {
 	if w.config.Extensions.Network == nil || w.pod.Spec.HostNetwork {
-		return true
+		return actions.Hold{}
 	}
 	err := w.config.Extensions.Network.NetworkReady(ctx)
 	if err == nil {
-		return true
+		return actions.Hold{}
 	}
-	w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", err)
-	w.fail(&StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err})
-	return false
+	w.blocked = &StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err}
+	return actions.Hold{Reason: actions.NetworkNotReady, Message: err.Error()}
+}
+
+// wait is how a refusal holds up the pod: admission is asked again at growing intervals, and
+// what is asked in between does not count.
+func (r *Rejection) wait(b *backOffs, now time.Time) *StepError {
+	failed := &StepError{Step: StepAdmit, Reason: Reason(r.Reason), Err: errors.New(r.Message)}
+	if held := b.held(admitKey, now); held != nil {
+		return failed.waiting(held.NotBefore)
+	}
+	return failed.waiting(b.failed(admitKey, failed, now))
+}
+
+// wait carries out the plan of a pod that is held up. The pod is not ended by that.
+func (w *work) wait(ctx context.Context) {
+	if w.blocked.Step == StepNetwork {
+		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.blocked.Err)
+	}
+	w.fail(w.blocked)
+	if w.plan.KillPod {
+		w.stopAll(ctx, w.plan.KillReason.String())
+	}
 }

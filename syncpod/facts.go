@@ -9,16 +9,33 @@ import (
 )
 
 // gather collects all that the decision on the pod depends on: the completed status, what
-// is remembered, and what the logs show.
-func (o *observedPod) gather(ctx context.Context) actions.Input {
-	_, requested := actions.RestartAllRequested(o.pod, o.status)
-	return actions.Input{
-		Pod: o.pod, Status: o.status, Probes: o.config.probeResults(o.pod.UID),
-		RestartAll:     o.memory.restartsAll(requested, !slices.ContainsFunc(o.status.Containers, o.mayRestart)),
+// is remembered, what the logs show, and what the parts of the agent answer. A pod that has
+// to end does not ask them.
+func (w *work) gather(ctx context.Context) actions.Input {
+	_, requested := actions.RestartAllRequested(w.pod, w.status)
+	in := actions.Input{
+		Pod: w.pod, Status: w.status, Probes: w.config.probeResults(w.pod.UID),
+		RestartAll:     w.memory.restartsAll(requested, !slices.ContainsFunc(w.status.Containers, w.mayRestart)),
 		StatusComplete: true,
-		Started:        o.startedBefore(),
-		AddressWait:    o.addressWait(ctx),
+		End:            w.end(),
 	}
+	if in.End == actions.ReasonNone {
+		in.Started, in.AddressWait, in.Blocked = w.startedBefore(), w.addressWait(ctx), w.block(ctx)
+	}
+	return in
+}
+
+// end returns why the pod has to end, whatever its containers do.
+func (w *work) end() actions.Reason {
+	switch {
+	case w.pod.DeletionTimestamp != nil:
+		return actions.PodDeleted
+	case w.memory.evictedFor() != nil:
+		return actions.PodEvicted
+	case w.report.ended(w.status):
+		return actions.PodEnded
+	}
+	return actions.ReasonNone
 }
 
 // mayRestart reports whether an instance is of an init or a regular container.
@@ -42,15 +59,15 @@ func (o *observedPod) startedBefore() (names []string) {
 
 // addressWait returns why the pod's sandbox is to be kept although it has no address,
 // nothing if it has one, or has been without for too long.
-func (o *observedPod) addressWait(ctx context.Context) actions.Hold {
-	if actions.SandboxFault(o.pod, o.status) != actions.SandboxNoAddress {
-		if o.memory.sandbox.endWait(o.status) {
-			o.memory.backOffs.succeeded(sandboxKey)
+func (w *work) addressWait(ctx context.Context) actions.Hold {
+	if actions.SandboxFault(w.pod, w.status) != actions.SandboxNoAddress {
+		if w.memory.sandbox.endWait(w.status) {
+			w.memory.backOffs.succeeded(sandboxKey)
 		}
 		return actions.Hold{}
 	}
-	if o.noAddress = o.awaitAddress(ctx); o.noAddress == nil {
+	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
 		return actions.Hold{}
 	}
-	return actions.Hold{Reason: actions.AddressPending, Until: o.noAddress.NotBefore}
+	return actions.Hold{Reason: actions.AddressPending, Until: w.noAddress.NotBefore}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
 )
 
 // refreshTimeout bounds what the work on a pod waits for its volumes.
@@ -13,7 +15,7 @@ const refreshTimeout = 5 * time.Second
 // refresh brings up to date what the containers of a pod that may run have mounted. If
 // that fails it is told and tried again, and they run on with what they have.
 func (w *work) refresh(ctx context.Context) {
-	if w.config.Deps.Refresh == nil || w.over || w.rejected != nil || ctx.Err() != nil {
+	if w.config.Deps.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
 		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, refreshTimeout)

@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -76,9 +77,6 @@ type report struct {
 	pod        *v1.Pod
 	memory     *memory
 	deliveries sync.WaitGroup
-	// over is set once the pod was observed to have had its run. What is published
-	// says so only when nothing of it runs any more.
-	over bool
 }
 
 func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
@@ -89,14 +87,19 @@ func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
 // update computes the status, and begins to deliver it if it is news.
 func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
-		observed := r.compute(previous, status, o)
-		r.over = hasEnded(observed.Phase)
-		return apistatus.Merge(previous, observed)
+		return apistatus.Merge(previous, r.compute(previous, status, o))
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
 	}
 	r.deliveries.Go(func() { r.deliver(ctx) })
+}
+
+// ended reports whether the pod has had its run, by the phase that is observed or was
+// reported. A status says so only when nothing of the pod runs any more.
+func (r *report) ended(status *runtime.PodStatus) bool {
+	previous := r.memory.status.reported(&r.pod.Status)
+	return r.memory.status.ended() || hasEnded(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)
 }
 
 // wait delivers what has not been, and returns why something could not be.
@@ -199,10 +202,7 @@ func (b *statusBox) retry() {
 func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatus) v1.PodStatus) (before v1.PodPhase, now *v1.PodStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	previous := first
-	if b.last != nil {
-		previous = b.last
-	}
+	previous := cmp.Or(b.last, first)
 	status := next(previous)
 	news := !reflect.DeepEqual(previous, &status)
 	b.waits = b.waits || news
@@ -210,6 +210,13 @@ func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatu
 		b.last = &status
 	}
 	return previous.Phase, b.last
+}
+
+// reported returns the last status, first before there is one.
+func (b *statusBox) reported(first *v1.PodStatus) *v1.PodStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cmp.Or(b.last, first)
 }
 
 // deliver calls set with the last status, unless that was delivered or tried.

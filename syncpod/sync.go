@@ -74,8 +74,6 @@ type observedPod struct {
 	memory *memory
 	// status is what the runtime has of the pod, completed by what is remembered.
 	status *runtime.PodStatus
-	// noAddress is why plan.Sandbox.Hold waits for an address, nil if it does not.
-	noAddress *StepError
 	// memoryInUse is why the memory limit of the pod as a whole stays higher than it is to
 	// be, nil if it does not.
 	memoryInUse *StepError
@@ -101,9 +99,11 @@ type work struct {
 	// have been brought to it since.
 	allotted resize.Answer
 	resized  map[runtime.ContainerID]bool
-	// rejected is why the pod may not run, nil if it may.
-	rejected *Rejection
-	sandbox  inUse
+	// rejected is why the pod may not run, nil if it may, blocked is why plan.Hold holds it
+	// up, and noAddress is why plan.Sandbox.Hold waits for an address.
+	rejected           *Rejection
+	blocked, noAddress *StepError
+	sandbox            inUse
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
@@ -118,7 +118,6 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	if !w.plan.NoOp() {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}
-	w.rejected = w.admit(ctx)
 	before := w.memory.lastFailed()
 	w.tell(ctx, before)
 	w.act(ctx)
@@ -132,17 +131,14 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 
 // act does what is to be done, as far as that goes.
 func (w *work) act(ctx context.Context) {
-	if w.over = w.isOver(); w.over {
+	if w.over = w.plan.TerminatesPod(); w.over {
 		return
 	}
 	if w.memory.callOff(ctx) {
 		w.record(ctx, w.memory)
 	}
-	if w.rejected != nil {
-		w.block(ctx)
-		return
-	}
-	if !w.networkReady(ctx) {
+	if w.plan.Hold.Holds() {
+		w.wait(ctx)
 		return
 	}
 	w.mirror(ctx)
@@ -190,7 +186,11 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 func (w *work) tell(ctx context.Context, failed []*StepError) {
 	conditions := w.resizeConditions(failed)
 	w.tellResize(conditions)
-	w.report.update(ctx, w.status, outlook{failed: failed, blocked: w.rejected.problem(), conditions: conditions})
+	o := outlook{failed: failed, conditions: conditions}
+	if w.plan.Hold.Reason == actions.PodNotAdmitted {
+		o.blocked = w.rejected.problem()
+	}
+	w.report.update(ctx, w.status, o)
 }
 
 func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
@@ -198,11 +198,6 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 		return nil
 	}
 	return c.Deps.Probes.ProbeResults(uid)
-}
-
-// isOver reports whether the pod has had its run, or is deleted.
-func (w *work) isOver() bool {
-	return w.pod.DeletionTimestamp != nil || w.plan.TerminatesPod() || w.report.over || w.memory.status.ended()
 }
 
 func (w *work) result() Result {
