@@ -1,7 +1,6 @@
 package image
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,21 +11,34 @@ import (
 // access remembers with which credentials images were pulled, so that an image
 // that is there is not open to pods that could not have pulled it (KEP-2535).
 //
-// What was not pulled by this Manager has no record and is open to all: images
-// loaded onto the node, and those of an earlier run.
+// An image without a record was loaded onto the node. It is open to all, unless verify says
+// that its repository is to be asked.
 type access struct {
+	files  accessFiles
+	verify func(repository string) bool // nil for never
+
+	// mu is held while files are read and written, so that no decision is made in between.
 	mu     sync.Mutex
-	grants map[string]map[string]grant // by image ID and repository
+	grants map[string]imageGrants // by image ID, of those whose file has been read
 	// intents are the pulls with credentials of which it is not known which image
-	// they bring, by normal name: what they bring may be there already.
+	// they bring, by normal name: what they bring may be there already. Those of a name
+	// in read have been read.
 	intents map[string][]*intent
+	read    map[string]bool
+}
+
+// imageGrants are who may use an image, by repository.
+type imageGrants struct {
+	in map[string]grant
+	// verify: of a repository without a grant it is not known whether there was one.
+	verify bool
 }
 
 // grant is who may use an image under the name of one repository. It depends on
 // no other repository that has the same image (kubernetes #138211).
 type grant struct {
-	everyone bool // pulled without a credential
-	with     map[fingerprint]bool
+	everyone bool          // pulled without a credential
+	with     []fingerprint // the newest last
 }
 
 // intent is noted before the runtime is asked to pull, and stays until it is
@@ -48,20 +60,50 @@ const (
 )
 
 // begin notes that the runtime will be asked to pull, and returns what notes the
-// outcome.
-func (a *access) begin(w want, c credential) (end func(error)) {
+// outcome. It must not be asked if that cannot be recorded.
+func (a *access) begin(w want, c credential) (end func(error), err error) {
 	if c.reveal == nil {
-		return func(error) {}
+		return func(error) {}, nil
 	}
 	in := &intent{with: fingerprintOf(c), present: w.present}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.intents == nil {
-		a.intents = map[string][]*intent{}
-	}
 	name := normal(w.ref.Full)
+	a.load(name)
 	a.intents[name] = append(a.intents[name], in)
-	return func(err error) { a.end(name, in, err) }
+	if err := a.files.saveIntents(name, a.intents[name]); err != nil {
+		a.dropIntents(name, func(other *intent) bool { return other == in })
+		return nil, err
+	}
+	return func(err error) { a.end(name, in, err) }, nil
+}
+
+// load reads the pulls of names, once. It must be called with mu held.
+func (a *access) load(names ...string) {
+	if a.read == nil {
+		a.read, a.intents = map[string]bool{}, map[string][]*intent{}
+	}
+	for _, name := range names {
+		if a.read[name] {
+			continue
+		}
+		a.read[name] = true
+		if found := a.files.intents(name); len(found) > 0 {
+			a.intents[name] = found
+		}
+	}
+}
+
+// of returns the grants of an image. It must be called with mu held.
+func (a *access) of(id string) imageGrants {
+	if grants, read := a.grants[id]; read {
+		return grants
+	}
+	if a.grants == nil {
+		a.grants = map[string]imageGrants{}
+	}
+	a.grants[id] = a.files.image(id)
+	return a.grants[id]
 }
 
 func (a *access) end(name string, in *intent, err error) {
@@ -81,26 +123,32 @@ func (a *access) end(name string, in *intent, err error) {
 	*in = outcome
 }
 
-// dropIntents must be called with mu held.
+// dropIntents must be called with mu held. An intent whose record stays is verified again
+// by the next agent.
 func (a *access) dropIntents(name string, drop func(*intent) bool) {
-	if left := slices.DeleteFunc(a.intents[name], drop); len(left) > 0 {
-		a.intents[name] = left
-	} else {
+	had := len(a.intents[name])
+	left := slices.DeleteFunc(a.intents[name], drop)
+	if len(left) == had {
+		return
+	}
+	if a.intents[name] = left; len(left) == 0 {
 		delete(a.intents, name)
 	}
+	a.files.report(a.files.saveIntents(name, left))
 }
 
-// pulled notes which image a pull with a credential has brought.
+// pulled notes which image a pull with a credential has brought. The pull is forgotten
+// when that has been recorded.
 func (a *access) pulled(id string, ref Reference, c credential) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.grants == nil {
-		a.grants = map[string]map[string]grant{}
+	if before, granted := a.of(id).in[ref.Repository]; !granted || !before.has(c) {
+		a.grants[id] = a.grants[id].with(ref.Repository, c)
+		if err := a.files.saveImage(id, a.grants[id]); err != nil {
+			a.files.report(err)
+			return
+		}
 	}
-	if a.grants[id] == nil {
-		a.grants[id] = map[string]grant{}
-	}
-	a.grants[id][ref.Repository] = a.grants[id][ref.Repository].and(c)
 	with := fingerprintOf(c)
 	a.dropIntents(normal(ref.Full), func(in *intent) bool { return in.state == succeeded && in.with == with })
 }
@@ -110,23 +158,33 @@ func (a *access) pulled(id string, ref Reference, c credential) {
 func (a *access) removed(id string, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.files.forget(id)
 	delete(a.grants, id)
+	a.load(names...)
 	for _, name := range names {
 		a.dropIntents(name, func(in *intent) bool { return in.state != underWay && in.present != id })
+		if len(a.intents[name]) == 0 {
+			delete(a.read, name)
+		}
 	}
 }
 
+// and returns the grant with one credential more. Of too many the oldest is dropped.
 func (g grant) and(c credential) grant {
 	if c.reveal == nil {
 		g.everyone = true
 		return g
 	}
-	with := maps.Clone(g.with)
-	if with == nil {
-		with = map[fingerprint]bool{}
+	with := append(slices.Clone(g.with), fingerprintOf(c))
+	return grant{g.everyone, with[max(0, len(with)-maxCredentials):]}
+}
+
+// has reports whether a pull with a credential has been noted.
+func (g grant) has(c credential) bool {
+	if c.reveal == nil {
+		return g.everyone
 	}
-	with[fingerprintOf(c)] = true
-	return grant{g.everyone, with}
+	return slices.Contains(g.with, fingerprintOf(c))
 }
 
 // allows reports whether whoever has these credentials may use the image. Who
@@ -134,23 +192,24 @@ func (g grant) and(c credential) grant {
 func (a *access) allows(img *Image, ref Reference, credentials []credential) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	grants := a.grants[img.ID]
+	grants := a.of(img.ID)
+	a.load(img.names...)
 	if !strings.HasPrefix(img.ID, ref.Pull) { // runtimes take the beginning for the whole
-		if g, pulled := grants[ref.Repository]; pulled {
+		if g, pulled := grants.in[ref.Repository]; pulled {
 			return g.allows(credentials)
 		}
-		return a.intentsAllow(img, ref.Repository, credentials)
+		return !grants.verify && a.intentsAllow(img, ref.Repository, credentials)
 	}
-	for _, g := range grants {
+	for _, g := range grants.in {
 		if g.allows(credentials) {
 			return true
 		}
 	}
-	return len(grants) == 0 && a.intentsAllow(img, "", credentials)
+	return len(grants.in) == 0 && !grants.verify && a.intentsAllow(img, "", credentials)
 }
 
-// intentsAllow reports whether the image can have come by none of the pulls that
-// are noted for its names in a repository, or in all for "", or whether it came
+// intentsAllow reports whether the image may be used that can have come by none of the pulls
+// that are noted for its names in a repository, or in all for "", or whether it came
 // by one with these credentials. It must be called with mu held.
 func (a *access) intentsAllow(img *Image, repository string, credentials []credential) bool {
 	free := true
@@ -159,7 +218,7 @@ func (a *access) intentsAllow(img *Image, repository string, credentials []crede
 			continue
 		}
 		for _, in := range a.intents[name] {
-			if in.present == img.ID {
+			if in.present == img.ID && in.present != "" {
 				continue
 			}
 			if in.state == succeeded && in.of(credentials) {
@@ -168,7 +227,23 @@ func (a *access) intentsAllow(img *Image, repository string, credentials []crede
 			free = false
 		}
 	}
-	return free
+	return free && !a.verifies(img, repository)
+}
+
+// verifies reports whether an image that no agent has pulled is open to nobody without a pull.
+func (a *access) verifies(img *Image, repository string) bool {
+	if a.verify == nil {
+		return false
+	}
+	if repository != "" {
+		return a.verify(repository)
+	}
+	for _, name := range img.names {
+		if a.verify(repositoryOf(name)) {
+			return true
+		}
+	}
+	return len(img.names) == 0
 }
 
 func (in *intent) of(credentials []credential) bool {
@@ -176,10 +251,5 @@ func (in *intent) of(credentials []credential) bool {
 }
 
 func (g grant) allows(credentials []credential) bool {
-	for _, c := range credentials {
-		if g.with[fingerprintOf(c)] {
-			return true
-		}
-	}
-	return g.everyone
+	return g.everyone || slices.ContainsFunc(credentials, g.has)
 }

@@ -36,7 +36,8 @@
 //	policy.go            the pull policy
 //	reference.go         names of images, and which are the same
 //	keyring.go           which credentials go with a name; redact.go keeps them out of errors
-//	access.go            whether a pod may use an image that is there
+//	access.go            whether a pod may use an image that is there; access_file.go
+//	                     keeps that over restarts of the agent
 //	retry.go             the back-off of pulls
 //	flight.go            one pull for all who want the same
 //	pull.go              the pull itself, in its turn
@@ -51,7 +52,10 @@
 // # Access and cost
 //
 // An image that a pod's secret has opened stays closed to pods without it, although
-// it is there (KEP-2535); see Config.ShareImages. This is remembered in memory.
+// it is there (KEP-2535); see Config.ShareImages. With a Config.Dir that holds over restarts
+// of the agent: a pull with a credential is recorded before the runtime is asked, and who may
+// use the image before the pull is forgotten. Where a record cannot be read, credentials are
+// verified again.
 //
 // An image that is there costs one CRI call, one that is pulled costs three: it is
 // looked at once more, to return what was pulled.

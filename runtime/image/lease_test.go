@@ -153,7 +153,7 @@ func TestAccessIsForgottenWithTheImage(t *testing.T) {
 				t.Errorf("%s was not removed", name)
 			}
 		}
-		if len(m.access.grants)+len(m.access.intents) > 0 {
+		if len(m.access.grants)+len(m.access.intents)+len(m.access.read) > 0 {
 			t.Errorf("left behind: %v %v", m.access.grants, m.access.intents)
 		}
 	})

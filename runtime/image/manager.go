@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -32,6 +33,16 @@ type Config struct {
 	// has pulled it; with others it is pulled again, which the registry has to
 	// allow, as in a kubelet from v1.35 on (KEP-2535).
 	ShareImages bool
+	// VerifyPreloaded reports whether images of a repository that no agent has pulled need a
+	// credential too, or a pull without one. Default: none does, as with a kubelet's policy
+	// NeverVerifyPreloadedImages.
+	VerifyPreloaded func(repository string) bool
+	// Dir is a directory in which the Manager keeps who may use which image over restarts of
+	// the agent. It holds hashes of credentials. Without it every image is a preloaded one
+	// after a restart.
+	Dir string
+	// Log gets records of Dir that cannot be read or written.
+	Log logr.Logger
 	// Observer is told of pulls. Default: nobody is.
 	Observer Observer
 	// ProgressInterval is how often Observer.PullProgress is called. Default 10 s.
@@ -76,6 +87,7 @@ func New(c Config) (*Manager, error) {
 		c.Observer = NopObserver{}
 	}
 	m := &Manager{config: c, retries: retries}
+	m.access.files, m.access.verify = newAccessFiles(c.Dir, c.Log), c.VerifyPreloaded
 	c.Leases.observe(m.access.removed)
 	if c.MaxParallelPulls > 0 {
 		m.slots = make(chan struct{}, c.MaxParallelPulls)

@@ -84,8 +84,11 @@ func (m *Manager) pullOnce(ctx context.Context, w want, c credential) error {
 	defer done()
 	began := time.Now()
 	p := Pull{Image: w.ref.Pull, Waited: began.Sub(arrived)}
+	end, err := m.access.begin(w, c)
+	if err != nil {
+		return err
+	}
 	m.config.Observer.PullStarted(p)
-	end := m.access.begin(w, c)
 	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: w.req.spec(w.ref), Auth: c.auth(), SandboxConfig: w.req.Sandbox})
 	end(err)
 	if err != nil {

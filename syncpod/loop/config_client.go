@@ -101,7 +101,7 @@ func (c *Config) makeSandboxes() error {
 
 // runtime is what parts are made of.
 func (c *Config) runtime() assemble.Runtime {
-	return assemble.Runtime{Client: c.Client, Name: c.Sync.RuntimeName, Owner: c.Sync.Owner, Log: c.Sync.Log}
+	return assemble.Runtime{Client: c.Client, Name: c.Sync.RuntimeName, Owner: c.Sync.Owner, Log: c.Sync.Log, Root: c.Sync.Root}
 }
 
 // makeCollectors makes the default Collector, which goes by what the Watcher knows.

@@ -23,9 +23,9 @@ var heeded = []string{
 	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
 	"clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
 	"enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
-	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
+	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
-	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "providerID", "registerWithTaints",
+	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "preloadedImagesVerificationAllowlist", "providerID", "registerWithTaints",
 	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile", "tracing",
 }
 
@@ -125,6 +125,9 @@ func check(c *kubelet.KubeletConfiguration) error {
 		return errors.New("authentication.anonymous.enabled is true: nobody is let in who is not known")
 	case c.Authorization.Mode != kubelet.KubeletAuthorizationModeWebhook:
 		return fmt.Errorf("authorization.mode is %q, want %q", c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
+	}
+	if _, _, err := Images(c); err != nil {
+		return err
 	}
 	_, err := Eviction(c)
 	return err

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -23,6 +24,8 @@ type Runtime struct {
 	Name  string
 	Owner cri.Owner
 	Log   logr.Logger
+	// Root is the directory that the agent writes below, empty for none.
+	Root string
 }
 
 // CheckClient returns an error for a Client that no function of package cri has made.
@@ -69,7 +72,11 @@ func (r Runtime) Sandboxes() (*sandbox.Runner, error) {
 
 // Images makes sure that images are there.
 func (r Runtime) Images() (*image.Manager, error) {
-	manager, err := image.New(image.Config{Runtime: r.Client})
+	c := image.Config{Runtime: r.Client, Log: r.Log}
+	if r.Root != "" {
+		c.Dir = filepath.Join(r.Root, "images")
+	}
+	manager, err := image.New(c)
 	return manager, made("a manager of images", err)
 }
 

@@ -244,13 +244,23 @@ func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.
 	if c.Node.DNS, err = a.dns(); err != nil {
 		return c, err
 	}
-	if c.Deps.Images, err = image.New(image.Config{Runtime: a.runtime, MaxParallelPulls: a.parallelPulls()}); err != nil {
+	if c.Deps.Images, err = a.images(); err != nil {
 		return c, err
 	}
 	if *k.CgroupsPerQOS {
 		c.Extensions.Cgroups, err = a.cgroups(ctx, allocatable)
 	}
 	return c, err
+}
+
+// images makes sure that images are there, and keeps who may use which over restarts.
+func (a *agent) images() (*image.Manager, error) {
+	c := image.Config{Runtime: a.runtime, MaxParallelPulls: a.parallelPulls(), Dir: filepath.Join(a.root, "images"), Log: a.log}
+	var err error
+	if c.ShareImages, c.VerifyPreloaded, err = config.Images(a.kubelet); err != nil {
+		return nil, err
+	}
+	return image.New(c)
 }
 
 func (a *agent) parallelPulls() int {

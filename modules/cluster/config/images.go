@@ -1,0 +1,45 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// Images says who may use images that are on the node. If share, every pod may use every one.
+// Else verify says whether an image of a repository that no agent has pulled needs a
+// credential, too; nil for none.
+func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository string) bool, err error) {
+	list := c.PreloadedImagesVerificationAllowlist
+	policy := c.ImagePullCredentialsVerificationPolicy
+	if len(list) > 0 && policy != kubelet.NeverVerifyAllowlistedImages {
+		return false, nil, fmt.Errorf("preloadedImagesVerificationAllowlist is set, and imagePullCredentialsVerificationPolicy is %q, want %q", policy, kubelet.NeverVerifyAllowlistedImages)
+	}
+	for i, pattern := range list {
+		if prefix := strings.TrimSuffix(pattern, "/*"); prefix == "" || strings.ContainsAny(prefix, "*@ ") {
+			return false, nil, fmt.Errorf("preloadedImagesVerificationAllowlist[%d] is %q, want a repository, which may end with /*", i, pattern)
+		}
+	}
+	switch policy {
+	case "", kubelet.NeverVerifyPreloadedImages:
+		return false, nil, nil
+	case kubelet.NeverVerify:
+		return true, nil, nil
+	case kubelet.AlwaysVerify:
+		return false, func(string) bool { return true }, nil
+	case kubelet.NeverVerifyAllowlistedImages:
+		return false, func(repository string) bool {
+			return !slices.ContainsFunc(list, func(pattern string) bool { return matchRepository(pattern, repository) })
+		}, nil
+	}
+	return false, nil, fmt.Errorf("imagePullCredentialsVerificationPolicy is %q, want %q, %q, %q or %q", policy,
+		kubelet.NeverVerify, kubelet.NeverVerifyPreloadedImages, kubelet.NeverVerifyAllowlistedImages, kubelet.AlwaysVerify)
+}
+
+// matchRepository reports whether a repository is the one of a pattern, or below it.
+func matchRepository(pattern, repository string) bool {
+	prefix, below := strings.CutSuffix(pattern, "*")
+	return pattern == repository || below && strings.HasPrefix(repository, prefix)
+}
