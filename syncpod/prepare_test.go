@@ -96,6 +96,32 @@ func TestNothingRunsWithoutItsVolumes(t *testing.T) {
 	}
 }
 
+// A container whose variables, command or arguments no process could be started with waits, and
+// the message names which.
+func TestAContainerWithTooLongAnEnvironmentWaits(t *testing.T) {
+	vars := []v1.EnvVar{{Name: "V0", Value: "x"}}
+	for i := 1; i <= 10; i++ {
+		vars = append(vars, v1.EnvVar{Name: fmt.Sprintf("V%d", i), Value: strings.Repeat(fmt.Sprintf("$(V%d)", i-1), 10)})
+	}
+	for want, c := range map[string]v1.Container{
+		"variable V6": {Env: vars},
+		"command[2]":  {Env: vars[:6], Command: []string{"sh", "-c", "$(V5)$(V5)"}},
+		"args[1]":     {Env: vars[:6], Args: []string{"x", "$(V5)$(V5)"}},
+	} {
+		bubble(t, func(t *testing.T, n *node) {
+			c.Name, c.Image = "app", "registry.test/app:1"
+			_, err := n.SyncPod(t.Context(), testPod(containers(c)), nil)
+			w := n.report.container("app").State.Waiting
+			if !errors.Is(err, syncpod.ErrCreateContainerConfig) || w == nil || w.Reason != "CreateContainerConfigError" || !strings.Contains(w.Message, want) {
+				t.Errorf("%s: error %.300v, reported %.300v", want, err, w)
+			}
+			if n.Journal().Count(critest.CreateContainer) > 0 {
+				t.Errorf("%s: it was created", want)
+			}
+		})
+	}
+}
+
 // noSecret has no pull secrets to give.
 type noSecret struct{}
 

@@ -139,12 +139,15 @@ func (in *Input) config() (*runtimeapi.ContainerConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	lookup := expand.Lookup(in.Env)
+	command, args, err := in.process(c)
+	if err != nil {
+		return nil, err
+	}
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: in.Name, Attempt: in.Attempt},
 		Image:       in.Image.spec(c),
-		Command:     expandAll(c.Command, lookup),
-		Args:        expandAll(c.Args, lookup),
+		Command:     command,
+		Args:        args,
 		WorkingDir:  c.WorkingDir,
 		Envs:        keyValues(in.Env),
 		Mounts:      mapped(in.Mounts, linux.GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()),
@@ -171,15 +174,38 @@ func (i *Image) spec(c *v1.Container) *runtimeapi.ImageSpec {
 	return &runtimeapi.ImageSpec{Image: ref, UserSpecifiedImage: c.Image}
 }
 
-func expandAll(list []string, lookup func(string) (string, bool)) []string {
+// process returns the command and the arguments with their variables. Together with the
+// environment they are no more than a process can be started with.
+func (in *Input) process(c *v1.Container) (command, args []string, err error) {
+	var budget expand.Budget
+	for _, v := range in.Env {
+		if err := budget.Add(len(v.Name) + len("=") + len(v.Value)); err != nil {
+			return nil, nil, fmt.Errorf("variable %s: %w", v.Name, err)
+		}
+	}
+	lookup := expand.Lookup(in.Env)
+	if command, err = expandAll("command", c.Command, &budget, lookup); err == nil {
+		args, err = expandAll("args", c.Args, &budget, lookup)
+	}
+	return command, args, err
+}
+
+func expandAll(field string, list []string, budget *expand.Budget, lookup func(string) (string, bool)) ([]string, error) {
 	if len(list) == 0 {
-		return nil
+		return nil, nil
 	}
 	expanded := make([]string, len(list))
 	for i, s := range list {
-		expanded[i] = expand.Expand(s, lookup)
+		value, ok := expand.Expand(s, budget.Left(), lookup)
+		if !ok {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, budget.TooLong())
+		}
+		if err := budget.Add(len(value)); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		expanded[i] = value
 	}
-	return expanded
+	return expanded, nil
 }
 
 func keyValues(vars []env.Var) []*runtimeapi.KeyValue {

@@ -326,3 +326,27 @@ func BenchmarkConfig(b *testing.B) {
 		}
 	}
 }
+
+// What is too long for a process is refused before it is built, and the error names it.
+func TestCommandAndArgsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	vars := []env.Var{{Name: "A", Value: long}, {Name: "B", Value: long}}
+	full := slices.Repeat([]string{"$(A)"}, 17)
+	for _, tt := range []struct {
+		c    v1.Container
+		env  []env.Var
+		want string
+	}{
+		{v1.Container{Command: []string{"x", "y", "$(A)$(B)"}}, vars, "command[2]: it has more than 131071 bytes"},
+		{v1.Container{Args: []string{"x", strings.Repeat("$(A)", 1<<20)}}, vars, "args[1]: it has more than 131071 bytes"},
+		{v1.Container{Command: full, Args: []string{"$(B)", "$(B)"}}, vars, "args[1]: environment, command and args have more than 2097152 bytes"},
+		{v1.Container{}, []env.Var{{Name: "A", Value: long + long}}, "variable A: it has more than 131071 bytes"},
+		{v1.Container{Command: full, Args: []string{"$(B)"}}, vars, ""},
+	} {
+		in := of(tt.c)
+		in.Env = tt.env
+		if config, err := container.Config(in); tt.want == "" && err != nil || tt.want != "" && (config != nil || err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%.300v, want %q", err, tt.want)
+		}
+	}
+}

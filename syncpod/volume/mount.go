@@ -162,13 +162,16 @@ func subPathOf(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 func expandSubPath(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	lookup := expand.Lookup(vars)
 	var missing []string
-	expanded := expand.Expand(ask.SubPathExpr, func(name string) (string, bool) {
+	expanded, ok := expand.Expand(ask.SubPathExpr, safepath.MaxPath, func(name string) (string, bool) {
 		value, ok := lookup(name)
 		if !ok {
 			missing = append(missing, name)
 		}
 		return value, ok
 	})
+	if !ok {
+		return "", fmt.Errorf("subPathExpr %s: with its variables it has more than %d bytes, the most of a path", safepath.Quote(ask.SubPathExpr), safepath.MaxPath)
+	}
 	if len(missing) > 0 {
 		return "", fmt.Errorf("subPathExpr %q: there is no variable %s", ask.SubPathExpr, strings.Join(missing, ", "))
 	}

@@ -107,7 +107,7 @@ func TestSubPath(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(vol, "real"), 0o700), os.Symlink("real", filepath.Join(vol, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	vars := []env.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}}
+	vars := []env.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}, {Name: "LONG", Value: strings.Repeat("x", 2048)}}
 	for _, tt := range []struct {
 		mount v1.VolumeMount
 		want  string
@@ -132,6 +132,8 @@ func TestSubPath(t *testing.T) {
 		{v1.VolumeMount{SubPath: "a/../../b"}, ".. as an element"},
 		{v1.VolumeMount{SubPathExpr: "$(BAD)"}, ".. as an element"},
 		{v1.VolumeMount{SubPathExpr: "$(NONE)/$(POD)/$(NEITHER)"}, "no variable NONE, NEITHER"},
+		{v1.VolumeMount{SubPathExpr: "$(LONG)/$(LONG)"}, "it has more than 4095 bytes"},
+		{v1.VolumeMount{SubPath: strings.Repeat("d/", 2048)}, "has 4096 bytes, and a path has at most 4095"},
 	} {
 		if got, err := subPathOf(t, v, dir, tt.mount, vars...); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %q, %v, want %q", tt.mount, got, err, tt.want)

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// MaxPath is the most bytes of a path that Linux takes at once: PATH_MAX without the NUL.
+const MaxPath = 4096 - 1
+
 // Element returns an error, which names field, unless s can stand as one
 // element of a path: not empty, not "." or "..", and without a separator of
 // any operating system or a NUL.
@@ -27,13 +30,16 @@ func Element(field, s string) error {
 }
 
 // Relative returns an error, which names field, unless s is a relative,
-// slash-separated path that stays below the directory it is joined to.
+// slash-separated path that stays below the directory it is joined to and is no longer than
+// MaxPath.
 func Relative(field, s string) error {
 	switch {
 	case s == "":
 		return fmt.Errorf("%s is empty", field)
 	case strings.HasPrefix(s, "/"):
 		return fmt.Errorf("%s %s is absolute, it must be relative", field, Quote(s))
+	case len(s) > MaxPath:
+		return fmt.Errorf("%s %s has %d bytes, and a path has at most %d", field, Quote(s), len(s), MaxPath)
 	case strings.ContainsAny(s, "\\\x00"):
 		return fmt.Errorf("%s %s contains a backslash or NUL", field, Quote(s))
 	}

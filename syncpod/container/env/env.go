@@ -114,17 +114,20 @@ func (r *resolver) wrap(item string, err error) error {
 // is not set, and keeps what it was set to before.
 func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
 	if e.ValueFrom == nil || e.Value != "" {
-		r.vars.set(e.Name, expand.Expand(e.Value, r.vars.lookup))
-		return nil
+		value, ok := expand.Expand(e.Value, r.vars.left(e.Name), r.vars.lookup)
+		if !ok {
+			return r.vars.tooLong(e.Name)
+		}
+		return r.vars.set(e.Name, value)
 	}
 	value, ok, err := r.valueFrom(ctx, e.ValueFrom)
 	if err != nil {
 		return err
 	}
-	if ok {
-		r.vars.set(e.Name, value)
+	if !ok {
+		return nil
 	}
-	return nil
+	return r.vars.set(e.Name, value)
 }
 
 func (r *resolver) valueFrom(ctx context.Context, s *v1.EnvVarSource) (value string, ok bool, err error) {
@@ -143,28 +146,4 @@ func (r *resolver) valueFrom(ctx context.Context, s *v1.EnvVarSource) (value str
 		return r.fileKey(ctx, s.FileKeyRef)
 	}
 	return "", false, errors.New("valueFrom names no source that is known")
-}
-
-// set is a list of variables, each name once, at its first place.
-type set struct {
-	list  []Var
-	index map[string]int
-}
-
-func newSet() *set { return &set{index: map[string]int{}} }
-
-func (s *set) set(name, value string) {
-	if i, ok := s.index[name]; ok {
-		s.list[i].Value = value
-		return
-	}
-	s.index[name] = len(s.list)
-	s.list = append(s.list, Var{name, value})
-}
-
-func (s *set) lookup(name string) (string, bool) {
-	if i, ok := s.index[name]; ok {
-		return s.list[i].Value, true
-	}
-	return "", false
 }

@@ -36,7 +36,9 @@ func (r *resolver) services(ctx context.Context) error {
 		return err
 	}
 	for _, s := range sortedByName(byName) {
-		r.service(s)
+		if err := r.service(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -91,36 +93,39 @@ func sortedByName(services map[string]*v1.Service) []*v1.Service {
 
 // service sets the variables of one service: where its first port is, where each
 // named port is, and all of it once more in the form of Docker's links.
-func (r *resolver) service(s *v1.Service) {
+func (r *resolver) service(s *v1.Service) error {
 	prefix := variable(s.Name)
-	r.vars.set(prefix+"_SERVICE_HOST", s.Spec.ClusterIP)
+	vars := []Var{{prefix + "_SERVICE_HOST", s.Spec.ClusterIP}}
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
 		number := strconv.Itoa(int(port.Port))
 		if i == 0 {
-			r.vars.set(prefix+"_SERVICE_PORT", number)
+			vars = append(vars, Var{prefix + "_SERVICE_PORT", number})
 		}
 		if port.Name != "" {
-			r.vars.set(prefix+"_SERVICE_PORT_"+variable(port.Name), number)
+			vars = append(vars, Var{prefix + "_SERVICE_PORT_" + variable(port.Name), number})
 		}
 	}
 	for i := range s.Spec.Ports {
-		r.link(prefix, s.Spec.ClusterIP, &s.Spec.Ports[i], i == 0)
+		vars = append(vars, links(prefix, s.Spec.ClusterIP, &s.Spec.Ports[i], i == 0)...)
 	}
+	for _, v := range vars {
+		if err := r.vars.setNamed(v.Name, v.Value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (r *resolver) link(prefix, ip string, port *v1.ServicePort, first bool) {
+func links(prefix, ip string, port *v1.ServicePort, first bool) (vars []Var) {
 	protocol := string(cmp.Or(port.Protocol, v1.ProtocolTCP))
 	number := strconv.Itoa(int(port.Port))
 	url := strings.ToLower(protocol) + "://" + net.JoinHostPort(ip, number)
 	if first {
-		r.vars.set(prefix+"_PORT", url)
+		vars = append(vars, Var{prefix + "_PORT", url})
 	}
 	name := prefix + "_PORT_" + number + "_" + strings.ToUpper(protocol)
-	r.vars.set(name, url)
-	r.vars.set(name+"_PROTO", strings.ToLower(protocol))
-	r.vars.set(name+"_PORT", number)
-	r.vars.set(name+"_ADDR", ip)
+	return append(vars, Var{name, url}, Var{name + "_PROTO", strings.ToLower(protocol)}, Var{name + "_PORT", number}, Var{name + "_ADDR", ip})
 }
 
 // variable returns the name as part of the name of a variable.

@@ -194,7 +194,9 @@ func (r *resolver) envFrom(ctx context.Context, f *v1.EnvFromSource) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if name := f.Prefix + key; isName(name) {
-			r.vars.set(name, data[key])
+			if err := r.vars.setNamed(name, data[key]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -9,35 +9,45 @@ import "strings"
 // $$(NAME) is the text $(NAME). A $ before anything else, and a $( without an
 // end, stand for themselves. Values are not expanded again. A nil lookup has no
 // variable.
-func Expand(s string, lookup func(name string) (value string, ok bool)) string {
+//
+// The result has at most limit bytes. If it would have more, ok is false, and no more than
+// limit bytes were built.
+func Expand(s string, limit int, lookup func(name string) (value string, ok bool)) (expanded string, ok bool) {
 	dollar := strings.IndexByte(s, '$')
 	if dollar < 0 {
-		return s
+		return s, len(s) <= limit
 	}
 	var out strings.Builder
+	last := strings.LastIndexByte(s, ')')
 	for ; dollar >= 0; dollar = strings.IndexByte(s, '$') {
+		text, length := reference(s[dollar:], last-dollar, lookup)
+		if out.Len()+dollar+len(text) > limit {
+			return "", false
+		}
 		out.WriteString(s[:dollar])
-		text, length := reference(s[dollar:], lookup)
 		out.WriteString(text)
-		s = s[dollar+length:]
+		s, last = s[dollar+length:], last-dollar-length
+	}
+	if out.Len()+len(s) > limit {
+		return "", false
 	}
 	out.WriteString(s)
-	return out.String()
+	return out.String(), true
 }
 
 // reference reads what begins with the $ at the start of s, and returns the text
-// for it and how much of s it was.
-func reference(s string, lookup func(string) (string, bool)) (text string, length int) {
+// for it and how much of s it was. last is where the last ) of s is, negative if there is
+// none, so that many references without an end are not searched for one each.
+func reference(s string, last int, lookup func(string) (string, bool)) (text string, length int) {
 	switch {
 	case strings.HasPrefix(s, "$$"):
 		return "$", len("$$")
 	case !strings.HasPrefix(s, "$("):
 		return "$", len("$")
-	}
-	end := strings.IndexByte(s, ')')
-	if end < 0 {
+	case last < 0:
 		return "$(", len("$(")
 	}
+	end := strings.IndexByte(s, ')')
 	if lookup != nil {
 		if value, ok := lookup(s[len("$("):end]); ok {
 			return value, end + 1

@@ -1,6 +1,7 @@
 package expand_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -41,15 +42,52 @@ func TestExpand(t *testing.T) {
 		"$(NOPE)$(A)$(A":  "$(NOPE)a$(A",
 		"$$(NOPE)$$$(A)$": "$(NOPE)$a$",
 	} {
-		if got := expand.Expand(in, lookup); got != want {
+		if got := expandAll(in, lookup); got != want {
 			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
 func TestExpandWithoutLookup(t *testing.T) {
-	if got := expand.Expand("$(A)$$(B)", nil); got != "$(A)$(B)" {
+	if got := expandAll("$(A)$$(B)", nil); got != "$(A)$(B)" {
 		t.Errorf("%q, want the reference as it is", got)
+	}
+}
+
+func expandAll(s string, lookup func(string) (string, bool)) string {
+	expanded, ok := expand.Expand(s, 1<<30, lookup)
+	if !ok {
+		return "too long"
+	}
+	return expanded
+}
+
+// An expansion that would be too long is given up before it is built.
+func TestExpandBuildsNoMoreThanItsLimit(t *testing.T) {
+	lookup := expand.Lookup([]variable{{"A", strings.Repeat("a", 1<<20)}})
+	long := strings.Repeat("$(A)", 1<<20) // a terabyte
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if got, ok := expand.Expand(long, 1<<20+1, lookup); ok {
+		t.Errorf("%d bytes", len(got))
+	}
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 8<<20 {
+		t.Errorf("%d bytes were allocated", allocated)
+	}
+	if _, ok := expand.Expand("abc", 2, nil); ok {
+		t.Error("a text without references is not bounded")
+	}
+	if _, ok := expand.Expand("$$", -1, nil); ok {
+		t.Error("a negative limit takes something")
+	}
+}
+
+// References without an end are searched for one once, and not once each.
+func TestExpandIsLinear(t *testing.T) {
+	open := strings.Repeat("$(", 8<<20)
+	if got := expandAll(open, nil); got != open {
+		t.Errorf("%d bytes, want the %d of the text", len(got), len(open))
 	}
 }
 
@@ -83,19 +121,26 @@ func FuzzExpand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s, name, value string) {
 		lookup := expand.Lookup([]variable{{Name: name, Value: value}})
-		got := expand.Expand(s, lookup)
-		if want := slowExpand(s, lookup); got != want {
+		got := expandAll(s, lookup)
+		want := slowExpand(s, lookup)
+		if got != want {
 			t.Errorf("Expand(%q) with %q=%q = %q, want %q", s, name, value, got, want)
 		}
-		if escaped := strings.ReplaceAll(s, "$", "$$"); expand.Expand(escaped, lookup) != s {
-			t.Errorf("Expand(%q) = %q, want what was escaped", escaped, expand.Expand(escaped, lookup))
+		if escaped := strings.ReplaceAll(s, "$", "$$"); expandAll(escaped, lookup) != s {
+			t.Errorf("Expand(%q) = %q, want what was escaped", escaped, expandAll(escaped, lookup))
+		}
+		if got, ok := expand.Expand(s, len(want), lookup); !ok || got != want {
+			t.Errorf("Expand(%q) to its length: %q, %t", s, got, ok)
+		}
+		if got, ok := expand.Expand(s, len(want)-1, lookup); ok || got != "" {
+			t.Errorf("Expand(%q) to less than its length %d: %q, %t", s, len(want), got, ok)
 		}
 	})
 }
 
 func TestExpandWithoutDollarDoesNotAllocate(t *testing.T) {
 	lookup := expand.Lookup[variable](nil)
-	if n := testing.AllocsPerRun(100, func() { expand.Expand("/bin/app", lookup) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { expand.Expand("/bin/app", 100, lookup) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
