@@ -139,6 +139,9 @@ func (c *Config) setDefaults() {
 	if c.Node.Containers.MemoryBytes == 0 {
 		c.Node.Containers.MemoryBytes = nodeMemory()
 	}
+	if c.Node.Containers.MaskedPaths == nil {
+		c.Node.Containers.MaskedPaths = thermalThrottle(cpusDir)
+	}
 	if c.Extensions.Cgroups != nil {
 		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), cgroupCleaner{c.Extensions.Cgroups})
 	}

@@ -26,7 +26,8 @@ type Node struct {
 	DNS sandbox.NodeDNS
 	// Containers is what the configurations of all containers have in common. Its
 	// MemoryBytes are by default what the operating system reports, or
-	// DefaultMemoryBytes.
+	// DefaultMemoryBytes. Its MaskedPaths are by default the thermal_throttle directory
+	// of each CPU that has one.
 	Containers container.Node
 	// LogsRoot is the directory of the logs of all pods, an absolute path; it is made if
 	// missing. Default sandbox.DefaultLogsRoot.

@@ -114,7 +114,8 @@
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
 //	errors.go          steps, reasons, and when to try again
-//	meminfo.go         the memory of the node; turn.go, what one at a time has
+//	meminfo.go         the memory of the node; maskedpaths.go, what is masked of its CPUs;
+//	                   turn.go, what one at a time has
 //
 // # What runs once
 //

@@ -54,7 +54,7 @@ func (v *validator) container(m *member, s *scope) {
 	v.mounts(m, s)
 	v.devices(m, s)
 	v.resources(m.path.Child("resources"), &m.Resources)
-	v.containerSecurity(m.path.Child("securityContext"), m.SecurityContext)
+	v.containerSecurity(m.path.Child("securityContext"), m.SecurityContext, s.spec)
 	v.restart(m)
 	v.probes(m)
 	v.lifecycle(m, s.spec.TerminationGracePeriodSeconds)

@@ -18,7 +18,7 @@ func (v *validator) ids(at *field.Path, user, group *int64) {
 	}
 }
 
-func (v *validator) containerSecurity(at *field.Path, sc *v1.SecurityContext) {
+func (v *validator) containerSecurity(at *field.Path, sc *v1.SecurityContext, spec *v1.PodSpec) {
 	if sc == nil {
 		return
 	}
@@ -27,6 +27,9 @@ func (v *validator) containerSecurity(at *field.Path, sc *v1.SecurityContext) {
 	v.appArmor(at.Child("appArmorProfile"), sc.AppArmorProfile)
 	if sc.ProcMount != nil {
 		oneOf(v, at.Child("procMount"), *sc.ProcMount, v1.DefaultProcMount, v1.UnmaskedProcMount)
+		if *sc.ProcMount == v1.UnmaskedProcMount && (spec.HostUsers == nil || *spec.HostUsers) {
+			v.invalid(at.Child("procMount"), *sc.ProcMount, "needs a user namespace: spec.hostUsers must be false")
+		}
 	}
 	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation && sc.Privileged != nil && *sc.Privileged {
 		v.invalid(at.Child("allowPrivilegeEscalation"), false, "must not be false in a privileged container")

@@ -205,6 +205,10 @@ func TestValidate(t *testing.T) {
 		"security": {web(func(c *ctr) {
 			c.SecurityContext = &v1.SecurityContext{RunAsUser: &negative, Privileged: &yes, AllowPrivilegeEscalation: &no, ProcMount: new(v1.ProcMountType)}
 		}), c0 + "securityContext.runAsUser " + c0 + "securityContext.procMount " + c0 + "securityContext.allowPrivilegeEscalation"},
+		"unmasked": {web(func(c *ctr) { c.SecurityContext = &v1.SecurityContext{ProcMount: new(v1.UnmaskedProcMount)} }), c0 + "securityContext.procMount"},
+		"unmasked with the node's users": {spec(func(s *v1.PodSpec) {
+			s.HostUsers, s.Containers[0].SecurityContext = &yes, &v1.SecurityContext{ProcMount: new(v1.UnmaskedProcMount)}
+		}), c0 + "securityContext.procMount"},
 		"rules without policy": {web(func(c *ctr) {
 			c.RestartPolicyRules = []v1.ContainerRestartRule{{Action: "Restart", ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: []int32{1}}}}
 		}), c0 + "restartPolicy"},
