@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
 const (
@@ -121,22 +123,11 @@ func (p part) written(root *os.Root) (time.Time, bool) {
 
 // openRegular opens a regular file. Anything else could block, or lead elsewhere.
 func openRegular(root *os.Root, name string) (*os.File, error) {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
+	f, _, err := regular.Open(root, name)
+	if errors.Is(err, regular.ErrNotRegular) {
 		return nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
 	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.Stat()
-	if err == nil && !os.SameFile(info, opened) {
-		err = fmt.Errorf("%s was replaced: %w", name, fs.ErrNotExist)
-	}
-	return f, closeIf(f, err)
+	return f, err
 }
 
 // openIfThere is openRegular, but returns nil if there is no such file.

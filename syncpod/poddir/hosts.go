@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
@@ -22,6 +23,9 @@ const (
 	hostsPath = "/etc/hosts"
 	hostsFile = "etc-hosts"
 	hostsMode = 0o644
+	// maxNodeHosts is the most bytes that the node's own file may have. Lists that block
+	// hosts are the longest.
+	maxNodeHosts = 16 << 20
 )
 
 // hostsMount writes the pod's hosts file and mounts it, if the container is to
@@ -63,7 +67,7 @@ func mountsAt(c *v1.Container, at string) bool {
 
 func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
 	if pod.Spec.HostNetwork {
-		node, err := os.ReadFile(d.config.NodeHosts)
+		node, err := regular.ReadPath(d.config.NodeHosts, maxNodeHosts)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("the node's file: %w", err)
 		}
@@ -129,9 +133,10 @@ func writeAliases(text *bytes.Buffer, aliases []v1.HostAlias) {
 }
 
 // replace gives the file that content, if it has another, by way of the file
-// named by means of which none but the caller uses.
+// named by means of which none but the caller uses. A container may have written to the file,
+// and made it of any size: of one that is larger than content nothing is read.
 func replace(root *os.Root, name, means string, content []byte) error {
-	if old, err := root.ReadFile(name); err == nil && bytes.Equal(old, content) {
+	if old, err := regular.Read(root, name, int64(len(content))); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
 	if err := root.WriteFile(means, content, hostsMode); err != nil {

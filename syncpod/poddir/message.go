@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/sandbox"
@@ -158,17 +159,10 @@ func readEnd(dir, name string, n int64) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	info, err := root.Lstat(name)
+	f, info, err := regular.Open(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,8 @@
 package podfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 )
 
@@ -37,25 +36,17 @@ func (d Dir) Read(pod types.UID) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := read(path)
+	text, err := read(string(d), filepath.Base(path))
 	return text, wrap(pod, err)
 }
 
-func read(path string) ([]byte, error) {
-	file, err := os.Open(path)
+func read(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	var text bytes.Buffer
-	if info, err := file.Stat(); err == nil { // so that it is read at once
-		text.Grow(int(min(info.Size(), maxSize)) + bytes.MinRead)
-	}
-	_, err = text.ReadFrom(io.LimitReader(file, maxSize+1))
-	if err == nil && text.Len() > maxSize {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxSize)
-	}
-	return text.Bytes(), err
+	defer root.Close()
+	return regular.Read(root, name, maxSize)
 }
 
 // Replace writes a pod's file. With sync its content, though maybe not its name,

@@ -21,6 +21,7 @@
 // # Where each rule lives
 //
 //	env.go         Resolve: the order of the sources, and what stands in env
+//	set.go         the variables, never more than a process can be started with
 //	fields.go      fields of the pod
 //	resources.go   requests and limits
 //	services.go    variables that tell of services

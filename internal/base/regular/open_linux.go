@@ -1,0 +1,40 @@
+package regular
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// openPath is O_PATH of open(2): the file is found, and not opened. Opening a device acts on it,
+// and opening a FIFO waits for a writer.
+const openPath = 0x200000
+
+// Open opens a regular file for reading, and returns what it is. It follows no link at the end
+// of name, and those before it do not lead out of root. The file is found first, and opened by
+// that descriptor once it is known to be regular: nothing else is opened even for a moment.
+func Open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	found, err := root.OpenFile(name, openPath|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer found.Close()
+	info, err := found.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, notRegular(name)
+	}
+	file, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(found.Fd())), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			path.Path = name
+		}
+		return nil, nil, err
+	}
+	return file, info, nil
+}

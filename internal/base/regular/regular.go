@@ -1,0 +1,62 @@
+// Package regular reads regular files in directories to which hostile processes may write. They
+// may put a FIFO, a device, a socket or a link in place of a file at any moment, and make a file
+// of any size.
+package regular
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ErrNotRegular is what an error wraps if a name is not that of a regular file.
+var ErrNotRegular = errors.New("not a regular file")
+
+// ErrTooLarge is what an error wraps if a file has more bytes than a caller reads.
+var ErrTooLarge = errors.New("the file is too large")
+
+// Read returns the content of a regular file that has at most limit bytes. A larger one is not
+// read. It follows no link at the end of name.
+func Read(root *os.Root, name string, limit int64) ([]byte, error) {
+	file, info, err := Open(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info.Size() > limit {
+		return nil, tooLarge(name, limit)
+	}
+	var text bytes.Buffer
+	text.Grow(int(info.Size()) + bytes.MinRead)           // so that it is read at once
+	_, err = text.ReadFrom(io.LimitReader(file, limit+1)) // it may grow meanwhile
+	if err == nil && int64(text.Len()) > limit {
+		err = tooLarge(name, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text.Bytes(), nil
+}
+
+func tooLarge(name string, limit int64) error {
+	return fmt.Errorf("%q has more than %d bytes: %w", name, limit, ErrTooLarge)
+}
+
+func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotRegular) }
+
+// ReadPath reads a file of the node as [Read] does. Links lead where they lead.
+func ReadPath(path string, limit int64) ([]byte, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return Read(root, filepath.Base(path), limit)
+}
