@@ -20,6 +20,10 @@
 // TestKill9OfTheAgent and TestKill9OfTheRuntime kill the runtime or the agent four
 // times; PODSYNC_KILL9_ROUNDS=20 has them do it twenty times.
 //
+// TestHostileContainers has containers attack an agent and its node, each attack once;
+// PODSYNC_HOSTILE=1h draws attacks at random for so long on each endpoint, from a seed that
+// it logs and PODSYNC_HOSTILE_SEED repeats. The program in hostile is both sides of it.
+//
 // PODSYNC_E2E is one endpoint or several, with commas between them. The
 // directory should have a short path: a unix socket's is limited to 107 bytes.
 package e2e

@@ -1,0 +1,41 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Where an attack finds what it writes to. Volumes that a pod does not have are not there.
+const (
+	scratch = "/scratch"             // an emptyDir
+	memory  = "/memory"              // an emptyDir in memory
+	host    = "/host"                // a hostPath
+	layer   = "/tmp"                 // the writable layer
+	message = "/dev/termination-log" // the termination message
+	hosts   = "/etc/hosts"
+)
+
+// attacks are functions by name. One that returns ends the container.
+func attacks() map[string]func(args []string) {
+	return map[string]func(args []string){
+		"sparse": func([]string) { sparse() }, "fill": func(args []string) { fill(args[0]); forever() },
+		"bytes": func([]string) { names(scratch); forever() }, "deep": func(args []string) { deep(number(args[0])); forever() },
+		"many": func(args []string) { many(number(args[0])); forever() }, "churn": func([]string) { churn() },
+		"masquerade": func([]string) { masquerade(); forever() }, "envfile": func(args []string) { envFile(args[0]) },
+		"flip": func(args []string) { flip(args[0], args[1]) }, "spy": func(args []string) { spy(args[0]) },
+		"flood": func(args []string) { flood(args[0]) }, "crash": func([]string) { flood("burst"); os.Exit(1) },
+		"fork": func([]string) { forkBomb() }, "zombies": func([]string) { zombies() }, "sleep": func([]string) { time.Sleep(1 << 60) },
+		"answers": func([]string) { answers() }, "deaf": func([]string) { forever() },
+		"cgroups": func([]string) { cgroups(); forever() }, "memory": func([]string) { eat() },
+	}
+}
+
+// again reports whether the attack has run in this pod before.
+func again() bool {
+	_, err := os.Stat(filepath.Join(scratch, "ran"))
+	_ = os.WriteFile(filepath.Join(scratch, "ran"), nil, 0o644)
+	return err == nil
+}

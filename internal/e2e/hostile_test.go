@@ -1,0 +1,275 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// lanes is how many pests are at work at a time.
+	lanes = 6
+	// evictedWithin is how long a pod may exceed a limit: a minute until it is measured, and then
+	// as long as that takes.
+	evictedWithin = 150 * time.Second
+)
+
+// TestHostileContainers has containers attack the node that they run on, with what Pod Security's
+// levels restricted and baseline let them do. Each attack is made once with either;
+// PODSYNC_HOSTILE=1h has attacks drawn at random for so long, and PODSYNC_HOSTILE_SEED repeats
+// what another run has drawn. All the time
+//
+//   - the agent has less than 64 MB of memory resident,
+//   - pods that do nothing start within a second of what the runtime takes by itself,
+//   - pods that exceed a limit are evicted, and events name those that do wrong,
+//   - and in the end nothing outside the directories of the pods has changed.
+func TestHostileContainers(t *testing.T) {
+	for _, endpoint := range endpoints(t) {
+		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {
+			newSiege(t, endpoint).run()
+		})
+	}
+}
+
+// A siege is a node with an agent that is attacked.
+type siege struct {
+	*target
+	node   *node
+	random *rand.Rand
+	began  time.Time
+	// lasts is how long it goes on, 0 if each attack is made once.
+	lasts time.Duration
+	// files and levels are how many files and directories some attacks make.
+	files, levels int
+	// programs is the directory of the program that containers run. Those of canary and shared
+	// are directories of the node: none of it may change, and only links may.
+	programs, canary, shared string
+	made                     atomic.Int64
+
+	mu     sync.Mutex
+	active []string // attacks at work
+	starts starts
+}
+
+func newSiege(t *testing.T, endpoint string) *siege {
+	dir := t.TempDir()
+	s := &siege{
+		node: newNode(t, endpoint), began: time.Now(), files: 20_000, levels: 2_000,
+		canary: filepath.Join(dir, "canary"), shared: filepath.Join(dir, "shared"),
+	}
+	if text := os.Getenv("PODSYNC_HOSTILE"); text != "" {
+		var err error
+		if s.lasts, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("PODSYNC_HOSTILE: %v", err)
+		}
+		s.files, s.levels = 1_000_000, 5_000
+	}
+	seed := number("PODSYNC_HOSTILE_SEED", int(time.Now().UnixNano()%1e9))
+	t.Logf("PODSYNC_HOSTILE_SEED=%d", seed)
+	s.random = rand.New(rand.NewPCG(uint64(seed), 0))
+	program, err := hostileProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.programs = filepath.Dir(program)
+	s.makeCanary()
+	for _, sub := range []string{"shared", "sockets"} {
+		s.node.must(os.Mkdir(filepath.Join(dir, sub), 0o777))
+	}
+	s.node.must(os.MkdirAll(filepath.Join(dir, "root", "evictions"), 0o700)) // the agent makes it with the first one
+	s.node.must(os.Chmod(s.shared, 0o777))                                   // whatever the umask
+	owner := fmt.Sprintf("hostile-%d", os.Getpid())
+	t.Cleanup(func() { s.clear(owner) })
+	s.target = startTarget(t, endpoint, dir, owner)
+	return s
+}
+
+// makeCanary makes a directory that links lead to: what is in it is nobody's but the node's.
+func (s *siege) makeCanary() {
+	for name, mode := range map[string]os.FileMode{"": 0o711, "inner": 0o700} {
+		dir := filepath.Join(s.canary, name)
+		s.node.must(os.MkdirAll(dir, 0o700))
+		s.node.must(os.WriteFile(filepath.Join(dir, "secret"), []byte("of the node\n"), 0o600))
+		s.node.must(os.Chown(filepath.Join(dir, "secret"), 12345, 12345))
+		s.node.must(os.Chmod(dir, mode))
+	}
+}
+
+// run makes the attacks.
+func (s *siege) run() {
+	before := s.prepare()
+	watch, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watchMemory(watch) })
+	watching.Go(func() { s.watchStarts(watch) })
+	rounds := 0
+	for more := true; more && s.alive() && !s.Failed(); rounds++ {
+		s.round()
+		more = time.Since(s.began) < s.lasts
+	}
+	stop()
+	watching.Wait() // the last pods that do nothing have gone
+	if s.alive() {
+		s.compare(before)
+		s.leave()
+	}
+	s.Logf("%d rounds in %v, %d attacks, highest memory %d kB, %v", rounds, time.Since(s.began).Round(time.Second), s.made.Load(), s.highest, &s.starts)
+}
+
+// A turn is an attack at a level.
+type turn struct {
+	offence
+	level level
+}
+
+// draw returns attacks in a random order: all of them, or half of them in a long run.
+func (s *siege) draw(offences []offence) (turns []turn) {
+	for _, o := range offences {
+		for _, l := range []level{restricted, baseline} {
+			if !o.root || l == baseline {
+				turns = append(turns, turn{o, l})
+			}
+		}
+	}
+	s.random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+	if s.lasts > 0 {
+		turns = turns[:len(turns)/2]
+	}
+	return turns
+}
+
+// round has gluttons write and pests at work, a few at a time. A glutton that has begun waits
+// beside the others until it is evicted.
+func (s *siege) round() {
+	var attacks sync.WaitGroup
+	slots := make(chan struct{}, lanes)
+	for _, t := range slices.Concat(s.draw(s.gluttons()), s.draw(s.pests())) {
+		slots <- struct{}{}
+		attacks.Go(func() {
+			settled := sync.OnceFunc(func() { <-slots })
+			defer settled()
+			s.attack(t, settled)
+		})
+	}
+	attacks.Wait()
+}
+
+// attack makes an attack, as a test of its own.
+func (s *siege) attack(of turn, settled func()) {
+	name := of.name + "-" + string(of.level)
+	s.Run(name, func(t *testing.T) {
+		if !s.alive() {
+			t.Skip("there is no agent any more")
+		}
+		s.mu.Lock()
+		s.active = append(s.active, name)
+		s.mu.Unlock()
+		if err := s.commit(of.offence, of.level, settled); err != nil {
+			t.Error(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.Index(s.active, name)
+		s.active = slices.Delete(s.active, i, i+1)
+	})
+}
+
+// attacking are the attacks at work, for the message of what they do.
+func (s *siege) attacking() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.active, ", ")
+}
+
+// watchMemory looks at the agent's memory until ctx ends.
+func (s *siege) watchMemory(ctx context.Context) {
+	var alarm time.Time
+	for ctx.Err() == nil && s.alive() {
+		if peak := s.resident(); peak > maxResident && time.Since(alarm) > 5*time.Second {
+			alarm = time.Now()
+			s.Errorf("%d kB of the agent are resident, want at most %d, while %s", peak, maxResident, s.attacking())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// looks asks the agent's server, and returns how much it answers within some seconds.
+func (s *siege) looks(method, path string) (int64, error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, "sockets", "looks"))
+	}}}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		return n, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	return n, err
+}
+
+// nodeAgent runs a command of nodeagent twice for some seconds: one whose output is read, and
+// one whose output is not. The former prints something.
+func (s *siege) nodeAgent(p *v1.Pod, command string, args ...string) error {
+	program, err := nodeAgent()
+	if err != nil {
+		return err
+	}
+	args = append([]string{command, "-serve", "unix://" + filepath.Join(s.dir, "sockets", "looks"), p.Namespace + "/" + p.Name, "-c", "app"}, args...)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	unread, end, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer unread.Close()
+	defer end.Close()
+	deaf := exec.CommandContext(ctx, program, args...)
+	deaf.Stdout = end
+	var errs bytes.Buffer
+	count := new(bytesRead)
+	reads := exec.CommandContext(ctx, program, args...)
+	reads.Stdout, reads.Stderr = count, &errs
+	if err := deaf.Start(); err != nil {
+		return err
+	}
+	_ = reads.Run() // they end by force
+	_ = deaf.Wait()
+	if *count == 0 {
+		return fmt.Errorf("nodeagent %s prints nothing: %s", strings.Join(args, " "), &errs)
+	}
+	return nil
+}
+
+// bytesRead counts what is written to it.
+type bytesRead int64
+
+func (c *bytesRead) Write(b []byte) (int, error) {
+	*c += bytesRead(len(b))
+	return len(b), nil
+}

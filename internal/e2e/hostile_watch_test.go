@@ -1,0 +1,285 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// maxDelay is how much later a pod may start than the runtime starts one by itself at that time,
+// or than it started before the attacks.
+const maxDelay = time.Second
+
+// starts are what was seen of pods that do nothing. An attack that delays pods delays all while it
+// lasts, so two in a row must not be late. One alone may be so on a busy machine, as few are.
+type starts struct {
+	quiet                 time.Duration // how long the agent took before the attacks
+	count, late, inARow   int
+	longest, worst, total time.Duration // the longest start, the longest delay, all delays
+}
+
+// add counts a start, and reports whether it is one too many that is late.
+func (s *starts) add(agent, bare time.Duration) bool {
+	delay := agent - max(bare, s.quiet)
+	s.count++
+	s.longest, s.worst, s.total = max(s.longest, agent), max(s.worst, delay), s.total+max(delay, 0)
+	if delay <= maxDelay {
+		s.inARow = 0
+		return false
+	}
+	s.late++
+	s.inARow++
+	return s.inARow > 1 || s.late > 1+s.count/50
+}
+
+func (s *starts) String() string {
+	return fmt.Sprintf("%d other pods started, the slowest in %v, the mean delay %v, the longest %v, %d above %v; undisturbed they take %v", s.count,
+		s.longest.Round(time.Millisecond), (s.total / time.Duration(max(1, s.count))).Round(time.Millisecond), s.worst.Round(time.Millisecond),
+		s.late, maxDelay, s.quiet.Round(time.Millisecond))
+}
+
+// prepare starts pods that are there all the time, and returns what the node has.
+func (s *siege) prepare() map[string]string {
+	for range 3 {
+		s.node.must(s.put(s.quiet("bystander")))
+	}
+	var took []time.Duration
+	for range 5 {
+		agent, _, err := s.pair()
+		s.node.must(err)
+		took = append(took, agent)
+	}
+	slices.Sort(took)
+	s.starts.quiet = took[len(took)/2]
+	time.Sleep(3 * time.Second) // what is left of them is removed
+	return s.snapshot()
+}
+
+// quiet returns a pod that does nothing.
+func (s *siege) quiet(name string) *v1.Pod {
+	p := s.pod(name, restricted)
+	p.Spec.Containers = []v1.Container{attacker(restricted, "app", "sleep")}
+	return p
+}
+
+// pair starts a pod by the agent, and one with bare calls at the same time, and returns how
+// long either took.
+func (s *siege) pair() (agent, bare time.Duration, err error) {
+	var both sync.WaitGroup
+	var errs [2]error
+	both.Go(func() { agent, errs[0] = s.startByAgent() })
+	both.Go(func() { bare, errs[1] = s.startBare() })
+	both.Wait()
+	return agent, bare, errors.Join(errs[:]...)
+}
+
+func (s *siege) startByAgent() (time.Duration, error) {
+	p, began := s.quiet("canary"), time.Now()
+	if err := s.put(p); err != nil {
+		return 0, err
+	}
+	if err := s.running(p); err != nil {
+		return 0, fmt.Errorf("%w\n%s", err, s.story(p.UID))
+	}
+	_, id, _ := strings.Cut(s.status(p.UID).ContainerStatuses[0].ContainerID, "://")
+	took, err := s.startedAfter(id, began)
+	err = errors.Join(err, s.remove(p, patience))
+	s.forget(p.UID)
+	return took, err
+}
+
+// startedAfter returns how long after a time a container was started.
+func (s *siege) startedAfter(id string, began time.Time) (time.Duration, error) {
+	c, err := s.node.runtime.ContainerStatus(context.Background(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err != nil {
+		return 0, err
+	}
+	return time.Unix(0, c.GetStatus().GetStartedAt()).Sub(began), nil
+}
+
+// startBare starts a pod with the calls that this needs and nothing else.
+func (s *siege) startBare() (took time.Duration, err error) {
+	name, began := fmt.Sprint("bare-", s.made.Add(1)), time.Now()
+	ctx, rt := context.Background(), s.node.runtime
+	config := &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "hostile", Uid: fmt.Sprint(name, began.UnixNano())},
+		LogDirectory: filepath.Join(s.dir, "bare"), Linux: &runtimeapi.LinuxPodSandboxConfig{},
+	}
+	sandbox, err := rt.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		_, stop := rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()})
+		_, remove := rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()})
+		err = errors.Join(err, stop, remove)
+	}()
+	c, err := rt.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.GetPodSandboxId(), SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: image},
+		Command: []string{"/bin/sleep", "1000"}, LogPath: name + ".log", Linux: &runtimeapi.LinuxContainerConfig{},
+	}})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := rt.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: c.GetContainerId()}); err != nil {
+		return 0, err
+	}
+	return s.startedAfter(c.GetContainerId(), began)
+}
+
+// watchStarts starts pods until ctx ends.
+func (s *siege) watchStarts(ctx context.Context) {
+	for ctx.Err() == nil && s.alive() {
+		agent, bare, err := s.pair()
+		if err != nil {
+			s.Errorf("a pod that does nothing: %v, while %s", err, s.attacking())
+			continue
+		}
+		if s.starts.add(agent, bare) {
+			s.Errorf("a pod that does nothing started in %v, the runtime does so in %v; %v, while %s", agent, bare, &s.starts, s.attacking())
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// snapshot returns what the node has, by path: mode, owner and content of each file. Logs of
+// pods that have ended may be there, for they are collected later.
+func (s *siege) snapshot() map[string]string {
+	found := map[string]string{}
+	logs := filepath.Join(s.dir, "logs")
+	for _, top := range []string{filepath.Join(s.dir, "root"), logs, s.canary} {
+		s.node.must(filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if filepath.Dir(path) == logs && !strings.HasPrefix(d.Name(), "hostile_bystander-") {
+				return fs.SkipDir
+			}
+			found[path], err = look(path)
+			return err
+		}))
+	}
+	for _, path := range []string{"/etc/hosts", "/etc/passwd", "/etc/shadow", "/etc/resolv.conf", "/proc/sys/kernel/core_pattern", "/etc", "/"} {
+		text, err := look(path)
+		if err == nil {
+			found[path] = text
+		}
+	}
+	return found
+}
+
+// look returns what there is to say of a file.
+func look(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	sys := info.Sys().(*syscall.Stat_t)
+	text := fmt.Sprintf("%v %d:%d", info.Mode(), sys.Uid, sys.Gid)
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		link, err := os.Readlink(path)
+		return text + " " + link, err
+	case info.Mode().IsRegular() && info.Size() < 1<<20:
+		content, err := os.ReadFile(path)
+		return fmt.Sprintf("%s %x", text, sha256.Sum256(content)), err
+	case info.Mode().IsRegular():
+		return fmt.Sprintf("%s %d bytes", text, info.Size()), nil
+	}
+	return text, nil
+}
+
+// compare waits until the node has what it had before, and nothing else.
+func (s *siege) compare(before map[string]string) {
+	time.Sleep(3 * time.Second) // what is left of pods is removed
+	var wrong []string
+	after := s.snapshot()
+	paths := maps.Clone(before)
+	maps.Copy(paths, after)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if before[path] != after[path] {
+			wrong = append(wrong, fmt.Sprintf("%s: %q, before %q", path, after[path], before[path]))
+		}
+	}
+	if len(wrong) > 0 {
+		s.Errorf("the node has changed:\n%s", strings.Join(wrong, "\n"))
+	}
+	for uid := range s.bystanders() {
+		if status := s.status(uid); status.Phase != v1.PodRunning || status.ContainerStatuses[0].RestartCount > 0 {
+			s.Errorf("a pod that does nothing is %s\n%s", status.Phase, s.story(uid))
+		}
+	}
+}
+
+// leave removes the pods that were there all the time.
+func (s *siege) leave() {
+	for uid := range s.bystanders() {
+		pod := &v1.Pod{}
+		pod.Name, pod.UID = string(uid), uid
+		if err := s.remove(pod, patience); err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+// clear removes what an agent that has died has left.
+func (s *siege) clear(owner string) {
+	ctx, rt := context.Background(), s.node.runtime
+	list, err := rt.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: map[string]string{runtime.LabelPodNamespace: "hostile"},
+	}})
+	if err != nil {
+		s.node.Error(err)
+	}
+	for _, sandbox := range list.GetItems() {
+		_, stop := rt.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
+		_, remove := rt.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetId()})
+		if err := errors.Join(stop, remove); err != nil {
+			s.node.Error(err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	s.node.must(err)
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); strings.HasPrefix(fields[1], filepath.Dir(s.canary)+"/") {
+			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH) // or the directory is not removed
+		}
+	}
+	for _, pattern := range []string{"*/%s/*/*", "*/%s/*", "*/%s", "%s/*/*", "%s/*", "%s"} {
+		found, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", fmt.Sprintf(pattern, owner))) // the patterns are good ones
+		for _, dir := range found {
+			_ = syscall.Rmdir(dir) // most of these are files
+		}
+	}
+}
+
+// bystanders are the pods that are there all the time.
+func (s *siege) bystanders() map[types.UID]bool {
+	s.target.mu.Lock()
+	defer s.target.mu.Unlock()
+	found := map[types.UID]bool{}
+	for uid := range s.lines {
+		if strings.HasPrefix(uid, "bystander-") {
+			found[types.UID(uid)] = true
+		}
+	}
+	return found
+}
