@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"time"
 )
 
 // User is who asks.
@@ -38,30 +40,63 @@ type Authorizer interface {
 	Authorize(ctx context.Context, a Attributes) (allowed bool, reason string, err error)
 }
 
+// ErrBusy is the error of an Authenticator or an Authorizer that cannot decide now, because it
+// is asked too much at once. The answer is 429, and nothing is logged.
+var ErrBusy = errors.New("too many requests are waiting to be authenticated or authorized")
+
 // trusted marks requests that came by a way on which everybody may everything.
 type trusted struct{}
 
-// admit answers requests that may not go on, and reports whether this one may.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) bool {
+// userKey is the key of the name of the user in the context of a request.
+type userKey struct{}
+
+// userOf returns the name of the user of a request that was admitted.
+func userOf(r *http.Request) string {
+	name, _ := r.Context().Value(userKey{}).(string)
+	return name
+}
+
+// admit answers requests that may not go on. It returns those that may, with the name of their
+// user in the context.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (admitted *http.Request, ok bool) {
 	if r.Context().Value(trusted{}) != nil {
-		return true
+		return r, true
 	}
 	if s.config.Authenticator == nil {
 		if route.open {
-			return true
+			return r, true
 		}
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		return false
+		return r, false
 	}
 	user, ok, err := s.config.Authenticator.AuthenticateRequest(r)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrBusy):
+		busy(w)
+		return r, false
+	case err != nil && s.mayLog():
 		s.config.Log.Error(err, "A request cannot be authenticated")
 	}
 	if err != nil || !ok {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		return false
+		return r, false
 	}
-	return s.authorize(w, r, route, user)
+	return r.WithContext(context.WithValue(r.Context(), userKey{}, user.Name)), s.authorize(w, r, route, user)
+}
+
+// busy refuses a request that may be made again.
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
+}
+
+// logInterval is the time between two lines about requests that nothing could be decided about:
+// any peer can make them.
+const logInterval = time.Second
+
+func (s *Server) mayLog() bool {
+	now, next := time.Now().UnixNano(), s.undecided.Load()
+	return now >= next && s.undecided.CompareAndSwap(next, now+int64(logInterval))
 }
 
 // authorize asks for each of the subresources that suffice.
@@ -70,8 +105,14 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 	for _, subresource := range route.subresources {
 		a.Subresource = subresource
 		allowed, _, err := s.config.Authorizer.Authorize(r.Context(), a)
+		if errors.Is(err, ErrBusy) {
+			busy(w)
+			return false
+		}
 		if err != nil {
-			s.config.Log.Error(err, "A request cannot be authorized", "user", user.Name, "verb", a.Verb, "subresource", subresource)
+			if s.mayLog() {
+				s.config.Log.Error(err, "A request cannot be authorized", "user", user.Name, "verb", a.Verb, "subresource", subresource)
+			}
 			http.Error(w, "Authorization error", http.StatusInternalServerError)
 			return false
 		}

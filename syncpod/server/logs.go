@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
 	"os"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -34,6 +36,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	log := logs.Log{Path: path}
 	if options.Follow {
 		log.Ended = s.ended(pod.Pod.UID, id)
+		end, err := s.begin(r, "containerLogs", name, id.String())
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	return s.printLog(w, r, log, options)
 }
@@ -54,17 +61,21 @@ func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error
 // printLog prints a log. What goes wrong before anything is printed has a status; after
 // that the connection is cut, so that nobody takes a part for the whole.
 func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, o *v1.PodLogOptions) error {
-	out := &logWriter{w: w, control: http.NewResponseController(w), flush: o.Follow}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	out := &logWriter{w: w, control: http.NewResponseController(w), flush: o.Follow, idle: s.config.StreamIdleTimeout}
+	out.timer = time.AfterFunc(out.idle, cancel)
+	defer out.timer.Stop()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if info, err := os.Lstat(log.Path); o.Follow && err == nil && info.Mode().IsRegular() {
 		if err := out.begin(); err != nil {
 			return err
 		}
 	}
-	err := s.logs.Read(r.Context(), log, o, out, out)
+	err := s.logs.Read(ctx, log, o, out, out)
 	var damaged *logs.DamagedError
 	switch {
-	case err == nil, r.Context().Err() != nil, out.failed:
+	case err == nil, ctx.Err() != nil, out.failed:
 		return nil
 	case errors.As(err, &damaged) && out.begun:
 		s.config.Log.Error(err, "A log is damaged", "path", log.Path)
@@ -85,6 +96,10 @@ type logWriter struct {
 	flush   bool
 	begun   bool
 	failed  bool
+	// timer ends the reading when nothing was written for idle. A Write that the caller does not
+	// take fails after that time.
+	timer *time.Timer
+	idle  time.Duration
 }
 
 // begin tells the caller that there is a log, though nothing is in it yet.
@@ -96,9 +111,14 @@ func (l *logWriter) begin() error {
 
 func (l *logWriter) Write(b []byte) (int, error) {
 	l.begun = true
+	_ = l.control.SetWriteDeadline(time.Now().Add(l.idle)) // a writer without deadlines is bounded by its caller
+	defer func() { _ = l.control.SetWriteDeadline(time.Time{}) }()
 	n, err := l.w.Write(b)
 	if err == nil && l.flush {
 		err = l.control.Flush()
+	}
+	if err == nil && l.timer.Stop() {
+		l.timer.Reset(l.idle)
 	}
 	l.failed = err != nil
 	return n, err

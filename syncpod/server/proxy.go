@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // maxRefusal is how much of what the runtime says instead of a stream is handed on.
@@ -66,7 +66,7 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request, location string) 
 		ModifyResponse: holdRefusal,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	stream := &streamWriter{ResponseWriter: w, ctx: r.Context()}
+	stream := &streamWriter{ResponseWriter: w, hold: func(conn net.Conn) net.Conn { return s.hold(r.Context(), conn) }}
 	proxy.ServeHTTP(stream, r)
 	if failed == nil || stream.taken {
 		return nil
@@ -89,17 +89,27 @@ func (s *Server) unreachable(r *http.Request, err error) error {
 	return &statusError{http.StatusBadGateway, errors.New("the runtime's streaming server cannot be reached")}
 }
 
+// errNoStream is what a runtime answers that neither serves a stream nor says why it does not. A
+// redirect is never followed and never handed on: it could lead the caller anywhere.
+var errNoStream = errors.New("the runtime answers with neither a stream nor an error")
+
+// reachTime bounds how long it may take to reach the runtime's streaming server.
+const reachTime = 10 * time.Second
+
 // holdRefusal reads what the runtime answers instead of a stream, so that it cannot
 // break off in the middle.
 func holdRefusal(resp *http.Response) error {
-	if resp.StatusCode == http.StatusSwitchingProtocols {
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols:
 		return nil
+	case resp.StatusCode < http.StatusBadRequest:
+		return errNoStream
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	err = errors.Join(err, resp.Body.Close())
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	resp.ContentLength = int64(len(text))
-	resp.Header.Del("Content-Length")
+	resp.Header = http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}}
 	return err
 }
 
@@ -107,7 +117,7 @@ func holdRefusal(resp *http.Response) error {
 // whether or not the caller reads, and as soon as one of its ends has.
 type streamWriter struct {
 	http.ResponseWriter
-	ctx   context.Context
+	hold  func(net.Conn) net.Conn
 	taken bool
 }
 
@@ -118,8 +128,7 @@ func (w *streamWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.taken = true
-	context.AfterFunc(w.ctx, func() { conn.Close() })
-	return oneEnd{conn}, buffered, nil
+	return oneEnd{w.hold(conn)}, buffered, nil
 }
 
 // Unwrap returns what is written to.

@@ -12,6 +12,7 @@ type route struct {
 	patterns     []string
 	subresources []string // of which one has to be allowed
 	acts         bool     // it does something in a container, whatever the method
+	debugs       bool     // it is not served with Config.NoDebugging
 	open         bool     // to everybody if nobody is known
 	serve        func(http.ResponseWriter, *http.Request) error
 }
@@ -25,22 +26,22 @@ var (
 
 func (s *Server) table() []route {
 	return []route{
-		{patterns: []string{"GET /containerLogs/{namespace}/{pod}/{container}"}, subresources: proxyOnly, serve: s.serveLogs},
-		{patterns: inContainer("GET /exec", "POST /exec"), subresources: proxyOnly, acts: true, serve: s.serveExec},
-		{patterns: inContainer("GET /attach", "POST /attach"), subresources: proxyOnly, acts: true, serve: s.serveAttach},
-		{patterns: inPod("GET /portForward", "POST /portForward"), subresources: proxyOnly, acts: true, serve: s.servePortForward},
-		{patterns: inContainer("POST /run"), subresources: proxyOnly, acts: true, serve: s.serveRun},
+		{patterns: []string{"GET /containerLogs/{namespace}/{pod}/{container}"}, subresources: proxyOnly, debugs: true, serve: s.serveLogs},
+		{patterns: inContainer("GET /exec", "POST /exec"), subresources: proxyOnly, acts: true, debugs: true, serve: s.serveExec},
+		{patterns: inContainer("GET /attach", "POST /attach"), subresources: proxyOnly, acts: true, debugs: true, serve: s.serveAttach},
+		{patterns: inPod("GET /portForward", "POST /portForward"), subresources: proxyOnly, acts: true, debugs: true, serve: s.servePortForward},
+		{patterns: inContainer("POST /run"), subresources: proxyOnly, acts: true, debugs: true, serve: s.serveRun},
 		{patterns: []string{"POST /checkpoint/{namespace}/{pod}/{container}"}, subresources: []string{"checkpoint"}, acts: true, serve: s.serveCheckpoint},
 		{patterns: []string{"GET /pods", "GET /pods/{$}"}, subresources: podsToo, serve: s.servePods},
-		{patterns: []string{"GET /runningpods", "GET /runningpods/{$}"}, subresources: podsToo, serve: s.serveRunningPods},
+		{patterns: []string{"GET /runningpods", "GET /runningpods/{$}"}, subresources: podsToo, debugs: true, serve: s.serveRunningPods},
 		{patterns: []string{"GET /stats/summary", "GET /stats/summary/{$}"}, subresources: []string{"stats"}, serve: s.serveSummary},
 		{patterns: []string{"GET /metrics", "GET /metrics/probes"}, subresources: metricsOnly, serve: s.serveMetrics},
-		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, serve: s.serveTimeline},
+		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, debugs: true, serve: s.serveTimeline},
 		{patterns: []string{"GET /metrics/resource"}, subresources: metricsOnly, serve: s.serveResourceMetrics},
 		{patterns: []string{"GET /healthz"}, subresources: []string{"healthz", "proxy"}, open: true, serve: s.serveHealth},
 		{patterns: []string{"GET /healthz/{check}"}, subresources: []string{"healthz", "proxy"}, serve: s.serveCheck},
-		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, serve: s.serveConfigz},
-		{patterns: []string{"GET /logs", "GET /logs/{path...}"}, subresources: []string{"log"}, serve: s.serveNodeLogs},
+		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, debugs: true, serve: s.serveConfigz},
+		{patterns: []string{"GET /logs", "GET /logs/{path...}"}, subresources: []string{"log"}, debugs: true, serve: s.serveNodeLogs},
 	}
 }
 
@@ -94,7 +95,12 @@ func isClean(p string) bool {
 
 // answer serves a request of somebody who may.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
-	if !s.admit(w, r, route) {
+	r, ok := s.admit(w, r, route)
+	if !ok {
+		return
+	}
+	if route.debugs && s.config.NoDebugging {
+		http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed) // in a kubelet's words
 		return
 	}
 	err := route.serve(w, r)

@@ -21,7 +21,11 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.note("Command is run in a container", r, c)
+	end, err := s.begin(r, "run", c.Name, c.ID.String())
+	if err != nil {
+		return err
+	}
+	defer end()
 	resp, err := s.config.Runtime.ExecSync(r.Context(), &runtimeapi.ExecSyncRequest{ContainerId: c.ID.ID, Cmd: command})
 	if err != nil {
 		return fromRuntime(err)
@@ -55,7 +59,11 @@ func (s *Server) serveCheckpoint(w http.ResponseWriter, r *http.Request) error {
 	// The names are those of a pod that is there, which are no paths.
 	name := fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", r.PathValue("pod"), r.PathValue("namespace"), c.Name, time.Now().UTC().Format(time.RFC3339))
 	location := filepath.Join(s.config.Checkpoints, filepath.Base(name))
-	s.note("Container is checkpointed", r, c)
+	end, err := s.begin(r, "checkpoint", c.Name, c.ID.String())
+	if err != nil {
+		return err
+	}
+	defer end()
 	_, err = s.config.Runtime.CheckpointContainer(r.Context(), &runtimeapi.CheckpointContainerRequest{ContainerId: c.ID.ID, Location: location, Timeout: timeout})
 	if err != nil {
 		return fromRuntime(err)

@@ -1,11 +1,16 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
@@ -72,11 +77,19 @@ type Config struct {
 	// none are made.
 	Checkpoints string
 
+	// NoDebugging answers all that acts in containers or prints their logs, and the lists and
+	// files for debugging, with 405: exec, attach, portForward, run, containerLogs, runningpods,
+	// configz, logs and timeline. Default: they are served.
+	NoDebugging bool
+	// StreamIdleTimeout is the time after which a stream or a log that is followed ends if
+	// nothing was sent or received. Default 4 h.
+	StreamIdleTimeout time.Duration
 	// StreamTransport is how the runtime's streaming server is reached. Default: over
 	// TCP, and TLS with any certificate, as runtimes make one for themselves.
 	StreamTransport http.RoundTripper
-	// Log gets a line for each request to do something in a container, without what is
-	// to be done, and for what goes wrong once an answer has begun. Default silent.
+	// Log gets a line when a stream begins and when it has ended, with the user, the verb, the
+	// pod and the container and without the command, and one for each failure that no answer can
+	// report. Default silent.
 	Log logr.Logger
 }
 
@@ -86,6 +99,9 @@ type Server struct {
 	config Config
 	logs   logs.Reader
 	routes *http.ServeMux
+	open   openStreams
+	// undecided is when the next request that cannot be authenticated or authorized is logged.
+	undecided atomic.Int64
 
 	allStats, cpuAndMemory figures
 }
@@ -100,13 +116,20 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("server: Config.Runtime is missing")
 	case (c.Authenticator == nil) != (c.Authorizer == nil):
 		return nil, errors.New("server: of Config.Authenticator and Authorizer one is missing")
+	case c.StreamIdleTimeout < 0:
+		return nil, fmt.Errorf("server: Config.StreamIdleTimeout is negative: %v", c.StreamIdleTimeout)
 	case c.NodeLogs != "" && !filepath.IsAbs(c.NodeLogs):
 		return nil, errors.New("server: Config.NodeLogs is not an absolute path: " + c.NodeLogs)
 	case c.Checkpoints != "" && !filepath.IsAbs(c.Checkpoints):
 		return nil, errors.New("server: Config.Checkpoints is not an absolute path: " + c.Checkpoints)
 	}
+	c.StreamIdleTimeout = cmp.Or(c.StreamIdleTimeout, defaultStreamIdleTimeout)
 	if c.StreamTransport == nil {
-		c.StreamTransport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		c.StreamTransport = &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			DialContext: (&net.Dialer{Timeout: reachTime}).DialContext, TLSHandshakeTimeout: reachTime,
+			ResponseHeaderTimeout: openTime, MaxResponseHeaderBytes: maxRefusal,
+		}
 	}
 	if c.Stats == nil {
 		var err error

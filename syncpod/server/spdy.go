@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -72,7 +73,7 @@ func (s *Server) upgrade(r *http.Request, location string, protocols ...string) 
 		return nil, "", s.unreachable(r, err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return nil, "", refusal(resp)
+		return nil, "", s.refusal(r, resp)
 	}
 	conn, ok := resp.Body.(io.ReadWriteCloser)
 	protocol = resp.Header.Get(protocolHeader)
@@ -85,11 +86,14 @@ func (s *Server) upgrade(r *http.Request, location string, protocols ...string) 
 }
 
 // refusal is what the runtime answers instead of a stream.
-func refusal(resp *http.Response) error {
+func (s *Server) refusal(r *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
+		return s.unreachable(r, errNoStream)
+	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as much as there is
 	code := resp.StatusCode
-	if code < 400 {
+	if code < http.StatusBadRequest {
 		code = http.StatusBadGateway
 	}
 	return &statusError{code, errors.New(strings.TrimSpace(string(text)))}
@@ -97,17 +101,18 @@ func refusal(resp *http.Response) error {
 
 // accept makes a WebSocket of the caller's connection, with a protocol that is offered. It
 // is nil if that cannot be, which was answered.
-func accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket.Conn, net.Conn, error) {
+func (s *Server) accept(w http.ResponseWriter, r *http.Request, protocol string) (*websocket.Conn, net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	ws, _, err := websocket.Accept(conn, buffered.Reader, r, protocol)
+	sent := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
+	conn = s.hold(r.Context(), conn)
+	ws, _, err := websocket.Accept(conn, bufio.NewReader(io.MultiReader(sent, conn)), r, protocol)
 	if err != nil {
 		conn.Close()
 		return nil, nil, nil
 	}
-	context.AfterFunc(r.Context(), func() { conn.Close() })
 	return ws, conn, nil
 }
 
@@ -127,7 +132,7 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string)
 		return err
 	}
 	defer upstream.Close()
-	ws, conn, err := accept(w, r, tunnelPrefix+protocol)
+	ws, conn, err := s.accept(w, r, tunnelPrefix+protocol)
 	if ws == nil {
 		return err
 	}

@@ -34,7 +34,11 @@ func (s *Server) serveExec(w http.ResponseWriter, r *http.Request) error {
 	if len(command) == 0 {
 		return badRequest("command is missing")
 	}
-	s.note("Command is run in a container", r, c)
+	end, err := s.begin(r, "exec", c.Name, c.ID.String())
+	if err != nil {
+		return err
+	}
+	defer end()
 	resp, err := s.config.Runtime.Exec(r.Context(), &runtimeapi.ExecRequest{
 		ContainerId: c.ID.ID, Cmd: command, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
 	})
@@ -50,7 +54,11 @@ func (s *Server) serveAttach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.note("Container is attached to", r, c)
+	end, err := s.begin(r, "attach", c.Name, c.ID.String())
+	if err != nil {
+		return err
+	}
+	defer end()
 	resp, err := s.config.Runtime.Attach(r.Context(), &runtimeapi.AttachRequest{
 		ContainerId: c.ID.ID, Tty: st.tty, Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr,
 	})
@@ -91,6 +99,11 @@ func (s *Server) servePortForward(w http.ResponseWriter, r *http.Request) error 
 	if sandbox == "" {
 		return notFound("pod %q is not running", pod.Pod.Name)
 	}
+	end, err := s.begin(r, "portForward", "", sandbox)
+	if err != nil {
+		return err
+	}
+	defer end()
 	resp, err := s.config.Runtime.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
 	if err != nil {
 		return fromRuntime(err)
@@ -144,9 +157,4 @@ func upgrades(r *http.Request) error {
 
 func isWebSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-}
-
-// note logs that something is done in a container, not what: commands have secrets.
-func (s *Server) note(what string, r *http.Request, c *runtime.ContainerStatus) {
-	s.config.Log.Info(what, "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"), "container", c.Name, "containerID", c.ID.String())
 }

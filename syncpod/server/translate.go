@@ -56,7 +56,7 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request, location stri
 	if err := t.open(st); err != nil {
 		return s.unreachable(r, err)
 	}
-	if t.caller, t.conn, err = accept(w, r, closeProtocol); t.caller == nil {
+	if t.caller, t.conn, err = s.accept(w, r, closeProtocol); t.caller == nil {
 		return err
 	}
 	t.run()

@@ -48,7 +48,10 @@ type Client struct {
 	// manager asks for certificates, nil if nobody does.
 	manager certificate.Manager
 	store   certificate.FileStore
-	dialer  *connrotation.Dialer
+	// dialer makes the connections of clients, heartbeats those of the client for heartbeats. They
+	// show a certificate as tls does, nil if there is no manager.
+	dialer, heartbeats *connrotation.Dialer
+	tls                *tls.Config
 	// connect makes a client of the API server, another one in tests.
 	connect func(*rest.Config) (kubernetes.Interface, error)
 }
@@ -61,7 +64,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	if (c.Bootstrap != "" || c.Rotate) && (c.Dir == "" || c.NodeName == "") {
 		return nil, errors.New("certificates: ClientConfig.Dir or NodeName is missing")
 	}
-	client := &Client{config: c, connect: func(c *rest.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) }}
+	client := &Client{config: c, dialer: newDialer(), heartbeats: newDialer(), connect: func(c *rest.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) }}
 	if err := client.choose(); err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}

@@ -38,13 +38,36 @@ func (c *Client) showCurrent() error {
 		}
 		return &tls.Certificate{}, nil // none
 	}
-	c.dialer = connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext)
-	c.rest.Transport = utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: handshakeTimeout, TLSClientConfig: config,
-		MaxIdleConnsPerHost: idleConnections, DialContext: c.dialer.DialContext,
-	})
+	c.tls = config
+	c.rest.Transport = c.transport(c.dialer)
 	c.rest.TLSClientConfig = rest.TLSClientConfig{} // it is in the transport
 	return nil
+}
+
+func newDialer() *connrotation.Dialer {
+	return connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext)
+}
+
+// transport shows the current certificate on the connections of a dialer.
+func (c *Client) transport(d *connrotation.Dialer) http.RoundTripper {
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: handshakeTimeout, TLSClientConfig: c.tls.Clone(),
+		MaxIdleConnsPerHost: idleConnections, DialContext: d.DialContext,
+	})
+}
+
+// Heartbeat returns the configuration of a client with connections of its own, which other
+// requests cannot hold up: without a limit of its rate, with a timeout for each request. The
+// function closes the connections, so that the next request makes another one.
+func (c *Client) Heartbeat(timeout time.Duration) (own *rest.Config, closeConnections func()) {
+	own = rest.CopyConfig(c.rest)
+	own.QPS, own.Timeout = -1, timeout
+	if c.manager == nil || own.Transport == nil {
+		own.Dial = c.heartbeats.DialContext
+	} else {
+		own.Transport = c.transport(c.heartbeats)
+	}
+	return own, c.heartbeats.CloseAll
 }
 
 // follow closes connections that show another certificate than the newest, so that they are
@@ -65,6 +88,7 @@ func (c *Client) follow(ctx context.Context) {
 		default:
 			c.config.Log.Info("The node has a new client certificate", "until", now.Leaf.NotAfter)
 			c.dialer.CloseAll()
+			c.heartbeats.CloseAll()
 		}
 		shown = now
 	}

@@ -22,7 +22,7 @@ import (
 var heeded = []string{
 	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
 	"clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
-	"enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
+	"enforceNodeAllocatable", "eventBurst", "eventRecordQPS", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
 	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "preloadedImagesVerificationAllowlist", "providerID", "registerWithTaints",
@@ -145,6 +145,8 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orElse(&c.ResolverConfig, "/etc/resolv.conf")
 	orElse(&c.PodPidsLimit, -1)
 	orElse(&c.KubeAPIQPS, 50)
+	orElse(&c.EventRecordQPS, 50)
+	orZero(&c.EventBurst, 100)
 	orElse(&c.ImageGCHighThresholdPercent, 85)
 	orElse(&c.ImageGCLowThresholdPercent, 80)
 	orZero(&c.KubeAPIBurst, 100)

@@ -32,8 +32,11 @@ func (n *Node) renewLease(ctx context.Context) {
 		}}
 		return nil
 	}
-	failing := func() { n.config.Log.Info("The lease of the node cannot be renewed", "node", n.config.Name) }
-	lease.NewController(clock.RealClock{}, n.config.Kube, n.config.Name, int32(n.config.LeaseDuration/time.Second), failing,
+	failing := func() {
+		n.config.Log.Info("The lease of the node cannot be renewed", "node", n.config.Name)
+		n.config.HeartbeatFailed()
+	}
+	lease.NewController(clock.RealClock{}, n.config.Heartbeats, n.config.Name, int32(n.config.LeaseDuration/time.Second), failing,
 		n.config.LeaseDuration/renewals, n.config.Name, v1.NamespaceNodeLease, owned).Run(ctx)
 }
 
@@ -42,6 +45,7 @@ func (n *Node) beat(ctx context.Context) {
 	for {
 		if err := n.update(ctx); err != nil && ctx.Err() == nil {
 			n.config.Log.Error(err, "The status of the node is not written", "node", n.config.Name)
+			n.config.HeartbeatFailed()
 		}
 		select {
 		case <-ctx.Done():
@@ -92,7 +96,7 @@ func (n *Node) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	written, err := n.config.Kube.CoreV1().Nodes().Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	written, err := n.config.Heartbeats.CoreV1().Nodes().Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) { // it was deleted before it was watched
 		n.registerAgain(ctx)
 		return nil

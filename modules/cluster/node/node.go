@@ -28,6 +28,12 @@ type Runtime interface {
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
+	// Heartbeats is a client of the API server that renews the lease and writes the status, so
+	// that no other request delays them. Default Kube.
+	Heartbeats kubernetes.Interface
+	// HeartbeatFailed is called when a heartbeat has failed, such as to close connections that
+	// may be dead. Default: nothing is called.
+	HeartbeatFailed func()
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
 	// Name is that of the node. Required.
@@ -127,6 +133,12 @@ func New(c Config) (*Node, error) {
 	}
 	if c.MaxImages == nil {
 		c.MaxImages = new(50)
+	}
+	if c.Heartbeats == nil {
+		c.Heartbeats = c.Kube
+	}
+	if c.HeartbeatFailed == nil {
+		c.HeartbeatFailed = func() {}
 	}
 	if c.Pressure == nil {
 		c.Pressure = func() []v1.NodeCondition { return nil }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
@@ -19,14 +20,32 @@ import (
 // Authenticator says who has sent a request. It is a server.Authenticator.
 type Authenticator struct {
 	kube    kubernetes.Interface
-	clients *x509.CertPool
-	tokens  *answers[[sha256.Size]byte, server.User]
+	clients func() *x509.CertPool
+	tokens  *answers[credential, server.User]
+	reviews *reviews[credential, server.User]
 }
 
-// NewAuthenticator returns one that knows the holders of certificates of clients, nil for
-// none, and asks kube about tokens, nil for none; what it is told of a token holds for ttl.
-func NewAuthenticator(kube kubernetes.Interface, clients *x509.CertPool, ttl time.Duration) *Authenticator {
-	return &Authenticator{kube: kube, clients: clients, tokens: newAnswers[[sha256.Size]byte, server.User](ttl, 0)}
+const (
+	// refusedTTL is how long a token stays refused at most, once the API server has refused it.
+	refusedTTL = 10 * time.Second
+	// maxToken is the length of the longest token that is reviewed, in bytes.
+	maxToken = 16 << 10
+	// maxChain is how many certificates a client may present.
+	maxChain = 8
+)
+
+// NewAuthenticator returns an Authenticator that accepts client certificates of the authorities
+// that clients returns, nil for none, and has kube review tokens, nil for none. Accepted tokens
+// are not reviewed again for ttl, refused ones for ttl and at most ten seconds. At most 16
+// reviews run at a time, each for at most ten seconds.
+func NewAuthenticator(kube kubernetes.Interface, clients func() *x509.CertPool, ttl time.Duration) *Authenticator {
+	if clients == nil {
+		clients = func() *x509.CertPool { return nil }
+	}
+	return &Authenticator{
+		kube: kube, clients: clients,
+		tokens: newAnswers[credential, server.User](ttl, min(ttl, refusedTTL)), reviews: newReviews[credential, server.User](),
+	}
 }
 
 // AuthenticateRequest makes an Authenticator a server.Authenticator.
@@ -35,15 +54,20 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool,
 		return user, true, nil
 	}
 	token, ok := bearer(r)
-	if !ok || a.kube == nil {
+	if !ok || a.kube == nil || len(token) > maxToken {
 		return server.User{}, false, nil
 	}
-	known := sha256.Sum256([]byte(token)) // so that no token is kept
+	known := credential(sha256.Sum256([]byte(token))) // so that no token is kept
 	if user, ok, found := a.tokens.get(known); found {
 		return user, ok, nil
 	}
+	return a.reviews.do(r.Context(), known, func(ctx context.Context) (server.User, bool, error) { return a.review(ctx, known, token) })
+}
+
+// review has the API server review a token.
+func (a *Authenticator) review(ctx context.Context, known credential, token string) (server.User, bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	answer, err := a.kube.AuthenticationV1().TokenReviews().Create(r.Context(), review, metav1.CreateOptions{})
+	answer, err := a.kube.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return server.User{}, false, errors.New("a token cannot be reviewed") // an error may repeat the request
 	}
@@ -54,7 +78,8 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool,
 
 // certificate returns who the client certificate is of.
 func (a *Authenticator) certificate(r *http.Request) (server.User, bool) {
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || a.clients == nil {
+	roots := a.clients()
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || len(r.TLS.PeerCertificates) > maxChain || roots == nil {
 		return server.User{}, false
 	}
 	intermediates := x509.NewCertPool()
@@ -62,7 +87,7 @@ func (a *Authenticator) certificate(r *http.Request) (server.User, bool) {
 		intermediates.AddCert(c)
 	}
 	leaf := r.TLS.PeerCertificates[0]
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: a.clients, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil || leaf.Subject.CommonName == "" {
 		return server.User{}, false
 	}

@@ -16,12 +16,13 @@ import (
 type Authorizer struct {
 	kube    kubernetes.Interface
 	answers *answers[string, string]
+	reviews *reviews[string, string]
 }
 
-// NewAuthorizer returns one for which that somebody may holds for allowed, and that they may
-// not for denied.
+// NewAuthorizer returns an Authorizer that caches grants for allowed and denials for denied. At
+// most 16 reviews run at a time, each for at most ten seconds.
 func NewAuthorizer(kube kubernetes.Interface, allowed, denied time.Duration) *Authorizer {
-	return &Authorizer{kube: kube, answers: newAnswers[string, string](allowed, denied)}
+	return &Authorizer{kube: kube, answers: newAnswers[string, string](allowed, denied), reviews: newReviews[string, string]()}
 }
 
 // Authorize makes an Authorizer a server.Authorizer.
@@ -31,16 +32,25 @@ func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allo
 	if err != nil {
 		return false, "", err
 	}
-	if reason, allowed, found := a.answers.get(string(key)); found {
-		return allowed, reason, nil
+	reason, allowed, found := a.answers.get(string(key))
+	if !found {
+		reason, allowed, err = a.reviews.do(ctx, string(key), func(ctx context.Context) (string, bool, error) { return a.review(ctx, string(key), ask) })
 	}
+	if err == nil && allowed {
+		admitted(ctx)
+	}
+	return allowed, reason, err
+}
+
+// review asks the API server.
+func (a *Authorizer) review(ctx context.Context, key string, ask server.Attributes) (reason string, allowed bool, err error) {
 	answer, err := a.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, reviewOf(ask), metav1.CreateOptions{})
 	if err != nil {
-		return false, "", err
+		return "", false, err
 	}
 	allowed = answer.Status.Allowed && !answer.Status.Denied
-	a.answers.put(string(key), answer.Status.Reason, allowed)
-	return allowed, answer.Status.Reason, nil
+	a.answers.put(key, answer.Status.Reason, allowed)
+	return answer.Status.Reason, allowed, nil
 }
 
 func reviewOf(a server.Attributes) *authorizationv1.SubjectAccessReview {

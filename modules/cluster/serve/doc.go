@@ -1,10 +1,22 @@
-// Package serve lets an API server, and whoever else may, ask a node: it serves a
-// server.Server over TLS, and asks the API server who may what.
+// Package serve serves a server.Server over TLS to an API server and to other peers, and asks
+// the API server which user a request is of and what the user may do.
 //
-// Who asks is known by a client certificate of a CA, or by a token that a TokenReview says
-// is one. Whether they may is answered by a SubjectAccessReview. Answers are kept for a
-// while, and none that failed is.
+// A user is known by a client certificate of an authority, or by a token that a TokenReview
+// accepts. A SubjectAccessReview decides what the user may do. Accepted and refused answers are
+// cached; a review that failed is not.
 //
-//	serve.go     Serve: TLS, at a port
-//	authn.go     Authenticator; authz.go Authorizer; remember.go what they have been told
+// # Strangers
+//
+// A peer is a stranger until one of its requests is admitted: authenticated and authorized. What
+// strangers hold is bounded for each address and in total: connections, requests that are
+// answered at a time, requests of a connection, and the life of a connection. The address with
+// the most connections gives way, so that a flood of one address leaves room for all others.
+// Peers that were admitted are not bounded by that, nor are credentials that were admitted in the
+// last minutes.
+//
+//	serve.go      Serve: TLS, at a port, and its limits
+//	peers.go      connections and requests of peers; strangers.go who of them has to give way
+//	authn.go      Authenticator; authz.go Authorizer; reviews.go how many ask at a time
+//	remember.go   the answers that are cached
+//	files.go      certificates and authorities of files that are replaced
 package serve

@@ -1,55 +1,92 @@
 package serve
 
 import (
+	"container/list"
 	"sync"
 	"time"
 )
 
-// maxAnswers is how many answers are kept at most; then all are forgotten.
-const maxAnswers = 10000
+// maxAnswers is how many answers of each kind are kept. The oldest gives way to the newest.
+const maxAnswers = 4096
 
-// answers are remembered for a while.
+// answers are kept for a while. Acceptances and refusals are kept apart, so that a flood of
+// refusals displaces no acceptance.
 type answers[K comparable, V any] struct {
-	yes, no time.Duration
-
-	mu    sync.Mutex
-	known map[K]answer[V]
+	mu      sync.Mutex
+	yes, no shelf[K, V]
 }
 
-type answer[V any] struct {
-	value V
-	ok    bool
-	until time.Time
-}
-
-// newAnswers remembers what is so for yes, and what is not for no.
+// newAnswers keeps acceptances for yes, and refusals for no.
 func newAnswers[K comparable, V any](yes, no time.Duration) *answers[K, V] {
-	return &answers[K, V]{yes: yes, no: no, known: map[K]answer[V]{}}
+	return &answers[K, V]{yes: newShelf[K, V](yes), no: newShelf[K, V](no)}
 }
 
 func (a *answers[K, V]) get(k K) (value V, ok, found bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	known, found := a.known[k]
-	if !found || !time.Now().Before(known.until) {
-		delete(a.known, k)
-		return value, false, false
+	now := time.Now()
+	if value, found = a.yes.get(k, now); found {
+		return value, true, true
 	}
-	return known.value, known.ok, true
+	value, found = a.no.get(k, now)
+	return value, false, found
 }
 
 func (a *answers[K, V]) put(k K, value V, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	ttl := a.no
-	if ok {
-		ttl = a.yes
+	to, from := &a.yes, &a.no
+	if !ok {
+		to, from = from, to
 	}
-	if ttl <= 0 {
+	from.remove(k)
+	to.put(k, value, time.Now())
+}
+
+// A shelf keeps values for ttl, at most maxAnswers of them.
+type shelf[K comparable, V any] struct {
+	ttl   time.Duration
+	byKey map[K]*list.Element
+	order *list.List // of book, the oldest first
+}
+
+type book[K comparable, V any] struct {
+	key   K
+	value V
+	until time.Time
+}
+
+func newShelf[K comparable, V any](ttl time.Duration) shelf[K, V] {
+	return shelf[K, V]{ttl: ttl, byKey: map[K]*list.Element{}, order: list.New()}
+}
+
+func (s *shelf[K, V]) get(k K, now time.Time) (value V, found bool) {
+	e, found := s.byKey[k]
+	if !found {
+		return value, false
+	}
+	b := e.Value.(book[K, V])
+	if !now.Before(b.until) {
+		s.remove(k)
+		return value, false
+	}
+	return b.value, true
+}
+
+func (s *shelf[K, V]) put(k K, value V, now time.Time) {
+	s.remove(k)
+	if s.ttl <= 0 {
 		return
 	}
-	if len(a.known) >= maxAnswers {
-		clear(a.known)
+	if oldest := s.order.Front(); s.order.Len() >= maxAnswers {
+		s.remove(oldest.Value.(book[K, V]).key)
 	}
-	a.known[k] = answer[V]{value, ok, time.Now().Add(ttl)}
+	s.byKey[k] = s.order.PushBack(book[K, V]{k, value, now.Add(s.ttl)})
+}
+
+func (s *shelf[K, V]) remove(k K) {
+	if e, found := s.byKey[k]; found {
+		s.order.Remove(e)
+		delete(s.byKey, k)
+	}
 }

@@ -1,14 +1,18 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 // Config says how a node is served.
@@ -20,15 +24,43 @@ type Config struct {
 	// Certificate returns the certificate of the node. Required. It is called for each
 	// connection, so that another one counts at once.
 	Certificate func() (*tls.Certificate, error)
+	// TLS restricts what is agreed on with peers. Default: TLS 1.2 or later, with Go's choice of
+	// cipher suites and key exchanges.
+	TLS Restrictions
+	// Log gets a line for what fails. Default silent.
+	Log logr.Logger
+}
+
+// Restrictions are bounds of TLS.
+type Restrictions struct {
+	// MinVersion is the lowest version, TLS 1.2 if that is higher.
+	MinVersion uint16
+	// CipherSuites are those of TLS 1.2, and Curves the key exchanges of any version.
+	CipherSuites []uint16
+	Curves       []tls.CurveID
 }
 
 const (
-	// headerTimeout bounds the time in which a request has to say what it wants.
-	headerTimeout = 30 * time.Second
+	// headerTimeout bounds the TLS handshake, and then the header of a request over HTTP/1.1.
+	headerTimeout = 10 * time.Second
+	// maxHeader is how long a header may be, in bytes. The command of an exec is in it.
+	maxHeader = 256 << 10
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = 90 * time.Second
 	// lastWords is how long answers have to come to their end.
 	lastWords = time.Second
+
+	// maxStreams is how many requests a connection of HTTP/2 may have open.
+	maxStreams = 100
+	// silence is how long a connection of HTTP/2 may be silent before it is pinged, and
+	// pingTimeout how long it has to answer.
+	silence, pingTimeout = 30 * time.Second, 15 * time.Second
+	// stuckTimeout is how long it may take nothing of what is to be written.
+	stuckTimeout = 30 * time.Second
+	// receiveBuffer is how much of bodies it may send before it is read.
+	receiveBuffer = 64 << 10
+	// frameSize is the size of the largest frame that it may send.
+	frameSize = 16 << 10
 )
 
 // Serve serves until ctx ends. Then no connection is left but streams, which end with their
@@ -46,14 +78,8 @@ func Serve(ctx context.Context, c Config) error {
 
 func serve(ctx context.Context, c Config, lis net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
-	server := &http.Server{
-		Handler: c.Handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },
-		},
-	}
+	all := newPeers()
+	server := newServer(ctx, c, all)
 	var ending sync.WaitGroup
 	ending.Go(func() {
 		<-ctx.Done()
@@ -62,7 +88,7 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 		_ = server.Shutdown(last) // what is left is closed
 		_ = server.Close()
 	})
-	err := server.ServeTLS(lis, "", "")
+	err := server.ServeTLS(peerListener{lis, all}, "", "")
 	cancel()
 	ending.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
@@ -71,27 +97,34 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 	return fmt.Errorf("serve: %w", err)
 }
 
-// Files returns a Config.Certificate of two files. They are read again when a minute has
-// passed, so that a certificate that was renewed there counts. What cannot be read is no
-// matter as long as the certificate before is valid.
-func Files(certificate, key string) func() (*tls.Certificate, error) {
-	var mu sync.Mutex
-	var last *tls.Certificate
-	var read time.Time
-	return func() (*tls.Certificate, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if last != nil && time.Since(read) < time.Minute {
-			return last, nil
-		}
-		pair, err := tls.LoadX509KeyPair(certificate, key)
-		if err != nil && (last == nil || time.Now().After(last.Leaf.NotAfter)) {
-			return nil, err
-		}
-		if err == nil {
-			last = &pair
-		}
-		read = time.Now()
-		return last, nil
+// newServer returns a server whose peers are bounded.
+func newServer(ctx context.Context, c Config, all *peers) *http.Server {
+	return &http.Server{
+		Handler: all.guard(c.Handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: connected,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, SendPingTimeout: silence, PingTimeout: pingTimeout, WriteByteTimeout: stuckTimeout,
+			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer, MaxReadFrameSize: frameSize,
+		},
+		ErrorLog: log.New(failures{c.Log}, "", 0),
+		TLSConfig: &tls.Config{
+			MinVersion: max(tls.VersionTLS12, c.TLS.MinVersion), CipherSuites: c.TLS.CipherSuites, CurvePreferences: c.TLS.Curves,
+			ClientAuth:     tls.RequestClientCert,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },
+		},
 	}
+}
+
+// failures logs what a server reports, but for the handshakes and headers of peers that fail: any
+// peer can have as many of them as it likes.
+type failures struct{ log logr.Logger }
+
+func (f failures) Write(line []byte) (int, error) {
+	for _, theirs := range []string{"http: TLS handshake error", "http2: server", "http: URL query"} {
+		if bytes.HasPrefix(line, []byte(theirs)) {
+			return len(line), nil
+		}
+	}
+	f.log.Info("The server reports a failure", "failure", string(bytes.TrimSpace(line)))
+	return len(line), nil
 }

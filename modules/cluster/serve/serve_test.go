@@ -118,7 +118,7 @@ func start(t *testing.T, ca *authority, authn *Authenticator) func(cert *tls.Cer
 
 func TestCertificatesSayWhoAsks(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
-	ask := start(t, ca, NewAuthenticator(nil, ca.pool(), time.Minute))
+	ask := start(t, ca, NewAuthenticator(nil, ca.pool, time.Minute))
 	for _, tt := range []struct {
 		name string
 		cert *tls.Certificate

@@ -155,7 +155,7 @@ func (a *agent) allocatable(capacity v1.ResourceList) (v1.ResourceList, error) {
 
 func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
 	c := node.Config{
-		Kube: a.kube, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
+		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,

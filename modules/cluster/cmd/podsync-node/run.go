@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -39,8 +40,14 @@ type agent struct {
 	kubelet *kubelet.KubeletConfiguration
 	client  *certificates.Client
 	kube    kubernetes.Interface
-	runtime *cri.Client
-	metrics *prometheus.Metrics
+	// reviews asks who a peer is and what it may do, heartbeats renews the lease and the status of
+	// the node, recorder writes events: each has a limit of its own, so that none of them delays
+	// another or kube.
+	reviews, heartbeats, recorder kubernetes.Interface
+	// heartbeatFailed closes the connections of heartbeats.
+	heartbeatFailed func()
+	runtime         *cri.Client
+	metrics         *prometheus.Metrics
 	// tracing is nil if nothing is traced.
 	tracing *otel.Tracing
 	// policy says when pods are evicted, by what figures tell; nil are those of the node.
@@ -86,18 +93,41 @@ func (a *agent) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	rest := a.client.REST()
-	a.server = rest.Host
-	rest.QPS, rest.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
-	rest.UserAgent = "podsync-node"
-	rest.ContentType = "application/vnd.kubernetes.protobuf"
-	rest.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	main := a.client.REST()
+	a.server = main.Host
+	main.QPS, main.Burst = float32(*a.kubelet.KubeAPIQPS), int(a.kubelet.KubeAPIBurst)
+	main.UserAgent = "podsync-node"
+	main.ContentType = "application/vnd.kubernetes.protobuf"
+	main.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
-		if a.ips, a.guessed, err = addressOf(rest.Host, a.route); err != nil {
+		if a.ips, a.guessed, err = addressOf(main.Host, a.route); err != nil {
 			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
 		}
 	}
-	a.kube, err = kubernetes.NewForConfig(rest)
+	return a.clientsets(main)
+}
+
+// clientsets makes the clients of the API server, each with a limit of its own.
+func (a *agent) clientsets(main *rest.Config) (err error) {
+	if a.kube, err = kubernetes.NewForConfig(main); err != nil {
+		return err
+	}
+	if a.reviews, err = kubernetes.NewForConfig(main); err != nil {
+		return err
+	}
+	events := rest.CopyConfig(main)
+	events.QPS, events.Burst = float32(*a.kubelet.EventRecordQPS), int(a.kubelet.EventBurst)
+	if events.QPS == 0 {
+		events.QPS = -1 // no limit, as a kubelet reads it
+	}
+	if a.recorder, err = kubernetes.NewForConfig(events); err != nil {
+		return err
+	}
+	timeout := min(a.kubelet.NodeStatusUpdateFrequency.Duration, seconds(a.kubelet.NodeLeaseDurationSeconds))
+	heartbeat, failed := a.client.Heartbeat(timeout)
+	heartbeat.UserAgent, heartbeat.ContentType, heartbeat.AcceptContentTypes = main.UserAgent, main.ContentType, main.AcceptContentTypes
+	a.heartbeatFailed = failed
+	a.heartbeats, err = kubernetes.NewForConfig(heartbeat)
 	return err
 }
 
@@ -147,7 +177,7 @@ func (a *agent) start(ctx context.Context) error {
 // events returns a recorder, and what ends it.
 func (a *agent) events(ctx context.Context) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
-	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&clientv1.EventSinkImpl{Interface: a.recorder.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: a.name}), broadcaster.Shutdown
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
@@ -40,7 +39,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	}
 	var tokens kubernetes.Interface
 	if *k.Authentication.Webhook.Enabled {
-		tokens = a.kube
+		tokens = a.reviews
 	}
 	metrics, err := a.metrics.Handler(l)
 	if err != nil {
@@ -54,7 +53,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	s, err := server.New(server.Config{
 		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: figures, Log: a.log,
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
-		Authorizer:    serve.NewAuthorizer(a.kube, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
+		Authorizer:    serve.NewAuthorizer(a.reviews, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
 	})
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 		return err
 	}
 	return together.Run(ctx, run, func(ctx context.Context) error {
-		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate})
+		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, Log: a.log})
 	})
 }
 
@@ -96,19 +95,17 @@ func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error),
 	return serve.Files(certFile, keyFile), nothing, nil
 }
 
-// clients are the authorities of client certificates, nil if there are none.
-func (a *agent) clients() (*x509.CertPool, error) {
+// clients returns the authorities of client certificates, nil if there are none.
+func (a *agent) clients() (func() *x509.CertPool, error) {
 	path := a.kubelet.Authentication.X509.ClientCAFile
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	get, err := serve.Authorities(path, func(err error) {
+		a.log.Error(err, "The authorities of client certificates cannot be read again", "path", path)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("authentication.x509.clientCAFile: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("authentication.x509.clientCAFile: there is no certificate in %s", path)
-	}
-	return pool, nil
+	return get, nil
 }

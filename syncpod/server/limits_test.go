@@ -1,0 +1,286 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/podsync/podsync/syncpod/server"
+)
+
+// TestRedirectOfTheRuntime: it is neither followed nor handed on.
+func TestRedirectOfTheRuntime(t *testing.T) {
+	n := newNode(t, nil)
+	n.run("web", "sleep infinity", isRunning)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer elsewhere.Close()
+	for _, code := range []int{300, 301, 302, 304, 307, 308} {
+		runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", elsewhere.URL+"/stolen")
+			w.Header().Set("Set-Cookie", "a=stolen")
+			w.WriteHeader(code)
+		}))
+		defer runtime.Close()
+		n.streams = runtime.URL
+		for _, path := range []string{execPath, "/attach/default/web/app?output=1", "/portForward/default/web?port=80"} {
+			for _, protocol := range []string{"SPDY/3.1", "websocket"} {
+				resp, _, _ := n.open("POST", path, protocol)
+				text, _ := io.ReadAll(resp.Body)
+				if all := fmt.Sprint(resp.Header, string(text)); resp.StatusCode != 502 || strings.Contains(all, "stolen") {
+					t.Errorf("%d: %s over %s: %d %s, want 502 and no %q in it", code, path, protocol, resp.StatusCode, all, "stolen")
+				}
+			}
+		}
+		for path, protocol := range map[string]string{"/attach/default/web/app?output=1": closes, "/portForward/default/web": tunnels} {
+			if _, err := n.dialWebSocket(path, protocol); err == nil || !strings.HasPrefix(err.Error(), "502 ") || strings.Contains(err.Error(), "stolen") {
+				t.Errorf("%d: %s: %v, want 502", code, path, err)
+			}
+		}
+	}
+}
+
+// TestRefusalHasNoHeadersOfTheRuntime: only its status and its text are handed on.
+func TestRefusalHasNoHeadersOfTheRuntime(t *testing.T) {
+	n := newNode(t, nil)
+	n.run("web", "sleep infinity", isRunning)
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", "a=stolen")
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(404)
+	}))
+	defer runtime.Close()
+	n.streams = runtime.URL
+	resp, _, _ := n.open("POST", execPath, "SPDY/3.1")
+	if resp.StatusCode != 404 || resp.Header.Get("Set-Cookie") != "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+		t.Errorf("%d %v, want 404 as plain text without a cookie", resp.StatusCode, resp.Header)
+	}
+}
+
+// named is an Authenticator that takes the name of the user from a header.
+type named struct{ everybody }
+
+func (named) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
+	return server.User{Name: r.Header.Get("User")}, true, nil
+}
+
+// A ledger is the lines of a log.
+type ledger struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *ledger) add(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, prefix+args)
+}
+
+func (l *ledger) has(words ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		all := true
+		for _, w := range words {
+			all = all && strings.Contains(line, w)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// TestStreamsAreAudited: the user, the verb, the pod and the container of each stream are in the
+// log, at its beginning and at its end.
+func TestStreamsAreAudited(t *testing.T) {
+	var log ledger
+	n := newNode(t, func(c *server.Config) {
+		c.Log = funcr.New(log.add, funcr.Options{})
+		c.Authenticator = named{}
+	})
+	b := newBackend(t, 0)
+	n.streams = b.url
+	n.run("web", "echo hello; sleep infinity", isRunning)
+	user := http.Header{"User": {"ann"}, "Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}}
+	for path, verb := range map[string]string{
+		execPath: "exec", "/attach/default/web/app?output=1": "attach", "/portForward/default/web?port=80": "portForward",
+		"/run/default/web/app?cmd=true+hunter2": "run", "/containerLogs/default/web/app?follow=true": "containerLogs",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		method := "POST"
+		if verb == "containerLogs" {
+			method = "GET"
+		}
+		req, err := http.NewRequestWithContext(ctx, method, n.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = user.Clone()
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who := []string{`"user"="ann"`, `"verb"="` + verb + `"`, `"pod"="default/web"`}
+		if verb != "portForward" {
+			who = append(who, `"container"="app"`)
+		}
+		if !log.has(append(who, "Stream begins")...) {
+			t.Errorf("%s: there is no line for its beginning", verb)
+		}
+		resp.Body.Close()
+		cancel()
+		n.wait(func() bool { return log.has(append(who, "Stream has ended", `"duration"`)...) })
+	}
+	if log.has("hunter2") {
+		t.Error("a command is in the log")
+	}
+}
+
+// TestStreamsOfAUserAreBounded, and other users still get theirs.
+func TestStreamsOfAUserAreBounded(t *testing.T) {
+	n := newNode(t, func(c *server.Config) { c.Authenticator = named{} })
+	n.run("web", "echo hello; sleep infinity", isRunning)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	follow := func(user string) int {
+		w := &begun{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 1)}
+		r := httptest.NewRequestWithContext(ctx, "GET", "/containerLogs/default/web/app?follow=true", nil)
+		r.Header.Set("User", user)
+		go n.handler.ServeHTTP(w, r)
+		return <-w.begun
+	}
+	const most, total = 384, 512
+	for i := range most {
+		if code := follow("ann"); code != 200 {
+			t.Fatalf("stream %d: %d", i, code)
+		}
+	}
+	if code := follow("ann"); code != 429 {
+		t.Errorf("one more than %d: %d, want 429", most, code)
+	}
+	for i := most; i < total; i++ {
+		if code := follow(fmt.Sprint("user", i)); code != 200 {
+			t.Fatalf("stream %d of another user: %d", i, code)
+		}
+	}
+	if code := follow("bob"); code != 429 {
+		t.Errorf("one more than %d: %d, want 429", total, code)
+	}
+	cancel()
+	ctx = t.Context()
+	n.wait(func() bool { return follow("ann") == 200 })
+}
+
+// begun reports the status of an answer when that is written.
+type begun struct {
+	*httptest.ResponseRecorder
+	once  sync.Once
+	begun chan int
+}
+
+func (b *begun) WriteHeader(code int) {
+	b.ResponseRecorder.WriteHeader(code)
+	b.once.Do(func() { b.begun <- code })
+}
+
+// TestIdleStreamEnds: of each kind.
+func TestIdleStreamEnds(t *testing.T) {
+	n := newNode(t, func(c *server.Config) { c.StreamIdleTimeout = 50 * time.Millisecond })
+	b := newBackend(t, 0)
+	n.streams = b.url
+	n.run("web", "echo hello; sleep infinity", isRunning)
+	for _, path := range []string{execPath, "/attach/default/web/app?output=1", "/portForward/default/web?port=80"} {
+		_, conn, _ := n.open("POST", path, "SPDY/3.1")
+		if _, err := b.conn(t).Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s: the runtime's end does not end", path)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s: the caller's end does not end", path)
+		}
+	}
+	opened := n.opening("/portForward/default/web", tunnels)
+	theirs := b.conn(t)
+	opened()
+	if _, err := theirs.Read(make([]byte, 1)); err == nil {
+		t.Error("the runtime's end of a tunnel does not end")
+	}
+	resp, err := http.Get(n.url + "/containerLogs/default/web/app?follow=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "hello\n" {
+		t.Errorf("%q, %v, want the log and its end", text, err)
+	}
+}
+
+// TestNoDebugging: what acts or shows more than a node's state is not served.
+func TestNoDebugging(t *testing.T) {
+	n := newNode(t, func(c *server.Config) { c.NoDebugging = true })
+	n.run("web", "sleep infinity", isRunning)
+	for _, way := range ways {
+		w := ask(n.handler, way.method, way.path)
+		off := false
+		for _, prefix := range []string{"/containerLogs", "/exec", "/attach", "/portForward", "/run", "/timeline", "/configz", "/logs"} {
+			off = off || strings.HasPrefix(way.path, prefix)
+		}
+		if is := w.Body.String() == "Debug endpoints are disabled.\n" && w.Code == 405; is != off {
+			t.Errorf("%s %s: %d %q, want it disabled: %t", way.method, way.path, w.Code, w.Body, off)
+		}
+	}
+}
+
+// overloaded cannot decide now.
+type overloaded struct{ authenticates bool }
+
+func (o overloaded) AuthenticateRequest(*http.Request) (server.User, bool, error) {
+	if o.authenticates {
+		return server.User{Name: "ann"}, true, nil
+	}
+	return server.User{}, false, server.ErrBusy
+}
+
+func (overloaded) Authorize(context.Context, server.Attributes) (bool, string, error) {
+	return false, "", fmt.Errorf("authorizing: %w", server.ErrBusy)
+}
+
+func TestBusyIsTooManyRequests(t *testing.T) {
+	for _, authenticates := range []bool{true, false} {
+		var log ledger
+		n := newNode(t, func(c *server.Config) {
+			c.Authenticator, c.Authorizer = overloaded{authenticates}, overloaded{}
+			c.Log = funcr.New(log.add, funcr.Options{})
+		})
+		if w := ask(n.handler, "GET", "/pods"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%d %v, want 429 and Retry-After", w.Code, w.Header())
+		}
+		if len(log.lines) > 0 {
+			t.Errorf("it is logged: %q", log.lines)
+		}
+	}
+}
+
+// TestFailedReviewsAreLoggedOnce: peers cannot fill the log.
+func TestFailedReviewsAreLoggedOnce(t *testing.T) {
+	var log ledger
+	who := &asked{err: io.ErrUnexpectedEOF}
+	n := newNode(t, func(c *server.Config) {
+		c.Authenticator, c.Authorizer = who, who
+		c.Log = funcr.New(log.add, funcr.Options{})
+	})
+	begin := time.Now()
+	for range 1000 {
+		ask(n.handler, "GET", "/pods")
+	}
+	if most := 1 + int(time.Since(begin)/time.Second) + 1; len(log.lines) == 0 || len(log.lines) > most {
+		t.Errorf("%d lines for 1000 requests, want 1 to %d", len(log.lines), most)
+	}
+}
