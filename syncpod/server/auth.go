@@ -74,7 +74,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (adm
 	case errors.Is(err, ErrBusy):
 		busy(w)
 		return r, false
-	case err != nil && s.mayLog():
+	case err != nil && r.Context().Err() == nil && s.mayLog(): // a caller who has left ends its own review
 		s.config.Log.Error(err, "A request cannot be authenticated")
 	}
 	if err != nil || !ok {

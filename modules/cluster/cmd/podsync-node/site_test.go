@@ -3,13 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,9 +39,27 @@ import (
 
 // TestMain keeps what client-go says of a server that is away out of the output.
 func TestMain(m *testing.M) {
+	if args := os.Getenv("PODSYNC_HOSTILE_NODE"); args != "" {
+		os.Exit(runAsNode(strings.Split(args, "\n")))
+	}
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	os.Exit(m.Run())
+}
+
+// runAsNode is what main does.
+func runAsNode(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o, err := parse(args, os.Stderr)
+	if err == nil {
+		err = run(ctx, o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // A site is a node with a runtime in memory, and an API server that can be away. Its disk is all

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// A fakeAPI is an API server over HTTPS with one node and no pods. It notes when the lease of the
+// node is renewed, and how many reviews it is asked for.
+type fakeAPI struct {
+	*httptest.Server
+	mu                         sync.Mutex
+	objects                    map[string]k8sruntime.Object // by path
+	renewals                   []time.Time
+	reviews, atOnce, mostAtOne int
+}
+
+// reviewTime is how long a review takes here.
+const reviewTime = 5 * time.Millisecond
+
+func newFakeAPI(t *testing.T) *fakeAPI {
+	f := &fakeAPI{objects: map[string]k8sruntime.Object{}}
+	f.Server = httptest.NewUnstartedServer(f)
+	f.EnableHTTP2 = true
+	f.StartTLS()
+	t.Cleanup(func() {
+		f.CloseClientConnections()
+		f.Close()
+	})
+	return f
+}
+
+// kubeconfig writes a kubeconfig of the node.
+func (f *fakeAPI) kubeconfig(t *testing.T, path string) {
+	t.Helper()
+	c := clientcmdapi.NewConfig()
+	c.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: f.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw}),
+	}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "node"}
+	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	c.CurrentContext = "x"
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lists are the kinds of lists by their resources.
+var lists = map[string]string{"pods": "PodList", "nodes": "NodeList", "services": "ServiceList", "runtimeclasses": "RuntimeClassList"}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 16<<20))
+	resource := filepath.Base(r.URL.Path)
+	switch {
+	case r.Method == http.MethodGet && r.URL.Query().Get("sendInitialEvents") != "":
+		f.fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // a list is asked for instead
+	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	case r.Method == http.MethodGet && lists[resource] != "":
+		group := strings.TrimPrefix(strings.TrimPrefix(filepath.Dir(r.URL.Path), "/apis/"), "/api/")
+		write(w, http.StatusOK, map[string]any{"kind": lists[resource], "apiVersion": group, "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{}})
+	case r.Method == http.MethodGet:
+		f.get(w, r.URL.Path)
+	case r.Method == http.MethodPatch:
+		f.get(w, strings.TrimSuffix(r.URL.Path, "/status"))
+	default:
+		f.write(w, r, resource, body)
+	}
+}
+
+func (f *fakeAPI) get(w http.ResponseWriter, path string) {
+	f.mu.Lock()
+	object := f.objects[path]
+	f.mu.Unlock()
+	if object == nil {
+		f.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		return
+	}
+	write(w, http.StatusOK, object)
+}
+
+func (f *fakeAPI) write(w http.ResponseWriter, r *http.Request, resource string, body []byte) {
+	object, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		f.fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		return
+	}
+	object.GetObjectKind().SetGroupVersionKind(*kind)
+	switch o := object.(type) {
+	case *authenticationv1.TokenReview:
+		user, known := strings.CutPrefix(o.Spec.Token, "good-")
+		o.Spec.Token = ""
+		o.Status = authenticationv1.TokenReviewStatus{Authenticated: known, User: authenticationv1.UserInfo{Username: user}}
+		f.review()
+	case *authorizationv1.SubjectAccessReview:
+		o.Status.Allowed = o.Spec.User == "ann" || o.Spec.User == "apiserver"
+		f.review()
+	default:
+		path := r.URL.Path
+		if meta, ok := object.(metav1.Object); ok && r.Method == http.MethodPost {
+			meta.SetUID(types.UID("uid-of-" + meta.GetName()))
+			path += "/" + meta.GetName()
+		}
+		f.mu.Lock()
+		f.objects[path] = object
+		if filepath.Base(filepath.Dir(path)) == "leases" {
+			f.renewals = append(f.renewals, time.Now())
+		}
+		f.mu.Unlock()
+	}
+	write(w, http.StatusCreated, object)
+}
+
+// review takes its time.
+func (f *fakeAPI) review() {
+	f.mu.Lock()
+	f.reviews++
+	f.atOnce++
+	f.mostAtOne = max(f.mostAtOne, f.atOnce)
+	f.mu.Unlock()
+	time.Sleep(reviewTime)
+	f.mu.Lock()
+	f.atOnce--
+	f.mu.Unlock()
+}
+
+func (f *fakeAPI) fail(w http.ResponseWriter, code int32, reason metav1.StatusReason) {
+	write(w, int(code), &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: string(reason),
+	})
+}
+
+func write(w http.ResponseWriter, code int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(object) // a client that has left reads nothing
+}
+
+// longestGap returns the longest time between two renewals of the lease, up to now.
+func (f *fakeAPI) longestGap(since time.Time) (gap time.Duration, renewals int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := since
+	for _, at := range append(f.renewals[:len(f.renewals):len(f.renewals)], time.Now()) {
+		if at.Before(since) {
+			continue
+		}
+		gap, last = max(gap, at.Sub(last)), at
+		renewals++
+	}
+	return gap, renewals - 1
+}
+
+// figures returns how many reviews there were, and how many at most at a time.
+func (f *fakeAPI) figures() (reviews, atOnce int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reviews, f.mostAtOne
+}
+
+func (f *fakeAPI) file(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,472 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
+)
+
+const (
+	// nodeArgs is the variable in which a process of this test is given the arguments of the node
+	// that it is.
+	nodeArgs = "PODSYNC_HOSTILE_NODE"
+	// attackTime is the variable that says how long each attack lasts, such as 5m.
+	attackTime = "PODSYNC_HOSTILE"
+	// leaseTime is how long the lease of the node holds.
+	leaseTime = 10 * time.Second
+	// soon is how long half of the honest requests take at most, and patience how long any of
+	// them does: the attackers have the same processors.
+	soon, patience = 2 * time.Second, 10 * time.Second
+	// maxResident is how much memory the node may have at most, in bytes.
+	maxResident = 256 << 20
+)
+
+// A target is podsync-node in a process of its own, with a runtime in memory and an API server
+// that watches its heartbeats.
+type target struct {
+	*testing.T
+	api     *fakeAPI
+	address string
+	process *os.Process
+	log     *tail
+}
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	dir := t.TempDir()
+	n := &target{T: t, api: newFakeAPI(t), log: &tail{}}
+	rt, err := critest.New(critest.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() })
+	endpoint, err := rt.Listen(filepath.Join(dir, "cri.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.address = lis.Addr().String()
+	lis.Close()
+	_, port, _ := net.SplitHostPort(n.address)
+	manifests := filepath.Join(dir, "manifests")
+	if err := os.Mkdir(manifests, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n.api.file(t, filepath.Join(manifests, "web.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox, command: [sh, -c, \"while true; do echo tick; sleep 0.1; done\"]}]}\n")
+	n.api.kubeconfig(t, filepath.Join(dir, "kubeconfig"))
+	config := n.api.file(t, filepath.Join(dir, "config.yaml"), fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: %s
+address: 127.0.0.1
+port: %s
+resolvConf: ""
+cgroupsPerQOS: false
+enforceNodeAllocatable: []
+evictionHard: {}
+failCgroupV1: false
+failSwapOn: false
+imageGCHighThresholdPercent: 100
+localStorageCapacityIsolation: false
+staticPodPath: %s
+podLogsDir: %s
+nodeLeaseDurationSeconds: %d
+`, endpoint, port, manifests, filepath.Join(dir, "logs", "pods"), int(leaseTime/time.Second)))
+	args := []string{"--config=" + config, "--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--root-dir=" + filepath.Join(dir, "root"), "--hostname-override=n1", "--node-ip=127.0.0.1"}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
+	cmd.Stdout, cmd.Stderr = n.log, n.log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n.process = cmd.Process
+	t.Cleanup(func() {
+		_ = n.process.Signal(syscall.SIGTERM) // Wait reports what is wrong
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the node ended with %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the node's last words:\n%s", n.log)
+		}
+	})
+	n.begin()
+	return n
+}
+
+// begin waits until the node serves and runs its pod.
+func (n *target) begin() {
+	n.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		code, text, err := n.ask("127.0.0.2", "good-ann", "/containerLogs/default/web-n1/app?tailLines=1")
+		if err == nil && code == http.StatusOK && strings.Contains(text, "tick") {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.Fatalf("the node is not ready: %d %.200s %v", code, text, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// dialer connects from an address of this machine.
+func dialer(from string) *net.Dialer {
+	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+}
+
+var anyServer = &tls.Config{InsecureSkipVerify: true}
+
+// ask asks on a new connection.
+func (n *target) ask(from, token, path string) (code int, text string, err error) {
+	transport := &http.Transport{TLSClientConfig: anyServer, DialContext: dialer(from).DialContext, DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, Timeout: patience}
+	req, err := http.NewRequest(http.MethodGet, "https://"+n.address+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, string(body), err
+}
+
+// resident returns the most memory that the node has had, in bytes.
+func (n *target) resident() int64 {
+	n.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.process.Pid))
+	if err != nil {
+		n.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kib, err := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return kib << 10
+}
+
+// An attack does its worst until ctx ends, from an address.
+type attack func(ctx context.Context, n *target, from string, worker int)
+
+var attacks = []struct {
+	name    string
+	workers int
+	attack  attack
+}{
+	{"bad tokens", 16, badTokens},
+	{"bad tokens over HTTP/2", 8, badTokensHTTP2},
+	{"slow headers", 200, slowHeaders},
+	{"half-open connections", 300, halfOpen},
+	{"thousands of connections", 16, manyConnections},
+	{"rapid reset", 4, rapidReset},
+	{"answers that nobody reads", 16, zeroWindow},
+	{"huge headers", 4, hugeHeaders},
+	{"endless headers over HTTP/2", 4, endlessHeaders},
+	{"huge bodies", 4, hugeBodies},
+	{"garbage for streams", 4, garbage},
+	{"streams that nobody reads", 16, halfOpenStreams},
+}
+
+// TestHostilePeers: whatever peers do, the lease is renewed in time, honest peers are answered
+// soon, and the memory is bounded. PODSYNC_HOSTILE=5m makes each attack last that long.
+func TestHostilePeers(t *testing.T) {
+	each := time.Second
+	if text := os.Getenv(attackTime); text != "" {
+		var err error
+		if each, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", attackTime, err)
+		}
+	}
+	n := newTarget(t)
+	begun := time.Now()
+	for _, a := range attacks {
+		n.suffer(a.name, a.workers, a.attack, each)
+	}
+	everything := func(ctx context.Context, n *target, from string, worker int) {
+		attacks[worker%len(attacks)].attack(ctx, n, from, worker)
+	}
+	n.suffer("everything at once", 4*len(attacks), everything, max(3*each, leaseTime))
+	if gap, renewals := n.api.longestGap(begun); gap > leaseTime || renewals < 3 {
+		t.Errorf("the lease was renewed %d times, with %v between two; it holds for %v", renewals, gap, leaseTime)
+	} else {
+		t.Logf("the lease was renewed %d times, with at most %v between two", renewals, gap)
+	}
+	reviews, atOnce := n.api.figures()
+	if atOnce > 2*maxReviewsOfAKind {
+		t.Errorf("%d reviews at a time, want at most %d", atOnce, 2*maxReviewsOfAKind)
+	}
+	if resident := n.resident(); resident > maxResident && !raced {
+		t.Errorf("the node had %d MiB, want at most %d", resident>>20, maxResident>>20)
+	} else {
+		t.Logf("the node had at most %d MiB, the API server %d reviews, %d at a time", resident>>20, reviews, atOnce)
+	}
+}
+
+// maxReviewsOfAKind is how many reviews of a token, or of an access, run at a time.
+const maxReviewsOfAKind = 16
+
+// suffer lets workers attack for a time, and asks the node as an honest peer does meanwhile.
+func (n *target) suffer(name string, workers int, do attack, lasting time.Duration) {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(n.Context(), lasting)
+	defer cancel()
+	var running sync.WaitGroup
+	for worker := range workers {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				do(ctx, n, "127.0.0.1", worker)
+			}
+		})
+	}
+	var times []time.Duration
+	for ctx.Err() == nil || len(times) == 0 {
+		begin := time.Now()
+		code, text, err := n.ask("127.0.0.2", "good-ann", "/pods")
+		took := time.Since(begin)
+		times = append(times, took)
+		if err != nil || code != http.StatusOK {
+			n.Errorf("%s: an honest peer is answered %d %.100s, %v after %v", name, code, text, err, took)
+		}
+	}
+	running.Wait()
+	slices.Sort(times)
+	if times[len(times)/2] > soon {
+		n.Errorf("%s: half of the honest requests take more than %v, want at most %v", name, times[len(times)/2], soon)
+	}
+	n.Logf("%s: %d honest requests, half of them in %v, all in %v; resident at most %d MiB", name, len(times), times[len(times)/2], times[len(times)-1], n.resident()>>20)
+}
+
+var nextToken atomic.Int64
+
+// badTokens asks with tokens that nobody has.
+func badTokens(ctx context.Context, n *target, from string, _ int) { n.badTokens(ctx, from, false) }
+
+// badTokensHTTP2 does the same, with many requests on each connection.
+func badTokensHTTP2(ctx context.Context, n *target, from string, _ int) {
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { n.badTokens(ctx, from, true) })
+	}
+	all.Wait()
+}
+
+func (n *target) badTokens(ctx context.Context, from string, http2 bool) {
+	transport := &http.Transport{TLSClientConfig: anyServer.Clone(), DialContext: dialer(from).DialContext, ForceAttemptHTTP2: http2}
+	defer transport.CloseIdleConnections()
+	for range 100 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+n.address+"/pods", nil)
+		if err != nil {
+			return
+		}
+		req.Header.Set("Authorization", fmt.Sprint("Bearer bad-", nextToken.Add(1)))
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, resp.Body) // the connection is used again
+		resp.Body.Close()
+		if resp.StatusCode < 400 {
+			n.Errorf("a token that nobody has is answered %d", resp.StatusCode)
+		}
+	}
+}
+
+// connect returns a connection that ends with ctx, over TLS with a protocol if there is one.
+func (n *target) connect(ctx context.Context, from string, protocol string) net.Conn {
+	conn, err := dialer(from).DialContext(ctx, "tcp", n.address)
+	if err != nil {
+		return nil
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	if protocol == "" {
+		return conn
+	}
+	c := anyServer.Clone()
+	c.NextProtos = []string{protocol}
+	secure := tls.Client(conn, c)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil
+	}
+	return secure
+}
+
+// talk sends on a connection until that is closed, with a pause between.
+func (n *target) talk(ctx context.Context, from, protocol string, pause time.Duration, begin []byte, more func(i int) []byte) {
+	conn := n.connect(ctx, from, protocol)
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
+	if _, err := conn.Write(begin); err != nil {
+		return
+	}
+	for i := 0; ctx.Err() == nil; i++ {
+		if _, err := conn.Write(more(i)); err != nil {
+			return
+		}
+		if pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	}
+}
+
+func slowHeaders(ctx context.Context, n *target, from string, _ int) {
+	n.talk(ctx, from, "http/1.1", 20*time.Millisecond, []byte("GET /pods HTTP/1.1\r\nHost: n1\r\nA: "), func(int) []byte { return []byte("x") })
+}
+
+func halfOpen(ctx context.Context, n *target, from string, worker int) {
+	protocol := ""
+	if worker%2 == 1 {
+		protocol = "h2"
+	}
+	if conn := n.connect(ctx, from, protocol); conn != nil {
+		_, _ = conn.Read(make([]byte, 64)) // until the node closes it
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// manyConnections opens connections and keeps a thousand of them.
+func manyConnections(ctx context.Context, n *target, from string, worker int) {
+	from = fmt.Sprintf("127.0.1.%d", 1+worker) // from more than one address
+	var kept []net.Conn
+	for ctx.Err() == nil && len(kept) < 1000 {
+		if conn := n.connect(ctx, from, ""); conn != nil {
+			kept = append(kept, conn)
+		}
+	}
+	for _, conn := range kept {
+		conn.Close()
+	}
+}
+
+func hugeHeaders(ctx context.Context, n *target, from string, _ int) {
+	line := []byte("A: " + strings.Repeat("x", 64<<10) + "\r\n")
+	n.talk(ctx, from, "http/1.1", 0, []byte("GET /pods HTTP/1.1\r\nHost: n1\r\n"), func(int) []byte { return line })
+}
+
+func hugeBodies(ctx context.Context, n *target, from string, worker int) {
+	token := []string{"bad", "good-ann"}[worker%2]
+	piece := []byte("8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n")
+	n.talk(ctx, from, "http/1.1", 0, []byte("POST /run/default/web-n1/app?cmd=true HTTP/1.1\r\nHost: n1\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer "+token+"\r\n\r\n"),
+		func(int) []byte { return piece })
+}
+
+// garbage asks for streams, as a stranger and as a user who may, and sends what is none.
+func garbage(ctx context.Context, n *target, from string, worker int) {
+	token := []string{"bad", "good-ann"}[worker%2]
+	upgrade := []string{
+		"Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n",
+		"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
+		"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: SPDY/3.1+v4.channel.k8s.io\r\n",
+	}[worker/2%3]
+	noise := bytes.Repeat([]byte("\x80\x03\x00\x01\x82\xff\xff\xff\x00\xff\xff\x7f"), 1000)
+	n.talk(ctx, from, "http/1.1", time.Millisecond, []byte("POST /exec/default/web-n1/app?command=cat&input=1&output=1 HTTP/1.1\r\nHost: n1\r\nConnection: Upgrade\r\n"+upgrade+"Authorization: Bearer "+token+"\r\n\r\n"),
+		func(i int) []byte { return noise[i%12:] })
+}
+
+// halfOpenStreams follows a log as a user who may, and reads nothing of it.
+func halfOpenStreams(ctx context.Context, n *target, from string, _ int) {
+	n.talk(ctx, from, "http/1.1", 100*time.Millisecond, []byte("GET /containerLogs/default/web-n1/app?follow=true HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer good-ann\r\n\r\n"),
+		func(int) []byte { return nil })
+}
+
+// Frames of HTTP/2.
+const (
+	frameHeaders, frameReset, frameSettings, frameContinuation = 1, 3, 4, 9
+	endStream, endHeaders                                      = 1, 4
+)
+
+func frame(kind, flags byte, stream uint32, body []byte) []byte {
+	size := len(body)
+	head := []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}
+	return append(head, body...)
+}
+
+// preface begins a connection of HTTP/2, whose streams have a window.
+func preface(window uint32) []byte {
+	return append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(frameSettings, 0, 0, []byte{0, 4, byte(window >> 24), byte(window >> 16), byte(window >> 8), byte(window)})...)
+}
+
+// getHeader is the header of GET https://n1/ in HPACK, with a bad token.
+func getHeader() []byte {
+	token := fmt.Sprint("Bearer bad-", nextToken.Add(1))
+	return append([]byte{0x82, 0x87, 0x84, 0x41, 2, 'n', '1', 0x0f, 0x08, byte(len(token))}, token...)
+}
+
+func rapidReset(ctx context.Context, n *target, from string, _ int) {
+	n.talk(ctx, from, "h2", 0, preface(1<<16), func(i int) (all []byte) {
+		for j := range 50 {
+			stream := uint32(2*(50*i+j) + 1)
+			all = append(all, frame(frameHeaders, endStream|endHeaders, stream, getHeader())...)
+			all = append(all, frame(frameReset, 0, stream, []byte{0, 0, 0, 8})...)
+		}
+		return all
+	})
+}
+
+// zeroWindow asks, and takes no answer.
+func zeroWindow(ctx context.Context, n *target, from string, _ int) {
+	n.talk(ctx, from, "h2", 10*time.Millisecond, preface(0), func(i int) (all []byte) {
+		for j := range 10 {
+			all = append(all, frame(frameHeaders, endStream|endHeaders, uint32(2*(10*i+j)+1), getHeader())...)
+		}
+		return all
+	})
+}
+
+func endlessHeaders(ctx context.Context, n *target, from string, _ int) {
+	field := append([]byte{0x00, 1, 'a', 0x7f, 0x81, 0x3e}, bytes.Repeat([]byte("x"), 8192)...)
+	n.talk(ctx, from, "h2", 0, append(preface(1<<16), frame(frameHeaders, endStream, 1, getHeader())...),
+		func(int) []byte { return frame(frameContinuation, 0, 1, field) })
+}
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *tail) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, b...)
+	if most := 4 << 10; len(l.text) > most {
+		l.text = append(l.text[:0], l.text[len(l.text)-most:]...)
+	}
+	return len(b), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}

@@ -1,0 +1,283 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"crypto/x509"
+
+	"github.com/podsync/podsync/syncpod/server"
+)
+
+// reviewer reviews tokens: "good" and what begins so is accepted.
+func reviewer(before func()) (*fake.Clientset, *int) {
+	kube, reviews := fake.NewClientset(), 0
+	kube.PrependReactor("create", "tokenreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+		reviews++
+		before()
+		token := a.(ktesting.CreateAction).GetObject().(*authenticationv1.TokenReview).Spec.Token
+		return true, &authenticationv1.TokenReview{Status: authenticationv1.TokenReviewStatus{Authenticated: len(token) >= 4 && token[:4] == "good"}}, nil
+	})
+	return kube, &reviews
+}
+
+func TestRefusedTokensAreCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, reviews := reviewer(func() {})
+		authn := NewAuthenticator(kube, nil, 2*time.Minute)
+		for range 1000 {
+			if _, ok, err := authn.AuthenticateRequest(withToken("bad")); ok || err != nil {
+				t.Fatalf("%t, %v, want a refusal", ok, err)
+			}
+		}
+		if *reviews != 1 {
+			t.Errorf("%d reviews of one token, want 1", *reviews)
+		}
+		time.Sleep(refusedTTL)
+		if _, _, err := authn.AuthenticateRequest(withToken("bad")); err != nil || *reviews != 2 {
+			t.Errorf("%d reviews after %v, %v, want 2", *reviews, refusedTTL, err)
+		}
+		if _, ok, err := authn.AuthenticateRequest(withToken(string(make([]byte, maxToken+1)))); ok || err != nil || *reviews != 2 {
+			t.Errorf("a token that is too long: %t, %v, %d reviews", ok, err, *reviews)
+		}
+	})
+}
+
+// TestRefusalsDisplaceNoAcceptance: a flood of refused tokens is bounded and leaves accepted ones.
+func TestRefusalsDisplaceNoAcceptance(t *testing.T) {
+	kube, reviews := reviewer(func() {})
+	kube.ReactionChain = kube.ReactionChain[:1] // without what records each action
+	authn := NewAuthenticator(kube, nil, time.Hour)
+	_, _, _ = authn.AuthenticateRequest(withToken("good"))
+	for i := range 3 * maxAnswers {
+		authn.tokens.put(credential{1, byte(i), byte(i >> 8), byte(i >> 16)}, server.User{}, false)
+	}
+	if n := authn.tokens.no.order.Len(); n != maxAnswers || len(authn.tokens.no.byKey) != n {
+		t.Errorf("%d refusals are kept, want %d", n, maxAnswers)
+	}
+	if _, ok, err := authn.AuthenticateRequest(withToken("good")); !ok || err != nil || *reviews != 1 {
+		t.Errorf("%t, %v after %d reviews, want the answer that was cached", ok, err, *reviews)
+	}
+	for i := range 3 * maxAnswers {
+		authn.tokens.put(credential{2, byte(i), byte(i >> 8), byte(i >> 16)}, server.User{}, true)
+	}
+	if n := authn.tokens.yes.order.Len(); n != maxAnswers {
+		t.Errorf("%d acceptances are kept, want %d", n, maxAnswers)
+	}
+}
+
+// TestReviewsAreBounded: so many run at a time, one for all who ask the same, each for a time.
+func TestReviewsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReviews[string, string]()
+		var running, most atomic.Int32
+		ask := func(ctx context.Context) (string, bool, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			<-ctx.Done() // an API server that does not answer
+			running.Add(-1)
+			return "", false, ctx.Err()
+		}
+		begin := time.Now()
+		results := make(chan error, 1000)
+		for i := range 200 {
+			go func() {
+				_, _, err := r.do(t.Context(), fmt.Sprint(i), ask)
+				results <- err
+			}()
+			synctest.Wait()
+		}
+		if running.Load() != maxReviews || most.Load() != maxReviews || len(results) != 200-maxReviews-maxWaiting {
+			t.Errorf("%d run and %d are refused, want %d and %d", running.Load(), len(results), maxReviews, 200-maxReviews-maxWaiting)
+		}
+		for range 200 {
+			if err := <-results; !errors.Is(err, server.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want it busy or out of time", err)
+			}
+		}
+		if took := time.Since(begin); took != reviewTimeout {
+			t.Errorf("all have an answer after %v, want %v", took, reviewTimeout)
+		}
+		asked := 0
+		for range 50 {
+			go func() {
+				_, _, err := r.do(t.Context(), "same", func(context.Context) (string, bool, error) {
+					asked++
+					time.Sleep(time.Second)
+					return "", true, nil
+				})
+				results <- err
+			}()
+		}
+		for range 50 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		if asked != 1 {
+			t.Errorf("%d reviews of one token, want 1", asked)
+		}
+	})
+}
+
+func TestStrangersGiveWay(t *testing.T) {
+	var s strangers[int]
+	flood, honest := netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32")
+	s.enter(honest, -1)
+	for i := range 1000 {
+		victim, full := s.enter(flood, i)
+		if want := i >= maxStrangersOfAddress; full != want || full && victim != i-maxStrangersOfAddress {
+			t.Fatalf("connection %d: %d has to go, %t, want the oldest of the address", i, victim, full)
+		}
+	}
+	for i := range 1000 {
+		address := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i % 30), 1}), 32)
+		if victim, full := s.enter(address, 1000+i); full && victim == -1 {
+			t.Fatal("the one connection of an address has to go for many of others")
+		}
+	}
+	if s.count != maxStrangers || !s.leave(honest, -1) || s.leave(honest, -1) || s.count != maxStrangers-1 {
+		t.Errorf("%d are counted, want %d", s.count, maxStrangers-1)
+	}
+	for address, all := range s.byAddress {
+		for _, one := range append([]int{}, all...) {
+			s.leave(address, one)
+		}
+	}
+	if s.count != 0 || len(s.byAddress) != 0 {
+		t.Errorf("%d of %d addresses are left, want none", s.count, len(s.byAddress))
+	}
+}
+
+func TestNeighbourhood(t *testing.T) {
+	for ip, want := range map[string]string{
+		"10.0.0.1": "10.0.0.1/32", "::ffff:10.0.0.1": "10.0.0.1/32", "2001:db8::1": "2001:db8::/64", "2001:db8::2:3": "2001:db8::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := neighbourhood(netip.MustParseAddr(ip)).String(); got != want {
+			t.Errorf("%s: %s, want %s", ip, got, want)
+		}
+	}
+}
+
+// TestAuthoritiesAreReadAgain when their file changes; one that is broken does not count.
+func TestAuthoritiesAreReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	write := func(certs ...*x509.Certificate) {
+		t.Helper()
+		var text []byte
+		for _, c := range certs {
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		old, next := newAuthority(t), newAuthority(t)
+		if _, err := Authorities(path, nil); err == nil {
+			t.Error("a file that is not there is read")
+		}
+		write(old.cert)
+		failures := 0
+		get, err := Authorities(path, func(error) { failures++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		authn := NewAuthenticator(nil, get, time.Minute)
+		want := func(ofOld, ofNext bool) {
+			t.Helper()
+			for a, want := range map[*authority]bool{old: ofOld, next: ofNext} {
+				leaf := a.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf
+				r := withToken("")
+				r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+				if _, ok, err := authn.AuthenticateRequest(r); ok != want || err != nil {
+					t.Errorf("%t, %v, want %t", ok, err, want)
+				}
+			}
+		}
+		want(true, false)
+		write(old.cert, next.cert)
+		want(true, false)
+		time.Sleep(rereadAfter)
+		want(true, true)
+		write(next.cert)
+		time.Sleep(rereadAfter)
+		want(false, true)
+		write()
+		time.Sleep(rereadAfter)
+		want(false, true)
+		if failures != 1 {
+			t.Errorf("%d failures are reported, want 1", failures)
+		}
+	})
+}
+
+// TestLongChainsAreRefused: a chain is verified for each request, which costs time.
+func TestLongChainsAreRefused(t *testing.T) {
+	ca := newAuthority(t)
+	leaf := ca.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf
+	authn := NewAuthenticator(nil, ca.pool, time.Minute)
+	for n, want := range map[int]bool{maxChain: true, maxChain + 1: false} {
+		chain := []*x509.Certificate{leaf}
+		for len(chain) < n {
+			chain = append(chain, ca.cert)
+		}
+		r := withToken("")
+		r.TLS = &tls.ConnectionState{PeerCertificates: chain}
+		if _, ok, _ := authn.AuthenticateRequest(r); ok != want {
+			t.Errorf("a chain of %d: %t, want %t", n, ok, want)
+		}
+	}
+}
+
+// TestAdmissionFreesOfLimits: a connection on which a request was admitted is no stranger, and
+// neither is the next with its credential.
+func TestAdmissionFreesOfLimits(t *testing.T) {
+	all := newPeers()
+	p := &peer{all: all, address: netip.MustParsePrefix("10.0.0.1/32"), life: time.NewTimer(time.Hour)}
+	all.strangers.enter(p.address, p)
+	serve := func(p *peer, token string, admit bool) {
+		r := withToken(token)
+		r = r.WithContext(context.WithValue(r.Context(), peerKey{}, p))
+		all.guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if admit {
+				admitted(r.Context())
+			}
+		})).ServeHTTP(discard{}, r)
+	}
+	serve(p, "good", true)
+	if stranger, _ := p.asks(); stranger || all.strangers.count != 0 || all.asking.count != 0 {
+		t.Errorf("stranger %t, %d connections and %d requests of strangers, want none", stranger, all.strangers.count, all.asking.count)
+	}
+	all.asking.count = maxAsking // by others
+	serve(&peer{all: all}, "good", false)
+	refused := func() (is bool) {
+		defer func() { is = recover() == http.ErrAbortHandler }()
+		serve(&peer{all: all}, "other", false)
+		return false
+	}
+	if !refused() {
+		t.Error("a stranger is answered beyond the limit")
+	}
+}
+
+type discard struct{}
+
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) WriteHeader(int)             {}
