@@ -45,7 +45,8 @@
 // which the end of the input can be told, and SPDY within messages, for ports. An API
 // server does so itself, and asks for SPDY, unless the status of the node declares the
 // feature ExtendWebSocketsToKubelet. Credentials of the caller are not handed on. A stream
-// ends with the request's context.
+// ends with the request's context, and when it is idle for Config.StreamIdleTimeout. At most 512
+// streams are open at a time, 384 of one user. A redirect of the runtime is answered 502.
 //
 // # Who may
 //
@@ -73,6 +74,7 @@
 //	logs.go     logs; query.go the options in a URL; ended.go when a container has
 //	stream.go   exec, attach, port-forward; proxy.go hands the connection on; spdy.go asks
 //	            for SPDY, and carries it within messages; translate.go carries a process
+//	streams.go  how many streams are open, how long an idle one lasts, and their lines in the log
 //	stats.go    what is used; metrics.go the same for Prometheus, and what others serve
 //	run.go      one command, and checkpoints
 //	health.go   health; node.go configuration and logs of the node

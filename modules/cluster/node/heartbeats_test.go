@@ -1,0 +1,57 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/modules/cluster/node"
+)
+
+// TestHeartbeatsHaveAClientOfTheirOwn: the lease and the status are written by Heartbeats and never
+// by Kube, and after a failure its connections are closed.
+func TestHeartbeatsHaveAClientOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		watchCopies(kube)
+		heartbeats := fake.NewClientset()
+		heartbeats.PrependReactor("*", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the connection is dead")
+		})
+		var failures atomic.Int32
+		c := configOf(kube, &cri{})
+		c.Heartbeats, c.HeartbeatFailed = heartbeats, func() { failures.Add(1) }
+		n, err := node.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { n.Run(ctx); close(ended) }()
+		time.Sleep(time.Minute)
+		cancel()
+		<-ended
+		if failures.Load() == 0 {
+			t.Error("a heartbeat has failed, and HeartbeatFailed is not called")
+		}
+		written := map[string]bool{}
+		for _, a := range heartbeats.Actions() {
+			written[a.GetResource().Resource] = true
+		}
+		if !written["leases"] || !written["nodes"] {
+			t.Errorf("Heartbeats writes %v, want leases and nodes", written)
+		}
+		for _, a := range kube.Actions() {
+			if a.GetResource().Resource == "leases" || a.GetSubresource() == "status" {
+				t.Errorf("Kube is asked for a heartbeat: %v", a)
+			}
+		}
+	})
+}
