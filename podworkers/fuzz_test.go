@@ -176,6 +176,12 @@ func (z *fuzzed) begin(t *testing.T, w Work) {
 		t.Fatalf("%s: %v after %v", w.UID, w.Type, l.stage)
 	}
 	l.stage = w.Type
+	if w.Type == RemovePod {
+		if (w.Pod == nil) == (w.RuntimePod == nil) || w.Removal == NotRemoved || !z.set.State(w.UID).ShouldBeFinished {
+			t.Fatalf("%s: %+v while it is %+v", w.UID, w, z.set.State(w.UID))
+		}
+		return
+	}
 	if w.Pod == nil && w.Type != SyncTerminatingRuntimePod || w.Pod != nil && w.Type == SyncTerminatingRuntimePod {
 		t.Fatalf("%s: %v with pod %v", w.UID, w.Type, w.Pod)
 	}
@@ -231,7 +237,10 @@ func (z *fuzzed) finish(t *testing.T, o Outcome) {
 }
 
 func (z *fuzzed) other(t *testing.T) {
-	switch z.pick(4) {
+	switch z.pick(5) {
+	case 4:
+		uid := uids[z.pick(len(uids))]
+		z.follow(t, uid, z.set.RemoveOrphan(RuntimePod{UID: uid, Name: string(uid), Namespace: "ns"}))
 	case 3:
 		p := z.pod(uids[z.pick(len(uids))])
 		z.follow(t, p.UID, z.set.KillRuntimePod(z.now, RuntimePod{UID: p.UID, Name: p.Name, Namespace: p.Namespace}))
@@ -261,9 +270,8 @@ func (z *fuzzed) other(t *testing.T) {
 }
 
 func (z *fuzzed) known(t *testing.T, desired []types.UID) {
-	known, forgotten := z.set.SyncKnownPods(desired)
-	for _, k := range forgotten {
-		delete(z.lives, k.UID)
+	known, orphaned := z.set.SyncKnownPods(desired)
+	for _, k := range orphaned {
 		z.follow(t, k.UID, k.Effects)
 	}
 	for _, k := range known {

@@ -23,14 +23,14 @@ type KnownPod struct {
 	Effects Effects
 }
 
-// SyncKnownPods tells the Set which pods the sources want, all of them: those it knows
-// of besides are orphans and have to stop. Pods that have finished are forgotten
-// if no source wants them, or if a source wants a pod with their UID anew; so
-// are those that never started.
+// SyncKnownPods tells the Set which pods the sources want, all of them. The others have to
+// stop. Pods that have finished are orphaned if no source wants them, or if a source wants
+// a new pod with their UID, and so are unwanted pods that never started: RemovePod is their
+// last work.
 //
-// known are the pods still there; forgotten are those dropped by this call, of which only
-// UID, Orphan and Effects are set. Both are sorted by UID.
-func (s *Set) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
+// known are the pods that are not orphaned; orphaned are those that this call has orphaned,
+// of which only UID, Phase, Orphan and Effects are set. Both are sorted by UID.
+func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 	s.synced = true
 	wanted := make(map[types.UID]struct{}, len(desired))
 	for _, uid := range desired {
@@ -39,14 +39,21 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
 	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
 		_, want := wanted[uid]
 		p := s.pods[uid]
+		if p.phase > Finished {
+			if !want {
+				p.successor = nil
+			}
+			continue
+		}
 		k := KnownPod{UID: uid, Orphan: !want}
-		if p.forgettable(!want) {
-			k.Effects = s.forget(p)
-			forgotten = append(forgotten, k)
+		if p.removable(!want) {
+			k.Effects = s.orphan(p, !want)
+			k.Phase = p.phase
+			orphaned = append(orphaned, k)
 			continue
 		}
 		if !want {
-			k.Effects = p.orphan()
+			k.Effects = p.unwanted()
 			s.takeTurns(p)
 		}
 		k.Phase = p.phase
@@ -54,20 +61,21 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
 		k.HasPod, k.Static = pod != nil, runtime.IsStatic(pod)
 		known = append(known, k)
 	}
-	return known, forgotten
+	return known, orphaned
 }
 
-// forgettable reports whether nothing is lost with the pod's history.
-func (s *state) forgettable(orphan bool) bool {
+// removable reports whether the pod has ended, or never began, and nothing is lost with its
+// history.
+func (s *state) removable(orphan bool) bool {
 	if s.phase == Finished {
 		return s.over() && (orphan || s.again)
 	}
 	return orphan && !s.started && !s.inRuntime
 }
 
-// orphan is the transition on the loss of the last source. Work that stops the pod
+// unwanted is the transition on the loss of the last source. Work that stops the pod
 // already is not done once more for it.
-func (s *state) orphan() Effects {
+func (s *state) unwanted() Effects {
 	s.deleted = true
 	before := s.phase
 	if s.phase == Syncing {
@@ -78,9 +86,4 @@ func (s *state) orphan() Effects {
 		s.repeat()
 	}
 	return Effects{Work: s.ready(), Interrupt: s.inFlight != 0 && before == Syncing}
-}
-
-func (s *Set) forget(p *state) Effects {
-	s.remove(p)
-	return Effects{Stopped: p.waiting, Successors: s.statics.end(p.fullName, p.uid, s.mayStart)}
 }

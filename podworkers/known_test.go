@@ -42,13 +42,16 @@ func TestW10_UIDReuse(t *testing.T) {
 	h.do("a", SyncPod)
 	h.update(kill(pod("a"), 0, nil))
 	h.update(Update{Type: Create, Pod: pod("a")})
-	if known, forgotten := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 1 || len(forgotten) != 0 {
-		t.Fatal("forgotten while it stops")
+	if known, orphaned := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 1 || len(orphaned) != 0 {
+		t.Fatal("orphaned while it stops")
 	}
 	h.do("a", SyncTerminatingPod)
 	h.do("a", SyncTerminatedPod)
-	if known, _ := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 0 {
-		t.Fatal("not forgotten once it has finished")
+	if known, orphaned := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 0 || len(orphaned) != 1 || !orphaned[0].Effects.Work {
+		t.Fatal("not orphaned once it has finished")
+	}
+	if w := h.next("a", RemovePod); w.Removal != Replaced || w.Pod == nil || h.set.Done(w, Succeeded).Work {
+		t.Errorf("removed by %+v, want the pod for its successor, which is not known", w)
 	}
 	h.update(Update{Type: Create, Pod: pod("a")})
 	h.do("a", SyncPod)

@@ -15,6 +15,14 @@ const (
 	// Finished: nothing is left to do. The pod is remembered until no source wants
 	// it, or a source wants it anew.
 	Finished
+	// Orphaned: nothing of the pod runs, and no source wants it, or a source wants a new pod
+	// with its UID. The pod waits for its removal.
+	Orphaned
+	// Removing: the node's containers, sandboxes, files and devices of the pod are being
+	// removed, and its records last.
+	Removing
+	// Forgotten: the node has nothing of the pod any more. A new pod may have its UID.
+	Forgotten
 )
 
 // MarshalText returns what String does.
@@ -29,6 +37,12 @@ func (p Phase) String() string {
 		return "terminated"
 	case Finished:
 		return "finished"
+	case Orphaned:
+		return "orphaned"
+	case Removing:
+		return "removing"
+	case Forgotten:
+		return "forgotten"
 	}
 	return "syncing"
 }

@@ -5,12 +5,17 @@ import "k8s.io/apimachinery/pkg/types"
 // PodState is where a pod stands, for the parts of an agent that act on it beside
 // its own work: clean-up, probes, admission.
 type PodState struct {
+	// Known: the Set knows the pod. Phase is where the pod stands then, and Removal why it
+	// is removed.
+	Known   bool
+	Phase   Phase
+	Removal Removal
 	// Terminated: the pod is known to have no running container, and to get none.
 	Terminated bool
 	// MayHaveRunningContainers: a container of the pod may run, or may yet be
 	// started.
 	MayHaveRunningContainers bool
-	// ShouldBeFinished: nothing is left to do for the pod.
+	// ShouldBeFinished: nothing is left to do for the pod, except for its removal.
 	ShouldBeFinished bool
 	// TerminationRequested: the pod is to stop or has stopped.
 	TerminationRequested bool
@@ -38,6 +43,7 @@ func (s *Set) State(uid types.UID) PodState {
 		}
 	}
 	return PodState{
+		Known: true, Phase: p.phase, Removal: p.removal,
 		Terminated: p.quiet(), MayHaveRunningContainers: !p.quiet(), RuntimeShouldBeRemoved: p.quiet(),
 		ShouldBeFinished: p.over(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
 		ContentShouldBeRemoved: p.evicted || p.deleted && p.quiet(),

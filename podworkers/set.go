@@ -81,6 +81,9 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	case p.toSweep():
 		s.revision++
 		return p.sweep(s.revision), true, Effects{}
+	case p.phase > Finished:
+		s.revision++
+		return p.remove(s.revision), true, Effects{}
 	case !p.waitsForTurn():
 	case p.phase != Syncing:
 		return Work{}, false, s.finish(p)
@@ -104,14 +107,17 @@ func (s *Set) finish(p *state) Effects {
 	return e
 }
 
-// Done takes the outcome of work. Work that is no longer in flight, because it
-// was abandoned or its pod forgotten, has no effect.
+// Done takes the outcome of work. The outcome of abandoned work is dropped, but the
+// removal of a pod waits until all such work has returned.
 func (s *Set) Done(w Work, o Outcome) Effects {
 	p, inFlight := s.working(w)
-	if !inFlight {
+	if inFlight {
+		return s.done(p, w, o)
+	}
+	if p == nil || !p.returned(w.Revision) {
 		return Effects{}
 	}
-	return s.done(p, w, o)
+	return Effects{Work: p.ready()}
 }
 
 // working returns the pod of work, and whether the work is still in flight.
@@ -121,8 +127,11 @@ func (s *Set) working(w Work) (p *state, inFlight bool) {
 }
 
 func (s *Set) done(p *state, w Work, o Outcome) Effects {
-	if p.sweeping() {
+	switch {
+	case p.sweeping():
 		return p.swept(w.RuntimePod, o)
+	case p.phase == Removing:
+		return s.removed(p, o)
 	}
 	news := p.pending
 	e := p.done(o)
@@ -131,19 +140,15 @@ func (s *Set) done(p *state, w Work, o Outcome) Effects {
 	}
 	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
 	if w.Type == SyncTerminatingRuntimePod {
-		s.remove(p) // no source has it that could still ask
-		e.Work = s.renew(p.uid, news)
+		p.successor = news
+		p.orphan(Unwanted) // no source has it that could still ask
+		e.Work = p.ready()
 	}
 	return e
 }
 
-func (s *Set) remove(p *state) {
-	p.forgotten = true
-	delete(s.pods, p.uid)
-}
-
-// renew begins a pod anew with the news that came while what the runtime had of
-// its UID was stopped. It reports whether there was any.
+// renew begins a pod anew with the news that came while the pod that only the runtime knew
+// was stopped. It reports whether there was any.
 func (s *Set) renew(uid types.UID, news *Update) bool {
 	if news == nil || news.Pod == nil {
 		return false
@@ -157,7 +162,7 @@ func (s *Set) renew(uid types.UID, news *Update) bool {
 }
 
 // Abandon gives up on work that was interrupted and does not return, so that
-// the pod can go on. Its outcome, when it comes, is dropped.
+// the pod can go on. Its outcome, when it comes, is dropped; see Done.
 func (s *Set) Abandon(w Work) Effects {
 	p, inFlight := s.working(w)
 	if !inFlight {
@@ -166,7 +171,7 @@ func (s *Set) Abandon(w Work) Effects {
 	if p.sweeping() {
 		p.stray = w.RuntimePod
 	}
-	p.inFlight = 0
+	p.inFlight, p.abandoned = 0, append(p.abandoned, w.Revision)
 	p.repeat()
 	return Effects{Work: p.ready()}
 }

@@ -27,8 +27,15 @@ type state struct {
 	evicted bool
 	// again: a pod with the same UID is to follow this one.
 	again bool
-	// forgotten: the Set does not hold this state any more.
-	forgotten bool
+	// removal is why the pod is removed, NotRemoved before it is orphaned.
+	removal Removal
+	// toRemove: RemovePod has to be done, for the first time or again.
+	toRemove bool
+	// abandoned is the work that was abandoned and has not returned.
+	abandoned []Revision
+	// successor is the last news of a pod with the UID of this one, which begins when this one is
+	// forgotten.
+	successor *Update
 	// stray is set if something of the pod may have been started after the work
 	// that stopped it, or is stopping it, had looked.
 	stray *RuntimePod
@@ -86,6 +93,10 @@ func anyAlive(status *runtime.PodStatus) bool {
 
 // update is the transition on news of the pod. isNew tells that it is the first.
 func (s *state) update(u Update, isNew bool, now time.Time) Effects {
+	if s.phase > Finished {
+		s.succeed(u)
+		return stopped(u.Stop)
+	}
 	if s.phase != Syncing && !isNew && u.Type == Create {
 		s.again = true
 		if s.phase == Terminating {
@@ -254,9 +265,12 @@ func (s *state) takeWaiting() []StopID {
 	return ids
 }
 
-// repeat makes the last update pending again, unless there is news or nothing is
-// left to do.
+// repeat makes the last work due again, unless there is news or nothing is left to do.
 func (s *state) repeat() {
+	if s.phase > Finished {
+		s.toRemove = s.toRemove || s.inFlight == 0
+		return
+	}
 	if s.pending == nil && s.phase != Finished {
 		u := *s.active
 		u.Type = Sync

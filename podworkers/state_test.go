@@ -26,7 +26,10 @@ func TestWholeLife(t *testing.T) {
 	if !h.set.State("a").ShouldBeFinished {
 		t.Error("not finished at the end")
 	}
-	if _, forgotten := h.set.SyncKnownPods(nil); len(forgotten) != 1 || len(h.set.pods) != 0 {
+	if _, orphaned := h.set.SyncKnownPods(nil); len(orphaned) != 1 || !orphaned[0].Effects.Work || orphaned[0].Phase != Orphaned {
+		t.Errorf("orphaned %+v, want the pod, and work", orphaned)
+	}
+	if h.do("a", RemovePod); len(h.set.pods) != 0 {
 		t.Errorf("not forgotten: %v", h.set.pods)
 	}
 }
@@ -97,7 +100,8 @@ func TestAbandonedSyncIsDoneAgain(t *testing.T) {
 	h.next("a", SyncPod)
 }
 
-// Work of a forgotten pod is not taken for that of a new pod with its UID.
+// Work of a forgotten pod is not taken for that of a new pod with its UID, and no pod is removed
+// during work on it: the removal waits until abandoned work has returned.
 func TestOutcomeOfForgottenPodIsDropped(t *testing.T) {
 	h := newHarness(t)
 	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}})
@@ -105,6 +109,13 @@ func TestOutcomeOfForgottenPodIsDropped(t *testing.T) {
 	h.set.Abandon(late)
 	h.do("a", SyncTerminatingRuntimePod)
 	h.update(Update{Type: Create, Pod: pod("a")})
+	h.idle("a")
+	if e := h.set.Done(late, Failed); !e.Work {
+		t.Errorf("the last work has returned: %+v, want the removal", e)
+	}
+	if e := h.do("a", RemovePod); !e.Work {
+		t.Errorf("the pod is removed: %+v, want the work of the next", e)
+	}
 	h.next("a", SyncPod)
 	if h.set.Done(late, Failed); h.set.pods["a"].inFlight == 0 {
 		t.Error("the outcome of old work ended new work")
@@ -139,8 +150,11 @@ func TestW5_RuntimePodIsForgottenWhenStopped(t *testing.T) {
 		t.Errorf("work %+v, want the runtime pod", w)
 	}
 	h.update(Update{Type: Kill, RuntimePod: &RuntimePod{UID: "a"}, Stop: &StopRequest{ID: 2}}) // no news
-	if e := h.set.Done(w, Succeeded); e.Work || len(h.set.pods) != 0 || !slices.Equal(e.Stopped, []StopID{2}) {
-		t.Errorf("effects %+v, pods %v; want it forgotten, and the answer", e, h.set.pods)
+	if e := h.set.Done(w, Succeeded); !e.Work || !slices.Equal(e.Stopped, []StopID{2}) {
+		t.Errorf("effects %+v; want the removal, and the answer", e)
+	}
+	if e := h.do("a", RemovePod); e.Work || len(h.set.pods) != 0 {
+		t.Errorf("effects %+v, pods %v; want it forgotten", e, h.set.pods)
 	}
 }
 
@@ -224,12 +238,12 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 			}
 			return e.Stopped
 		},
-		"forgotten before its turn": func(h *harness) []StopID {
+		"orphaned before its turn": func(h *harness) []StopID {
 			h.update(Update{Type: Create, Pod: static("first")})
 			h.do("first", SyncPod)
 			h.update(kill(static("a"), 9, nil))
-			_, forgotten := h.set.SyncKnownPods([]types.UID{"first"})
-			return forgotten[0].Effects.Stopped
+			_, orphaned := h.set.SyncKnownPods([]types.UID{"first"})
+			return orphaned[0].Effects.Stopped
 		},
 		"failed first": func(h *harness) []StopID {
 			h.update(kill(pod("a"), 9, nil))
@@ -296,6 +310,7 @@ func TestNewsDuringTheStopOfARuntimePod(t *testing.T) {
 		if e := h.set.Done(w, Succeeded); !e.Work || !slices.Equal(e.Stopped, []StopID{4}) {
 			t.Errorf("effects %+v, want work and the answer", e)
 		}
+		h.do("a", RemovePod)
 		if w := h.next("a", SyncPod); w.Pod != p {
 			t.Error("not the pod the news was of")
 		}
@@ -311,6 +326,7 @@ func TestDeletionDuringTheStopOfARuntimePod(t *testing.T) {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), ptr(int64(7))
 	h.update(Update{Type: Changed, Pod: p})
 	h.set.Done(w, Succeeded)
+	h.do("a", RemovePod)
 	if w := h.next("a", SyncTerminatingPod); !w.Deadline.Equal(now.Add(7 * time.Second)) {
 		t.Errorf("deadline %v, want 7s from %v", w.Deadline, now)
 	}

@@ -19,8 +19,8 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	h.idle("3")
 	h.update(kill(static("2"), 0, nil))
 	h.idle("2")
-	if _, forgotten := h.set.SyncKnownPods([]types.UID{"1", "2", "4"}); len(forgotten) != 1 || forgotten[0].Effects.Successors != nil {
-		t.Errorf("forgotten %+v, want 3, which held up nobody", forgotten)
+	if _, orphaned := h.set.SyncKnownPods([]types.UID{"1", "2", "4"}); len(orphaned) != 1 || orphaned[0].Effects.Successors != nil {
+		t.Errorf("orphaned %+v, want 3, which held up nobody", orphaned)
 	}
 	h.update(kill(static("1"), 0, nil))
 	h.do("1", SyncTerminatingPod)
@@ -126,6 +126,7 @@ func TestM1_AStaticPodThatComesAgainIsLast(t *testing.T) {
 	}
 	h.set.SyncKnownPods([]types.UID{"1", "3"})
 	h.update(Update{Type: Create, Pod: static("2")})
+	h.do("2", RemovePod)
 	h.update(kill(static("1"), 0, nil))
 	h.do("1", SyncTerminatingPod)
 	if e := h.do("1", SyncTerminatedPod); !slices.Equal(e.Successors, []types.UID{"3"}) {

@@ -9,7 +9,7 @@ import "time"
 // A pod that runs is looked at again. One that is stopping is stopped once more.
 // Of one that has stopped, what runs is stopped with SyncTerminatingRuntimePod,
 // beside its phase: until that has succeeded the pod is taken to have running
-// containers, and is not forgotten. A pod that is not known is stopped as one
+// containers, and is not removed. A pod that is not known is stopped as one
 // that only the runtime knows.
 func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 	p, known := s.pods[pod.UID]
@@ -57,8 +57,15 @@ func (s *state) toSweep() bool { return s.stray != nil && s.phase >= Terminated 
 // quiet reports whether no container of the pod runs or will run.
 func (s *state) quiet() bool { return s.phase >= Terminated && s.stray == nil && !s.sweeping() }
 
-// over reports whether nothing is left to do for the pod.
-func (s *state) over() bool { return s.phase == Finished && s.quiet() }
+// over reports whether nothing is left to do for the pod, except for its removal.
+func (s *state) over() bool { return s.phase >= Finished && s.quiet() }
 
-// ready reports whether the pod has work that could begin.
-func (s *state) ready() bool { return s.inFlight == 0 && (s.pending != nil || s.toSweep()) }
+// ready reports whether the pod has work that could begin. Its removal waits until
+// abandoned work has returned.
+func (s *state) ready() bool {
+	due := s.pending != nil
+	if s.phase > Finished {
+		due = s.toRemove && len(s.abandoned) == 0
+	}
+	return s.inFlight == 0 && (due || s.toSweep())
+}

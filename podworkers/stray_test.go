@@ -34,8 +34,8 @@ func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 	if w.RuntimePod == nil || *w.RuntimePod != strayA {
 		t.Errorf("work %+v, want the runtime's pod", w)
 	}
-	if _, forgotten := h.set.SyncKnownPods(nil); len(forgotten) != 0 {
-		t.Error("forgotten while it is being stopped")
+	if _, orphaned := h.set.SyncKnownPods(nil); len(orphaned) != 0 {
+		t.Error("orphaned while it is being stopped")
 	}
 	if e := h.set.Done(w, Failed); !e.Retry || h.set.State("a").ShouldBeFinished {
 		t.Errorf("after a failure: %+v, want a retry", e)
@@ -47,8 +47,8 @@ func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 		t.Errorf("after the stop: %+v, want it finished as before", e)
 	}
 	h.idle("a")
-	if _, forgotten := h.set.SyncKnownPods(nil); len(forgotten) != 1 {
-		t.Error("not forgotten in the end")
+	if _, orphaned := h.set.SyncKnownPods(nil); len(orphaned) != 1 {
+		t.Error("not orphaned in the end")
 	}
 }
 
@@ -111,6 +111,7 @@ func TestStrayOfOtherPods(t *testing.T) {
 		t.Errorf("a pod nobody knows: %+v, want work", e)
 	}
 	h.do("a", SyncTerminatingRuntimePod)
+	h.do("a", RemovePod)
 	h.update(Update{Type: Create, Pod: pod("a")})
 	h.do("a", SyncPod)
 	if e := h.set.KillRuntimePod(now, strayA); !e.Work || h.set.State("a").TerminationRequested {

@@ -130,6 +130,8 @@ const (
 	SyncTerminatingRuntimePod
 	// SyncTerminatedPod cleans up after a pod that has stopped.
 	SyncTerminatedPod
+	// RemovePod removes what the node has of an orphaned pod.
+	RemovePod
 )
 
 // String returns the name of the call.
@@ -141,6 +143,8 @@ func (t WorkType) String() string {
 		return "SyncTerminatingRuntimePod"
 	case SyncTerminatedPod:
 		return "SyncTerminatedPod"
+	case RemovePod:
+		return "RemovePod"
 	}
 	return "SyncPod"
 }
@@ -154,10 +158,13 @@ type Work struct {
 	Revision Revision
 	// UpdateType is that of the update this work follows.
 	UpdateType UpdateType
-	// Pod is the pod, nil for SyncTerminatingRuntimePod.
+	// Pod is the pod, nil for SyncTerminatingRuntimePod, and for RemovePod of a pod whose
+	// definition is not known.
 	Pod *v1.Pod
-	// RuntimePod is set for SyncTerminatingRuntimePod.
+	// RuntimePod is set where Pod is nil.
 	RuntimePod *RuntimePod
+	// Removal is the reason of a RemovePod.
+	Removal Removal
 	// GracePeriodSeconds is the time that SyncTerminatingPod has, nil if nobody has
 	// asked for the pod to be stopped and its own grace period holds.
 	GracePeriodSeconds *int64
@@ -168,6 +175,34 @@ type Work struct {
 	// Report is what is to be reported of the pod, for SyncTerminatingPod and
 	// SyncTerminatedPod; see StopRequest.Report.
 	Report *StopReport
+}
+
+// Removal is why a pod is removed from the node.
+type Removal uint8
+
+const (
+	// NotRemoved: the pod is not removed.
+	NotRemoved Removal = iota
+	// Unwanted: no source wants the pod any more.
+	Unwanted
+	// Replaced: a source wants a new pod with the UID of the pod.
+	Replaced
+	// Unknown: no source wants the pod, and the Set knew nothing of it: an earlier agent
+	// has left it.
+	Unknown
+)
+
+// String returns the reason in a few words.
+func (r Removal) String() string {
+	switch r {
+	case Unwanted:
+		return "no source wants the pod"
+	case Replaced:
+		return "a source wants a new pod with its UID"
+	case Unknown:
+		return "an earlier agent has left the pod, and no source wants it"
+	}
+	return ""
 }
 
 // Revision counts the work that a Set has handed out, from 1.

@@ -210,19 +210,31 @@ func (w *Workers) followUp(p *worker, uid types.UID, e Effects, then *followUp) 
 // track brings a pod's worker in line with the Set, and makes one for a pod that
 // is new. It returns nil if the Set does not know the pod.
 func (w *Workers) track(p *worker, uid types.UID, then *followUp) *worker {
-	if p == nil || p.state.forgotten {
+	if p == nil || p.state.phase == Forgotten {
 		if p = w.rebind(p, uid, then); p == nil {
 			return nil
 		}
 	}
-	if phase := p.state.phase; phase != p.phase {
-		then.moved = append(then.moved, moved{uid, p.phase, phase})
-		p.phase = phase
-	}
+	then.moved = p.moveOn(then.moved)
 	if p.state.over() {
 		w.drain.finished(uid)
 	}
 	return p
+}
+
+// moveOn adds the steps of a pod to its phase in the Set. That it has finished is always one
+// of them.
+func (p *worker) moveOn(moves []moved) []moved {
+	to := p.state.phase
+	if p.phase < Finished && to > Finished {
+		moves = append(moves, moved{p.uid, p.phase, Finished})
+		p.phase = Finished
+	}
+	if p.phase != to {
+		moves = append(moves, moved{p.uid, p.phase, to})
+		p.phase = to
+	}
+	return moves
 }
 
 // rebind forgets a pod's worker and makes another one if the Set knows a pod of the
@@ -243,9 +255,7 @@ func (w *Workers) rebind(old *worker, uid types.UID, then *followUp) *worker {
 
 // forget takes away what is held of a pod that the Set has forgotten.
 func (w *Workers) forget(p *worker, then *followUp) {
-	if p.phase != Finished {
-		then.forgotten = append(then.forgotten, moved{p.uid, p.phase, Finished})
-	}
+	then.forgotten = p.moveOn(then.forgotten)
 	w.timers.remove(p)
 	p.queued = nowhere
 	delete(w.pods, p.uid)

@@ -9,12 +9,12 @@ import (
 // SyncKnownPods tells the workers which pods the sources want, all of them; see
 // [Set.SyncKnownPods]. Pods that no source wants are stopped. The effects of what it
 // returns have been seen to and are left out.
-func (w *Workers) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPod) {
+func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 	then := followUp{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	known, forgotten = w.set.SyncKnownPods(desired)
-	for _, pods := range [][]KnownPod{forgotten, known} {
+	known, orphaned = w.set.SyncKnownPods(desired)
+	for _, pods := range [][]KnownPod{orphaned, known} {
 		for i := range pods {
 			e := pods[i].Effects
 			if p := w.pods[pods[i].UID]; p != nil && p.phase != Syncing && p.err != nil {
@@ -24,7 +24,7 @@ func (w *Workers) SyncKnownPods(desired []types.UID) (known, forgotten []KnownPo
 			pods[i].Effects = Effects{}
 		}
 	}
-	return known, forgotten
+	return known, orphaned
 }
 
 // KillRuntimePod tells the workers that the runtime runs something of a pod that should
@@ -39,6 +39,14 @@ func (w *Workers) KillRuntimePod(pod RuntimePod) error {
 	}
 	w.follow(pod.UID, w.set.KillRuntimePod(then.now, pod), &then)
 	return nil
+}
+
+// RemoveOrphan has a pod removed that the workers do not know; see [Set.RemoveOrphan].
+func (w *Workers) RemoveOrphan(pod RuntimePod) {
+	then := followUp{now: time.Now()}
+	w.mu.Lock()
+	defer w.unlock(&then)
+	w.follow(pod.UID, w.set.RemoveOrphan(pod), &then)
 }
 
 // State returns where a pod stands; see [Set.State].

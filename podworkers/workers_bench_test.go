@@ -33,6 +33,8 @@ func (s *countingSyncer) SyncTerminatedPod(context.Context, Work, *runtime.PodSt
 	return nil
 }
 
+func (s *countingSyncer) RemovePod(context.Context, Work, *runtime.PodStatus) error { return nil }
+
 // BenchmarkSync measures the way of an update through the workers to a Syncer
 // that does nothing, and what a pod that has been synced costs while it is idle,
 // the pod itself not counted.

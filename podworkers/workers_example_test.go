@@ -30,6 +30,11 @@ func (printer) SyncTerminatingRuntimePod(_ context.Context, w podworkers.Work, _
 	return nil
 }
 
+func (printer) RemovePod(_ context.Context, w podworkers.Work, _ *runtime.PodStatus) error {
+	fmt.Println(w.UID, "is removed:", w.Removal)
+	return nil
+}
+
 func (printer) SyncTerminatedPod(_ context.Context, w podworkers.Work, _ *runtime.PodStatus) error {
 	fmt.Println("clean up after", w.Pod.Name)
 	return nil

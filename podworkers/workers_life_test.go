@@ -19,7 +19,7 @@ import (
 func TestW5_RuntimePodIsStoppedAndGone(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		b.update(Update{Type: Kill, RuntimePod: &strayA})
-		b.wants("a", SyncTerminatingRuntimePod)
+		b.wants("a", SyncTerminatingRuntimePod, RemovePod)
 		b.empty()
 	})
 }
@@ -62,7 +62,7 @@ func TestW10_UIDReuseRunsAgain(t *testing.T) {
 		b.finished("a")
 		b.SyncKnownPods([]types.UID{"a"})
 		b.update(create(pod("a")))
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncPod)
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, RemovePod, SyncPod)
 		if !b.State("a").MayHaveRunningContainers || !slices.Equal(b.seen, []types.UID{"a", "a"}) {
 			t.Errorf("seen %v, want the new pod to be seen as one", b.seen)
 		}
@@ -126,8 +126,8 @@ func TestW10_UIDReuseInEveryPhase(t *testing.T) {
 					b.update(create(next))
 				}
 				calls := slices.DeleteFunc(b.calls("a"), func(c call) bool { return c.Type == SyncTerminatingRuntimePod }) // late work's
-				cleaned := slices.IndexFunc(calls, func(c call) bool { return c.Type == SyncTerminatedPod })
-				if len(calls) <= cleaned+1 || calls[cleaned+1].at.Sub(b.start) > 2*housekeeping {
+				cleaned := slices.IndexFunc(calls, func(c call) bool { return c.Type == RemovePod })
+				if cleaned < 1 || calls[cleaned-1].Type != SyncTerminatedPod || len(calls) <= cleaned+1 || calls[cleaned+1].at.Sub(b.start) > 2*housekeeping {
 					t.Fatalf("calls %v, want the new pod within %v", b.scripted.types("a"), 2*housekeeping)
 				}
 				for i, c := range calls {
@@ -158,11 +158,13 @@ func TestNewsDuringTheStopOfARuntimePodBeginsALife(t *testing.T) {
 		b.update(Update{Type: Kill, RuntimePod: &strayA})
 		b.update(Update{Type: Changed, Pod: pod("a")})
 		b.pass(time.Second)
-		b.wants("a", SyncTerminatingRuntimePod, SyncPod)
-		if since[1] != time.Second {
-			t.Errorf("status asked for since %v, want 1s", since[1])
+		b.wants("a", SyncTerminatingRuntimePod, RemovePod, SyncPod)
+		if since[2] != time.Second {
+			t.Errorf("status asked for since %v, want 1s", since[2])
 		}
-		if want := []string{"a seen", "a syncing-terminating", "a terminating-finished", "a seen"}; !slices.Equal(b.lives, want) {
+		if want := []string{
+			"a seen", "a syncing-terminating", "a terminating-finished", "a finished-orphaned", "a orphaned-removing", "a removing-forgotten", "a seen",
+		}; !slices.Equal(b.lives, want) {
 			t.Errorf("told %q, want %q", b.lives, want)
 		}
 	})

@@ -9,6 +9,10 @@ import (
 	"github.com/podsync/podsync/internal/base/jitter"
 )
 
+// maxRemovalRetry is the longest wait between two tries to remove a pod. Nothing runs that
+// would wait for it.
+const maxRemovalRetry = time.Minute
+
 // A waiter is a pod whose next work has to wait. A wait for a time that nobody has named
 // is spread, so that pods that failed together do not come back together.
 type waiter struct {
@@ -19,8 +23,11 @@ type waiter struct {
 
 // retryIn returns after how long failed work is done again. failures counts those in
 // a row, this one included; next is what the work's result asks for.
-func (w waiter) retryIn(err error, failures int, next time.Time) time.Duration {
-	wait := w.backoff(failures)
+func (w waiter) retryIn(work WorkType, err error, failures int, next time.Time) time.Duration {
+	wait := w.spread(backoff(w.RetryInitial, w.RetryMax, failures))
+	if work == RemovePod {
+		wait = backoff(w.RetryInitial, maxRemovalRetry, failures)
+	}
 	if known, ok := errors.AsType[RetryError](err); ok && !known.RetryAt().IsZero() {
 		wait = w.until(known.RetryAt())
 	} else if soon, ok := errors.AsType[TemporaryError](err); ok && soon.Temporary() {
@@ -43,15 +50,15 @@ func (w waiter) resyncIn(next time.Time) time.Duration {
 }
 
 // backoff returns the wait after that many failures in a row.
-func (w waiter) backoff(failures int) time.Duration {
-	wait := w.RetryInitial
+func backoff(initial, longest time.Duration, failures int) time.Duration {
+	wait := initial
 	for range failures - 1 {
-		if wait > w.RetryMax/2 {
-			return w.spread(w.RetryMax)
+		if wait > longest/2 {
+			return longest
 		}
 		wait *= 2
 	}
-	return w.spread(wait)
+	return wait
 }
 
 // until returns the wait for a time that was named. One that has passed must not

@@ -91,7 +91,7 @@ func TestW4_FailedWorkComesBackByItself(t *testing.T) {
 			b.do = failures(SyncTerminatingRuntimePod, errBroken)
 			b.update(Update{Type: Kill, RuntimePod: &strayA})
 			b.pass(time.Minute)
-			b.wants("a", SyncTerminatingRuntimePod, SyncTerminatingRuntimePod)
+			b.wants("a", SyncTerminatingRuntimePod, SyncTerminatingRuntimePod, RemovePod)
 			b.empty()
 		})
 	})
@@ -235,13 +235,13 @@ func TestWaitsAreSpread(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, wait := range map[string]func(waiter) time.Duration{
-		"first failure":      func(w waiter) time.Duration { return w.retryIn(errBroken, 1, time.Time{}) },
-		"hundredth failure":  func(w waiter) time.Duration { return w.retryIn(errBroken, 100, time.Time{}) },
-		"temporary failure":  func(w waiter) time.Duration { return w.retryIn(temporary{errBroken}, 1, time.Time{}) },
-		"time that is over":  func(w waiter) time.Duration { return w.retryIn(retryAt{errBroken, now}, 1, time.Time{}) },
+		"first failure":      func(w waiter) time.Duration { return w.retryIn(SyncPod, errBroken, 1, time.Time{}) },
+		"hundredth failure":  func(w waiter) time.Duration { return w.retryIn(SyncPod, errBroken, 100, time.Time{}) },
+		"temporary failure":  func(w waiter) time.Duration { return w.retryIn(SyncPod, temporary{errBroken}, 1, time.Time{}) },
+		"time that is over":  func(w waiter) time.Duration { return w.retryIn(SyncPod, retryAt{errBroken, now}, 1, time.Time{}) },
 		"nothing went wrong": func(w waiter) time.Duration { return w.resyncIn(time.Time{}) },
 		"named for later":    func(w waiter) time.Duration { return w.resyncIn(now.Add(time.Hour)) },
-		"failed, and later":  func(w waiter) time.Duration { return w.retryIn(errBroken, 1, now.Add(time.Hour)) },
+		"failed, and later":  func(w waiter) time.Duration { return w.retryIn(SyncPod, errBroken, 1, now.Add(time.Hour)) },
 	} {
 		waits := map[time.Duration]bool{}
 		for i := range 20 {

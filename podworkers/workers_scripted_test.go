@@ -101,6 +101,14 @@ func (s *scripted) SyncTerminatedPod(ctx context.Context, w Work, status *runtim
 	return err
 }
 
+func (s *scripted) RemovePod(ctx context.Context, w Work, status *runtime.PodStatus) error {
+	if (w.Pod == nil) == (w.RuntimePod == nil) || w.Removal == NotRemoved {
+		s.t.Errorf("%s: removing pod %v, runtime pod %v, because %q", w.UID, w.Pod, w.RuntimePod, w.Removal)
+	}
+	_, err := s.sync(ctx, w, status)
+	return err
+}
+
 func (s *scripted) Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if s.fresh == nil {
 		return &runtime.PodStatus{UID: uid, ObservedAt: time.Now()}, nil
@@ -235,6 +243,7 @@ func (b *bubble) finished(uid types.UID) {
 // empty checks that nothing is left of any pod.
 func (b *bubble) empty() {
 	b.t.Helper()
+	synctest.Wait()
 	w := b.Workers
 	w.mu.Lock()
 	defer w.mu.Unlock()

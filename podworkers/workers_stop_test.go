@@ -40,7 +40,10 @@ func TestW1_NothingStartsAfterAKill(t *testing.T) {
 				b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod)
 				b.finished("a")
 				b.SyncKnownPods(nil)
-				if want := []string{"a syncing-terminating", "a terminating-terminated", "a terminated-finished"}; !slices.Equal(b.moves, want) {
+				synctest.Wait()
+				if want := []string{
+					"a syncing-terminating", "a terminating-terminated", "a terminated-finished", "a finished-orphaned", "a orphaned-removing", "a removing-forgotten",
+				}; !slices.Equal(b.moves, want) {
 					t.Errorf("moves %v, want %v", b.moves, want)
 				}
 			})
@@ -99,14 +102,14 @@ func TestW2_DeafSyncIsAbandoned(t *testing.T) {
 }
 
 // Late work may have started something after the stop that is under way looked,
-// or after the pod was forgotten.
+// or after the pod was orphaned: it is not removed before.
 func TestW2_LateReturnIsReconciled(t *testing.T) {
 	for name, c := range map[string]struct {
-		forget bool
+		orphan bool
 		want   []WorkType
 	}{
-		"while it stops":  {false, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatingPod, SyncTerminatedPod}},
-		"when it is gone": {true, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod}},
+		"while it stops":      {false, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatingPod, SyncTerminatedPod, RemovePod}},
+		"when it is orphaned": {true, []WorkType{SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod, RemovePod}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, Config{}, func(b *bubble) {
@@ -123,21 +126,20 @@ func TestW2_LateReturnIsReconciled(t *testing.T) {
 				b.update(create(pod("a")))
 				b.update(kill(pod("a"), 0, nil))
 				b.pass(defaultAbandonAfter)
-				if c.forget {
+				if c.orphan {
 					close(stop)
 					synctest.Wait()
 					b.SyncKnownPods(nil)
-					b.empty()
 				}
 				close(sync)
 				synctest.Wait()
-				if !c.forget {
+				if !c.orphan {
 					close(stop)
 					synctest.Wait()
 				}
-				b.wants("a", c.want...)
 				b.SyncKnownPods(nil)
 				b.empty()
+				b.wants("a", c.want...)
 			})
 		})
 	}
@@ -192,7 +194,7 @@ func TestW3_ShorterGraceActsAtOnce(t *testing.T) {
 }
 
 // The look at what late work may have started begins after it has come back, also
-// if the pod was forgotten since.
+// if the pod was orphaned since.
 func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 	inBubble(t, Config{}, func(b *bubble) {
 		const late = 7 * time.Second
@@ -212,7 +214,7 @@ func TestW2_LateReturnIsLookedAtAfterwards(t *testing.T) {
 		b.pass(2 * defaultAbandonAfter)
 		b.SyncKnownPods(nil)
 		b.pass(late)
-		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod)
+		b.wants("a", SyncPod, SyncTerminatingPod, SyncTerminatedPod, SyncTerminatingRuntimePod, RemovePod)
 		if got := since[3]; got != late {
 			t.Errorf("looked since %v, want %v", got, late)
 		}

@@ -36,6 +36,10 @@ type Syncer interface {
 	SyncTerminatingRuntimePod(ctx context.Context, w Work, status *runtime.PodStatus) error
 	// SyncTerminatedPod cleans up after a pod that has stopped.
 	SyncTerminatedPod(ctx context.Context, w Work, status *runtime.PodStatus) error
+	// RemovePod removes all that the node has of an orphaned pod, its records last, and
+	// returns nil only when nothing is left: the pod is forgotten then, and a new pod may
+	// have its UID. The work has a Pod if its definition is known.
+	RemovePod(ctx context.Context, w Work, status *runtime.PodStatus) error
 }
 
 // Result is what SyncPod found.

@@ -87,6 +87,7 @@ func (w *Workers) start(p *worker, then *followUp) *job {
 		w.followUp(p, p.uid, e, then)
 		return nil
 	}
+	then.moved = p.moveOn(then.moved)
 	if work.Type == SyncPod {
 		w.syncing++
 	}
@@ -97,9 +98,9 @@ func (w *Workers) start(p *worker, then *followUp) *job {
 	w.spare = nil
 	ctx, cancel := context.WithCancelCause(w.base)
 	*p.job = job{Work: work, pod: p, ctx: ctx, cancel: cancel, started: then.now, since: p.syncedAt}
-	if work.Type == SyncTerminatingRuntimePod {
-		// What runs was seen by someone else, perhaps later than the last status was read. By
-		// that one its sandbox would be stopped and it be killed with it.
+	if work.Type == SyncTerminatingRuntimePod || work.Type == RemovePod && p.syncedAt.IsZero() {
+		// Another component has seen the pod, perhaps later than the last status was read. By
+		// that status a container would be killed with its sandbox, or left.
 		p.job.since = then.now
 	}
 	return p.job
@@ -110,7 +111,10 @@ func (w *Workers) leave(p *worker, now time.Time) {
 	if p.job.Type == SyncPod {
 		w.syncing--
 	}
-	p.job, p.syncedAt = nil, now
+	if p.job.Type != SyncTerminatedPod { // which does nothing in the runtime
+		p.syncedAt = now
+	}
+	p.job = nil
 }
 
 // interrupt cancels a pod's work in flight, which has a while to return.
@@ -173,6 +177,8 @@ func (w *Workers) sync(ctx context.Context, work Work, status *runtime.PodStatus
 		end.err = s.SyncTerminatingRuntimePod(ctx, work, status)
 	case SyncTerminatedPod:
 		end.err = s.SyncTerminatedPod(ctx, work, status)
+	case RemovePod:
+		end.err = s.RemovePod(ctx, work, status)
 	default:
 		end.Result, end.err = s.SyncPod(ctx, work, status)
 	}
@@ -205,7 +211,7 @@ func (w *Workers) finish(j *job, end ended) *job {
 		w.schedule(j, e, end, &then)
 		w.spare = j
 	} else {
-		w.late(j, &then)
+		w.late(j, end.outcome(), &then)
 	}
 	return w.next(&then)
 }
@@ -220,7 +226,7 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 	anew := false // whether failures are counted from the next one on
 	switch {
 	case e.Retry:
-		in = wait.retryIn(end.err, p.failures+1, end.Next)
+		in = wait.retryIn(j.Type, end.err, p.failures+1, end.Next)
 		if left := j.Deadline.Sub(then.now); j.Type == SyncTerminatingPod && left > 0 && left < in {
 			in, anew = left, true // then the time is over, and stops are different ones
 		}
@@ -242,11 +248,12 @@ func (w *Workers) schedule(j *job, e Effects, end ended, then *followUp) {
 
 // late takes the return of work that was abandoned. Its outcome is dropped, but
 // what it did came after others had looked: they look again.
-func (w *Workers) late(j *job, then *followUp) {
+func (w *Workers) late(j *job, o Outcome, then *followUp) {
 	if j.Type == SyncPod {
 		pod := RuntimePod{UID: j.UID, Name: j.Pod.Name, Namespace: j.Pod.Namespace}
 		w.follow(j.UID, w.set.KillRuntimePod(then.now, pod), then)
 	}
+	w.follow(j.UID, w.set.Done(j.Work, o), then)
 	if p := w.pods[j.UID]; p != nil {
 		p.syncedAt = then.now
 	}

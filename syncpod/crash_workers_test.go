@@ -68,6 +68,9 @@ func (d driven) SyncTerminatedPod(ctx context.Context, w podworkers.Work, s *run
 	return d.Syncer.SyncTerminatedPod(ctx, w.Pod, s)
 }
 
+// RemovePod leaves to the tests what the runtime has.
+func (d driven) RemovePod(context.Context, podworkers.Work, *runtime.PodStatus) error { return nil }
+
 // fresh looks whenever it is asked.
 type fresh struct{ n *node }
 

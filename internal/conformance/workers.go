@@ -197,8 +197,8 @@ func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {
 }
 
 func (r *workersRun) known(do *record.WorkersDo, want *record.WorkersWant) (rows []row) {
-	known, forgotten := r.set.SyncKnownPods(do.Desired)
-	for _, k := range forgotten {
+	known, orphaned := r.set.SyncKnownPods(do.Desired)
+	for _, k := range orphaned {
 		delete(r.lives, k.UID)
 	}
 	got := map[types.UID]record.WorkersKnown{}
@@ -208,7 +208,7 @@ func (r *workersRun) known(do *record.WorkersDo, want *record.WorkersWant) (rows
 	for _, uid := range keys(want.Known, got) {
 		rows = append(rows, row{"known " + string(uid), inMap(want.Known, uid), inMap(got, uid)})
 	}
-	for _, k := range slices.Concat(known, forgotten) {
+	for _, k := range slices.Concat(known, orphaned) {
 		r.follow(k.UID, k.Effects)
 	}
 	return rows
@@ -237,6 +237,10 @@ func (r *workersRun) work(uid types.UID) {
 	w, ok, e := r.set.Next(noTime, uid)
 	r.follow(uid, e)
 	if !ok {
+		return
+	}
+	if w.Type == podworkers.RemovePod { // which is no matter of a kubelet's pod workers
+		r.follow(uid, r.set.Done(w, podworkers.Succeeded))
 		return
 	}
 	l := r.lives[uid]

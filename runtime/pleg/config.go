@@ -35,6 +35,11 @@ type Config struct {
 	// Watcher's own.
 	Cache *runtime.Cache
 
+	// Observed is called with each status that was read, changed or not, before the pod is read
+	// again: the runtime may have lost by then what the status shows. It is called from one
+	// goroutine per pod, after those that wait for the status have it, and must return soon.
+	// The status is not to be written to. Default: not called.
+	Observed func(ctx context.Context, status *runtime.PodStatus)
 	// Changed is told when a pod's status differs from the one last told, and when
 	// a pod could be read again that could not. Status is the newest one, which is
 	// not to be written to; without sandboxes and containers, the pod is gone.
@@ -139,6 +144,9 @@ func (c Config) withoutNils() (Config, error) {
 	}
 	if c.Cache == nil {
 		c.Cache = &runtime.Cache{}
+	}
+	if c.Observed == nil {
+		c.Observed = func(context.Context, *runtime.PodStatus) {}
 	}
 	if c.Changed == nil {
 		c.Changed = func(types.UID, *runtime.PodStatus) {}

@@ -158,7 +158,9 @@ func (w *Watcher) work(ctx context.Context, p *pod, kick <-chan struct{}) {
 		case stepTell:
 			w.tell(p)
 		case stepLook:
-			last = w.look(ctx, p)
+			if last = w.look(ctx, p); last != nil && last.err == nil && last.status != nil {
+				w.config.Observed(ctx, last.status)
+			}
 		case stepWait:
 			pause(ctx, wait, kick)
 		case stepEnd:

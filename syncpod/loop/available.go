@@ -21,7 +21,7 @@ func (l *Loop) availableChanged(err error) {
 	l.listed.Store(true)
 	l.before.forgetOthers(l.watcher.Pods())
 	l.news.raise()
-	l.tidy.raise()
+	l.housekeeping.raise()
 }
 
 // gate is open or closed. The zero gate is open.

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -87,11 +88,9 @@ func (l gcStates) ContentShouldBeRemoved(pod types.UID) bool {
 	return l.isCertain(pod) && l.workers.State(pod).ContentShouldBeRemoved
 }
 
-// isCertain reports whether what the workers say of a pod can be relied on: they
-// know it, or nobody wants it.
+// isCertain reports whether what the workers say of a pod can be relied on: they know it and do not
+// remove it to make room for a new pod with its UID, or no source wants it.
 func (l *Loop) isCertain(uid types.UID) bool {
-	l.mu.Lock()
-	known := l.workerPods[uid] != nil
-	l.mu.Unlock()
-	return known || l.unwanted(uid)
+	state := l.workers.State(uid)
+	return state.Known && state.Phase <= podworkers.Finished || l.unwanted(uid)
 }

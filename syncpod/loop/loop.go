@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
@@ -42,15 +43,15 @@ type Loop struct {
 	children sync.WaitGroup
 	// listed: the runtime has said once what it has.
 	listed atomic.Bool
-	// news is raised when a source has delivered, tidy when there may be something to
-	// tidy up.
-	news, tidy flag
+	// news is raised when a source has delivered, housekeeping when there may be something to
+	// stop or to remove.
+	news, housekeeping flag
 
 	// collecting is held while a Collector is called.
 	collecting sync.Mutex
 
-	// removals are those of pods from the runtime that are in progress, and deletions those
-	// of what is recorded of pods.
+	// removals are slots for removing pods from the runtime, and deletions those for deleting
+	// records of pods.
 	removals, deletions chan struct{}
 
 	feedsMu sync.Mutex
@@ -80,7 +81,7 @@ func New(c Config) (*Loop, error) {
 	l := &Loop{
 		config: c, events: events,
 		states: &podStates{pods: map[types.UID]*podState{}},
-		news:   make(flag, 1), tidy: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
+		news:   make(flag, 1), housekeeping: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
 		deletions:  make(chan struct{}, parallelRemovals),
 		workerPods: map[types.UID]*workerPod{},
 		before:     newSeenBefore(),
@@ -109,8 +110,9 @@ func (l *Loop) assemble() error {
 	}
 	l.syncer = syncer
 	watchConfig := c.Watch
-	watchConfig.Reader = reader{c.Watch.Reader, syncer, l.before}
-	watchConfig.Changed, watchConfig.Observer = l.changed, lookObserver{c.Watch.Observer, l}
+	watchConfig.Reader, watchConfig.Observer = reader{c.Watch.Reader, l.before}, lookObserver{c.Watch.Observer, l}
+	watchConfig.Observed = syncer.Observe // a container may exit, and its record be lost, between two works
+	watchConfig.Changed = func(uid types.UID, _ *runtime.PodStatus) { l.lookAgain(uid) }
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { state := l.states.get(uid); return state.busy() }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
@@ -175,7 +177,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.children.Go(func() { l.runFeed(ctx, f) })
 	}
 	l.children.Go(func() { l.follow(ctx) })
-	l.children.Go(func() { l.keepTidy(ctx) })
+	l.children.Go(func() { l.keepHouse(ctx) })
 	for _, c := range l.config.Collectors {
 		l.children.Go(func() { l.collect(ctx, c) })
 	}

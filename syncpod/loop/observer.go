@@ -23,12 +23,17 @@ func (o observer) PodSeen(uid types.UID, at time.Time) {
 	o.config.Workers.Observer.PodSeen(uid, at)
 }
 
-// PhaseChanged has what is finished tidied up at once. Two steps of a short life may be told in
+// PhaseChanged has finished pods removed at once. Two steps of a short life may be told in
 // either order, and no life goes back: the next one begins with PodSeen.
 func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
-	o.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
-	if to == podworkers.Finished {
-		o.tidy.raise()
+	switch {
+	case to < podworkers.Forgotten:
+		o.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
+	case o.wants(uid):
+		o.news.raise() // a new pod with the UID has waited
+	}
+	if to == podworkers.Finished || to == podworkers.Forgotten {
+		o.housekeeping.raise()
 	}
 	o.config.Workers.Observer.PhaseChanged(uid, from, to)
 }
@@ -36,13 +41,15 @@ func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 // SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
 // the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
-	o.states.worked(w.UID).Store(true)
-	o.states.update(w.UID, func(s *podState) {
-		s.calls++
-		if w.Type != podworkers.SyncTerminatedPod {
-			s.lookedAt = time.Time{}
-		}
-	})
+	if w.Type != podworkers.RemovePod {
+		o.states.worked(w.UID).Store(true)
+		o.states.update(w.UID, func(s *podState) {
+			s.calls++
+			if w.Type != podworkers.SyncTerminatedPod {
+				s.lookedAt = time.Time{}
+			}
+		})
+	}
 	if w.Type == podworkers.SyncTerminatingPod {
 		record := o.syncer.SetDeadline(w.UID, w.Deadline)
 		o.children.Go(func() { record(context.Background()) })
@@ -53,15 +60,13 @@ func (o observer) SyncStarted(w podworkers.Work) {
 
 func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	var acted bool
-	o.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
+	if w.Type == podworkers.RemovePod {
+		o.states.removalFailed(w.UID, err)
+	} else {
+		o.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
+	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
 		acted = true // and nobody else will ask
-	}
-	if w.Type == podworkers.SyncTerminatingRuntimePod && err == nil {
-		o.tidy.raise() // after a failure it would have the workers try again without a pause
-		if o.wants(w.UID) {
-			o.news.raise() // it waits for the end of its orphan
-		}
 	}
 	// What was done is looked at now, events or not (kubernetes #137362). A call that
 	// follows uses that look, which therefore begins after the end of this one, unless the

@@ -12,7 +12,7 @@ import (
 // W6: two steps of a life that are told in the other order leave the pod where it is, so that
 // what of it starts late is tidied up; and a new life begins from the first step.
 func TestW6_StepsOfALifeInEitherOrder(t *testing.T) {
-	l := &Loop{tidy: make(flag, 1), states: &podStates{pods: map[types.UID]*podState{}}}
+	l := &Loop{housekeeping: make(flag, 1), states: &podStates{pods: map[types.UID]*podState{}}}
 	l.config.Workers.Observer = podworkers.NopObserver{}
 	o := observer{l}
 	o.PodSeen("u", time.Now())

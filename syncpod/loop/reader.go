@@ -12,12 +12,9 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// reader tells the syncer of each status that the watcher reads. Work on a pod takes
-// its time: a container may have exited, and its record be lost, before the next work
-// begins. The first look at a pod begins with what an earlier agent has seen of it.
+// reader begins the first look at each pod with what an earlier agent has seen of it.
 type reader struct {
 	pleg.Reader
-	syncer syncer
 	before *seenBefore
 }
 
@@ -32,12 +29,12 @@ func (r reader) List(ctx context.Context) ([]*cri.ListedPod, error) {
 
 func (r reader) Inspect(ctx context.Context, listed *cri.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	status, err := r.Reader.Inspect(ctx, listed, r.known(listed.UID, prev))
-	return r.told(ctx, status, err)
+	return r.seen(status, err)
 }
 
 func (r reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	status, err := r.Reader.PodStatus(ctx, uid, r.known(uid, prev))
-	return r.told(ctx, status, err)
+	return r.seen(status, err)
 }
 
 func (r reader) known(uid types.UID, prev *runtime.PodStatus) *runtime.PodStatus {
@@ -47,10 +44,9 @@ func (r reader) known(uid types.UID, prev *runtime.PodStatus) *runtime.PodStatus
 	return r.before.of(uid)
 }
 
-func (r reader) told(ctx context.Context, status *runtime.PodStatus, err error) (*runtime.PodStatus, error) {
+func (r reader) seen(status *runtime.PodStatus, err error) (*runtime.PodStatus, error) {
 	if err == nil && status != nil {
 		r.before.forget(status.UID)
-		r.syncer.Observe(ctx, status)
 	}
 	return status, err
 }

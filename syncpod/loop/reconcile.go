@@ -36,12 +36,14 @@ func (l *Loop) reconcile(ctx context.Context) {
 	listed := l.listed.Load()
 	desired, pods := l.takeDesired(), l.watcher.Pods()
 	l.stopUndesired(desired)
-	l.stopOrphans(desired, pods)
+	l.mu.Lock()
+	l.stopOrphans(desired, desired.uids(), pods)
+	l.mu.Unlock()
 	running := map[types.UID]bool{}
 	for _, p := range pods {
 		running[p.UID] = p.Running
 	}
-	for _, w := range l.withoutOtherVersions(l.update(ctx, desired), desired, pods) {
+	for _, w := range l.withoutOtherVersions(l.update(desired), desired, pods) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -49,7 +51,7 @@ func (l *Loop) reconcile(ctx context.Context) {
 			l.add(w, running[w.pod.UID] || !listed)
 		}
 	}
-	l.tidy.raise()
+	l.housekeeping.raise()
 }
 
 // stopUndesired stops the pods that no source wants any more.
@@ -91,20 +93,21 @@ func deleted(pod *v1.Pod) *v1.Pod {
 
 // update tells of the pods that have changed, and returns those that are new, in
 // the order in which they were created.
-func (l *Loop) update(ctx context.Context, desired desiredPods) (additions []desiredPod) {
+func (l *Loop) update(desired desiredPods) (additions []desiredPod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range desired.pods {
 		wp := l.workerPods[w.pod.UID]
 		switch {
-		case wp == nil && l.states.get(w.pod.UID).cleanup != noCleanup: // there will be news when that is done
-			l.removeStoppedOrphan(ctx, w.pod.UID)
+		case wp == nil && l.workers.State(w.pod.UID).Known: // there will be news when the orphan is forgotten
 		case wp == nil:
 			additions = append(additions, w)
 		case wp.desired == nil:
 			l.log(w.pod).Info("pod comes again", "source", w.source)
 			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
-			l.tell(wp, podworkers.Update{Type: podworkers.Create})
+			if l.workers.State(w.pod.UID).Phase <= podworkers.Finished { // or else it is added when the old one is forgotten
+				l.tell(wp, podworkers.Update{Type: podworkers.Create})
+			}
 			l.shorten(wp, wp.desired)
 		case wp.restartRequested: // it has to wait, whatever it says now
 			if differs(wp.desired, w.pod) {
@@ -146,8 +149,8 @@ func (l *Loop) add(w desiredPod, running bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.states.get(uid).cleanup != noCleanup {
-		return // there will be news when that is done
+	if l.workers.State(uid).Known {
+		return // there will be news when the orphan is forgotten
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
 	l.workerPods[uid] = wp

@@ -60,7 +60,7 @@ func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
 		})
 	}
 	for _, uid := range recorded {
-		l.states.update(uid, func(s *podState) { s.recorded = true })
+		l.states.update(uid, func(*podState) {})
 	}
 	return lost, errors.Join(err, recordsErr)
 }

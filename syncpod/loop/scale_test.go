@@ -24,7 +24,7 @@ func loopOf(t testing.TB, pods int) *Loop {
 	f := &feed{Source: source.NewPush()}
 	l := &Loop{
 		workers: workers, states: &podStates{pods: map[types.UID]*podState{}}, workerPods: map[types.UID]*workerPod{}, feeds: []*feed{f},
-		news: make(flag, 1), tidy: make(flag, 1),
+		news: make(flag, 1), housekeeping: make(flag, 1),
 	}
 	l.config.Watch.Cache = &runtime.Cache{}
 	all := make([]*v1.Pod, pods)

@@ -14,7 +14,8 @@ import (
 )
 
 // podStates are what is known of each pod, besides its definition: what was reported of
-// it, and how the work on it goes. That comes from the workers, also while Loop.mu is held
+// it, and how the work on it goes. A pod that the workers do not know has a state if an
+// earlier agent has left records of it. That comes from the workers, also while Loop.mu is held
 // to tell them something, so there is a lock for it alone: it is held for moments only, and
 // nothing is called meanwhile.
 type podStates struct {
@@ -36,17 +37,6 @@ type podState struct {
 	// remembered of it.
 	drained bool
 
-	// cleanup is what is being done to clean up after a pod that the workers do not know.
-	// It is changed with Loop.mu held, too.
-	cleanup cleanup
-	// recorded: there may be a directory or a record of the pod that is not known here, of
-	// an earlier agent or because it could not be deleted.
-	recorded bool
-	// retryAt is when the next attempt may be made to delete that after one that failed, and
-	// retryPause how long that is put off.
-	retryAt    time.Time
-	retryPause time.Duration
-
 	phase podworkers.Phase
 	// calls counts the calls in flight. worked, which is another one in each life, is set with the
 	// first of them, also for who asks when the workers have forgotten the pod.
@@ -60,8 +50,6 @@ type podState struct {
 	err, held error
 	// since is when the pod was last well: since then there was one of the two.
 	since time.Time
-	// stopping: what the runtime has of the pod is being stopped without its definition.
-	stopping bool
 	// stoppedAt is when the pod was last found to have nothing left that runs.
 	stoppedAt time.Time
 	// lookedAt is when the work that stops the pod last looked at it, zero if it has not, if what it
@@ -103,6 +91,15 @@ func (s *podStates) update(uid types.UID, change func(*podState)) {
 	}
 }
 
+// removalFailed notes why a pod is not removed, nil if it is.
+func (s *podStates) removalFailed(uid types.UID, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.pods[uid]; state != nil {
+		state.err = err
+	}
+}
+
 func (s *podStates) delete(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,9 +130,6 @@ func (s *podStates) uids() []types.UID {
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.pods))
 }
-
-// outlives reports whether anything may be kept of the pod that outlives the agent.
-func (s *podState) outlives() bool { return s.status != nil || s.recorded }
 
 // over reports whether the pod was reported to have ended for good.
 func (s *podState) over() bool { return s.status != nil && isOver(s.status.Phase) }
@@ -173,7 +167,7 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 	s.err, s.held = err, s.leaves
 	acted, s.acted, s.leaves = s.acted, false, nil
 	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
-		s.stoppedAt, s.stopping = at, false // with its definition, if that came meanwhile
+		s.stoppedAt = at
 	} else if w.Type != podworkers.SyncTerminatedPod { // which does nothing to it
 		s.lookedAt = time.Time{}
 	}
@@ -184,10 +178,4 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 // to it until then.
 func (s *podState) lookCovers(then time.Time) bool {
 	return !s.lookedAt.IsZero() && !s.stoppedAt.IsZero() && !then.After(s.stoppedAt)
-}
-
-// forgotten returns what is still known of a pod that the workers have forgotten: what
-// goes on in the runtime, and that something may be recorded of it.
-func (s *podState) forgotten() podState {
-	return podState{cleanup: s.cleanup, calls: s.calls, stopping: s.stopping, stoppedAt: s.stoppedAt, lookedAt: s.lookedAt, sandboxesStopped: s.sandboxesStopped, recorded: true}
 }

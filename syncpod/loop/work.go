@@ -87,9 +87,6 @@ func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, 
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
 	})
 	l.noteStopped(w.UID, status, err)
-	if err == nil && !keep {
-		l.states.update(w.UID, func(s *podState) { s.recorded = true }) // its record may not have been deleted
-	}
 	return err
 }
 

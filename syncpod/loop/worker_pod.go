@@ -24,8 +24,6 @@ type workerPod struct {
 	// restartRequested: desired is a new pod with the UID of pod, which is stopping, and has
 	// to wait until that is forgotten (kubernetes #104648).
 	restartRequested bool
-	// accepted: the workers have been told of it, so that they know it until they forget it.
-	accepted bool
 	// endedBefore: the pod had ended, or was refused, before the workers were told of it. They
 	// finish a static pod that never had its turn without a call, as a kubelet does, so
 	// they get it as one of no source: what an earlier agent has left of it has to be
@@ -111,9 +109,7 @@ func (l *Loop) tell(wp *workerPod, u podworkers.Update) {
 	}
 	if err := l.workers.UpdatePod(u); err != nil {
 		l.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
-		return
 	}
-	wp.accepted = true
 }
 
 // sourceless returns the pod as one of no source.
@@ -135,7 +131,7 @@ func (l *Loop) ofSource(pod *v1.Pod) *v1.Pod {
 }
 
 // lookAgain has a pod worked on because something of it has changed. Of one that
-// nobody wants, or that has ended, it is a matter of tidying up.
+// nobody wants, or that has ended, it is a matter of housekeeping.
 func (l *Loop) lookAgain(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +140,7 @@ func (l *Loop) lookAgain(uid types.UID) {
 		l.news.raise()
 	}
 	if wp == nil || l.states.get(uid).phase >= podworkers.Terminated {
-		l.tidy.raise()
+		l.housekeeping.raise()
 		return
 	}
 	l.tell(wp, podworkers.Update{Type: podworkers.Sync})

@@ -1,0 +1,85 @@
+package podworkers
+
+import (
+	"slices"
+	"strings"
+)
+
+// RemoveOrphan has a pod removed that the Set does not know, that no source wants, and of
+// which nothing runs: the runtime has ended containers of it, or an earlier agent has left
+// records. A pod that the Set knows is removed when its life has come to that.
+func (s *Set) RemoveOrphan(pod RuntimePod) Effects {
+	if _, known := s.pods[pod.UID]; known || pod.UID == "" {
+		return Effects{}
+	}
+	p := s.add(&state{uid: pod.UID, fullName: fullName(Update{RuntimePod: &pod}), inRuntime: true})
+	p.orphan(Unknown)
+	return Effects{Work: true}
+}
+
+// orphan has a pod removed that has ended or never began.
+func (s *Set) orphan(p *state, unwanted bool) Effects {
+	why := Replaced
+	if unwanted {
+		why = Unwanted
+	}
+	p.orphan(why)
+	return Effects{Work: p.ready(), Stopped: p.takeWaiting(), Successors: s.statics.end(p.fullName, p.uid, s.mayStart)}
+}
+
+// orphan is the transition to the removal of the pod.
+func (s *state) orphan(why Removal) {
+	s.phase, s.removal, s.toRemove = Orphaned, why, true
+	s.deleted, s.stopping = true, true
+	if s.pending != nil {
+		s.active, s.pending = s.pending, nil
+	}
+}
+
+// succeed keeps news of a pod with the UID of this one. A pod that is to stop before it could
+// start never starts.
+func (s *state) succeed(u Update) {
+	switch {
+	case u.Type == Kill:
+		s.successor = nil
+	case u.Pod != nil && (u.Type == Create || s.successor != nil):
+		s.successor = &u
+	}
+}
+
+// remove is the transition to the work that removes the pod.
+func (s *state) remove(revision Revision) Work {
+	s.phase, s.toRemove = Removing, false
+	s.inFlight, s.inFlightType = revision, RemovePod
+	w := Work{UID: s.uid, Type: RemovePod, Revision: revision, Pod: s.definition(), Removal: s.removal}
+	if w.Pod == nil {
+		name, namespace, _ := strings.Cut(s.fullName, "_")
+		w.RuntimePod = &RuntimePod{UID: s.uid, Name: name, Namespace: namespace}
+	}
+	return w
+}
+
+// removed is the transition on the end of that work, by which the pod is forgotten unless
+// something of it was found to run meanwhile.
+func (s *Set) removed(p *state, o Outcome) Effects {
+	p.inFlight = 0
+	switch {
+	case p.stray != nil:
+		p.toRemove = true
+		return Effects{Work: p.ready()}
+	case o == Failed:
+		return Effects{Retry: true}
+	}
+	p.phase = Forgotten
+	delete(s.pods, p.uid)
+	return Effects{Work: s.renew(p.uid, p.successor)}
+}
+
+// returned takes abandoned work that has returned. It reports whether the work was the pod's.
+func (s *state) returned(r Revision) bool {
+	i := slices.Index(s.abandoned, r)
+	if i >= 0 {
+		s.abandoned = slices.Delete(s.abandoned, i, i+1)
+	}
+	return i >= 0
+}

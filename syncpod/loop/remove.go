@@ -1,0 +1,132 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+const (
+	// parallelRemovals is how many pods are removed from the runtime at a time, and of how many
+	// the records are deleted.
+	parallelRemovals = 4
+	// removalTimeout bounds one try to remove a pod from the runtime, lest others wait for it.
+	removalTimeout = time.Minute
+)
+
+// RemovePod removes what the node has of a pod: first what the runtime has, then directories, devices
+// and cgroups, and last the records, by which the next agent finds the rest if this one is
+// killed. By any of it a new pod with the UID would be taken to have had its run.
+func (l work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	l.config.Probes.Forget(w.UID)
+	if w.Pod != nil { // its work has ended: nothing has to be found by its status
+		if err := l.config.Store.Delete(ctx, w.UID); err != nil {
+			l.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
+		}
+	}
+	if err := l.removeFromRuntime(ctx, status); err != nil {
+		return err
+	}
+	wanted := l.wants(w.UID)
+	if !wanted && !l.unwanted(w.UID) {
+		l.drop(w, true) // a source that has not spoken yet may want the pod with its records
+		return nil
+	}
+	err := l.deleteRecords(ctx, w.UID)
+	if err != nil && !wanted || ctx.Err() != nil {
+		return err
+	}
+	if err != nil { // a new pod with the UID does not wait for the disk
+		l.config.Log.Error(err, "records of a pod are not deleted", "podUID", w.UID)
+	}
+	l.drop(w, false)
+	return nil
+}
+
+// drop drops what the Loop knows of a pod that has been removed, or may be except for its records.
+func (l *Loop) drop(w podworkers.Work, recorded bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.workerPods, w.UID)
+	l.beside.known = false
+	switch {
+	case !recorded:
+		l.states.delete(w.UID)
+	case w.Pod != nil: // by its status a pod that comes again would be over
+		l.states.update(w.UID, func(s *podState) { *s = podState{} })
+	}
+}
+
+// removeFromRuntime removes what the runtime has of a pod. It fails unless a last look finds
+// nothing. Without a Client it does nothing, as Config.Client says.
+func (l *Loop) removeFromRuntime(ctx context.Context, status *runtime.PodStatus) error {
+	if l.config.Client == nil || status.Empty() {
+		return nil
+	}
+	release, err := take(ctx, l.removals)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	defer cancel()
+	if err := l.removeSandboxes(ctx, status); err != nil {
+		return err
+	}
+	left, err := l.fresh(ctx, status.UID, time.Now())
+	if err == nil && !left.Empty() {
+		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", left.UID, len(left.Sandboxes), len(left.Containers))
+	}
+	return err
+}
+
+// take takes one of a number of slots.
+func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// removeSandboxes stops sandboxes before it removes them, even such as look stopped: their
+// network may still be there (containerd #5768), but for those that this agent has stopped.
+func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+	stopped := l.states.get(status.UID).sandboxesStopped
+	for _, sb := range status.Sandboxes {
+		if !slices.Contains(stopped, sb.ID) {
+			if err := l.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
+				return fmt.Errorf("pod %s: %w", status.UID, err)
+			}
+		}
+		_, err := l.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
+		if err := cri.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)
+		}
+	}
+	return nil
+}
+
+// deleteRecords deletes the directory of a pod, which may be large, its record and its status.
+func (l *Loop) deleteRecords(ctx context.Context, uid types.UID) error {
+	release, err := take(ctx, l.deletions)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = l.syncer.Forget(ctx, uid)
+	if ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, l.config.Store.Delete(ctx, uid))
+}
