@@ -28,7 +28,8 @@
 //	update.go     news, work, outcomes and effects
 //	grace.go      the time a pod has to stop
 //	static.go     static pods of one name take turns
-//	known.go      orphans, and what may be forgotten
+//	known.go      which pods are wanted
+//	remove.go     orphaned pods are removed, and then forgotten
 //	stray.go      what runs of a pod that should have stopped
 //	pod_state.go  what others may ask
 //
@@ -66,22 +67,34 @@
 //	                                       v          |
 //	                                 +----------+     |
 //	                                 | finished | <---+
+//	                                 +----------+     |
+//	      SyncKnownPods: no source wants   |          |
+//	      it, or wants a new one           v          |
+//	                                 +----------+     |   RemoveOrphan: an earlier
+//	                                 | orphaned | <---+-- agent has left it
+//	                                 +----------+     |
+//	              no call for it is in     |          |
+//	              flight                   v          |
+//	                                 +----------+     |
+//	                                 | removing | <---+
 //	                                 +----------+
-//	                                       |
-//	                                       v
-//	                              forgotten by SyncKnownPods
+//	                  RemovePod until it   |
+//	                  succeeds             v
+//	                                   forgotten
 //
 // Phases are passed in this order and never back; some may be left out:
 //
 //   - A pod that is over at its source when it is first heard of, and of which
 //     nothing runs, begins as terminated: it was stopped by an earlier agent.
 //   - A pod that only the runtime knows has SyncTerminatingRuntimePod in place of
-//     SyncTerminatingPod, and is forgotten right after it.
+//     SyncTerminatingPod, and is orphaned right after it.
+//   - A pod that no source wants before it could start is orphaned at once.
 //   - A static pod that is to stop before it was started is finished at once,
 //     unless the runtime was found to have something of it.
 //
-// A pod whose UID is given to a new pod (Create while it stops or after) is
-// forgotten once it has finished, and the new pod begins with the next update.
+// A pod whose UID is given to a new pod (Create while it stops or after) is orphaned once
+// it has finished. The new pod begins with the first update after that, and no sooner than
+// the old one is forgotten.
 //
 // # What holds always
 //
@@ -97,12 +110,15 @@
 //     that does not make the pod stop is answered at once.
 //   - Of the static pods with one full name, one at a time has work, in the order
 //     in which they were first heard of.
-//   - The outcome of work that was abandoned, or whose pod was forgotten, changes
-//     nothing.
+//   - The outcome of work that was abandoned changes nothing. No pod is removed before all
+//     of it has returned.
+//   - A pod is forgotten only when RemovePod has succeeded and nothing was found to run
+//     meanwhile.
 //   - What is found to run of a pod that should have stopped (see [Set.KillRuntimePod]) is
 //     stopped, beside the pod's phase if it has passed that.
 //   - A pod that is not finished has work in flight, work waiting, or a time at
-//     which it is looked at again. Nobody outside has to ask for a retry.
+//     which it is looked at again, and so does an orphaned one. Nobody outside has to ask
+//     for a retry.
 //
 // # Concurrency
 //

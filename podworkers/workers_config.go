@@ -17,9 +17,9 @@ const (
 	defaultResyncInterval = time.Minute
 )
 
-// Config says what Workers work with. Every wait but AbandonAfter has up to half
-// of it added at random, so that pods that failed together do not come back
-// together. A time that an error or a result names is kept as it is.
+// Config says what Workers work with. Every wait but AbandonAfter and those between tries
+// to remove a pod has up to half of it added at random, so that pods that failed together
+// do not come back together. A time that an error or a result names is kept as it is.
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer
@@ -37,7 +37,8 @@ type Config struct {
 	AbandonAfter time.Duration
 	// RetryInitial is the wait after a first failure whose error says neither when
 	// to try again (RetryError) nor that it will soon be gone (TemporaryError).
-	// Each further failure in a row doubles it. Zero means 2 s.
+	// Each further failure in a row doubles it, up to RetryMax, or to 1 min for the removal of
+	// a pod. Zero means 2 s.
 	RetryInitial time.Duration
 	// RetryMax is the longest such wait. Zero means 30 s, or
 	// RetryInitial if that is longer.

@@ -24,7 +24,8 @@ type Observer interface {
 	// PodSeen tells that a pod was heard of for the first time since it was last
 	// forgotten.
 	PodSeen(uid types.UID, at time.Time)
-	// PhaseChanged tells that a pod has moved on in its life.
+	// PhaseChanged tells that a pod has moved on in its life. Each pod that is forgotten was
+	// reported as Finished before.
 	PhaseChanged(uid types.UID, from, to Phase)
 	// SyncStarted tells that work begins.
 	SyncStarted(w Work)

@@ -107,7 +107,7 @@ func (a *Agent) Delete(name types.NamespacedName, grace *int64) error {
 	if pod == nil {
 		return errNotFound
 	}
-	if lives[pod.UID].Phase == podworkers.Finished { // nothing of it runs any more
+	if lives[pod.UID].Phase >= podworkers.Finished { // nothing of it runs any more
 		a.drop(pod)
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -22,9 +23,10 @@ import (
 type observer struct {
 	agent  *loop.Loop
 	screen *screen
-	pods   []v1.Pod          // as they were at the last look
-	told   map[types.UID]row // what was last said of each pod
-	wrong  map[string]bool   // what was last complained of
+	pods   []v1.Pod                       // as they were at the last look
+	ended  map[types.UID]podworkers.Phase // of pods that are being removed from the node
+	told   map[types.UID]row              // what was last said of each pod
+	wrong  map[string]bool                // what was last complained of
 }
 
 // Between two looks is at least pace, and so many times what the last one took, so that to show
@@ -64,7 +66,7 @@ func follow(ctx context.Context, agent *loop.Loop, s *screen) {
 func (o *observer) look() {
 	o.read()
 	if o.screen.format == table {
-		o.screen.show(rowsOf(o.pods))
+		o.screen.show(o.rows(o.pods))
 	} else {
 		o.tell(o.pods)
 	}
@@ -73,8 +75,11 @@ func (o *observer) look() {
 
 // read takes the pods of the agent as an API server would have them.
 func (o *observer) read() {
-	o.pods = o.pods[:0]
+	o.pods, o.ended = o.pods[:0], map[types.UID]podworkers.Phase{}
 	for _, p := range o.agent.Pods() {
+		if p.Phase > podworkers.Finished {
+			o.ended[p.Pod.UID] = p.Phase
+		}
 		pod := *p.Pod
 		pod.Status = p.Status
 		if p.Removed && pod.DeletionTimestamp == nil {
@@ -82,6 +87,20 @@ func (o *observer) read() {
 		}
 		o.pods = append(o.pods, pod)
 	}
+}
+
+// rows are those of kubectl, but for pods that are being removed: an API server has none.
+func (o *observer) rows(pods []v1.Pod) []row {
+	rows := rowsOf(pods)
+	for i := range pods {
+		switch o.ended[pods[i].UID] {
+		case podworkers.Orphaned:
+			rows[i].Status = "Orphaned"
+		case podworkers.Removing:
+			rows[i].Status = "Removing"
+		}
+	}
+	return rows
 }
 
 // tell prints what has changed with pods since they were told of last: first which are
@@ -95,7 +114,7 @@ func (o *observer) tell(pods []v1.Pod) {
 		delete(o.told, uid)
 		o.screen.print(record{Kind: "Gone", Namespace: gone[uid].Namespace, Name: gone[uid].Name, UID: uid})
 	}
-	for i, r := range rowsOf(pods) {
+	for i, r := range o.rows(pods) {
 		pod := &pods[i]
 		if was, ok := o.told[pod.UID]; ok && was == r {
 			continue

@@ -87,7 +87,7 @@ func (c *collector) running() (pods int, containers map[runtime.ContainerState]i
 func (c *collector) volumes() map[string]int {
 	count := map[string]int{}
 	for _, p := range c.agent.Pods() {
-		if p.Phase == podworkers.Finished {
+		if p.Phase >= podworkers.Finished {
 			continue
 		}
 		for i := range p.Pod.Spec.Volumes {

@@ -38,9 +38,13 @@ type workObserver struct {
 	metrics *Metrics
 }
 
-// SyncEnded counts work, however it ended.
+// SyncEnded counts work, however it ended, except for removals: they are no work of a kubelet's pod
+// workers.
 func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	o.Observer.SyncEnded(w, took, err)
+	if w.Type == podworkers.RemovePod {
+		return
+	}
 	kind := w.UpdateType.String()
 	if w.Type == podworkers.SyncTerminatedPod {
 		kind = "terminated"

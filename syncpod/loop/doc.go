@@ -21,15 +21,13 @@
 //	worker_pod.go  one pod that the workers know; what of a pod counts as a change
 //	state.go       what is known of each pod, besides its definition
 //
-//	tidy.go        pods that have finished are forgotten
-//	cleanup.go     the states that a pod passes through which the workers do not have
-//	orphan.go      what runs of pods that nobody wants, or that have ended, is stopped
-//	remains.go     what the runtime has of pods that are gone is removed
-//	records.go     what the node has of them is deleted
+//	housekeeping.go  the workers are told of orphans: pods that no source wants, and
+//	               containers that run though their pod has ended
+//	remove.go      RemovePod removes what the node has of a pod
 //	collect.go     collectors: of what pods leave, and of images
 //
 //	work.go        the work on a pod, done with package syncpod
-//	reader.go      what is read of pods is told to it, and begins with what an earlier agent has seen;
+//	reader.go      reads of a pod begin with what an earlier agent has seen;
 //	               looks.go is how work looks at them
 //	available.go   work waits while the runtime is away
 //	observer.go    how the work goes

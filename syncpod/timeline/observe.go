@@ -73,6 +73,10 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 			r.endAll()
 			r.pod.Over = true
 			o.over = append(o.over, uid)
+		case podworkers.Removing:
+			r.state(Entry{Kind: Phase, Name: "Removing"})
+		case podworkers.Forgotten:
+			r.endAll()
 		}
 	})
 }

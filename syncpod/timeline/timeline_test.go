@@ -179,7 +179,7 @@ func TestLifeOfAPod(t *testing.T) {
 			`30.0-32.0  phase "Stopping" "it is not to run any more"`,
 			`30.0-32.0 app hook "PreStop" ""`,
 			`32.0-32.0 app stop "Stop" "it is not to run any more"`,
-			`32.0-32.0  phase "Cleaning up" ""`)
+			`32.0-32.0  phase "Cleaning up" ""`, `32.0-32.0  phase "Removing" ""`)
 		if p := a.history.Pods()[0]; !p.Over || p.Phase != "Succeeded" || p.Dropped != 0 {
 			t.Errorf("%+v, want p.Over and Phase %q and Dropped 0", p, "Succeeded")
 		}

@@ -133,7 +133,7 @@ func (p *parts) joined() (all []func(context.Context) error) {
 
 // running reports whether there is something left of a pod on the node.
 func (p *parts) running(uid types.UID) bool {
-	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase != podworkers.Finished })
+	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase < podworkers.Finished })
 }
 
 // allocatable is what pods can have of a capacity.
