@@ -21,7 +21,8 @@ func HasStorageLimits(pod *v1.Pod) bool {
 	return linux.Total(&pod.Spec, linux.Limits, v1.ResourceEphemeralStorage) != nil
 }
 
-// exceeding are the pods that exceed limits of their own. What is not known exceeds none.
+// exceeding are the pods that exceed limits of their own. What is not known exceeds none, but
+// what the pod has made so that it cannot be measured exceeds each.
 func exceeding(s *State) []Eviction {
 	var list []Eviction
 	for _, p := range s.Pods {
@@ -45,7 +46,11 @@ func emptyDirs(p Candidate, _ Layout) (Signal, string) {
 		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
 			continue
 		}
-		if beyond(p.Usage.volume(v.Name).Bytes, *v.EmptyDir.SizeLimit) {
+		used := p.Usage.volume(v.Name)
+		if used.Unmeasurable {
+			return EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured, which exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+		}
+		if beyond(used.Bytes, *v.EmptyDir.SizeLimit) {
 			return EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
 		}
 	}
@@ -61,24 +66,36 @@ func wholePod(p Candidate, _ Layout) (Signal, string) {
 	}
 	all := limit.DeepCopy()
 	all.Add(p.Pod.Spec.Overhead[v1.ResourceEphemeralStorage])
-	if beyond(new(p.Usage.ephemeral(p.Pod)), all) {
+	used, unmeasurable := p.Usage.ephemeral(p.Pod)
+	if unmeasurable != "" {
+		return PodLimit, fmt.Sprintf("Pod ephemeral local storage usage of %s cannot be measured, which exceeds the total limit of containers %s. ", unmeasurable, all.String())
+	}
+	if beyond(&used, all) {
 		return PodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", all.String())
 	}
 	return "", ""
 }
 
-// ephemeral is all that a pod has on disk. A hostPath is not its own.
-func (u *Usage) ephemeral(pod *v1.Pod) uint64 {
-	var total uint64
+// ephemeral is all that a pod has on disk, and what of it cannot be measured, empty for nothing.
+// A hostPath is not its own.
+func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
+	add := func(d DiskUsage, what string) {
+		total = plus(total, d.Bytes)
+		if d.Unmeasurable && unmeasurable == "" {
+			unmeasurable = what
+		}
+	}
 	for i := range u.Containers {
-		total = plus(plus(total, u.Containers[i].RootFS.Bytes), u.Containers[i].Logs.Bytes)
+		add(u.Containers[i].RootFS, "container "+u.Containers[i].Name)
+		add(u.Containers[i].Logs, "the logs of container "+u.Containers[i].Name)
 	}
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; isLocal(v) {
-			total = plus(total, u.volume(v.Name).Bytes)
+			add(u.volume(v.Name), fmt.Sprintf("volume %q", v.Name))
 		}
 	}
-	return total
+	add(u.Files, "its own files")
+	return total, unmeasurable
 }
 
 // singleContainers looks at the limit of each container. What it writes beside volumes counts

@@ -27,6 +27,9 @@ type Usage struct {
 	Containers []ContainerUsage
 	// Volumes are those on the node's disk.
 	Volumes []VolumeUsage
+	// Files are what the pod has there beside volumes, such as its /etc/hosts and termination
+	// messages (CVE-2020-8557).
+	Files DiskUsage
 }
 
 // ContainerUsage is what a container uses.
@@ -45,7 +48,12 @@ type VolumeUsage struct {
 }
 
 // DiskUsage is room taken on a disk.
-type DiskUsage struct{ Bytes, Inodes *uint64 }
+type DiskUsage struct {
+	Bytes, Inodes *uint64
+	// Unmeasurable: it is at least so much, and the pod has made files that cannot all be
+	// counted. It counts as more than any limit.
+	Unmeasurable bool
+}
 
 // of returns an amount of one resource.
 func (d DiskUsage) of(name v1.ResourceName) *uint64 {
@@ -73,7 +81,7 @@ func (u *Usage) of(pod *v1.Pod, name v1.ResourceName, on part) resource.Quantity
 		}
 	}
 	if on&volumes != 0 {
-		total = plus(total, u.local(pod, name))
+		total = plus(plus(total, u.local(pod, name)), u.Files.of(name))
 	}
 	return quantity(name, total)
 }

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/stats"
@@ -116,7 +117,7 @@ func New(c Config) (*Manager, error) {
 		c.Evicted = func(eviction.Eviction) {}
 	}
 	return &Manager{
-		config: c, rules: rules, state: podfile.Dir(c.State), disk: measurer{podsRoot: c.PodsRoot, logsRoot: c.LogsRoot, known: map[types.UID]measured{}},
+		config: c, rules: rules, state: podfile.Dir(c.State), disk: measurer{podsRoot: c.PodsRoot, logsRoot: c.LogsRoot, walk: filetree.Walk, known: map[types.UID]measured{}},
 		ending: map[types.UID]*ending{}, left: map[types.UID]eviction.Eviction{},
 	}, nil
 }

@@ -1,16 +1,21 @@
 package pressure
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
@@ -20,12 +25,22 @@ const (
 	// no more than a part of the time: restFactor times as long as one took passes before the next.
 	measurePause = time.Minute
 	restFactor   = 10
+	// podTime is how long one pod is measured; a pod whose time was over has twice as much in
+	// the next pass, up to maxPodTime.
+	podTime, maxPodTime = 2 * time.Second, 16 * time.Second
+	// maxEntries is how many files and directories of one tree are counted. A tree with more
+	// cannot be measured.
+	maxEntries = 4_000_000
+	// maxLinks is how many files with several names are remembered, so that they count once.
+	maxLinks = 100_000
 )
 
 // A measurer counts what pods have in volumes and logs. It is used by one Look at a time.
 type measurer struct {
 	podsRoot, logsRoot string
-	known              map[types.UID]measured
+	// walk is filetree.Walk.
+	walk  func(ctx context.Context, dir string, visit func(filetree.Entry) error) error
+	known map[types.UID]measured
 	// next is when limits are looked at again.
 	next time.Time
 }
@@ -33,8 +48,36 @@ type measurer struct {
 // measured is what a pod had when it was last measured.
 type measured struct {
 	at      time.Time
-	volumes []eviction.VolumeUsage
-	logs    map[string]eviction.DiskUsage // by container
+	volumes map[string]tree
+	logs    map[string]tree // by container
+	files   tree
+	// cuts is how many times in a row the pod's time was over before all was counted.
+	cuts int
+}
+
+// A tree is what a directory has.
+type tree struct {
+	bytes, inodes uint64
+	// unread is how many times in a row the directory could not be counted to the end, for
+	// lack of time or because of err: it has at least so much.
+	unread int
+	err    error
+}
+
+// usage returns what counts. What the pod does in the moment of a measurement may keep it from
+// being complete; what is so again the pod has made so that it cannot be measured.
+func (t tree) usage() eviction.DiskUsage {
+	return eviction.DiskUsage{Bytes: &t.bytes, Inodes: &t.inodes, Unmeasurable: t.unread > 1 && t.err != nil}
+}
+
+// after returns a tree with what is known from before: what was counted then it may still have,
+// if this time it was not counted to the end.
+func (t tree) after(last tree) tree {
+	if t.unread > 0 {
+		t.bytes, t.inodes = max(t.bytes, last.bytes), max(t.inodes, last.inodes)
+		t.unread += last.unread
+	}
+	return t
 }
 
 // due reports whether limits of pods are to be looked at.
@@ -42,48 +85,100 @@ func (m *measurer) due(now time.Time) bool {
 	return (m.podsRoot != "" || m.logsRoot != "") && !now.Before(m.next)
 }
 
-// measure measures pods that were not for a while, and forgets all others.
+// measure measures pods that were not for a while, and forgets all others. Those whose time was
+// over are measured last, and before them those whose turn did not come.
 func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
 	began := time.Now()
 	known := map[types.UID]measured{}
-	for _, p := range pods {
+	for _, p := range m.inOrder(pods) {
 		last, ok := m.known[p.Pod.UID]
-		if !ok || now.Sub(last.at) >= measurePause || now.Before(last.at) {
-			last = m.pod(ctx, p.Pod, now)
+		if ctx.Err() == nil && (!ok || now.Sub(last.at) >= measurePause || now.Before(last.at)) {
+			last, ok = m.pod(ctx, p.Pod, last, now), true
 		}
-		if ctx.Err() != nil {
-			break
+		if ok {
+			known[p.Pod.UID] = last
 		}
-		known[p.Pod.UID] = last
 	}
 	m.known = known
 	m.next = now.Add(max(measurePause, restFactor*time.Since(began)))
 }
 
-func (m *measurer) pod(ctx context.Context, pod *v1.Pod, now time.Time) measured {
-	of := measured{at: now, logs: map[string]eviction.DiskUsage{}}
+func (m *measurer) inOrder(pods []Pod) []Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b Pod) int {
+		x, y := m.known[a.Pod.UID], m.known[b.Pod.UID]
+		return cmp.Or(cmp.Compare(x.cuts, y.cuts), x.at.Compare(y.at))
+	})
+}
+
+// pod measures a pod, within its time. What is not reached keeps what it had last.
+func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time.Time) measured {
+	of := measured{at: now, volumes: map[string]tree{}, logs: map[string]tree{}}
 	if safepath.Element("metadata.uid", string(pod.UID)) != nil {
 		return of
 	}
+	ctx, cancel := context.WithTimeout(ctx, min(podTime<<min(last.cuts, 8), maxPodTime))
+	defer cancel()
+	of.files = m.files(ctx, string(pod.UID)).after(last.files)
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if kind := directoryOf(v); kind != "" && m.podsRoot != "" && safepath.Element("name", v.Name) == nil {
-			at := filepath.Join(m.podsRoot, string(pod.UID), "volumes", kind, v.Name)
-			of.volumes = append(of.volumes, eviction.VolumeUsage{Name: v.Name, DiskUsage: used(ctx, at)})
+			at := filepath.Join(m.podsRoot, string(pod.UID), volumesDir, kind, v.Name)
+			of.volumes[v.Name] = m.used(ctx, at).after(last.volumes[v.Name])
 		}
 	}
 	name := pod.Namespace + "_" + pod.Name + "_" + string(pod.UID)
-	if m.logsRoot == "" || safepath.Element("name", name) != nil {
-		return of
-	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if safepath.Element("name", list[i].Name) == nil {
-				of.logs[list[i].Name] = used(ctx, filepath.Join(m.logsRoot, name, list[i].Name))
+			c := list[i].Name
+			if m.logsRoot != "" && safepath.Element("name", name) == nil && safepath.Element("name", c) == nil {
+				of.logs[c] = m.used(ctx, filepath.Join(m.logsRoot, name, c)).after(last.logs[c])
 			}
 		}
 	}
+	if ctx.Err() != nil {
+		of.cuts = last.cuts + 1
+	}
 	return of
+}
+
+// The directories in a pod's that hold volumes.
+const volumesDir, pluginsDir = "volumes", "plugins"
+
+// files measures what a pod has beside volumes: its /etc/hosts and the files of termination
+// messages, which its containers write.
+func (m *measurer) files(ctx context.Context, uid string) tree {
+	var all tree
+	if m.podsRoot == "" {
+		return all
+	}
+	dir := filepath.Join(m.podsRoot, uid)
+	entries, err := os.ReadDir(dir) // in which the agent alone makes names
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		all.unread, all.err = 1, err
+	}
+	for _, e := range entries {
+		if e.Name() == volumesDir || e.Name() == pluginsDir {
+			continue
+		}
+		all = all.plus(m.within(ctx, dir, e))
+	}
+	return all
+}
+
+// within measures an entry of a directory.
+func (m *measurer) within(ctx context.Context, dir string, e fs.DirEntry) tree {
+	if e.IsDir() {
+		return m.used(ctx, filepath.Join(dir, e.Name()))
+	}
+	info, err := e.Info()
+	if err != nil {
+		return tree{}
+	}
+	return tree{bytes: size(info), inodes: 1}
+}
+
+func (t tree) plus(other tree) tree {
+	return tree{t.bytes + other.bytes, t.inodes + other.inodes, max(t.unread, other.unread), cmp.Or(t.err, other.err)}
 }
 
 // complete adds what was measured to what was read. If nothing was read of the pod, what
@@ -93,9 +188,15 @@ func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 	if u == nil || !ok {
 		return u
 	}
-	u.Volumes = of.volumes
+	u.Files = of.files.usage()
+	u.Volumes = nil
+	for _, name := range slices.Sorted(maps.Keys(of.volumes)) {
+		u.Volumes = append(u.Volumes, eviction.VolumeUsage{Name: name, DiskUsage: of.volumes[name].usage()})
+	}
 	for i := range u.Containers {
-		u.Containers[i].Logs = of.logs[u.Containers[i].Name]
+		if logs, ok := of.logs[u.Containers[i].Name]; ok {
+			u.Containers[i].Logs = logs.usage()
+		}
 	}
 	return u
 }
@@ -112,65 +213,49 @@ func directoryOf(v *v1.Volume) string {
 	return ""
 }
 
+// errTooMany says that a tree is not counted to the end.
+var errTooMany = fmt.Errorf("it has more than %d files and directories", maxEntries)
+
 // used counts what is in a directory: no link is followed, no other file system is entered, and
-// what has several names counts once. It is not known if any of it cannot be read, but for
-// what goes away meanwhile; what is not there is nothing.
-func used(ctx context.Context, dir string) eviction.DiskUsage {
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return eviction.DiskUsage{Bytes: new(uint64(0)), Inodes: new(uint64(0))}
-	}
-	if err != nil {
-		return eviction.DiskUsage{}
-	}
-	defer root.Close()
+// what has several names counts once. What is not there is nothing. What is counted before an
+// error counts.
+func (m *measurer) used(ctx context.Context, dir string) tree {
 	count := counter{seen: map[uint64]bool{}}
-	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return count.add(info)
-	})
-	if err != nil {
-		return eviction.DiskUsage{}
+	err := m.walk(ctx, dir, count.add)
+	if errors.Is(err, fs.ErrNotExist) && count.inodes == 0 {
+		return tree{}
 	}
-	return eviction.DiskUsage{Bytes: &count.bytes, Inodes: &count.inodes}
+	of := tree{bytes: count.bytes, inodes: count.inodes}
+	if err != nil {
+		of.unread = 1
+	}
+	if ctx.Err() == nil { // else it is for lack of time
+		of.err = err
+	}
+	return of
 }
 
 // A counter adds files up.
 type counter struct {
 	bytes, inodes uint64
-	// device is that of the first, seen are the inodes that have several names.
-	device uint64
-	seen   map[uint64]bool
+	entries       int
+	seen          map[uint64]bool // inodes that have several names
 }
 
-func (c *counter) add(info fs.FileInfo) error {
-	bytes, device, inode, names := size(info)
-	if c.inodes == 0 {
-		c.device = device
+func (c *counter) add(e filetree.Entry) error {
+	if c.entries++; c.entries > maxEntries {
+		return errTooMany
 	}
-	switch {
-	case device != c.device && info.IsDir():
-		return fs.SkipDir
-	case device != c.device || c.seen[inode]:
-		return nil
-	case names > 1 && !info.IsDir():
-		c.seen[inode] = true
+	if e.Links > 1 && !e.IsDir {
+		if c.seen[e.Inode] {
+			return nil
+		}
+		if len(c.seen) == maxLinks { // of those that are not remembered each name has its share
+			c.bytes += e.Bytes / e.Links
+			return nil
+		}
+		c.seen[e.Inode] = true
 	}
-	c.bytes, c.inodes = c.bytes+bytes, c.inodes+1
+	c.bytes, c.inodes = c.bytes+e.Bytes, c.inodes+1
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
@@ -30,9 +31,10 @@ func TestUsed(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Skip("room that files take is known on Linux alone")
 	}
+	m := measurer{walk: filetree.Walk}
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "big"), 1<<20)
-	empty := used(t.Context(), dir)
+	empty := m.used(t.Context(), dir)
 	write(t, filepath.Join(dir, "a", "b", "file"), 100_000)
 	if err := os.Link(filepath.Join(dir, "a", "b", "file"), filepath.Join(dir, "again")); err != nil {
 		t.Fatal(err)
@@ -40,23 +42,23 @@ func TestUsed(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	got := used(t.Context(), dir)
-	bytes, inodes := *got.Bytes-*empty.Bytes, *got.Inodes-*empty.Inodes
+	got := m.used(t.Context(), dir)
+	bytes, inodes := got.bytes-empty.bytes, got.inodes-empty.inodes
 	if inodes != 4 || bytes < 100_000 || bytes > 200_000 {
 		t.Errorf("%d bytes in %d files", bytes, inodes)
 	}
-	if none := used(t.Context(), filepath.Join(dir, "none")); none.Bytes == nil || *none.Bytes != 0 {
-		t.Errorf("what is not there has %v", none.Bytes)
+	if none := m.used(t.Context(), filepath.Join(dir, "none")); none != (tree{}) {
+		t.Errorf("what is not there has %+v", none)
 	}
-	if file := used(t.Context(), filepath.Join(dir, "again")); file.Bytes != nil {
-		t.Errorf("a file has %d", *file.Bytes)
+	if file := m.used(t.Context(), filepath.Join(dir, "again")); file.err == nil || file.unread != 1 {
+		t.Errorf("a file is a directory: %+v", file)
 	}
 }
 
 // A pod is measured once a minute, and one whose UID is no name not at all.
 func TestMeasurePaces(t *testing.T) {
 	root := t.TempDir()
-	m := measurer{podsRoot: root, logsRoot: filepath.Join(root, "logs"), known: map[types.UID]measured{}}
+	m := measurer{podsRoot: root, logsRoot: filepath.Join(root, "logs"), walk: filetree.Walk, known: map[types.UID]measured{}}
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		Containers: []v1.Container{{Name: "app"}},
 		Volumes:    []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}},

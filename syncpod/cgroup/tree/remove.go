@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/podsync/podsync/internal/base/filetree"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -49,7 +51,7 @@ func (t *Tree) remove(ctx context.Context, mount *os.Root, at string) error {
 // killAll kills until nothing runs in a cgroup and those below it.
 func (t *Tree) killAll(ctx context.Context, mount *os.Root, at string) error {
 	for {
-		left, err := t.killOnce(mount, at)
+		left, err := t.killOnce(ctx, mount, at)
 		if err != nil || left == 0 {
 			return err
 		}
@@ -62,18 +64,15 @@ func (t *Tree) killAll(ctx context.Context, mount *os.Root, at string) error {
 }
 
 // killOnce kills all that runs, and returns how many processes there were.
-func (t *Tree) killOnce(mount *os.Root, at string) (found int, err error) {
+func (t *Tree) killOnce(ctx context.Context, mount *os.Root, at string) (found int, err error) {
 	for _, tree := range t.kernel.trees {
-		dirs, err := below(mount, path.Join(tree, at))
+		err := each(ctx, mount, path.Join(tree, at), func(above *os.Root, dir string) error {
+			n, err := killIn(above, dir)
+			found += n
+			return err
+		})
 		if err != nil {
 			return found, err
-		}
-		for _, dir := range dirs {
-			n, err := killIn(mount, dir)
-			found += n
-			if err != nil {
-				return found, err
-			}
 		}
 	}
 	if found > 0 && t.kernel.version == cgroup.V2 {
@@ -83,20 +82,84 @@ func (t *Tree) killOnce(mount *os.Root, at string) (found int, err error) {
 	return found, err
 }
 
-// below returns a directory and all directories in it, the deepest first. There are none
-// if it does not exist. A link is none.
-func below(mount *os.Root, dir string) (dirs []string, err error) {
-	err = fs.WalkDir(mount.FS(), dir, func(name string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed meanwhile
-		}
-		if err == nil && e.IsDir() {
-			dirs = append(dirs, name)
-		}
+// each calls do with a directory and all directories in it, the deepest first: with a directory
+// above it, and its path from there. There are none if dir does not exist. A link is none. A
+// container may have made them: no path is long, and memory grows with their depth alone. The
+// function do may remove the directory.
+func each(ctx context.Context, mount *os.Root, dir string, do func(above *os.Root, name string) error) error {
+	d := &descent{mount: mount, dir: dir, do: do}
+	err := filetree.Walk(ctx, filepath.Join(mount.Name(), dir), d.visit)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, d.close())
+	}
+	return errors.Join(d.leave(0), d.close())
+}
+
+// stride is how many levels lie between directories that are held open.
+const stride = 64
+
+// A descent is the way from a directory to the one below it that was visited last.
+type descent struct {
+	mount *os.Root
+	dir   string
+	do    func(above *os.Root, name string) error
+	names []string   // one for each level, of which the first is not needed
+	open  []*os.Root // the directories of levels 0, stride, 2*stride and so on
+}
+
+func (d *descent) visit(e filetree.Entry) error {
+	if !e.IsDir {
+		return nil
+	}
+	if err := d.leave(e.Depth); err != nil {
 		return err
-	})
-	slices.Reverse(dirs)
-	return dirs, err
+	}
+	d.names = append(d.names, e.Name)
+	if e.Depth%stride != 0 {
+		return nil
+	}
+	above, name := d.at(e.Depth)
+	root, err := above.OpenRoot(name)
+	if err != nil {
+		d.names = d.names[:e.Depth]
+		return err
+	}
+	d.open = append(d.open, root)
+	return nil
+}
+
+// at returns a level as its path from a directory that is open.
+func (d *descent) at(level int) (above *os.Root, name string) {
+	if level == 0 {
+		return d.mount, d.dir
+	}
+	from := (level - 1) / stride
+	return d.open[from], path.Join(d.names[from*stride+1 : level+1]...)
+}
+
+// leave is done with all levels from one on.
+func (d *descent) leave(level int) error {
+	for last := len(d.names) - 1; last >= level; last-- {
+		if last%stride == 0 {
+			if err := d.open[last/stride].Close(); err != nil {
+				return err
+			}
+			d.open = d.open[:last/stride]
+		}
+		if err := d.do(d.at(last)); err != nil {
+			return err
+		}
+		d.names = d.names[:last]
+	}
+	return nil
+}
+
+func (d *descent) close() error {
+	var errs []error
+	for _, root := range d.open {
+		errs = append(errs, root.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // killIn kills the processes of one cgroup.
@@ -152,7 +215,7 @@ func killOne(mount *os.Root, dir string, pid int) error {
 // than its processes.
 func (t *Tree) removeAll(ctx context.Context, mount *os.Root, dir string) error {
 	for {
-		err := t.removeOnce(mount, dir)
+		err := t.removeOnce(ctx, mount, dir)
 		if err == nil {
 			return nil
 		}
@@ -164,20 +227,13 @@ func (t *Tree) removeAll(ctx context.Context, mount *os.Root, dir string) error 
 	}
 }
 
-func (t *Tree) removeOnce(mount *os.Root, dir string) error {
-	dirs, err := below(mount, dir)
-	if err != nil {
-		return err
-	}
-	for _, d := range dirs {
+func (t *Tree) removeOnce(ctx context.Context, mount *os.Root, dir string) error {
+	return each(ctx, mount, dir, func(above *os.Root, name string) error {
 		if t.beforeRemove != nil {
-			if err := t.beforeRemove(mount, d); err != nil {
+			if err := t.beforeRemove(above, name); err != nil {
 				return err
 			}
 		}
-		if err := mount.Remove(d); ignoreNotExist(err) != nil {
-			return err
-		}
-	}
-	return nil
+		return ignoreNotExist(above.Remove(name))
+	})
 }

@@ -1,0 +1,257 @@
+package pressure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/base/filetree"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// hostilePod has an emptyDir "v" and a container "app" with limits of so much.
+func hostilePod(uid types.UID, limit string) *v1.Pod {
+	q := resource.MustParse(limit)
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		Containers: []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceEphemeralStorage: q}}}},
+		Volumes:    []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &q}}}},
+	}}
+	pod.Namespace, pod.Name, pod.UID = "default", string(uid), uid
+	return pod
+}
+
+// evicted measures pods at a time, and returns why each is evicted.
+func evicted(t *testing.T, m *measurer, now time.Time, pods ...*v1.Pod) string {
+	t.Helper()
+	var list []Pod
+	for _, p := range pods {
+		list = append(list, Pod{Pod: p})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
+	defer cancel()
+	m.measure(ctx, list, now)
+	rules, err := eviction.Policy{}.Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules.StorageLimits = true
+	state := eviction.State{Layout: eviction.OneDisk}
+	for _, p := range pods {
+		usage := &eviction.Usage{Containers: []eviction.ContainerUsage{{Name: "app"}}}
+		state.Pods = append(state.Pods, eviction.Candidate{Pod: p, Usage: m.complete(p, usage)})
+	}
+	said := ""
+	for _, e := range eviction.Decide(rules, state, now).Evict {
+		said += fmt.Sprintf("%s: %s\n", e.Pod.Name, e.Message)
+	}
+	return said
+}
+
+func volumeOf(root string, uid types.UID) string {
+	return filepath.Join(root, string(uid), "volumes", "kubernetes.io~empty-dir", "v")
+}
+
+// Names that are not UTF-8 and trees of any depth hide nothing, and are counted within bounds.
+func TestHostileTreesAreMeasured(t *testing.T) {
+	if goruntime.GOOS != "linux" {
+		t.Skip("names of any bytes are those of Linux")
+	}
+	root := t.TempDir()
+	at := volumeOf(root, "bad")
+	write(t, filepath.Join(at, "\xff\xfe", "big"), 3<<20)
+	m := &measurer{podsRoot: root, walk: filetree.Walk}
+	now := time.Now()
+	if got := evicted(t, m, now, hostilePod("bad", "2Mi")); !strings.Contains(got, `bad: Usage of EmptyDir volume "v" exceeds the limit "2Mi"`) {
+		t.Errorf("a name that is not UTF-8: %q", got)
+	}
+	dir, err := os.OpenRoot(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1200 {
+		if err := dir.Mkdir(strings.Repeat("d", 200), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := dir.OpenRoot(strings.Repeat("d", 200))
+		if err := errors.Join(err, dir.Close()); err != nil {
+			t.Fatal(err)
+		}
+		dir = next
+	}
+	if err := errors.Join(dir.WriteFile("big", make([]byte, 3<<20), 0o600), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if dir, err := os.OpenRoot(at); err == nil {
+			_ = errors.Join(filetree.Empty(context.Background(), dir), dir.Close())
+		}
+	})
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	got := evicted(t, m, now.Add(2*time.Minute), hostilePod("bad", "5Mi"))
+	goruntime.ReadMemStats(&after)
+	if !strings.Contains(got, "exceeds the limit") {
+		t.Errorf("1,200 levels: %q", got)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+		t.Errorf("1,200 levels took %d bytes, want less than 64 MiB", n)
+	}
+}
+
+// The files of the pod's own directory count, too: /etc/hosts and termination messages.
+func TestFilesBesideVolumesCount(t *testing.T) {
+	for _, file := range []string{"etc-hosts", "containers/app/00000000"} {
+		root := t.TempDir()
+		write(t, filepath.Join(root, "u", file), 3<<20)
+		m := &measurer{podsRoot: root, walk: filetree.Walk}
+		if got := evicted(t, m, time.Now(), hostilePod("u", "2Mi")); got != "u: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. \n" {
+			t.Errorf("%s: %q", file, got)
+		}
+	}
+}
+
+// A tree that takes for ever costs its pod's time alone: all others are measured, in each pass, and
+// what was seen of it counts, also later.
+func TestSlowTreeDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		var order []string
+		sees := uint64(1 << 20)
+		m := &measurer{podsRoot: root, walk: func(ctx context.Context, dir string, visit func(filetree.Entry) error) error {
+			rest, _ := filepath.Rel(root, dir)
+			uid, _, _ := strings.Cut(rest, "/")
+			order = append(order, uid)
+			if err := visit(filetree.Entry{Name: ".", IsDir: true, Bytes: sees, Links: 1}); uid != "slow" || err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}
+		pods := []*v1.Pod{hostilePod("slow", "2Mi"), hostilePod("a", "2Mi"), hostilePod("b", "2Mi")}
+		began := time.Now()
+		if got := evicted(t, m, time.Now(), pods...); got != "" {
+			t.Errorf("evicted: %q", got)
+		}
+		if took := time.Since(began); took != podTime {
+			t.Errorf("a pass took %v, want %v", took, podTime)
+		}
+		time.Sleep(2 * time.Minute)
+		order = nil
+		evicted(t, m, time.Now(), pods...)
+		if got := strings.Join(order, " "); got != "a b slow" {
+			t.Errorf("measured in the order %s", got)
+		}
+		for range 10 {
+			time.Sleep(5 * time.Minute)
+			began := time.Now()
+			if got := evicted(t, m, time.Now(), pods...); got != "" {
+				t.Errorf("evicted for lack of time: %q", got)
+			}
+			if took := time.Since(began); took > maxPodTime {
+				t.Errorf("a pass took %v, want at most %v", took, maxPodTime)
+			}
+		}
+		sees = 3 << 20
+		time.Sleep(5 * time.Minute)
+		if got := evicted(t, m, time.Now(), pods...); strings.Count(got, "exceeds the limit") != 3 {
+			t.Errorf("evicted: %q, want all three", got)
+		}
+		sees = 0
+		time.Sleep(5 * time.Minute)
+		if got := evicted(t, m, time.Now(), pods...); got != "slow: Usage of EmptyDir volume \"v\" exceeds the limit \"2Mi\". \n" {
+			t.Errorf("evicted: %q, want what was seen of the slow one to count", got)
+		}
+	})
+}
+
+// When the time of a pass is over, those that were not measured keep what they had, and are first
+// in the next.
+func TestPassThatIsCutGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		measuredNow := map[string]int{}
+		m := &measurer{podsRoot: root, walk: func(ctx context.Context, dir string, visit func(filetree.Entry) error) error {
+			rest, _ := filepath.Rel(root, dir)
+			uid, _, _ := strings.Cut(rest, "/")
+			measuredNow[uid]++
+			time.Sleep(3 * time.Second / 2) // of its two seconds
+			return visit(filetree.Entry{Name: ".", IsDir: true, Bytes: 1, Links: 1})
+		}}
+		var pods []*v1.Pod
+		for i := range 50 {
+			pods = append(pods, hostilePod(types.UID(fmt.Sprintf("u%02d", i)), "2Mi"))
+		}
+		for range 4 {
+			evicted(t, m, time.Now(), pods...)
+			time.Sleep(5 * time.Minute)
+		}
+		for _, p := range pods {
+			if n := measuredNow[p.Name]; n < 1 || n > 2 {
+				t.Errorf("%s was measured %d times", p.Name, n)
+			}
+		}
+	})
+}
+
+// What a pod has made so that it cannot be counted exceeds its limits, once that was found twice.
+func TestUnmeasurableTreeExceeds(t *testing.T) {
+	root := t.TempDir()
+	errDeep := errors.New("the tree has more than 65536 levels")
+	m := &measurer{podsRoot: root, walk: func(_ context.Context, dir string, visit func(filetree.Entry) error) error {
+		if err := visit(filetree.Entry{Name: ".", IsDir: true, Bytes: 1, Links: 1}); err != nil || !strings.Contains(dir, "bad") {
+			return err
+		}
+		return errDeep
+	}}
+	now := time.Now()
+	pods := []*v1.Pod{hostilePod("bad", "2Mi"), hostilePod("good", "2Mi")}
+	if got := evicted(t, m, now, pods...); got != "" {
+		t.Errorf("evicted at once: %q", got)
+	}
+	const want = "bad: Usage of EmptyDir volume \"v\" cannot be measured, which exceeds the limit \"2Mi\". \n"
+	if got := evicted(t, m, now.Add(2*time.Minute), pods...); got != want {
+		t.Errorf("evicted: %q, want %q", got, want)
+	}
+	pods[0].Spec.Volumes[0].EmptyDir.SizeLimit = nil
+	if got := evicted(t, m, now.Add(4*time.Minute), pods...); !strings.HasPrefix(got, "bad: Pod ephemeral local storage usage of volume \"v\" cannot be measured") {
+		t.Errorf("evicted: %q", got)
+	}
+	errDeep = nil
+	if got := evicted(t, m, now.Add(6*time.Minute), pods...); got != "" {
+		t.Errorf("evicted when it can be measured: %q", got)
+	}
+}
+
+// However many files there are, and however many have several names, what is remembered is bounded.
+func TestManyEntriesAreBounded(t *testing.T) {
+	c := counter{seen: map[uint64]bool{}}
+	for i := range uint64(maxLinks + 1000) {
+		for range 2 {
+			if err := c.add(filetree.Entry{Bytes: 4096, Inode: i, Links: 2}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(c.seen) > maxLinks || c.bytes != (maxLinks+1000)*4096 {
+		t.Errorf("%d are remembered, with %d bytes", len(c.seen), c.bytes)
+	}
+	for c.entries < maxEntries {
+		if err := c.add(filetree.Entry{Links: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.add(filetree.Entry{Links: 1}); !errors.Is(err, errTooMany) {
+		t.Errorf("%v, want %v", err, errTooMany)
+	}
+}
