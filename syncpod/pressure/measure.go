@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -214,7 +213,7 @@ func directoryOf(v *v1.Volume) string {
 }
 
 // errTooMany says that a tree is not counted to the end.
-var errTooMany = fmt.Errorf("it has more than %d files and directories", maxEntries)
+var errTooMany = errors.New("it has more files and directories than are counted")
 
 // used counts what is in a directory: no link is followed, no other file system is entered, and
 // what has several names counts once. What is not there is nothing. What is counted before an
