@@ -22,7 +22,8 @@ type Config struct {
 	Endpoint string
 	// Timeouts bound the calls.
 	Timeouts Timeouts
-	// MaxMessageBytes is the largest message sent or received. Default 16 MiB, as
+	// MaxMessageBytes is the largest message sent or received; the answer of an ExecSync may have
+	// 1 MiB at most, because a container decides what is in it. Default 16 MiB, as
 	// in a kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI
 	// lists all of them in one message, at 0.9 kB each for containers of podsync, more
 	// with many labels, so the default is enough for about 19,000. Of a node with more
@@ -73,7 +74,9 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 		return nil, err
 	}
 	timeouts := c.Timeouts.withDefaults()
-	conn, err := grpc.NewClient("passthrough:///cri", append(c.options(dialer, timeouts), c.Options...)...)
+	options := append(c.options(dialer, timeouts), c.Options...)
+	options = append(options, grpc.WithChainUnaryInterceptor(make(execAnswers, parallelExecAnswers).intercept)) // the last one, for it makes the call
+	conn, err := grpc.NewClient("passthrough:///cri", options...)
 	if err != nil {
 		return nil, fmt.Errorf("cri: %s: %w", name, err)
 	}
@@ -138,6 +141,8 @@ func (c Config) options(dial func(context.Context, string) (net.Conn, error), ti
 		grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(size), grpc.MaxCallSendMsgSize(size)),
 		grpc.WithChainUnaryInterceptor(timeouts.Interceptor()),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: min(firstReconnect, delay), Multiplier: 1.6, Jitter: 0.2, MaxDelay: delay},
 			MinConnectTimeout: handshake,

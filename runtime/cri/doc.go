@@ -53,6 +53,7 @@
 // # Where each rule lives
 //
 //	dial.go       Dial and Client; endpoint.go and pipe_*.go where a runtime listens
+//	exec.go       bounds the memory of what commands in containers print
 //	timeouts.go   how long each call may take; insist.go asks again beside one that hangs
 //	roles.go      the parts of CRI that others ask for
 //	errors.go     classes of errors, and which answers leave open what happened

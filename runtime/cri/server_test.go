@@ -23,6 +23,7 @@ type server struct {
 	version *runtimeapi.VersionResponse
 	stop    func(context.Context, *runtimeapi.StopContainerRequest) error
 	pull    func(context.Context) error
+	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	events  func(grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error
 
 	authority string // of the last Version call
@@ -93,6 +94,10 @@ func (s *server) StopContainer(ctx context.Context, r *runtimeapi.StopContainerR
 
 func (s *server) PullImage(ctx context.Context, _ *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	return &runtimeapi.PullImageResponse{}, s.pull(ctx)
+}
+
+func (s *server) ExecSync(ctx context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	return s.exec(ctx, r)
 }
 
 func (s *server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
 )
 
@@ -79,6 +80,9 @@ func (p *Prober) exec(ctx context.Context, t target) outcome {
 		return outcome{}
 	case errors.Is(err, hook.ErrExitCode) && errors.As(err, &hookErr):
 		return failed("the command ended with exit code %d", hookErr.ExitCode)
+	case errors.Is(err, cri.ErrExhausted):
+		// The container decides that, and so would switch its liveness probe off.
+		return failed("the command printed more than the agent accepts, or the runtime is short of something")
 	case ctx.Err() != nil, errors.Is(err, hook.ErrInvalid):
 		return failed("%v", errors.Unwrap(err))
 	}

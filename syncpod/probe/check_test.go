@@ -30,6 +30,28 @@ func (noExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.Cal
 	return nil, status.Error(codes.Unavailable, "no exec here")
 }
 
+// floods is a runtime whose answers are larger than is accepted.
+type floods struct{ noExec }
+
+func (floods) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+	return nil, status.Error(codes.ResourceExhausted, "grpc: received message larger than max")
+}
+
+// A container cannot switch its liveness probe off by what the command prints.
+func TestExecThatPrintsTooMuchFails(t *testing.T) {
+	p, err := New(Config{Exec: floods{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := p.outcome(t.Context(), target{
+		container: &v1.Container{Name: "app"}, id: "a", probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"yes"}}}}, timeout: time.Minute,
+	})
+	if o.unknown {
+		t.Error("nothing is said of it")
+	}
+	wantOutcome(t, "a flood", o.failure, "printed more")
+}
+
 func proberOf(t *testing.T) *Prober {
 	t.Helper()
 	p, err := New(Config{Exec: noExec{}})
