@@ -60,9 +60,11 @@ type Config struct {
 // Syncer carries out what pods need. Its methods may be called concurrently for
 // different pods; for one pod, one at a time.
 type Syncer struct {
-	config Config
-	known  memories
-	pace   *pace.Pace
+	notices
+	config  Config
+	known   memories
+	pace    *pace.Pace
+	stopper stopper
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -77,7 +79,8 @@ func New(c Config) (*Syncer, error) {
 		return nil, fmt.Errorf("syncpod: Config.Limits.InitialBackOff and MaxBackOff: %w", err)
 	}
 	s := &Syncer{config: c, pace: pace.New(c.Limits.MaxParallelStarts, new(pace.Processors).Spare)}
-	s.known.config = &s.config
+	s.known.config, s.notices = &s.config, notices{&s.config}
+	s.stopper = stopper{s.notices, s.record}
 	return s, nil
 }
 

@@ -69,10 +69,13 @@ const (
 	eventRecordLost = "ContainerRecordLost"
 )
 
-// eventf tells of what about names, and of nothing if that is nil.
-func (s *Syncer) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
+// notices are the events and the log lines about pods.
+type notices struct{ config *Config }
+
+// eventf records an event about an object, and nothing about nil.
+func (n notices) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
 	if about != nil {
-		s.config.Events.Eventf(about, kind, reason, format, args...)
+		n.config.Events.Eventf(about, kind, reason, format, args...)
 	}
 }
 
@@ -136,11 +139,11 @@ func idNames(status *runtime.PodStatus) []string {
 }
 
 // log is where the lines about a pod go; pod is nil if no spec of it is known.
-func (s *Syncer) log(pod *v1.Pod) logr.Logger {
+func (n notices) log(pod *v1.Pod) logr.Logger {
 	if pod == nil {
-		return s.config.Log
+		return n.config.Log
 	}
-	return s.config.Log.WithValues("pod", podName(pod), "podUID", pod.UID)
+	return n.config.Log.WithValues("pod", podName(pod), "podUID", pod.UID)
 }
 
 func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -70,7 +70,7 @@ func (w *work) killWholePod(ctx context.Context) bool {
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
 	deadline := w.memory.kills.begin(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
-	err := w.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
+	err := w.stopper.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
 	if err == nil {
 		w.memory.kills.end(func(string) bool { return false })
 	}
@@ -165,7 +165,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	}
 	if c.Live() {
 		deadline := w.memory.kills.begin(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
-		err := w.killContainer(ctx, kill{
+		err := w.stopper.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: killMessage(r), podIP: primary(w.podIPs()),
 		})
 		if err != nil {
@@ -175,7 +175,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if !r.remove {
 		return nil
 	}
-	if err := w.removeContainer(ctx, r.id.ID); err != nil {
+	if err := w.stopper.removeContainer(ctx, r.id.ID); err != nil {
 		return err
 	}
 	if r.step == StepReset { // what is cleared may have run after all

@@ -43,7 +43,7 @@ type kill struct {
 // when it is told to stop: first the preStop handler, then those it has to wait for, then
 // the stop. A runtime that does not answer by then has Config.Limits.StopTimeout more. It fails
 // unless the runtime has said that the container, or its sandbox, is stopped.
-func (s *Syncer) killContainer(ctx context.Context, k kill) (err error) {
+func (s *stopper) killContainer(ctx context.Context, k kill) (err error) {
 	began := time.Now()
 	defer func() { s.config.Observer.ContainerStopped(k.pod, k.status.Name, time.Since(began), err) }()
 	if k.status.State == runtime.ContainerCreated {
@@ -60,14 +60,14 @@ func (s *Syncer) killContainer(ctx context.Context, k kill) (err error) {
 // disposeOfCreated removes a container that has not been started, as far as the
 // runtime knows: it may be about to start, and then the runtime refuses and it
 // has to be tried again.
-func (s *Syncer) disposeOfCreated(ctx context.Context, k kill) error {
+func (s *stopper) disposeOfCreated(ctx context.Context, k kill) error {
 	if err := s.stopContainer(ctx, k.status.ID.ID, 0); err != nil {
 		return err
 	}
 	return s.removeContainer(ctx, k.status.ID.ID)
 }
 
-func (s *Syncer) announce(k kill) {
+func (s *stopper) announce(k kill) {
 	if k.memory.marked(k.status.ID.ID, stopSignalled) {
 		return
 	}
@@ -85,7 +85,7 @@ func (k kill) about() *v1.ObjectReference {
 
 // preStop runs the handler, once for each instance, until the deadline. Its
 // failure is told and otherwise ignored.
-func (s *Syncer) preStop(ctx context.Context, k kill) {
+func (s *stopper) preStop(ctx context.Context, k kill) {
 	req, ok := k.preStopRequest()
 	if !ok || k.status.State != runtime.ContainerRunning {
 		return
@@ -139,7 +139,7 @@ const soon = 500 * time.Millisecond
 // stop asks the runtime to stop the container. A runtime that does not answer
 // when the time is over is asked to kill, and then to stop the whole sandbox: some
 // wait for a stop that came first, however short the second is (containerd #6080).
-func (s *Syncer) stop(ctx context.Context, k kill) error {
+func (s *stopper) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
 	firstSignal := k.memory.mark(id, stopSignalled)
 	timeout := stopTimeout(k.deadline, time.Now(), !firstSignal)
@@ -157,7 +157,7 @@ func (s *Syncer) stop(ctx context.Context, k kill) error {
 	return s.escalate(ctx, k)
 }
 
-func (s *Syncer) escalate(ctx context.Context, k kill) error {
+func (s *stopper) escalate(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
 	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.StopTimeout)
 	defer cancel()

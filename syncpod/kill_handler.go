@@ -38,7 +38,7 @@ func podIP(pod *v1.Pod, observed string) string {
 // findHandlers adds to containers that run and are in no spec the handlers that
 // they were created with, as their annotations have them. A runtime that does
 // not tell them does not keep a pod from being stopped.
-func (s *Syncer) findHandlers(ctx context.Context, p podKill, kills []kill) {
+func (s *stopper) findHandlers(ctx context.Context, p podKill, kills []kill) {
 	wanted := map[string]*kill{}
 	for i := range kills {
 		if k := &kills[i]; k.spec == nil && k.status.State == runtime.ContainerRunning {
@@ -65,7 +65,7 @@ func (s *Syncer) findHandlers(ctx context.Context, p podKill, kills []kill) {
 }
 
 // handlerOf reads the handler that a container was created with.
-func (s *Syncer) handlerOf(c *runtimeapi.Container) hook.Request {
+func (s *stopper) handlerOf(c *runtimeapi.Container) hook.Request {
 	req, err := hook.PreStop(c.GetAnnotations())
 	if err != nil {
 		labels := c.GetLabels()

@@ -26,7 +26,7 @@ type podKill struct {
 // then every sandbox. All is tried, and what failed is joined. A sandbox with a
 // container that could not be told to stop, and has time left, is not stopped: the
 // container would be killed with it.
-func (s *Syncer) killPod(ctx context.Context, p podKill) error {
+func (s *stopper) killPod(ctx context.Context, p podKill) error {
 	containers, sandboxes := s.killAll(ctx, p)
 	return errors.Join(containers, sandboxes)
 }
@@ -37,7 +37,7 @@ var errSpared = errors.New("the sandbox is not stopped before its containers")
 
 // killAll tells what became of the containers, and of the sandboxes: one that was
 // not stopped is an error.
-func (s *Syncer) killAll(ctx context.Context, p podKill) (containers, sandboxes error) {
+func (s *stopper) killAll(ctx context.Context, p podKill) (containers, sandboxes error) {
 	stopped, spared, err := s.killContainers(ctx, p)
 	if ctx.Err() != nil {
 		return err, ctx.Err()
@@ -51,7 +51,7 @@ func (s *Syncer) killAll(ctx context.Context, p podKill) (containers, sandboxes 
 
 // killContainers returns the sandboxes that were stopped because a container in them did not stop,
 // and those of containers that could not be stopped and have time left.
-func (s *Syncer) killContainers(ctx context.Context, p podKill) (stopped, spared map[string]bool, err error) {
+func (s *stopper) killContainers(ctx context.Context, p podKill) (stopped, spared map[string]bool, err error) {
 	var kills []kill
 	for i := range p.status.Containers {
 		if c := &p.status.Containers[i]; c.Live() {
@@ -102,7 +102,7 @@ func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 
 // stopSandboxes stops all sandboxes, those that have stopped by themselves, too:
 // their network may still be there (containerd #5768).
-func (s *Syncer) stopSandboxes(ctx context.Context, status *runtime.PodStatus, passedOver func(id string) bool) error {
+func (s *stopper) stopSandboxes(ctx context.Context, status *runtime.PodStatus, passedOver func(id string) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Limits.StopTimeout)
 	defer cancel()
 	errs := make([]error, len(status.Sandboxes))

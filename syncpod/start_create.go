@@ -246,10 +246,10 @@ func (st *start) dispose(ctx context.Context, listed []*runtimeapi.Container, ke
 		if c == kept {
 			continue
 		}
-		if err := st.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
+		if err := st.stopper.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
 			return err
 		}
-		if err := st.removeContainer(ctx, c.GetId()); err != nil {
+		if err := st.stopper.removeContainer(ctx, c.GetId()); err != nil {
 			return err
 		}
 	}

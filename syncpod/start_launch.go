@@ -120,7 +120,7 @@ func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler)
 }
 
 func (st *start) killAfterHook(ctx context.Context) error {
-	err := st.killContainer(ctx, kill{
+	err := st.stopper.killContainer(ctx, kill{
 		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
 		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
 		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),

@@ -77,7 +77,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	}
 	m := s.remember(ctx, t.Pod.UID)
 	m.evict(t.Evicted, t.Disruption)
-	e := ending{Syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
+	e := ending{syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
 	}
@@ -105,7 +105,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
 	m := s.remember(ctx, p.UID)
-	e := ending{Syncer: s, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
+	e := ending{syncer: s, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
@@ -147,8 +147,8 @@ func (s *Syncer) forget(ctx context.Context, uid types.UID) {
 
 // ending is one run of SyncTerminatingPod.
 type ending struct {
-	*Syncer
-	kill podKill
+	syncer *Syncer
+	kill   podKill
 }
 
 func (e *ending) run(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (e *ending) run(ctx context.Context) error {
 // stop stops the pod, and returns what reports it meanwhile.
 func (e *ending) stop(ctx context.Context) (*report, error) {
 	recorded := e.recordBeside(ctx)
-	defer e.record(ctx, e.kill.memory)
+	defer e.syncer.record(ctx, e.kill.memory)
 	defer recorded()
 	if e.kill.status == nil {
 		if err := e.look(ctx); err != nil {
@@ -169,7 +169,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	report := e.reportBeside(ctx)
 	err := e.rounds(ctx)
 	if err != nil && ctx.Err() == nil {
-		e.eventf(aboutPod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
+		e.syncer.eventf(aboutPod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
 	}
 	return report, err
 }
@@ -177,7 +177,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 // rounds stops what is alive, and looks again, until nothing is.
 func (e *ending) rounds(ctx context.Context) error {
 	for range killRounds {
-		containers, sandboxes := e.killAll(ctx, e.kill)
+		containers, sandboxes := e.syncer.stopper.killAll(ctx, e.kill)
 		if ctx.Err() != nil {
 			return errors.Join(containers, sandboxes)
 		}
@@ -197,11 +197,11 @@ func (e *ending) rounds(ctx context.Context) error {
 // look reads the status. Starts that were cut short stay in it, other than in a SyncPod: no
 // other start follows. A report leaves them out.
 func (e *ending) look(ctx context.Context) error {
-	status, err := e.read(ctx, e.kill.memory.uid, e.kill.status)
+	status, err := e.syncer.read(ctx, e.kill.memory.uid, e.kill.status)
 	if err != nil {
 		return err
 	}
-	status = e.withMessages(e.kill.pod, e.kill.memory, status)
+	status = e.syncer.withMessages(e.kill.pod, e.kill.memory, status)
 	e.kill.memory.see(status)
 	e.kill.status = status
 	return nil
@@ -210,7 +210,7 @@ func (e *ending) look(ctx context.Context) error {
 // recordBeside records by when the pod has to end, while it is stopped.
 func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 	var recording sync.WaitGroup
-	recording.Go(func() { e.record(ctx, e.kill.memory) })
+	recording.Go(func() { e.syncer.record(ctx, e.kill.memory) })
 	return recording.Wait
 }
 
@@ -221,7 +221,7 @@ func (e *ending) reportBeside(ctx context.Context) *report {
 	if e.kill.pod == nil {
 		return nil
 	}
-	report := e.newReport(e.kill.pod, e.kill.memory)
+	report := e.syncer.newReport(e.kill.pod, e.kill.memory)
 	report.update(ctx, e.kill.status, outlook{})
 	return report
 }
