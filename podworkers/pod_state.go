@@ -1,15 +1,21 @@
 package podworkers
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // PodState is where a pod stands, for the parts of an agent that act on it beside
 // its own work: clean-up, probes, admission.
 type PodState struct {
 	// Known: the Set knows the pod. Phase is where the pod stands then, and Removal why it
-	// is removed.
-	Known   bool
-	Phase   Phase
-	Removal Removal
+	// is removed. Abandoned is how many abandoned calls for it have not returned: it is not
+	// removed before.
+	Known     bool
+	Phase     Phase
+	Removal   Removal
+	Abandoned int
 	// Terminated: the pod is known to have no running container, and to get none.
 	Terminated bool
 	// MayHaveRunningContainers: a container of the pod may run, or may yet be
@@ -30,6 +36,24 @@ type PodState struct {
 	ContentShouldBeRemoved bool
 }
 
+// String says where the pod stands, why, and what its removal waits for.
+func (s PodState) String() string {
+	if !s.Known {
+		return "not known"
+	}
+	text := s.Phase.String()
+	if s.Removal != NotRemoved {
+		text += ": " + s.Removal.String()
+	}
+	if s.Phase >= Terminated && !s.Terminated {
+		text += "; containers that run all the same are being stopped"
+	}
+	if s.Abandoned > 0 {
+		text += fmt.Sprintf("; %d abandoned calls have not returned", s.Abandoned)
+	}
+	return text
+}
+
 // State returns where a pod stands. For a UID that the Set does not know: before the first
 // SyncKnownPods MayHaveRunningContainers alone is true; after it ShouldBeFinished,
 // ContainersShouldBeTerminating, RuntimeShouldBeRemoved and ContentShouldBeRemoved are.
@@ -43,7 +67,7 @@ func (s *Set) State(uid types.UID) PodState {
 		}
 	}
 	return PodState{
-		Known: true, Phase: p.phase, Removal: p.removal,
+		Known: true, Phase: p.phase, Removal: p.removal, Abandoned: len(p.abandoned),
 		Terminated: p.quiet(), MayHaveRunningContainers: !p.quiet(), RuntimeShouldBeRemoved: p.quiet(),
 		ShouldBeFinished: p.over(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
 		ContentShouldBeRemoved: p.evicted || p.deleted && p.quiet(),

@@ -151,3 +151,29 @@ func TestG5_RemovalIsRetried(t *testing.T) {
 		}
 	})
 }
+
+// The state of a pod says where the pod stands, and what its removal waits for.
+func TestPodStateString(t *testing.T) {
+	h := newHarness(t)
+	want := func(want string) {
+		t.Helper()
+		if got := h.set.State("a").String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	want("not known")
+	h.update(Update{Type: Create, Pod: pod("a")})
+	late := h.next("a", SyncPod)
+	want("syncing")
+	h.update(kill(pod("a"), 0, nil))
+	h.set.Abandon(late)
+	h.do("a", SyncTerminatingPod)
+	h.do("a", SyncTerminatedPod)
+	h.set.SyncKnownPods(nil)
+	want("orphaned: no source wants the pod; 1 abandoned calls have not returned")
+	h.set.Done(late, Succeeded)
+	h.next("a", RemovePod)
+	want("removing: no source wants the pod")
+	h.set.KillRuntimePod(now, strayA)
+	want("removing: no source wants the pod; containers that run all the same are being stopped")
+}

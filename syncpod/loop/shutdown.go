@@ -97,7 +97,7 @@ func (l *Loop) stopGroup(ctx context.Context, group shutdown.Group) {
 func (l *Loop) stopForShutdown(ctx context.Context, uid types.UID, grace int64) {
 	err := l.KillPod(ctx, uid, podworkers.StopRequest{GracePeriodSeconds: &grace, Report: shutdownReport()})
 	if err != nil && l.knownPod(uid) != nil {
-		l.config.Log.Info("a pod has not stopped in its time", "podUID", uid, "reason", err.Error())
+		l.config.Log.Info("a pod has not stopped in its time", "podUID", uid, "state", l.workers.State(uid).String(), "reason", err.Error())
 	}
 }
 
