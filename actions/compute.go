@@ -47,6 +47,9 @@ func (d *decision) decide() {
 	default:
 		d.goOn()
 	}
+	if len(d.plan.Start) > 0 && !d.plan.Sandbox.Hold.Holds() {
+		d.plan.Sandbox.Hold = d.SandboxHold
+	}
 	if d.Blocked.Holds() && !d.plan.TerminatesPod() {
 		d.block()
 	}
@@ -87,6 +90,9 @@ func (d *decision) goOn() {
 	if d.strays && !d.plan.KillPod {
 		d.clearStrays()
 	}
+	if len(d.PostStartPending) > 0 && !d.plan.KillPod {
+		d.finishHooks()
+	}
 	if len(d.plan.Resize) > 1 {
 		slices.SortStableFunc(d.plan.Resize, func(a, b ResizeStep) int { return after(a.MoreMemory, b.MoreMemory) })
 	}
@@ -113,22 +119,28 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 		d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, v.why, v.start})
 	}
 	if v.start {
-		d.start(ref, v.why)
+		d.start(ref, v)
 	}
 	if v.resize.any() {
-		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory, v.resize.moreMemory})
+		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory, v.resize.moreMemory, d.ResizeHolds[ref.Name]})
 	}
 }
 
-func (d *decision) start(ref ContainerRef, why Reason) {
+func (d *decision) start(ref ContainerRef, v verdict) {
 	attempt := uint32(0)
-	if last := d.current(ref); last != nil {
+	last := d.current(ref)
+	if last != nil {
 		attempt = following(last.Attempt)
+	}
+	hold := d.StartHolds[ref.Name]
+	crashed := last != nil && last.State == runtime.ContainerExited || v.kill && (v.why == LivenessFailed || v.why == StartupFailed)
+	if hold.Reason == CrashBackOff && !crashed {
+		hold = Hold{}
 	}
 	if d.plan.Start == nil {
 		d.plan.Start = make([]StartStep, 0, len(d.Pod.Spec.EphemeralContainers)+len(d.Pod.Spec.Containers))
 	}
-	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, why})
+	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, v.why, hold})
 }
 
 // following returns the number after attempt. The last one there is stays the

@@ -15,14 +15,17 @@
 // A plan that [Plan.TerminatesPod] the pod is the last one: what stops it is in it, and
 // nothing else.
 //
-// When to start a container that crashes is not decided here: see package
-// backoff. Nor is whether a pod may run at all: a pod that is to stop is stopped
+// How long a container that crashes waits is not decided here: see package
+// backoff and Input.StartHolds. Nor is whether a pod may run at all: a pod that is to stop is stopped
 // whatever its plan would be, see package podworkers.
 //
 // # How a pod is judged
 //
 // The rules are asked in this order:
 //
+//  0. Is the pod to end whatever its containers do (Input.End)? Then it is stopped. Does it
+//     have to wait as a whole (Input.Blocked)? Then nothing that follows is done
+//     (compute.go).
 //  1. Do all containers restart? Then all are removed, and nothing else happens
 //     before that is done (restartall.go, KEP-5532).
 //  2. Is the sandbox fit for use? If not, the pod is stopped, and it starts over
@@ -36,6 +39,8 @@
 //  6. Is a regular container alive then? If none is, the pod is stopped
 //     (compute.go).
 //  7. Which instances may come alive although their place is taken? (clear.go)
+//  8. Which postStart handlers were cut short? (poststart.go)
+//  9. Which of these steps have to wait, and until when? (compute.go)
 //
 // What the caller remembers and the runtime has lost is part of the Input: see
 // Input.StatusComplete and the fields after it.

@@ -38,6 +38,7 @@ func ran(in *actions.Input, name string, code int32) {
 // What a caller remembers decides, by the lines of the plan that follow from it.
 func TestFacts(t *testing.T) {
 	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	crashed := map[string]actions.Hold{"web": {Reason: actions.CrashBackOff, Until: noon}}
 	for name, c := range map[string]struct {
 		change func(in *actions.Input)
 		want   string
@@ -103,6 +104,49 @@ stop the pod for now: the pod is not admitted to the node`},
 			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
 			in.Blocked = actions.Hold{Reason: actions.NetworkNotReady}
 		}, `wait: the network of the node is not ready`},
+		"B1: a crash is waited for": {func(in *actions.Input) {
+			container(in, "web").State = runtime.ContainerExited
+			in.StartHolds = crashed
+		}, `release the resources held for container "web"
+start container "web", attempt 1: it has ended and its restart policy asks for another run; wait until 2026-06-01T12:00:00Z: the container has ended again and again`},
+		"B1: a failed probe counts as a crash": {func(in *actions.Input) {
+			in.Probes[container(in, "web").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+			in.StartHolds = crashed
+		}, `kill container "web" containerd://id-web: its liveness probe failed, then start it again
+start container "web", attempt 1: its liveness probe failed; wait until 2026-06-01T12:00:00Z: the container has ended again and again`},
+		"B1: another image does not wait for a crash": {func(in *actions.Input) {
+			in.Pod.Spec.Containers[0].Image = "other"
+			in.StartHolds = crashed
+		}, `kill container "web" containerd://id-web: its image changed, then start it again
+start container "web", attempt 1: its image changed`},
+		"B2: a failed start is waited for": {func(in *actions.Input) {
+			in.Status.Containers = in.Status.Containers[:3]
+			in.StartHolds = map[string]actions.Hold{"worker": {Reason: actions.FailureBackOff, Until: noon}}
+		}, `start container "worker", attempt 0: the runtime has no record of it; wait until 2026-06-01T12:00:00Z: the last try failed`},
+		"B2: a failed sandbox holds up a start": {func(in *actions.Input) {
+			in.Status = nil
+			in.SandboxHold = actions.Hold{Reason: actions.FailureBackOff, Until: noon}
+		}, `create sandbox, attempt 0: the pod has no sandbox
+wait for the sandbox until 2026-06-01T12:00:00Z: the last try failed
+start init container "migrate", attempt 0: the pod starts in a new sandbox`},
+		"B2: a failed sandbox holds up nothing else": {func(in *actions.Input) {
+			in.SandboxHold = actions.Hold{Reason: actions.FailureBackOff, Until: noon}
+		}, `nothing to do`},
+		"C10: a failed resize is waited for": {func(in *actions.Input) {
+			in.Pod.Spec.Containers[0].Resources = memoryLimit("64Mi")
+			container(in, "web").Resources = &runtime.ContainerResources{MemoryLimit: 128 << 20}
+			in.ResizeHolds = map[string]actions.Hold{"web": {Reason: actions.FailureBackOff, Until: noon}}
+		}, `resize memory of container "web" containerd://id-web: its resources changed; wait until 2026-06-01T12:00:00Z: the last try failed`},
+		"C6: handlers that were cut short": {func(in *actions.Input) {
+			hook := &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			for i := range in.Pod.Spec.Containers {
+				in.Pod.Spec.Containers[i].Lifecycle = hook
+			}
+			in.PostStartPending = []runtime.ContainerID{{ID: "removed"}, container(in, "proxy").ID, container(in, "web").ID, container(in, "worker").ID}
+			in.Probes[container(in, "worker").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+		}, `kill container "worker" containerd://id-worker: its liveness probe failed, then start it again
+run the postStart handler of container "web" containerd://id-web: it has not been seen to end
+start container "worker", attempt 1: its liveness probe failed`},
 		"an init container may have failed": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Status.Containers = in.Status.Containers[:1]

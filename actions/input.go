@@ -46,6 +46,17 @@ type Input struct {
 	// nothing is started or resized in it (kubernetes #48510). The zero value means that
 	// no address is waited for.
 	AddressWait Hold
+	// SandboxHold is set while the sandbox, or what the node prepares for it, is not tried
+	// again because it has failed: nothing is started meanwhile. StartHolds and ResizeHolds
+	// are the back-offs of containers by name, with the reasons CrashBackOff and
+	// FailureBackOff. CrashBackOff counts for a container that has ended, or that is stopped
+	// because a probe failed. An entry whose time is over must not be there. Nil means that
+	// nothing waits.
+	SandboxHold             Hold
+	StartHolds, ResizeHolds map[string]Hold
+	// PostStartPending are the instances that run although their postStart handler has not
+	// been seen to end: an earlier agent, or an earlier answer, was lost.
+	PostStartPending []runtime.ContainerID
 	// End is why the pod is to be stopped for good, whatever its containers do: it is deleted
 	// or evicted, or it was reported as Succeeded or Failed. ReasonNone means that its
 	// containers decide.

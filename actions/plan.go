@@ -9,8 +9,10 @@ import "github.com/podsync/podsync/runtime"
 // it names may be started again by the same plan. Then the pod is stopped, if KillPod is
 // set, and if no new sandbox follows that is all: see TerminatesPod. Then come Kill, Clear
 // and Reset, which do not depend on each other and may be carried out side by side; then
-// the sandbox; then Start, in order; then Resize. A step that fails holds up the later
-// steps of its own container, and a sandbox that cannot be made holds up all of Start.
+// the sandbox; then PostStart; then Start, in order; then Resize. A step with a Hold stands
+// for what follows: it is not carried out before a later plan has it without. A step that
+// fails holds up the later steps of its own container, and a sandbox that cannot be made
+// holds up all that follows it.
 //
 // The zero Plan has nothing to do.
 type Plan struct {
@@ -36,6 +38,9 @@ type Plan struct {
 	Reset []ResetStep
 	// Sandbox is the sandbox that the pod's containers run in.
 	Sandbox SandboxStep
+	// PostStart are the running containers whose postStart handler is to be run, because it
+	// has not been seen to end.
+	PostStart []PostStartStep
 	// Start are containers to create and start: ephemeral, then init, then
 	// regular ones, each in the order of the spec.
 	Start []StartStep
@@ -61,8 +66,8 @@ type SandboxStep struct {
 	Attempt uint32
 	// Reason is why the sandbox ID cannot be used, ReasonNone if it can.
 	Reason Reason
-	// Hold is why the sandbox cannot be used yet: nothing of Start and Resize is carried
-	// out before that is over.
+	// Hold is why the sandbox cannot be used yet: nothing of PostStart, Start and Resize is
+	// carried out before that is over.
 	Hold Hold
 }
 
@@ -102,6 +107,14 @@ type StartStep struct {
 	// of higher ones, from logs or memory, takes those (kubernetes #134153).
 	Attempt uint32
 	Reason  Reason
+	// Hold is why the container is not started now, although it is to be.
+	Hold Hold
+}
+
+// PostStartStep runs the postStart handler of a running container.
+type PostStartStep struct {
+	Container ContainerRef
+	ID        runtime.ContainerID
 }
 
 // ResizeStep changes resources of one running container in place.
@@ -114,13 +127,15 @@ type ResizeStep struct {
 	// MoreMemory tells that the memory limit is raised, or lifted. Such a step waits for
 	// those before it that give memory back.
 	MoreMemory bool
+	// Hold is why the resources are not changed now, although they are to be.
+	Hold Hold
 }
 
 // NoOp reports whether the plan leaves the runtime as it is, which one that has only
 // something to Release does.
 func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
-		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.Start)+len(p.Resize) == 0
+		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.PostStart)+len(p.Start)+len(p.Resize) == 0
 }
 
 // TerminatesPod reports whether the plan stops the pod for good: then nothing but

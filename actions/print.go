@@ -42,11 +42,14 @@ func (p Plan) String() string {
 	if p.Sandbox.Hold.Holds() {
 		line("wait for the sandbox%v", p.Sandbox.Hold)
 	}
+	for _, s := range p.PostStart {
+		line("run the postStart handler of %v %v: it has not been seen to end", s.Container, s.ID)
+	}
 	for _, s := range p.Start {
-		line("start %v, attempt %d: %v", s.Container, s.Attempt, s.Reason)
+		line("start %v, attempt %d: %v%s", s.Container, s.Attempt, s.Reason, s.Hold.suffix())
 	}
 	for _, s := range p.Resize {
-		line("resize %s of %v %v: %v", s.resources(), s.Container, s.ID, s.Reason)
+		line("resize %s of %v %v: %v%s", s.resources(), s.Container, s.ID, s.Reason, s.Hold.suffix())
 	}
 	if b.Len() == 0 {
 		line("nothing to do")
@@ -70,6 +73,14 @@ func (s ResetStep) String() string {
 		verb = "stop and remove"
 	}
 	return fmt.Sprintf("%s %v %v: %v", verb, s.Container, s.ID, s.Reason)
+}
+
+// suffix returns what a line says of a step that waits.
+func (h Hold) suffix() string {
+	if !h.Holds() {
+		return ""
+	}
+	return fmt.Sprintf("; wait%v", h)
 }
 
 func (s ResizeStep) resources() string {

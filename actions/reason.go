@@ -18,6 +18,8 @@ const (
 	// Why something has to wait.
 
 	AddressPending  // the sandbox has no address yet
+	CrashBackOff    // the container has ended again and again, and its next start waits
+	FailureBackOff  // it has failed, and its next try waits
 	PodNotAdmitted  // the pod may not run on the node
 	NetworkNotReady // the node has no network yet
 
@@ -92,6 +94,8 @@ func (r Reason) String() string {
 		SandboxNetworkChanged: "the sandbox is in another network namespace than spec.hostNetwork asks for",
 		SandboxNoAddress:      "the sandbox has no address",
 
+		CrashBackOff:    "the container has ended again and again",
+		FailureBackOff:  "the last try failed",
 		AddressPending:  "the sandbox has no address yet",
 		PodNotAdmitted:  "the pod is not admitted to the node",
 		NetworkNotReady: "the network of the node is not ready",

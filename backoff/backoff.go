@@ -69,12 +69,13 @@ func (c Config[K]) longest() time.Duration { return cmp.Or(c.Max, DefaultMax) }
 // Check reports whether the key has to wait at now, and until when; until is zero
 // if it need not. Check changes nothing.
 func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
-	e, ok := b.entries[key]
-	if !ok || now.Before(e.failedAt) {
-		return time.Time{}, false
-	}
+	return b.entries[key].check(now)
+}
+
+// check reports whether the entry asks to wait at now, and until when.
+func (e entry) check(now time.Time) (until time.Time, wait bool) {
 	until = e.failedAt.Add(e.delay)
-	if !now.Before(until) {
+	if now.Before(e.failedAt) || !now.Before(until) {
 		return time.Time{}, false
 	}
 	return until, true
@@ -86,17 +87,37 @@ func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
 // container; the zero time means now. A failure that was told of before, with
 // the same at, changes nothing, so it may be told of at every look.
 func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
-	e, ok := b.entries[key]
-	if !at.IsZero() && at.Equal(e.failure) {
-		if until, wait := b.Check(key, now); wait {
+	e, news := b.after(key, now, at)
+	if !news {
+		if until, wait := e.check(now); wait {
 			return until
 		}
 		return now
 	}
+	if b.entries == nil {
+		b.entries = map[K]entry{}
+	}
+	b.entries[key] = e
+	return e.failedAt.Add(e.delay)
+}
+
+// Preview returns what Check would return after Advance with the same arguments. It
+// changes nothing.
+func (b *Backoff[K]) Preview(key K, now, at time.Time) (until time.Time, wait bool) {
+	e, _ := b.after(key, now, at)
+	return e.check(now)
+}
+
+// after returns the state of a key after a failure, and whether the failure is new.
+func (b *Backoff[K]) after(key K, now, at time.Time) (e entry, news bool) {
+	e, ok := b.entries[key]
+	if !at.IsZero() && at.Equal(e.failure) {
+		return e, false
+	}
+	running, waits := e.check(now)
 	if !ok || e.stale(now) {
 		e = entry{}
 	}
-	running, waits := b.Check(key, now)
 	e.failures++
 	e.max = b.maxFor(key)
 	e.delay = b.delay(e.failures, e.max)
@@ -105,11 +126,7 @@ func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 	if waits && running.After(e.failedAt.Add(e.delay)) {
 		e.failedAt = running.Add(-e.delay) // what is told late ends no wait
 	}
-	if b.entries == nil {
-		b.entries = map[K]entry{}
-	}
-	b.entries[key] = e
-	return e.failedAt.Add(e.delay)
+	return e, true
 }
 
 // age returns how much of the delay is over at now, for a failure at at.

@@ -270,3 +270,25 @@ func TestTheSameFailureInAnotherZone(t *testing.T) {
 		t.Errorf("%d failures, want 21", got)
 	}
 }
+
+// Preview answers as Check does after Advance, whatever came before, and changes nothing.
+func TestPreview(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	b := newBackoff(t, backoff.Config[string]{})
+	now := start
+	for range 2000 {
+		now = now.Add(time.Duration(random.IntN(400)-20) * time.Second)
+		at := now.Add(-time.Duration(random.IntN(100)-10) * time.Second)
+		if random.IntN(4) == 0 {
+			at = time.Time{}
+		}
+		until, wait := b.Preview("a", now, at)
+		if again, waits := b.Preview("a", now, at); !again.Equal(until) || waits != wait {
+			t.Fatal("Preview changes something")
+		}
+		b.Advance("a", now, at)
+		if want, waits := b.Check("a", now); !until.Equal(want) || wait != waits {
+			t.Fatalf("Preview says %v, %v, and Check then %v, %v", until, wait, want, waits)
+		}
+	}
+}

@@ -35,8 +35,8 @@ func (r *Rejection) problem() *apistatus.Problem {
 // a network of its own and the node has none.
 func (w *work) block(ctx context.Context) actions.Hold {
 	if w.rejected = w.admit(ctx); w.rejected != nil {
-		w.blocked = w.rejected.wait(&w.memory.backOffs, time.Now())
-		return actions.Hold{Reason: actions.PodNotAdmitted, Until: w.blocked.NotBefore, Message: w.rejected.Message}
+		w.held.pod = w.rejected.wait(&w.memory.backOffs, time.Now())
+		return w.held.pod.hold(actions.PodNotAdmitted)
 	}
 	if w.config.Extensions.Network == nil || w.pod.Spec.HostNetwork {
 		return actions.Hold{}
@@ -45,8 +45,8 @@ func (w *work) block(ctx context.Context) actions.Hold {
 	if err == nil {
 		return actions.Hold{}
 	}
-	w.blocked = &StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err}
-	return actions.Hold{Reason: actions.NetworkNotReady, Message: err.Error()}
+	w.held.pod = &StepError{Step: StepNetwork, Reason: ErrNetworkNotReady, Err: err}
+	return w.held.pod.hold(actions.NetworkNotReady)
 }
 
 // wait is how a refusal holds up the pod: admission is asked again at growing intervals, and
@@ -61,10 +61,10 @@ func (r *Rejection) wait(b *backOffs, now time.Time) *StepError {
 
 // wait carries out the plan of a pod that is held up. The pod is not ended by that.
 func (w *work) wait(ctx context.Context) {
-	if w.blocked.Step == StepNetwork {
-		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.blocked.Err)
+	if w.held.pod.Step == StepNetwork {
+		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)
 	}
-	w.fail(w.blocked)
+	w.fail(w.held.pod)
 	if w.plan.KillPod {
 		w.stopAll(ctx, w.plan.KillReason.String())
 	}

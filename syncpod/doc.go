@@ -16,10 +16,11 @@
 //  1. Look. The status of the pod, which the caller has read or SyncPod reads. A
 //     sandbox that came up late, beside the one in use, is removed first, and
 //     the termination messages of exited containers are read.
-//  2. Decide. Package actions makes the plan, from the status, the results of probes and
-//     what is remembered; nothing changes the plan afterwards. A sandbox without an
-//     address is not given up before it has had the time of one back-off.
-//  3. Admission. All of Config.Extensions.Admit have to let the pod run.
+//  2. Decide. Package actions makes the plan, from the status, the results of probes, what
+//     is remembered, and the answers of Config.Extensions.Admit and Network. Nothing
+//     changes the plan afterwards. A sandbox without an address is not given up before it
+//     has had the time of one back-off.
+//  3. Observe. Config.Observer gets the plan, if it changes anything.
 //  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
 //     differs from the last one, while the work goes on.
 //  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
@@ -27,7 +28,8 @@
 //     not hold for one that goes on. One that seems to be over because the runtime does
 //     not know how an init container stands is stopped in step 9, and judged again.
 //  6. A pod that was not admitted is stopped, and has to wait.
-//  7. A pod with a network of its own waits until the node has one.
+//  7. A pod with a network of its own waits until the node has one: nothing of it is
+//     touched.
 //  8. A static pod gets its mirror pod.
 //  9. What is held for containers that do not run is released (container.Lifecycle), and
 //     containers that are to go are stopped, all at once. No container is started of
@@ -36,7 +38,7 @@
 //     volumes, the resolver's configuration, the secrets to pull with. Otherwise only
 //     the cgroup is kept up to date.
 //  11. The sandbox is created if there is none that can be used, and reported.
-//     PostStart handlers that an earlier agent has left are run.
+//     PostStart handlers that were cut short are run.
 //  12. The images of what is to start are pulled, all at once.
 //  13. Containers are started in order: ephemeral, init, regular. For each:
 //     attempt number, environment, mounts and configuration, creation, start,
@@ -74,7 +76,7 @@
 //	active_deadline.go 2  the end of a pod that was active for too long
 //	facts.go           2  all that the decision depends on
 //	attempt.go         13 which attempt is next, and what the logs show
-//	admit.go           3, 6, 7  admission, and the network
+//	admit.go           2, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once
 //	mirror.go          8  mirror pods
 //	execute.go         9 to 14, in this order; what the plan kills, clears and resets

@@ -25,7 +25,7 @@ func (w *work) carryOut(ctx context.Context) {
 	}
 	w.clearAway(ctx)
 	if w.plan.Sandbox.Hold.Holds() {
-		w.fail(w.noAddress)
+		w.fail(w.held.sandbox)
 		return
 	}
 	if len(w.plan.Start) == 0 {

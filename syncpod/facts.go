@@ -2,7 +2,11 @@ package syncpod
 
 import (
 	"context"
+	"iter"
 	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
@@ -21,8 +25,79 @@ func (w *work) gather(ctx context.Context) actions.Input {
 	}
 	if in.End == actions.ReasonNone {
 		in.Started, in.AddressWait, in.Blocked = w.startedBefore(), w.addressWait(ctx), w.block(ctx)
+		in.PostStartPending = w.memory.markedIn(w.status, postStartPending)
+		w.addHolds(&in, time.Now())
 	}
 	return in
+}
+
+// heldSteps are the failures for which steps have to wait: those of the pod as a whole, of
+// its sandbox, and of the starts and resizes of containers by name.
+type heldSteps struct {
+	pod, sandbox    *StepError
+	starts, resizes map[string]*StepError
+}
+
+// hold returns a failure as a decision takes it.
+func (e *StepError) hold(why actions.Reason) actions.Hold {
+	return actions.Hold{Reason: why, Until: e.NotBefore, Message: e.Err.Error()}
+}
+
+// addHolds adds the back-offs that have not ended.
+func (w *work) addHolds(in *actions.Input, now time.Time) {
+	b := &w.memory.backOffs
+	if b.isEmpty() {
+		return
+	}
+	if held := b.held(sandboxKey, now); held != nil && w.held.sandbox == nil {
+		w.held.sandbox, in.SandboxHold = held, held.hold(actions.FailureBackOff)
+	}
+	in.StartHolds, in.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
+	w.held.starts, w.held.resizes = map[string]*StepError{}, map[string]*StepError{}
+	for spec := range containersOf(w.pod) {
+		if held := b.held(resizeKey(spec), now); held != nil {
+			w.held.resizes[spec.Name], in.ResizeHolds[spec.Name] = held, held.hold(actions.FailureBackOff)
+		}
+		if held := b.held(keyOf(spec), now); held != nil {
+			w.held.starts[spec.Name], in.StartHolds[spec.Name] = held, held.hold(actions.FailureBackOff)
+		} else if until, wait := w.crashWait(spec, in.Probes, now); wait {
+			in.StartHolds[spec.Name] = actions.Hold{Reason: actions.CrashBackOff, Until: until}
+		}
+	}
+}
+
+// crashWait returns until when a container has to wait that has ended, or that ends now
+// because a probe has failed.
+func (w *work) crashWait(spec *v1.Container, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) (until time.Time, wait bool) {
+	last := w.status.Latest(spec.Name)
+	if last == nil {
+		return time.Time{}, false
+	}
+	if last.State == runtime.ContainerExited {
+		return w.memory.backOffs.preview(spec, last.ID, last.FinishedAt, now)
+	}
+	if p := probes[last.ID]; p.Liveness == actions.ProbeFailure || p.Startup == actions.ProbeFailure {
+		return w.memory.backOffs.preview(spec, last.ID, now, now)
+	}
+	return time.Time{}, false
+}
+
+// containersOf returns all containers of a pod.
+func containersOf(pod *v1.Pod) iter.Seq[*v1.Container] {
+	return func(yield func(*v1.Container) bool) {
+		for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+		for i := range pod.Spec.EphemeralContainers {
+			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+				return
+			}
+		}
+	}
 }
 
 // end returns why the pod has to end, whatever its containers do.
@@ -66,8 +141,8 @@ func (w *work) addressWait(ctx context.Context) actions.Hold {
 		}
 		return actions.Hold{}
 	}
-	if w.noAddress = w.awaitAddress(ctx); w.noAddress == nil {
+	if w.held.sandbox = w.awaitAddress(ctx); w.held.sandbox == nil {
 		return actions.Hold{}
 	}
-	return actions.Hold{Reason: actions.AddressPending, Until: w.noAddress.NotBefore}
+	return w.held.sandbox.hold(actions.AddressPending)
 }

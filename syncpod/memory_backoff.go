@@ -65,6 +65,31 @@ func (b *backOffs) crashed(c *v1.Container, last *runtime.ContainerStatus, now t
 	return b.crashes.Check(key, now)
 }
 
+// preview returns until when a container's next start has to wait if its current instance
+// ended at that time. It counts nothing.
+func (b *backOffs) preview(c *v1.Container, id runtime.ContainerID, at, now time.Time) (until time.Time, wait bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.crashes == nil {
+		return time.Time{}, false // a first end holds nothing up
+	}
+	before := b.counted[c.Name]
+	if before.id == id {
+		return b.crashes.Check(keyOf(c), now)
+	}
+	if at.Equal(before.at) {
+		at = time.Time{}
+	}
+	return b.crashes.Preview(keyOf(c), now, at)
+}
+
+// isEmpty reports whether nothing has failed or ended yet.
+func (b *backOffs) isEmpty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.crashes == nil && b.setups == nil
+}
+
 // held returns the failure for which the next try of what key holds up has to wait.
 func (b *backOffs) held(key backoffKey, now time.Time) *StepError {
 	b.mu.Lock()

@@ -97,6 +97,18 @@ func (m *memory) marked(id string, what mark) bool {
 	return m.instances.has(id, what)
 }
 
+// markedIn returns the instances in a status that have a mark.
+func (m *memory) markedIn(status *runtime.PodStatus, what mark) (ids []runtime.ContainerID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range status.Containers {
+		if id := status.Containers[i].ID; m.instances.has(id.ID, what) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // setResources notes the resources in force in an instance.
 func (m *memory) setResources(id string, r runtime.ContainerResources) {
 	m.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
@@ -31,7 +30,7 @@ func (w *work) resizeAll(ctx context.Context) {
 	var kept *StepError // by a container that should have given memory back
 	for _, step := range w.plan.Resize {
 		spec := step.Container.Spec(w.pod)
-		held := w.memory.backOffs.held(resizeKey(spec), time.Now())
+		held := w.held.resizes[spec.Name]
 		switch {
 		case held == nil && step.MoreMemory && kept != nil:
 			w.fail(kept.waitsFor(step.Container))

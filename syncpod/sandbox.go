@@ -32,10 +32,6 @@ var sandboxKey = backoffKey{}
 
 // useSandbox gets the pod a sandbox, the one it has or a new one.
 func (w *work) useSandbox(ctx context.Context) bool {
-	if held := w.memory.backOffs.held(sandboxKey, time.Now()); held != nil {
-		w.fail(held)
-		return false
-	}
 	failed := w.configureSandbox(ctx)
 	if failed == nil && w.plan.Sandbox.Create {
 		failed = w.createSandbox(ctx)

@@ -85,18 +85,20 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 	}
 }
 
-// heldUp returns why the container is not to be started now.
+// heldUp returns why the plan does not have the container started now. The end of the last
+// instance is counted.
 func (st *start) heldUp() *StepError {
+	if st.Hold.Reason == actions.FailureBackOff {
+		return st.held.starts[st.spec.Name]
+	}
 	now := time.Now()
-	if held := st.memory.backOffs.held(keyOf(st.spec), now); held != nil {
-		return held
+	last, until := st.lastEnd(now), now
+	if last != nil {
+		if end, wait := st.memory.backOffs.crashed(st.spec, last, now); wait {
+			until = end
+		}
 	}
-	last := st.lastEnd(now)
-	if last == nil {
-		return nil
-	}
-	until, wait := st.memory.backOffs.crashed(st.spec, last, now)
-	if !wait {
+	if !st.Hold.Holds() {
 		return nil
 	}
 	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
@@ -134,40 +133,16 @@ func (st *start) killAfterHook(ctx context.Context) error {
 // finishHooks runs the postStart handlers of containers that turned out to run
 // although their start, or their handler, was not seen to end.
 func (w *work) finishHooks(ctx context.Context) {
-	if w.status == nil || w.plan.KillPod {
-		return
-	}
 	if w.sandbox.ips == nil {
 		w.sandbox.ips = w.podIPs()
 	}
-	for i := range w.status.Containers {
-		c := &w.status.Containers[i]
-		if c.State != runtime.ContainerRunning || !w.memory.marked(c.ID.ID, postStartPending) || w.killed(c.ID) || w.status.Latest(c.Name) != c {
-			continue
-		}
-		ref, ok := actions.FindContainer(w.pod, c.Name)
-		if !ok {
-			continue
-		}
-		st := &start{work: w, startStep: startStep{Container: ref, Attempt: c.Attempt}, spec: ref.Spec(w.pod), id: c.ID}
-		handler := st.postStart()
-		if handler == nil {
-			continue
-		}
-		if failed := st.runPostStart(ctx, handler); failed != nil {
-			failed.Container = ref
+	for _, step := range w.plan.PostStart {
+		st := &start{work: w, startStep: startStep{Container: step.Container}, spec: step.Container.Spec(w.pod), id: step.ID}
+		if failed := st.runPostStart(ctx, st.postStart()); failed != nil {
+			failed.Container = step.Container
 			w.fail(failed)
 		}
 	}
-}
-
-func (w *work) killed(id runtime.ContainerID) bool {
-	for _, k := range w.plan.Kill {
-		if k.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // noHooks stands for a missing [HookRunner].

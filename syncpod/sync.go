@@ -99,11 +99,10 @@ type work struct {
 	// have been brought to it since.
 	allotted resize.Answer
 	resized  map[runtime.ContainerID]bool
-	// rejected is why the pod may not run, nil if it may, blocked is why plan.Hold holds it
-	// up, and noAddress is why plan.Sandbox.Hold waits for an address.
-	rejected           *Rejection
-	blocked, noAddress *StepError
-	sandbox            inUse
+	// rejected is why the pod may not run, nil if it may.
+	rejected *Rejection
+	held     heldSteps
+	sandbox  inUse
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
