@@ -47,7 +47,7 @@ func (d *decision) decide() {
 	default:
 		d.goOn()
 	}
-	if len(d.plan.Start) > 0 && !d.plan.Sandbox.Hold.Holds() {
+	if (len(d.plan.Start) > 0 || d.plan.Sandbox.Create) && !d.plan.Sandbox.Hold.Holds() {
 		d.plan.Sandbox.Hold = d.SandboxHold
 	}
 	if d.Blocked.Holds() && !d.plan.TerminatesPod() {

@@ -28,7 +28,7 @@ func (w *work) carryOut(ctx context.Context) {
 		w.fail(w.held.sandbox)
 		return
 	}
-	if len(w.plan.Start) == 0 {
+	if len(w.plan.Start) == 0 && !w.plan.Sandbox.Create {
 		w.keepCgroup(ctx)
 	} else if !w.useSandbox(ctx) {
 		return

@@ -82,18 +82,18 @@ func (w *work) crashWait(spec *v1.Container, probes map[runtime.ContainerID]acti
 	return time.Time{}, false
 }
 
-// containersOf returns all containers of a pod.
-func containersOf(pod *v1.Pod) iter.Seq[*v1.Container] {
-	return func(yield func(*v1.Container) bool) {
+// containersOf returns all containers of a pod, and whether they are ephemeral.
+func containersOf(pod *v1.Pod) iter.Seq2[*v1.Container, bool] {
+	return func(yield func(*v1.Container, bool) bool) {
 		for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
-				if !yield(&list[i]) {
+				if !yield(&list[i], false) {
 					return
 				}
 			}
 		}
 		for i := range pod.Spec.EphemeralContainers {
-			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon), true) {
 				return
 			}
 		}

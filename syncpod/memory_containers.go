@@ -119,15 +119,10 @@ func (m *memory) noteRunOnce(pod *v1.Pod) {
 	for _, known := range m.containers {
 		known.once = false
 	}
-	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if again, _ := actions.RestartsAfter(pod, &list[i], apistatus.LostExitCode); !again {
-				m.containers.of(list[i].Name).once = true
-			}
+	for spec, ephemeral := range containersOf(pod) {
+		if again, _ := actions.RestartsAfter(pod, spec, apistatus.LostExitCode); ephemeral || !again {
+			m.containers.of(spec.Name).once = true
 		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		m.containers.of(pod.Spec.EphemeralContainers[i].Name).once = true
 	}
 }
 

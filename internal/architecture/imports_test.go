@@ -94,6 +94,7 @@ var rooms = []room{
 	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
 	{"internal/base/podfile", []string{"internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
+	{"internal/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/loop"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},
 	{"internal/architecture", nil, "it reads the module from outside"},
 	{"internal/licences", nil, "it reads the module cache"},

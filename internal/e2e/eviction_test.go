@@ -16,6 +16,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/plancheck"
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -61,6 +62,7 @@ func newRelief(t *testing.T, e *edge, change func(c *loop.Config)) *relief {
 	if change != nil {
 		change(&config)
 	}
+	plancheck.Check(t, &config)
 	agent, err := loop.New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/plancheck"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
@@ -62,13 +63,15 @@ func (r *resizer) start() {
 	allocations, err := resize.New(resize.Config{State: filepath.Join(r.root, "allocations"), Allocatable: list("2", "4Gi")})
 	r.must(err)
 	r.push = source.NewPush()
-	agent, err := loop.New(loop.Config{
+	config := loop.Config{
 		Client: client, Root: r.root, NodeName: nodeName, Sources: []source.Source{r.push},
 		Sync: syncpod.Config{
 			Sink: syncpod.StatusSinkFunc(r.keep), Node: syncpod.Node{LogsRoot: r.logs},
 			Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations},
 		},
-	})
+	}
+	plancheck.Check(r, &config)
+	agent, err := loop.New(config)
 	r.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.end, r.ended = cancel, make(chan error, 1)

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/plancheck"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -65,14 +66,17 @@ func (w *world) start(o *owner) {
 		a.push[name] = newPush(name)
 		all = append(all, a.push[name])
 	}
-	a.Loop, err = loop.New(loop.Config{
+	cfg := loop.Config{
 		Client: cri.NewClient(conn), Sources: all, Store: o.disk,
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: syncpod.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: syncpod.PreparerFunc(w.prepare)},
 			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
-	})
+	}
+	a.span.plans = plancheck.New()
+	a.span.plans.Watch(&cfg)
+	a.Loop, err = loop.New(cfg)
 	w.check(err)
 	a.span.from = time.Now()
 	w.trace.agents = append(w.trace.agents, a.span)

@@ -72,6 +72,17 @@ var rules = []rule{
 	{"C11: ephemeral containers run once", (*trace).debugOnce},
 	{"T3: addresses stay", (*trace).addressesStay},
 	{"S1, C4, E3, E5: what runs and is wanted stays", (*trace).staysUp},
+	{"the plan that is made is carried out", (*trace).asPlanned},
+}
+
+func (tr *trace) asPlanned(v *verdict) {
+	for _, a := range tr.agents {
+		if a.plans == nil {
+			continue
+		}
+		judged, broken := a.plans.Verdict()
+		v.judged, v.broken = v.judged+judged, append(v.broken, broken...)
+	}
 }
 
 func (tr *trace) uids() []types.UID { return slices.Sorted(maps.Keys(tr.pods)) }

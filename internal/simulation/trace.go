@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/plancheck"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
@@ -86,6 +87,8 @@ type agentSpan struct {
 	told map[string]time.Time
 	// readable is when it could read what was remembered: nothing is done before.
 	readable time.Time
+	// plans holds its calls against its plans.
+	plans *plancheck.Checker
 }
 
 // podSpan is what became of a pod at its source.

@@ -6,19 +6,26 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/podsync/podsync/internal/plancheck"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest/loopagent"
+	"github.com/podsync/podsync/syncpod/loop"
 )
 
 // A bare loop keeps every promise, in the scenarios that every agent is played. They put
 // each one to the test.
 func TestLoop(t *testing.T) {
-	report := agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil), Dir: t.TempDir()})
+	report := agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(asPlanned(t)), Dir: t.TempDir()})
 	for _, o := range report.Outcomes {
 		if o.State != agenttest.Kept {
 			t.Errorf("%s is %s, want %v", o.Promise, o.State, agenttest.Kept)
 		}
 	}
+}
+
+// asPlanned has each loop's calls held against its plans.
+func asPlanned(t *testing.T) func(agenttest.Node, *loop.Config) {
+	return func(_ agenttest.Node, cfg *loop.Config) { plancheck.Check(t, cfg) }
 }
 
 // seedsHere is how many random scenarios are played where PODSYNC_REFEREE does not say.
@@ -37,5 +44,5 @@ func TestLoopInRandomScenarios(t *testing.T) {
 	for seed := range seeds {
 		all = append(all, agenttest.Random(seed+1))
 	}
-	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil), Dir: t.TempDir(), Scenarios: all})
+	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(asPlanned(t)), Dir: t.TempDir(), Scenarios: all})
 }

@@ -1,0 +1,161 @@
+package plancheck
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// container is what is known of an instance.
+type container struct {
+	pod     types.UID
+	name    string
+	attempt uint32
+	// ended: the runtime has said that it does not run, or a stop of it has succeeded.
+	ended bool
+}
+
+// judge judges a call that begins. rule returns what is wrong with it, empty if nothing is.
+func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if uid == "" {
+		return // nobody has shown of which pod it is
+	}
+	c.judged++
+	p := c.pod(uid)
+	if wrong := rule(p); wrong != "" {
+		plan := "none"
+		if p.plan != nil {
+			plan = p.plan.String()
+		}
+		c.wrong(uid, "%s %s. The plan:\n%s", call, wrong, plan)
+	}
+}
+
+// create judges a CreateContainer. The attempt may be higher than that of the plan.
+func (p *pod) create(name string, attempt uint32) string {
+	wrong, at := p.startsNow(name)
+	if wrong == "" && attempt < p.plan.Start[at].Attempt {
+		return fmt.Sprintf("has attempt %d, and the plan attempt %d", attempt, p.plan.Start[at].Attempt)
+	}
+	return wrong
+}
+
+// startsNow judges a call that brings a container to run.
+func (p *pod) startsNow(name string) (wrong string, at int) {
+	if p.plan == nil || p.ends {
+		return "belongs to no plan", 0
+	}
+	at = p.startOf(name)
+	switch {
+	case at < 0:
+		return "is not in the plan", 0
+	case p.plan.TerminatesPod(), p.plan.Hold.Holds(), p.plan.Sandbox.Hold.Holds(), p.plan.Start[at].Hold.Holds():
+		return "has to wait", 0
+	case at < p.start:
+		return "comes after a container that is to start later", 0
+	}
+	p.start = at
+	p.begun["start "+name] = true
+	return p.enter(starting), at
+}
+
+func (p *pod) run(attempt uint32) string {
+	switch {
+	case p.plan == nil, p.ends:
+		return "belongs to no plan"
+	case !p.plan.Sandbox.Create:
+		return "is not in the plan"
+	case p.plan.TerminatesPod(), p.plan.Hold.Holds(), p.plan.Sandbox.Hold.Holds():
+		return "has to wait"
+	case attempt < p.plan.Sandbox.Attempt:
+		return fmt.Sprintf("has attempt %d, and the plan attempt %d", attempt, p.plan.Sandbox.Attempt)
+	}
+	p.begun[sandboxMade] = true
+	return p.enter(making)
+}
+
+func (p *pod) update(id string) string {
+	if p.plan == nil || p.ends {
+		return "belongs to no plan"
+	}
+	at := p.resizeOf(id)
+	switch {
+	case at < 0:
+		return "is not in the plan"
+	case p.plan.Hold.Holds(), p.plan.Sandbox.Hold.Holds(), p.plan.Resize[at].Hold.Holds():
+		return "has to wait"
+	case at < p.resize:
+		return "comes after a container that is to be resized later"
+	}
+	p.resize = at
+	p.begun["resize "+id] = true
+	return p.enter(resizing)
+}
+
+// stop judges a StopContainer. One that is being started is stopped if its postStart handler
+// fails, or if it holds the name of the one that is to be made.
+func (p *pod) stop(id string, c *container) string {
+	switch {
+	case p.ends:
+		return ""
+	case p.plan == nil:
+		return "belongs to no plan"
+	case p.starts(c), p.runsHook(id):
+		return ""
+	case p.plan.KillPod:
+		return p.enter(removing)
+	}
+	if found, _ := p.removal(id); found {
+		p.begun[id] = true
+		return p.enter(removing)
+	}
+	return "is not in the plan"
+}
+
+// starts reports whether an instance was made by a step of the plan, or holds its name.
+func (p *pod) starts(c *container) bool {
+	at := p.startOf(c.name)
+	return at >= 0 && p.begun["start "+c.name] && c.attempt >= p.plan.Start[at].Attempt
+}
+
+func (p *pod) runsHook(id string) bool {
+	for _, s := range p.plan.PostStart {
+		if s.ID.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// remove judges a RemoveContainer. Housekeeping removes what has ended.
+func (p *pod) remove(id string, c *container) string {
+	if p.plan != nil && !p.ends {
+		if found, removes := p.removal(id); found && (removes || !c.ended) {
+			p.begun[id] = true
+			return p.enter(removing)
+		}
+		if p.plan.KillPod || p.starts(c) {
+			return ""
+		}
+	}
+	if p.ends || c.ended {
+		return ""
+	}
+	return "is not in the plan, and it has not ended"
+}
+
+// stopSandbox judges a call that stops or removes a sandbox. Those that are not in use are
+// removed by housekeeping, and before a plan is made.
+func (p *pod) stopSandbox(id string) string {
+	switch {
+	case p.ends, id != p.sandbox:
+		return ""
+	case p.plan == nil:
+		return "belongs to no plan"
+	case p.plan.KillPod, p.begun[sandboxMade]:
+		return ""
+	}
+	return "is not in the plan"
+}

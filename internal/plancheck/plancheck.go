@@ -1,0 +1,153 @@
+// Package plancheck holds the calls by which an agent changes the runtime against the plans
+// that it made: each call has to belong to a step of the last plan for its pod, in the order
+// of the plan, and each step has to be carried out.
+//
+// A [Checker] watches one run of a loop.Loop, on any runtime. The calls of housekeeping, which
+// removes what has ended, and those that end a pod belong to no plan; nothing else may
+// be created, started, resized or stopped by them.
+package plancheck
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// Checker judges one run of an agent. Its methods may be called concurrently.
+type Checker struct {
+	mu         sync.Mutex
+	pods       map[types.UID]*pod
+	containers map[string]*container
+	sandboxes  map[string]types.UID
+	judged     int
+	broken     []string
+}
+
+// New returns a Checker that has seen nothing.
+func New() *Checker {
+	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]types.UID{}}
+}
+
+// Watch has the Checker see the calls and the plans of a loop that is made with the config,
+// whose Client must be set. The loop gets a Client of its own, on the same connection.
+func (c *Checker) Watch(cfg *loop.Config) {
+	own := *cfg.Client
+	own.RuntimeServiceClient = client{own.RuntimeServiceClient, c}
+	cfg.Client = &own
+	if cfg.Sync.Observer == nil {
+		cfg.Sync.Observer = syncpod.NopObserver{}
+	}
+	if cfg.Workers.Observer == nil {
+		cfg.Workers.Observer = podworkers.NopObserver{}
+	}
+	cfg.Sync.Observer, cfg.Workers.Observer = planObserver{cfg.Sync.Observer, c}, workObserver{cfg.Workers.Observer, c}
+}
+
+// Verdict returns how many calls and works were judged, and what was wrong with them.
+func (c *Checker) Verdict() (judged int, broken []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.judged, c.broken
+}
+
+// Check has the Checker watch a loop that a test makes with the config, and fails the test in
+// the end if a call or a plan was wrong.
+func Check(t testing.TB, cfg *loop.Config) {
+	c := New()
+	c.Watch(cfg)
+	t.Cleanup(func() {
+		if _, broken := c.Verdict(); len(broken) > 0 {
+			t.Errorf("not as planned:\n%s", strings.Join(broken, "\n"))
+		}
+	})
+}
+
+func (c *Checker) wrong(uid types.UID, format string, args ...any) {
+	c.broken = append(c.broken, fmt.Sprintf("pod %s at %s: ", uid, time.Now().Format("15:04:05.000"))+fmt.Sprintf(format, args...))
+}
+
+// pod must be called with mu held.
+func (c *Checker) pod(uid types.UID) *pod {
+	if c.pods[uid] == nil {
+		c.pods[uid] = &pod{pulls: map[string]bool{}}
+	}
+	return c.pods[uid]
+}
+
+type planObserver struct {
+	syncpod.Observer
+	c *Checker
+}
+
+func (o planObserver) PlanMade(p *v1.Pod, plan actions.Plan) {
+	o.c.planMade(p.UID, plan)
+	o.Observer.PlanMade(p, plan)
+}
+
+func (o planObserver) ImagePulled(p *v1.Pod, container actions.ContainerRef, image string, took time.Duration, err error) {
+	o.c.pulled(p.UID, container.Name, err)
+	o.Observer.ImagePulled(p, container, image, took, err)
+}
+
+type workObserver struct {
+	podworkers.Observer
+	c *Checker
+}
+
+func (o workObserver) SyncStarted(w podworkers.Work) {
+	o.c.workBegan(w.UID, w.Type)
+	o.Observer.SyncStarted(w)
+}
+
+func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error) {
+	o.c.workEnded(w.UID, err)
+	o.Observer.SyncEnded(w, took, err)
+}
+
+func (c *Checker) workBegan(uid types.UID, work podworkers.WorkType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pod(uid)
+	p.progress = progress{begun: map[string]bool{}}
+	p.ends = work != podworkers.SyncPod
+}
+
+func (c *Checker) planMade(uid types.UID, plan actions.Plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pod(uid)
+	p.progress = progress{plan: &plan, begun: map[string]bool{}}
+	if plan.Sandbox.ID != "" {
+		p.sandbox = plan.Sandbox.ID
+	}
+}
+
+func (c *Checker) pulled(uid types.UID, container string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pod(uid).pulls[container] = err != nil
+}
+
+// workEnded looks for steps of a plan that were not carried out, although nothing failed.
+func (c *Checker) workEnded(uid types.UID, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pod(uid)
+	if p.plan != nil && err == nil {
+		c.judged++
+		if left := p.left(); left != "" {
+			c.wrong(uid, "the work has ended without an error, but not carried out: %s\nof the plan\n%v", left, *p.plan)
+		}
+	}
+	p.progress = progress{}
+}

@@ -1,0 +1,130 @@
+package plancheck
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/podsync/podsync/actions"
+)
+
+// pod is what the agent does with one pod.
+type pod struct {
+	progress
+	// ends is set once the pod is to end.
+	ends bool
+	// sandbox is the one in use, as far as is known.
+	sandbox string
+	// pulls are the containers, by name, whose last pull has failed.
+	pulls map[string]bool
+}
+
+// progress is how far a plan has been carried out.
+type progress struct {
+	// plan is nil while none has been made in the work, and between works.
+	plan *actions.Plan
+	// begun are the steps that were begun: see key.
+	begun map[string]bool
+	// start and resize are the places of the last steps that were begun.
+	start, resize int
+	past          stage
+}
+
+// stage is which steps of a plan come next.
+type stage uint8
+
+const (
+	removing stage = iota
+	making
+	starting
+	resizing
+)
+
+const sandboxMade = "sandbox"
+
+// removal reports whether the plan stops or removes an instance, and whether it removes it.
+func (p *progress) removal(id string) (found, removes bool) {
+	for _, s := range p.plan.Kill {
+		found = found || s.ID.ID == id
+	}
+	for _, s := range p.plan.Clear {
+		found, removes = found || s.ID.ID == id, removes || s.ID.ID == id
+	}
+	for _, s := range p.plan.Reset {
+		found, removes = found || s.ID.ID == id, removes || s.ID.ID == id
+	}
+	return found, removes
+}
+
+func (p *progress) startOf(name string) int {
+	return slices.IndexFunc(p.plan.Start, func(s actions.StartStep) bool { return s.Container.Name == name })
+}
+
+func (p *progress) resizeOf(id string) int {
+	return slices.IndexFunc(p.plan.Resize, func(s actions.ResizeStep) bool { return s.ID.ID == id })
+}
+
+// enter notes that a step of a stage begins. It returns what is wrong with that.
+func (p *progress) enter(next stage) string {
+	if next < p.past {
+		return "comes too late: later steps of the plan have been begun"
+	}
+	if p.past = next; next == removing {
+		return ""
+	}
+	for id := range p.removals() {
+		if !p.begun[id] {
+			return "comes too early: " + id + " was not stopped or removed"
+		}
+	}
+	if next > making && p.plan.Sandbox.Create && !p.begun[sandboxMade] {
+		return "comes too early: there is no new sandbox"
+	}
+	return ""
+}
+
+// removals are the instances that the plan stops or removes, by ID.
+func (p *progress) removals() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range p.plan.Kill {
+		all[s.ID.ID] = true
+	}
+	for _, s := range p.plan.Clear {
+		all[s.ID.ID] = true
+	}
+	for _, s := range p.plan.Reset {
+		all[s.ID.ID] = true
+	}
+	return all
+}
+
+// left returns a step that was not begun although it should have been, empty if there is
+// none. A container whose image cannot be pulled may wait for that without an error.
+func (p *pod) left() string {
+	plan := p.plan
+	if plan.TerminatesPod() || plan.Hold.Holds() {
+		return ""
+	}
+	for id := range p.removals() {
+		if !p.begun[id] {
+			return "the stop or removal of " + id
+		}
+	}
+	if plan.Sandbox.Hold.Holds() {
+		return ""
+	}
+	if plan.Sandbox.Create && !p.begun[sandboxMade] {
+		return "the sandbox"
+	}
+	for _, s := range plan.Start {
+		if !s.Hold.Holds() && !p.begun["start "+s.Container.Name] && !p.pulls[s.Container.Name] {
+			return fmt.Sprintf("the start of %v", s.Container)
+		}
+	}
+	held := slices.ContainsFunc(plan.Resize, func(s actions.ResizeStep) bool { return s.Hold.Holds() })
+	for _, s := range plan.Resize {
+		if !held && !p.begun["resize "+s.ID.ID] {
+			return fmt.Sprintf("the resize of %v", s.Container)
+		}
+	}
+	return ""
+}
