@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	testName = regexp.MustCompile("`(Test\\w+)`")
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	testName = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
 	rowName  = regexp.MustCompile(`(?m)^\| ([A-Z][0-9]+)(?:, ([A-Z][0-9]+))? \|`)
 )
 
@@ -32,6 +32,28 @@ func TestDocsNameTests(t *testing.T) {
 	for _, m := range rows {
 		if !slices.ContainsFunc(tests, func(name string) bool { return hasRow(name, m[1]) || m[2] != "" && hasRow(name, m[2]) }) {
 			t.Errorf("docs/FAILURES.md has the row %s, and no test has its name", m[1])
+		}
+	}
+}
+
+// TestSecurityNamesTests holds SECURITY.md to its word: each promise names a test, and each test
+// that the page names exists.
+func TestSecurityNamesTests(t *testing.T) {
+	page, tests := read(t, "SECURITY.md"), testNames(t)
+	for _, m := range testName.FindAllStringSubmatch(page, -1) {
+		if !slices.Contains(tests, m[1]) {
+			t.Errorf("SECURITY.md names %s, which does not exist", m[1])
+		}
+	}
+	_, promised, _ := strings.Cut(page, "\n## What is promised\n")
+	promised, _, _ = strings.Cut(promised, "\n## ")
+	promises := strings.Split(promised, "\n- ")[1:]
+	if len(promises) < 15 {
+		t.Errorf("SECURITY.md has %d promises", len(promises))
+	}
+	for _, promise := range promises {
+		if !testName.MatchString(promise) {
+			t.Errorf("SECURITY.md promises without a test: %s", promise)
 		}
 	}
 }

@@ -37,7 +37,7 @@ const (
 // what another run has drawn. All the time
 //
 //   - the agent has less than 64 MB of memory resident,
-//   - pods that do nothing start within a second of what the runtime takes by itself,
+//   - pods that do nothing start at most a second later than without attacks, at the runtime's speed,
 //   - pods that exceed a limit are evicted, and events name those that do wrong,
 //   - and in the end nothing outside the directories of the pods has changed.
 func TestHostileContainers(t *testing.T) {

@@ -24,21 +24,22 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// maxDelay is how much later a pod may start than the runtime starts one by itself at that time,
-// or than it started before the attacks.
+// maxDelay is how much later a pod may start than it would if nothing attacked the agent: than it
+// started before, or, if the runtime has become slower since, by as much later.
 const maxDelay = time.Second
 
 // starts are what was seen of pods that do nothing. An attack that delays pods delays all while it
 // lasts, so two in a row must not be late. One alone may be so on a busy machine, as few are.
 type starts struct {
 	quiet                 time.Duration // how long the agent took before the attacks
+	ratio                 float64       // of that to what the runtime took by itself, at least 1
 	count, late, inARow   int
 	longest, worst, total time.Duration // the longest start, the longest delay, all delays
 }
 
 // add counts a start, and reports whether it is one too many that is late.
 func (s *starts) add(agent, bare time.Duration) bool {
-	delay := agent - max(bare, s.quiet)
+	delay := agent - max(time.Duration(float64(bare)*s.ratio), s.quiet)
 	s.count++
 	s.longest, s.worst, s.total = max(s.longest, agent), max(s.worst, delay), s.total+max(delay, 0)
 	if delay <= maxDelay {
@@ -51,9 +52,9 @@ func (s *starts) add(agent, bare time.Duration) bool {
 }
 
 func (s *starts) String() string {
-	return fmt.Sprintf("%d other pods started, the slowest in %v, the mean delay %v, the longest %v, %d above %v; undisturbed they take %v", s.count,
+	return fmt.Sprintf("%d other pods started, the slowest in %v, the mean delay %v, the longest %v, %d above %v; undisturbed they take %v, %.2f of the runtime's time", s.count,
 		s.longest.Round(time.Millisecond), (s.total / time.Duration(max(1, s.count))).Round(time.Millisecond), s.worst.Round(time.Millisecond),
-		s.late, maxDelay, s.quiet.Round(time.Millisecond))
+		s.late, maxDelay, s.quiet.Round(time.Millisecond), s.ratio)
 }
 
 // prepare starts pods that are there all the time, and returns what the node has.
@@ -62,13 +63,15 @@ func (s *siege) prepare() map[string]string {
 		s.node.must(s.put(s.quiet("bystander")))
 	}
 	var took []time.Duration
+	var ratios []float64
 	for range 5 {
-		agent, _, err := s.pair()
+		agent, bare, err := s.pair()
 		s.node.must(err)
-		took = append(took, agent)
+		took, ratios = append(took, agent), append(ratios, agent.Seconds()/bare.Seconds())
 	}
 	slices.Sort(took)
-	s.starts.quiet = took[len(took)/2]
+	slices.Sort(ratios)
+	s.starts.quiet, s.starts.ratio = took[len(took)/2], max(1, ratios[len(ratios)/2])
 	time.Sleep(3 * time.Second) // what is left of them is removed
 	return s.snapshot()
 }
