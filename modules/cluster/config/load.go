@@ -21,7 +21,7 @@ import (
 // heeded are the fields that change something here.
 var heeded = []string{
 	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
-	"clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
+	"clusterDNS", "clusterDomain", "containerLogMaxFiles", "containerLogMaxSize", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
 	"enforceNodeAllocatable", "eventBurst", "eventRecordQPS", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
 	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
@@ -127,6 +127,9 @@ func check(c *kubelet.KubeletConfiguration) error {
 		return fmt.Errorf("authorization.mode is %q, want %q", c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
 	}
 	if _, _, err := Images(c); err != nil {
+		return err
+	}
+	if _, err := Logs(c); err != nil {
 		return err
 	}
 	_, err := Eviction(c)

@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/logs/rotate"
 )
 
 const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -41,6 +43,26 @@ func TestFileIsRead(t *testing.T) {
 	want := []string{"failSwapOn is set, and not heeded", "topologyManagerPolicy is set, and not heeded"}
 	if err != nil || most != 7 || !slices.Equal(warnings, want) {
 		t.Errorf("maxPods %d, warnings %q, want %q, %v", most, warnings, want, err)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	for _, tt := range []struct {
+		size  string
+		files *int32
+		want  *rotate.Policy
+		err   string
+	}{
+		{"", nil, &rotate.Policy{}, ""},
+		{"5Mi", new(int32(2)), &rotate.Policy{MaxSize: 5 << 20, MaxFiles: 2}, ""},
+		{"-1", nil, nil, ""},
+		{"much", nil, nil, "containerLogMaxSize"},
+		{"", new(int32(1)), nil, "containerLogMaxFiles"},
+	} {
+		got, err := config.Logs(&kubelet.KubeletConfiguration{ContainerLogMaxSize: tt.size, ContainerLogMaxFiles: tt.files})
+		if !reflect.DeepEqual(got, tt.want) || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%q: %+v, %v, want %+v, %q", tt.size, got, err, tt.want, tt.err)
+		}
 	}
 }
 

@@ -5,7 +5,32 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/logs/rotate"
 )
+
+// Logs returns when the logs of containers are rotated, by containerLogMaxSize and
+// containerLogMaxFiles; nil is never, which a negative size stands for.
+func Logs(c *kubelet.KubeletConfiguration) (*rotate.Policy, error) {
+	var policy rotate.Policy
+	if c.ContainerLogMaxSize != "" {
+		size, err := resource.ParseQuantity(c.ContainerLogMaxSize)
+		if err != nil {
+			return nil, fmt.Errorf("containerLogMaxSize is %q, want an amount", c.ContainerLogMaxSize)
+		}
+		if size.Sign() < 0 {
+			return nil, nil
+		}
+		policy.MaxSize = max(size.Value(), 1)
+	}
+	if c.ContainerLogMaxFiles != nil {
+		if policy.MaxFiles = int(*c.ContainerLogMaxFiles); policy.MaxFiles < 2 {
+			return nil, fmt.Errorf("containerLogMaxFiles is %d, want 2 or more", policy.MaxFiles)
+		}
+	}
+	return &policy, nil
+}
 
 // Amounts reads a field such as kubeReserved.
 func Amounts(field string, values map[string]string) (v1.ResourceList, error) {

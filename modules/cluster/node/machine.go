@@ -26,6 +26,8 @@ type Machine struct {
 	// CPUs is how many processors there are, and MemoryBytes how much memory.
 	CPUs        int
 	MemoryBytes int64
+	// PIDs is how many processes and threads there can be.
+	PIDs int64
 	// HugePages is how much memory is set aside for pages of each size, both in bytes.
 	HugePages map[int64]int64
 }
@@ -36,7 +38,7 @@ func ReadMachine() Machine {
 		ID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),
 		BootID: firstLine("/proc/sys/kernel/random/boot_id"), Kernel: firstLine("/proc/sys/kernel/osrelease"),
 		OS: osName("/etc/os-release"), CPUs: cpus("/sys/devices/system/cpu/online"), MemoryBytes: meminfo("MemTotal"),
-		HugePages: hugePages("/sys/kernel/mm/hugepages"),
+		HugePages: hugePages("/sys/kernel/mm/hugepages"), PIDs: min(number("/proc/sys/kernel/pid_max"), number("/proc/sys/kernel/threads-max")),
 	}
 	if m.SystemUUID == "" {
 		m.SystemUUID = m.ID
@@ -55,6 +57,16 @@ func (m Machine) Capacity(maxPods int64) v1.ResourceList {
 	for size, bytes := range m.HugePages {
 		name := v1.ResourceHugePagesPrefix + resource.NewQuantity(size, resource.BinarySI).String()
 		capacity[v1.ResourceName(name)] = *resource.NewQuantity(bytes, resource.BinarySI)
+	}
+	return capacity
+}
+
+// WithPIDs returns a capacity with that of processes, which no Node has: pods do not ask for any,
+// but systemReserved and kubeReserved may name a part of them.
+func (m Machine) WithPIDs(capacity v1.ResourceList) v1.ResourceList {
+	capacity = capacity.DeepCopy()
+	if m.PIDs > 0 {
+		capacity["pid"] = *resource.NewQuantity(m.PIDs, resource.DecimalSI)
 	}
 	return capacity
 }
@@ -151,6 +163,12 @@ func firstLine(path string) string {
 	text, _ := os.ReadFile(path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(line)
+}
+
+// number returns the number in a file, 0 if there is none.
+func number(path string) int64 {
+	n, _ := strconv.ParseInt(firstLine(path), 10, 64)
+	return n
 }
 
 // osName returns the name in an os-release(5) file.

@@ -56,11 +56,11 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	}
 	machine := node.ReadMachine()
 	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
-	allocatable, err := a.allocatable(capacity)
+	room, err := a.room(machine, capacity)
 	if err != nil {
 		return p, err
 	}
-	if p.node, err = a.node(p, machine, capacity, allocatable); err != nil {
+	if p.node, err = a.node(p, machine, capacity, room.allocatable); err != nil {
 		return p, err
 	}
 	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
@@ -83,7 +83,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 			return p, err
 		}
 	}
-	return p, a.loop(ctx, p, allocatable, events)
+	return p, a.loop(ctx, p, room, events)
 }
 
 // shown has it known how the API server has a pod, first to those whom others ask.
@@ -136,21 +136,30 @@ func (p *parts) running(uid types.UID) bool {
 	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase < podworkers.Finished })
 }
 
-// allocatable is what pods can have of a capacity.
-func (a *agent) allocatable(capacity v1.ResourceList) (v1.ResourceList, error) {
+// room is how much of the machine is there for pods.
+type room struct {
+	// allocatable is what pods may ask for. enforced is the limit of the cgroup of all pods: it
+	// has what hard evictions keep free, so that pods are evicted before the kernel kills for it.
+	allocatable, enforced v1.ResourceList
+}
+
+// room subtracts what is reserved from the capacity of the machine.
+func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, err error) {
 	system, err := config.Amounts("systemReserved", a.kubelet.SystemReserved)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	kube, err := config.Amounts("kubeReserved", a.kubelet.KubeReserved)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	rules, err := a.policy.Rules()
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	return node.Allocatable(capacity, system, kube, node.Reserved(rules, capacity)), nil
+	r.allocatable = node.Allocatable(capacity, system, kube, node.Reserved(rules, capacity))
+	r.enforced = node.Allocatable(machine.WithPIDs(capacity), system, kube)
+	return r, nil
 }
 
 func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
@@ -168,12 +177,12 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 }
 
 // loop makes what runs the pods.
-func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList, events record.EventRecorder) error {
-	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: allocatable, Log: a.log})
+func (a *agent) loop(ctx context.Context, p *parts, room room, events record.EventRecorder) error {
+	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: room.allocatable, Log: a.log})
 	if err != nil {
 		return err
 	}
-	sync, err := a.sync(ctx, allocatable)
+	sync, err := a.sync(ctx, room)
 	if err != nil {
 		return err
 	}
@@ -186,6 +195,9 @@ func (a *agent) loop(ctx context.Context, p *parts, allocatable v1.ResourceList,
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),
 			MinAge: a.kubelet.ImageMinimumGCAge.Duration, MaxAge: a.kubelet.ImageMaximumGCAge.Duration,
 		},
+	}
+	if c.LogPolicy, err = config.Logs(a.kubelet); err != nil {
+		return err
 	}
 	c.Workers.Observer = p.statuses
 	a.metrics.Observe(&c)
@@ -221,10 +233,10 @@ func (p *parts) refused(pod *v1.Pod, err error) {
 }
 
 // sync says how the work on a pod is done.
-func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.Config, error) {
+func (a *agent) sync(ctx context.Context, room room) (syncpod.Config, error) {
 	k := a.kubelet
 	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
-		Allocatable: allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
+		Allocatable: room.allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
 		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault},
 	}}
 	for _, ip := range a.ips {
@@ -248,7 +260,7 @@ func (a *agent) sync(ctx context.Context, allocatable v1.ResourceList) (syncpod.
 		return c, err
 	}
 	if *k.CgroupsPerQOS {
-		c.Extensions.Cgroups, err = a.cgroups(ctx, allocatable)
+		c.Extensions.Cgroups, err = a.cgroups(ctx, room.enforced)
 	}
 	return c, err
 }
@@ -288,7 +300,7 @@ func (a *agent) dns() (sandbox.NodeDNS, error) {
 }
 
 // cgroups keeps those of the pods.
-func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncpod.Cgroups, error) {
+func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.Cgroups, error) {
 	driver, err := tree.DriverOf(ctx, a.runtime)
 	if err != nil {
 		if !errors.Is(err, cri.ErrUnimplemented) {
@@ -304,7 +316,7 @@ func (a *agent) cgroups(ctx context.Context, allocatable v1.ResourceList) (syncp
 		c.CPUPeriod = a.kubelet.CPUCFSQuotaPeriod.Duration
 	}
 	if a.kubelet.EnforceNodeAllocatable == nil || slices.Contains(a.kubelet.EnforceNodeAllocatable, "pods") {
-		c.Allocatable = allocatable
+		c.Allocatable = enforced
 	}
 	return tree.New(c)
 }

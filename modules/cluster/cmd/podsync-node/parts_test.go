@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// N3: a log is rotated once it is larger than a kubelet lets it grow, though nothing is configured.
+func TestN3_LogsAreRotated(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		log := filepath.Join(s.root, "logs", "pods", "default_same_uid-same", "app", "0.log")
+		s.must(os.WriteFile(log, bytes.Repeat([]byte("2026-01-01T00:00:00.000000000Z stdout F line\n"), 300_000), 0o600))
+		s.sleep(time.Minute)
+		files, err := filepath.Glob(log + ".*")
+		s.must(err)
+		if len(files) != 1 {
+			s.Errorf("%q were rotated away, want one file", files)
+		}
+	})
+}
+
+// N4: what is reserved of each resource is kept from pods, processes included. What is kept free for
+// hard evictions is not kept from the cgroup of all pods: they are evicted before the kernel kills.
+func TestN4_ReservedResources(t *testing.T) {
+	a := &agent{kubelet: &kubelet.KubeletConfiguration{
+		SystemReserved: map[string]string{"cpu": "500m", "memory": "1Gi", "pid": "1000"}, KubeReserved: map[string]string{"pid": "500"},
+	}}
+	a.policy.Hard = map[eviction.Signal]string{"memory.available": "1Gi"}
+	machine := node.Machine{CPUs: 4, MemoryBytes: 8 << 30, PIDs: 32768}
+	room, err := a.room(machine, machine.Capacity(110))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pids := room.enforced["pid"]; pids.Value() != 32768-1500 || room.enforced.Memory().Value() != 7<<30 || room.enforced.Cpu().MilliValue() != 3500 {
+		t.Errorf("enforced is %v", room.enforced)
+	}
+	if _, ok := room.allocatable["pid"]; ok || room.allocatable.Memory().Value() != 6<<30 {
+		t.Errorf("allocatable is %v", room.allocatable)
+	}
+}
