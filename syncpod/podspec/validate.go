@@ -17,7 +17,8 @@ import (
 // that names the field; its Errors method lists them, in an order that is
 // always the same. Values that may be secrets are not repeated.
 //
-// The pod is expected to have its defaults; see [Default].
+// The pod is expected to have its defaults; see [Default]. One that an API server has admitted is
+// for [ValidateAdmitted] to judge.
 func Validate(pod *v1.Pod) error {
 	if pod == nil {
 		return field.Required(field.NewPath("pod"), "")
@@ -111,6 +112,15 @@ func (v *validator) exactlyOne(at *field.Path, alternatives any) {
 const maxAnnotations = 256 << 10
 
 func (v *validator) metadata(pod *v1.Pod) {
+	v.identity(pod)
+	at := field.NewPath("metadata")
+	v.labels(at.Child("labels"), pod.Labels)
+	v.annotations(at.Child("annotations"), pod.Annotations)
+	v.add(inRange(at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)...)
+}
+
+// identity checks by which names the pod is known.
+func (v *validator) identity(pod *v1.Pod) {
 	at := field.NewPath("metadata")
 	v.text(at.Child("name"), pod.Name, validation.IsDNS1123Subdomain)
 	v.text(at.Child("namespace"), pod.Namespace, validation.IsDNS1123Label)
@@ -120,9 +130,6 @@ func (v *validator) metadata(pod *v1.Pod) {
 	} else {
 		v.optional(uid, string(pod.UID), validation.IsValidLabelValue)
 	}
-	v.labels(at.Child("labels"), pod.Labels)
-	v.annotations(at.Child("annotations"), pod.Annotations)
-	v.add(inRange(at.Child("deletionGracePeriodSeconds"), pod.DeletionGracePeriodSeconds, 0, maxSeconds)...)
 }
 
 func (v *validator) labels(at *field.Path, labels map[string]string) {

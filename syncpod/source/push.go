@@ -35,11 +35,13 @@ import (
 // Pods get the API's defaults and are validated. They need a UID, by which they
 // are known; package podspec gives one to pods that have none. They are copied.
 //
-// [NewPush] is for pods each of which is one of a kind, whoever made them;
+// [NewPush] is for pods each of which is one of a kind, whoever made them, and
+// [NewAdmittedPush] for those among them that an API server has validated;
 // [NewStaticPush] is for static pods, of which those of one name take turns.
 type Push struct {
-	name   string
-	static bool
+	name     string
+	static   bool
+	validate func(*v1.Pod) error
 	// changed has a value while there is something to deliver.
 	changed chan struct{}
 
@@ -60,17 +62,24 @@ var _ Source = (*Push)(nil)
 // NewPush returns a Push of pods as an API server has them, or whoever else gives each pod
 // a UID of its own: pods with one name and different UIDs are different pods, and run side
 // by side. Its name is runtime.ConfigSourceAPI, so a Loop can have one of them.
-func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false) }
+func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Validate) }
+
+// NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. They are
+// valid by the rules of that server, whatever its version, and refused only for what
+// podspec.ValidateAdmitted finds.
+func NewAdmittedPush() *Push {
+	return newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
+}
 
 // NewStaticPush returns a Push of static pods, as those of a [Folder] are, with the name
 // of the source, which must be none of another source and not runtime.ConfigSourceAPI.
 // The name of a static pod stands for it: one with another UID is the next version, and
 // waits until the one before has stopped. What has ended is run again when the agent
 // starts anew, unless a Store remembers that it has.
-func NewStaticPush(name string) *Push { return newPush(name, true) }
+func NewStaticPush(name string) *Push { return newPush(name, true, podspec.Validate) }
 
-func newPush(name string, static bool) *Push {
-	return &Push{name: name, static: static, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
+func newPush(name string, static bool, validate func(*v1.Pod) error) *Push {
+	return &Push{name: name, static: static, validate: validate, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
 }
 
 // Name returns the name of the source.
@@ -157,7 +166,7 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	if ready == nil {
 		return nil, errors.New("the pod is nil")
 	}
-	err := podspec.Validate(ready)
+	err := p.validate(ready)
 	if ready.UID == "" {
 		err = errors.Join(field.Required(field.NewPath("metadata", "uid"), "a pod is known by it; podspec.Static gives one"), err)
 	}

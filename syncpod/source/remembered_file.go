@@ -127,7 +127,7 @@ func readMemory(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxMemory))
 }
 
-// usable returns a memory with the pods that are valid, with the API's defaults as this agent
+// usable returns a memory with the pods that can run, with the API's defaults as this agent
 // has them, and without what is null.
 func usable(m memory) (memory, error) {
 	m.ConfigMaps = slices.DeleteFunc(m.ConfigMaps, func(c *v1.ConfigMap) bool { return c == nil })
@@ -142,7 +142,7 @@ func usable(m memory) (memory, error) {
 			continue
 		}
 		pod = podspec.Default(pod)
-		if err := podspec.Validate(pod); err != nil {
+		if err := podspec.ValidateAdmitted(pod); err != nil { // its source had it validated
 			errs = append(errs, fmt.Errorf("%s %s: %w", kindPod, nameOf(pod), err))
 			continue
 		}

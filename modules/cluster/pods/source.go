@@ -69,7 +69,7 @@ func New(c Config) (*Source, error) {
 	if err := informer.SetTransform(cached.WithoutManagedFields); err != nil {
 		return nil, fmt.Errorf("pods: %w", err)
 	}
-	return &Source{config: c, push: source.NewPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
+	return &Source{config: c, push: source.NewAdmittedPush(), informer: informer, configs: make(chan struct{}, 1), taken: map[types.UID]*v1.Pod{}}, nil
 }
 
 // Name is that of the pods of an API server.

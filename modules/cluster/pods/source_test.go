@@ -334,6 +334,35 @@ func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
 	})
 }
 
+// M7: what an API server has admitted runs, though a manifest that says the same is refused.
+func TestM7_AdmittedPodsRun(t *testing.T) {
+	for name, change := range map[string]func(*v1.PodSpec){
+		"a colon in a path": func(s *v1.PodSpec) {
+			s.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+			s.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data/a:b"}}
+		},
+		"a negative grace period": func(s *v1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(-1)) },
+		"one host port of a sidecar and a container": func(s *v1.PodSpec) {
+			s.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: v1.ProtocolTCP}}
+			s.InitContainers = []v1.Container{{
+				Name: "side", Image: "registry.test/side:1", RestartPolicy: new(v1.ContainerRestartPolicyAlways), Ports: s.Containers[0].Ports,
+			}}
+		},
+		"a field that a later version knows": func(s *v1.PodSpec) { s.Containers[0].TerminationMessagePolicy = "Stream" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := podOf("web", "1")
+			change(&pod.Spec)
+			listen(t, []runtime.Object{pod}, func(t *testing.T, h *heard) {
+				h.wants(t, "web")
+				if _, refused := h.now(); len(refused) > 0 {
+					t.Errorf("%q are refused", refused)
+				}
+			})
+		})
+	}
+}
+
 // M6: a fake client ignores field selectors, and so may a cache in front of the API server: pods of
 // other nodes and pods that are bound to none are not of this node.
 func TestM6_PodsOfOtherNodesAreIgnored(t *testing.T) {
