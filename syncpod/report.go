@@ -87,7 +87,7 @@ func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
 // update computes the status, and begins to deliver it if it is news.
 func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
-		return apistatus.Merge(previous, r.compute(previous, status, o))
+		return apistatus.Merge(r.published(previous), r.compute(previous, status, o))
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
@@ -100,6 +100,15 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 func (r *report) ended(status *runtime.PodStatus) bool {
 	previous := r.memory.status.reported(&r.pod.Status)
 	return r.memory.status.ended() || hasEnded(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)
+}
+
+// published returns the status that all have seen last: what was reported last, or one by which
+// others have declared the end of the pod.
+func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
+	if theirs := &r.pod.Status; hasEnded(theirs.Phase) && (reported == nil || !hasEnded(reported.Phase)) {
+		return theirs
+	}
+	return reported
 }
 
 // wait delivers what has not been, and returns why something could not be.

@@ -75,6 +75,8 @@ type entry struct {
 	since   time.Time
 	asked   Allotment
 	verdict Verdict
+	// reserved is set until the first Allot of a pod, before which it has no file.
+	reserved bool
 }
 
 // storedVersion is that of the format of files. The first ones had none.
@@ -160,7 +162,7 @@ func (a *Allocator) unlock(pod types.UID) {
 // the file is lost what was reported of it.
 func (a *Allocator) know(pod *v1.Pod) error {
 	e := a.pods[pod.UID]
-	if e == nil {
+	if e == nil || e.reserved {
 		e = &entry{pod: pod, allotted: reported(pod)}
 		if err := a.save(pod.UID, e); err != nil {
 			return err
@@ -193,10 +195,34 @@ func (a *Allocator) Allotted(pod *v1.Pod) *v1.Pod {
 	if err := a.load(); err != nil {
 		a.config.Log.Error(err, "what pods are allotted cannot be read yet")
 	}
+	return a.allottedNow(pod)
+}
+
+func (a *Allocator) allottedNow(pod *v1.Pod) *v1.Pod {
 	if e := a.pods[pod.UID]; e != nil {
 		return e.allotted.Apply(pod)
 	}
 	return reported(pod).Apply(pod)
+}
+
+// Reserve counts a new pod from now on, if fits says that it has room beside the others; allotted
+// returns those as Allotted does. No change is accepted between the two, so that a resize cannot
+// take the room of a pod that was admitted and not worked on yet. fits must return soon, and not
+// call the Allocator. It is not called for a pod that is counted already.
+func (a *Allocator) Reserve(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.load(); err != nil {
+		a.config.Log.Error(err, "what pods are allotted cannot be read yet")
+	}
+	if a.pods[pod.UID] != nil {
+		return true
+	}
+	if !fits(a.allottedNow) {
+		return false
+	}
+	a.pods[pod.UID] = &entry{pod: pod, allotted: reported(pod), reserved: true}
+	return true
 }
 
 // CleanPod gives back what a pod was allotted that has stopped for good.

@@ -85,6 +85,42 @@ func TestAllocator(t *testing.T) {
 	wantAllot(t, a, pod("a", "3", "1Gi"), "3", "") // a new one: admission has let it in
 }
 
+// C10: a resize does not take the room of a pod that was admitted and is not worked on yet.
+func TestC10_ReservedRoomIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	a := agent(t, dir)
+	wantAllot(t, a, pod("a", "1", "1Gi"), "1", "")
+	fits := func(asked string) func(func(*v1.Pod) *v1.Pod) bool {
+		return func(allotted func(*v1.Pod) *v1.Pod) bool {
+			if got := allotted(pod("a", asked, "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
+				t.Errorf("the other pod is allotted %s, want 1", got)
+			}
+			return true
+		}
+	}
+	if a.Reserve(pod("refused", "3", "1Gi"), func(func(*v1.Pod) *v1.Pod) bool { return false }) {
+		t.Error("a pod that does not fit is counted")
+	}
+	if !a.Reserve(pod("b", "3", "1Gi"), fits("2")) {
+		t.Error("a pod that fits is not counted")
+	}
+	wantAllot(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
+	wantAllot(t, a, pod("b", "3", "1Gi"), "3", "")
+	if err := a.RemovePod(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	wantAllot(t, a, pod("a", "2", "1Gi"), "2", "")
+
+	if !a.Reserve(pod("never", "2", "1Gi"), func(func(*v1.Pod) *v1.Pod) bool { return true }) {
+		t.Error("a pod that fits is not counted")
+	}
+	next := agent(t, dir) // which admits all pods again
+	if !next.Reserve(pod("a", "4", "1Gi"), func(func(*v1.Pod) *v1.Pod) bool { return false }) {
+		t.Error("a pod that was counted by an earlier agent is refused")
+	}
+	wantAllot(t, next, pod("a", "2", "1Gi"), "2", "")
+}
+
 // A pod that takes its wish back does not wait any more, and a new wish is decided anew.
 func TestWishChanges(t *testing.T) {
 	a := agent(t, t.TempDir())

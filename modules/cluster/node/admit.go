@@ -21,6 +21,9 @@ type Admission struct {
 	// Allotted returns a pod with the resources that it has been allotted, which may not be
 	// those that it asks for by now. Default: those that it asks for.
 	Allotted func(*v1.Pod) *v1.Pod
+	// Reserve counts a pod from now on if fits says that it has room, as that of a
+	// resize.Allocator: no resize takes the room meanwhile. Default: fits decides.
+	Reserve func(pod *v1.Pod, fits func(allotted func(*v1.Pod) *v1.Pod) bool) bool
 }
 
 var _ loop.Admission = (*Admission)(nil)
@@ -31,16 +34,29 @@ func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
 		func() *syncpod.Rejection { return a.nameFits(pod) },
 		func() *syncpod.Rejection { return systemFits(pod) },
-		func() *syncpod.Rejection { return a.resourcesFit(pod, beside) },
+		func() *syncpod.Rejection { return a.resourcesFit(pod, beside, a.Allotted) },
 		func() *syncpod.Rejection { return a.asItIs(pod, placeFits) },
 		func() *syncpod.Rejection { return portsFree(pod, beside) },
 		func() *syncpod.Rejection { return a.asItIs(pod, taintsTolerated) },
+		func() *syncpod.Rejection { return a.reserve(pod, beside) },
 	} {
 		if refused := check(); refused != nil {
 			return refused
 		}
 	}
 	return nil
+}
+
+// reserve looks at the resources again, now that nothing else refuses the pod, and has it counted.
+func (a *Admission) reserve(pod *v1.Pod, beside []*v1.Pod) (refused *syncpod.Rejection) {
+	if a.Reserve == nil {
+		return nil
+	}
+	a.Reserve(pod, func(allotted func(*v1.Pod) *v1.Pod) bool {
+		refused = a.resourcesFit(pod, beside, allotted)
+		return refused == nil
+	})
+	return refused
 }
 
 // nameFits is about the name of the node. A pod of another one may be remembered from when this

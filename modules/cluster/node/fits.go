@@ -11,17 +11,18 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// resourcesFit is about what the node can give.
-func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+// resourcesFit is about what the node can give. Each pod counts as allotted returns it, if that is
+// not nil.
+func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod, allotted func(*v1.Pod) *v1.Pod) *syncpod.Rejection {
 	allocatable := a.Node.config.Allocatable
 	if most, ok := allocatable[v1.ResourcePods]; ok && int64(len(beside))+1 > most.Value() {
 		return outOf(v1.ResourcePods, 1, int64(len(beside)), most.Value())
 	}
 	used := v1.ResourceList{}
 	for _, other := range beside {
-		add(used, a.requests(other))
+		add(used, requests(other, allotted))
 	}
-	asked := a.requests(pod)
+	asked := requests(pod, allotted)
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		capacity, known := allocatable[name]
 		want, has := asked[name], used[name]
@@ -41,9 +42,9 @@ func (a *Admission) resourcesFit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejecti
 	return nil
 }
 
-func (a *Admission) requests(pod *v1.Pod) v1.ResourceList {
-	if a.Allotted != nil {
-		pod = a.Allotted(pod)
+func requests(pod *v1.Pod, allotted func(*v1.Pod) *v1.Pod) v1.ResourceList {
+	if allotted != nil {
+		pod = allotted(pod)
 	}
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }

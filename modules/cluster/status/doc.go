@@ -9,7 +9,8 @@
 // loop of what it knows of earlier ones.
 //
 // A patch names the UID and the resourceVersion that it was made for, so that it never
-// meets another pod or a status that it has not seen. Conditions and fields that others
+// meets another pod or a status that it has not seen. If another has written meanwhile, the pod
+// is read anew, and the next patch names the UID alone: a fast writer holds nothing up. Conditions and fields that others
 // write, such as those of readiness gates, are left as they are.
 //
 // The [Manager] is also told when nothing of a pod is left on the node (it is a

@@ -199,11 +199,11 @@ func (m *Manager) write(ctx context.Context, uid types.UID) error {
 		return nil // it may come, or its mirror
 	}
 	if e.status != nil {
-		answer, err := m.patch(ctx, pod, e.status)
+		answer, err := m.patch(ctx, pod, e.status, false)
 		if apierrors.IsConflict(err) {
 			pod, err = m.refetch(ctx, pod)
-			if err == nil && pod != nil {
-				answer, err = m.patch(ctx, pod, e.status)
+			if err == nil && pod != nil { // others may write faster than this does, and must not hold it up
+				answer, err = m.patch(ctx, pod, e.status, true)
 			}
 		}
 		if apierrors.IsNotFound(err) || err == nil && answer == nil {

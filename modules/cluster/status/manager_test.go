@@ -184,6 +184,82 @@ func TestConflictIsReadAnew(t *testing.T) {
 	})
 }
 
+// N5: another who writes a pod faster than its status can be written does not hold that up, nor
+// its deletion.
+func TestN5_FastWriterDoesNotStarveTheStatus(t *testing.T) {
+	asked := podOf()
+	asked.DeletionTimestamp = new(metav1.Now())
+	atDesk(t, asked, func(d *desk) {
+		d.kube.PrependReactor("patch", "pods", func(a ktesting.Action) (bool, runtime.Object, error) {
+			var patch v1.Pod
+			if err := json.Unmarshal(a.(ktesting.PatchAction).GetPatch(), &patch); err != nil {
+				return true, nil, err
+			}
+			if patch.UID != "1" {
+				d.Errorf("a patch is for the UID %q", patch.UID)
+			}
+			if patch.ResourceVersion == "" {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewConflict(v1.Resource("pods"), "web", errors.New("changed"))
+		})
+		d.set(asked, v1.PodStatus{Phase: v1.PodRunning})
+		if got := d.status().Phase; got != v1.PodRunning {
+			d.Errorf("the phase is %q", got)
+		}
+		d.set(asked, v1.PodStatus{Phase: v1.PodSucceeded})
+		d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+		synctest.Wait()
+		if len(d.deletions()) != 1 {
+			d.Errorf("the deletions are %+v", d.deletions())
+		}
+	})
+}
+
+// T1: an end that others have declared is not taken back, while the containers stop or at all.
+func TestT1_EndThatOthersDeclaredStays(t *testing.T) {
+	ended := podOf()
+	ended.Status.Phase, ended.Status.Reason, ended.Status.Message = v1.PodFailed, "NodeLost", "the node was away"
+	atDesk(t, ended, func(d *desk) {
+		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.1"})
+		if got := d.status(); got.Phase != v1.PodFailed || got.Reason != "NodeLost" || got.Message == "" || got.PodIP != "10.0.0.1" {
+			d.Errorf("the status is %+v", got)
+		}
+	})
+}
+
+// That all containers restart is reported, and withdrawn. A disruption is reported though another
+// has written that there is none, and one that another has reported stays.
+func TestConditionsOfTheNode(t *testing.T) {
+	for _, tt := range []struct{ theirs, ours, want v1.ConditionStatus }{
+		{"", v1.ConditionTrue, v1.ConditionTrue}, {v1.ConditionFalse, v1.ConditionTrue, v1.ConditionTrue}, {v1.ConditionTrue, v1.ConditionFalse, v1.ConditionTrue},
+		{v1.ConditionTrue, "", v1.ConditionTrue}, {v1.ConditionFalse, "", v1.ConditionFalse},
+	} {
+		pod := podOf()
+		if tt.theirs != "" {
+			pod.Status.Conditions = append(pod.Status.Conditions, condition(v1.DisruptionTarget, tt.theirs))
+		}
+		atDesk(t, pod, func(d *desk) {
+			ours := []v1.PodCondition{condition(v1.AllContainersRestarting, v1.ConditionTrue)}
+			if tt.ours != "" {
+				ours = append(ours, condition(v1.DisruptionTarget, tt.ours))
+			}
+			d.set(pod, v1.PodStatus{Phase: v1.PodRunning, Conditions: ours})
+			got := d.status().Conditions
+			if len(got) != 2 || !slices.ContainsFunc(got, func(c v1.PodCondition) bool { return c.Type == v1.AllContainersRestarting }) {
+				d.Errorf("the conditions are %+v", got)
+			}
+			if i := slices.IndexFunc(got, func(c v1.PodCondition) bool { return c.Type == v1.DisruptionTarget }); i < 0 || got[i].Status != tt.want {
+				d.Errorf("%+v: the conditions are %+v", tt, got)
+			}
+			d.set(pod, v1.PodStatus{Phase: v1.PodRunning, Conditions: ours[1:]})
+			if got := d.status().Conditions; len(got) != 1 {
+				d.Errorf("the conditions are %+v, and no restart is under way", got)
+			}
+		})
+	}
+}
+
 // M5: a pod of the same name is another one.
 func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {

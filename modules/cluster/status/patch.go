@@ -15,12 +15,13 @@ import (
 // own are the types of the conditions that a node writes. All others are left as they are.
 var own = []v1.PodConditionType{
 	v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodReadyToStartContainers,
-	v1.PodResizePending, v1.PodResizeInProgress,
+	v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting,
 }
 
-// patch writes a status, if the pod has another one, and returns the pod as it is then.
-func (m *Manager) patch(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) (*v1.Pod, error) {
-	body, err := patchOf(pod, status)
+// patch writes a status, if the pod has another one, and returns the pod as it is then. With
+// anyVersion it does so whichever version of the pod the API server has.
+func (m *Manager) patch(ctx context.Context, pod *v1.Pod, status *v1.PodStatus, anyVersion bool) (*v1.Pod, error) {
+	body, err := patchOf(pod, status, anyVersion)
 	if err != nil || body == nil {
 		return pod, err
 	}
@@ -28,7 +29,7 @@ func (m *Manager) patch(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) 
 }
 
 // patchOf returns the patch that gives a pod a status, nil if it has that.
-func patchOf(pod *v1.Pod, status *v1.PodStatus) ([]byte, error) {
+func patchOf(pod *v1.Pod, status *v1.PodStatus, anyVersion bool) ([]byte, error) {
 	before, err := json.Marshal(v1.Pod{Status: pod.Status})
 	if err != nil {
 		return nil, err
@@ -41,20 +42,25 @@ func patchOf(pod *v1.Pod, status *v1.PodStatus) ([]byte, error) {
 	if err != nil || string(body) == "{}" {
 		return nil, err
 	}
-	return withIdentity(body, pod)
+	return withIdentity(body, pod, anyVersion)
 }
 
 // withIdentity adds which pod a patch is for, and which version of it.
-func withIdentity(body []byte, pod *v1.Pod) ([]byte, error) {
+func withIdentity(body []byte, pod *v1.Pod, anyVersion bool) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return nil, err
 	}
-	patch["metadata"] = map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}
+	identity := map[string]any{"uid": pod.UID}
+	if !anyVersion {
+		identity["resourceVersion"] = pod.ResourceVersion
+	}
+	patch["metadata"] = identity
 	return json.Marshal(patch)
 }
 
-// merge returns the status to be, with what others have written.
+// merge returns the status to be, with what others have written. The end of a pod is final,
+// whoever has declared it.
 func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	merged := *ours.DeepCopy()
 	merged.NominatedNodeName = theirs.NominatedNodeName
@@ -62,18 +68,24 @@ func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	merged.ExtendedResourceClaimStatus = theirs.ExtendedResourceClaimStatus
 	merged.QOSClass = cmp.Or(theirs.QOSClass, ours.QOSClass)
 	merged.Conditions = conditions(theirs.Conditions, ours.Conditions)
+	if isTerminal(theirs.Phase) && !isTerminal(ours.Phase) {
+		merged.Phase, merged.Reason, merged.Message = theirs.Phase, theirs.Reason, theirs.Message
+	}
 	return merged
 }
 
-// conditions are those of the node, and those of others.
+func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
+
+// conditions are those of the node, and those of others. Of a condition that both write, the one
+// that is true counts, and else theirs.
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	for _, c := range ours {
-		if slices.Contains(own, c.Type) || !has(theirs, c.Type) && isShared(c.Type) {
+		if slices.Contains(own, c.Type) || isShared(c.Type) && prevails(c, theirs) {
 			all = append(all, c)
 		}
 	}
 	for _, c := range theirs {
-		if !slices.Contains(own, c.Type) || c.Type == v1.PodScheduled && !has(ours, c.Type) {
+		if !has(all, c.Type) && (!slices.Contains(own, c.Type) || c.Type == v1.PodScheduled) {
 			all = append(all, c)
 		}
 	}
@@ -82,6 +94,12 @@ func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 
 // isShared reports whether nodes write a condition that others write, too.
 func isShared(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
+
+// prevails reports whether a shared condition of the node replaces that of others.
+func prevails(c v1.PodCondition, theirs []v1.PodCondition) bool {
+	i := slices.IndexFunc(theirs, func(their v1.PodCondition) bool { return their.Type == c.Type })
+	return i < 0 || c.Status == v1.ConditionTrue && theirs[i].Status != v1.ConditionTrue
+}
 
 func has(conditions []v1.PodCondition, t v1.PodConditionType) bool {
 	return slices.ContainsFunc(conditions, func(c v1.PodCondition) bool { return c.Type == t })

@@ -189,7 +189,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, objects.SupplyRemembered(p.memory), allocator
 	c := loop.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{p.memory}, NodeName: a.name, Log: a.log,
-		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted}, Sync: sync,
+		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}, Sync: sync,
 		EvictionPolicy: &a.policy, Stats: a.figures,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),

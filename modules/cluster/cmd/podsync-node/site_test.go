@@ -136,7 +136,7 @@ func (s *site) watch(action ktesting.Action) (bool, watch.Interface, error) {
 // boot starts a runtime in which nothing runs, and the agent.
 func (s *site) boot() {
 	s.Helper()
-	s.rt, _ = critest.Start(s.T, critest.Config{})
+	s.rt, _ = critest.Start(s.T, critest.Config{Dir: s.root})
 	s.conns = bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
 	go func() { served <- s.rt.Serve(s.conns) }()
