@@ -24,6 +24,10 @@ type Node struct {
 	// is left to the runtime, which takes the node's own; a pod with a dnsConfig has
 	// what stands there alone.
 	DNS sandbox.NodeDNS
+	// RecursiveReadOnly are the runtime handlers that mount read-only what is mounted below a
+	// volume, too (KEP-3857), by the features in the runtime's Status; the default one is "".
+	// Default: none does, and containers that need it do not start.
+	RecursiveReadOnly []string
 	// Containers is what the configurations of all containers have in common. Its
 	// MemoryBytes are by default what the operating system reports, or
 	// DefaultMemoryBytes. Its MaskedPaths are by default the thermal_throttle directory

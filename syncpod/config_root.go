@@ -22,7 +22,7 @@ func (c *Config) fromRoot() error {
 	if c.Deps.Volumes == nil {
 		config := volume.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Allocatable: c.Node.Allocatable,
-			Unprivileged: os.Geteuid() > 0,
+			RecursiveReadOnly: c.Node.RecursiveReadOnly, Unprivileged: os.Geteuid() > 0,
 		}
 		if c.Observer != nil {
 			config.Observer = c.Observer.VolumeSetUp

@@ -133,7 +133,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 	return apistatus.Compute(apistatus.Input{
 		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: conditions, Status: r.memory.withResources(status),
 		Terminal: o.terminal, Ended: o.ended, StartsOver: startsOver, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), RecursiveReadOnly: r.config.recursiveReadOnly(), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
+		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), RecursiveReadOnly: r.config.recursiveReadOnly(status), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
 	})
 }
 
@@ -154,10 +154,14 @@ func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
 	return nil
 }
 
-// recursiveReadOnly reports whether the volumes can be mounted so.
-func (c *Config) recursiveReadOnly() bool {
-	v, ok := c.Deps.Volumes.(interface{ RecursiveReadOnly() bool })
-	return ok && v.RecursiveReadOnly()
+// recursiveReadOnly reports whether the volumes of a pod can be mounted so.
+func (c *Config) recursiveReadOnly(status *runtime.PodStatus) bool {
+	handler := ""
+	if sandbox := status.LatestSandbox(); sandbox != nil {
+		handler = sandbox.RuntimeHandler
+	}
+	v, ok := c.Deps.Volumes.(interface{ RecursiveReadOnly(handler string) bool })
+	return ok && v.RecursiveReadOnly(handler)
 }
 
 // startErrors are the failures to start containers, by name.

@@ -69,7 +69,7 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 	vars = given.WithEnv(vars)
 	var mounts container.Mounts
 	if st.config.Deps.Mounts != nil {
-		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids()}
+		req := container.MountRequest{Pod: st.pod, Container: st.spec, Attempt: attempt, Env: vars, PodIPs: st.sandbox.ips, Images: images.ids(), RuntimeHandler: st.sandbox.handler}
 		if mounts, err = st.config.Deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}

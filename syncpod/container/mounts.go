@@ -28,6 +28,8 @@ type MountRequest struct {
 	// Images are the images of the pod's image volumes that the container mounts, by the
 	// name of the volume, as the runtime has them. They are there.
 	Images map[string]string
+	// RuntimeHandler is the handler that the pod's sandbox runs under; "" is the default one.
+	RuntimeHandler string
 }
 
 // Mounts are what a container gets from the node.

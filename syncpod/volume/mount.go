@@ -51,7 +51,7 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string) (*run
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind(vol), err)
 	}
-	recursive, err := v.recursiveReadOnly(ask)
+	recursive, err := v.recursiveReadOnly(ask, req.RuntimeHandler)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (v *Volumes) imageMount(req container.MountRequest, ask *v1.VolumeMount) (*
 	if err != nil {
 		return nil, fmt.Errorf("image: %w", err)
 	}
-	recursive, err := v.recursiveReadOnly(ask)
+	recursive, err := v.recursiveReadOnly(ask, req.RuntimeHandler)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func expandSubPath(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 
 // recursiveReadOnly says whether what is mounted below the volume is to be
 // read-only, too (KEP-3857).
-func (v *Volumes) recursiveReadOnly(ask *v1.VolumeMount) (bool, error) {
+func (v *Volumes) recursiveReadOnly(ask *v1.VolumeMount, handler string) (bool, error) {
 	if ask.RecursiveReadOnly == nil || *ask.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
 		return false, nil
 	}
@@ -195,10 +195,10 @@ func (v *Volumes) recursiveReadOnly(ask *v1.VolumeMount) (bool, error) {
 	case !ask.ReadOnly:
 		return false, fmt.Errorf("recursiveReadOnly %s needs readOnly", mode)
 	case mode == v1.RecursiveReadOnlyIfPossible:
-		return v.config.RecursiveReadOnly && private, nil
+		return v.RecursiveReadOnly(handler) && private, nil
 	case !private:
 		return false, fmt.Errorf("recursiveReadOnly %s does not go with mountPropagation %s", mode, *ask.MountPropagation)
-	case !v.config.RecursiveReadOnly:
+	case !v.RecursiveReadOnly(handler):
 		return false, fmt.Errorf("recursiveReadOnly %s is not supported by the runtime", mode)
 	}
 	return true, nil

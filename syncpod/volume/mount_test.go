@@ -17,6 +17,25 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
+// Whether mounts can be read-only recursively depends on the handler that the pod runs under.
+func TestRecursiveReadOnlyOfHandlers(t *testing.T) {
+	pod, dir := podWith(named("vol", emptyDir())), t.TempDir()
+	v := newVolumes(t, volume.Config{RecursiveReadOnly: []string{"", "runc"}, Unprivileged: true})
+	setUp(t, v, pod, dir)
+	for handler, want := range map[string]bool{"": true, "runc": true, "gvisor": false} {
+		for _, mode := range []v1.RecursiveReadOnlyMode{v1.RecursiveReadOnlyEnabled, v1.RecursiveReadOnlyIfPossible} {
+			pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", ReadOnly: true, RecursiveReadOnly: &mode}}
+			got, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], RuntimeHandler: handler}, dir)
+			switch {
+			case err != nil && (want || mode == v1.RecursiveReadOnlyIfPossible):
+				t.Errorf("%q, %s: %v", handler, mode, err)
+			case err == nil && got.Mounts[0].RecursiveReadOnly != want:
+				t.Errorf("%q, %s: %v, want %v", handler, mode, got.Mounts[0].RecursiveReadOnly, want)
+			}
+		}
+	}
+}
+
 func TestMountOptions(t *testing.T) {
 	const (
 		ro       = v1.RecursiveReadOnlyEnabled
@@ -48,7 +67,11 @@ func TestMountOptions(t *testing.T) {
 		{"no volume", v1.VolumeMount{Name: "other"}, true, nil, `volumeMounts[0] (volume "other"): the pod has no such volume`},
 	} {
 		pod, dir := podWith(named("vol", emptyDir())), t.TempDir()
-		v := newVolumes(t, volume.Config{RecursiveReadOnly: tt.runtime, Unprivileged: true})
+		handlers := []string{"gvisor"}
+		if tt.runtime {
+			handlers = []string{"", "runc"}
+		}
+		v := newVolumes(t, volume.Config{RecursiveReadOnly: handlers, Unprivileged: true})
 		setUp(t, v, pod, dir)
 		if tt.mount.Name == "" {
 			tt.mount.Name = "vol"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +28,9 @@ type Config struct {
 	// Allocatable is what the node can give to pods, which files of the downward
 	// API tell as a limit that is not set.
 	Allocatable v1.ResourceList
-	// RecursiveReadOnly says that the runtime can mount read-only what is mounted
-	// below a volume, too (KEP-3857).
-	RecursiveReadOnly bool
+	// RecursiveReadOnly are the runtime handlers that can mount read-only what is mounted
+	// below a volume, too (KEP-3857); the default one is "".
+	RecursiveReadOnly []string
 	// Unprivileged does without mounting anything. Secrets are then written to the
 	// disk, a subPath is checked but not pinned, and an emptyDir in memory is an
 	// error. If the agent is not root, either, files are given to an fsGroup only if it
@@ -87,8 +88,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns a Volumes. It touches no file.
 func New(c Config) (*Volumes, error) { return &Volumes{config: c}, nil }
 
-// RecursiveReadOnly is that of Config.
-func (v *Volumes) RecursiveReadOnly() bool { return v.config.RecursiveReadOnly }
+// RecursiveReadOnly reports whether a runtime handler is one of those in Config.
+func (v *Volumes) RecursiveReadOnly(handler string) bool {
+	return slices.Contains(v.config.RecursiveReadOnly, handler)
+}
 
 // SetUp makes the volumes of the pod that its containers mount, below the pod's
 // directory dir, or brings them up to date. All are tried; the error joins an *[Error]

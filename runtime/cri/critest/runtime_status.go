@@ -39,7 +39,8 @@ func (s service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimea
 	}, nil
 }
 
-// Status tells the conditions, and the handlers with "" first.
+// Status tells the conditions, and the handlers with "" first, which is the one that can mount
+// read-only recursively.
 func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +49,7 @@ func (s service) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runt
 		resp.Status.Conditions = append(resp.Status.Conditions, proto.CloneOf(c))
 	}
 	for _, h := range append([]string{""}, s.cfg.Handlers...) {
-		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: h, Features: &runtimeapi.RuntimeHandlerFeatures{}})
+		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: h, Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: h == ""}})
 	}
 	if req.GetVerbose() {
 		resp.Info = map[string]string{"config": "{}"}

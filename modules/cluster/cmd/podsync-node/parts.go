@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
@@ -256,6 +257,9 @@ func (a *agent) sync(ctx context.Context, room room) (syncpod.Config, error) {
 	if c.Node.DNS, err = a.dns(); err != nil {
 		return c, err
 	}
+	if c.Node.RecursiveReadOnly, err = a.recursiveReadOnly(ctx); err != nil {
+		return c, err
+	}
 	if c.Deps.Images, err = a.images(); err != nil {
 		return c, err
 	}
@@ -297,6 +301,20 @@ func (a *agent) dns() (sandbox.NodeDNS, error) {
 	}
 	d.ClusterServers, d.ClusterDomain = a.kubelet.ClusterDNS, a.kubelet.ClusterDomain
 	return d, nil
+}
+
+// recursiveReadOnly returns the runtime handlers that can mount read-only recursively.
+func (a *agent) recursiveReadOnly(ctx context.Context) (handlers []string, err error) {
+	status, err := a.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("features of the runtime: %w", err)
+	}
+	for _, h := range status.RuntimeHandlers {
+		if h.GetFeatures().GetRecursiveReadOnlyMounts() {
+			handlers = append(handlers, h.Name)
+		}
+	}
+	return handlers, nil
 }
 
 // cgroups keeps those of the pods.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/node"
@@ -26,6 +27,28 @@ func TestN3_LogsAreRotated(t *testing.T) {
 		s.must(err)
 		if len(files) != 1 {
 			s.Errorf("%q were rotated away, want one file", files)
+		}
+	})
+}
+
+// A mount is read-only recursively where the runtime says that it can be: the Node advertises it.
+func TestRecursiveReadOnlyByTheRuntime(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		for mode, name := range map[v1.RecursiveReadOnlyMode]string{v1.RecursiveReadOnlyEnabled: "enabled", v1.RecursiveReadOnlyIfPossible: "possible"} {
+			pod := podOf(name, "registry.test/app:1")
+			pod.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+			pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data", ReadOnly: true, RecursiveReadOnly: &mode}}
+			s.create(pod)
+		}
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.wantRunning("changed", "deleted", "enabled", "possible", "same")
+		for _, name := range []string{"enabled", "possible"} {
+			mounts := s.pod(name).Status.ContainerStatuses[0].VolumeMounts
+			if len(mounts) != 1 || mounts[0].RecursiveReadOnly == nil || *mounts[0].RecursiveReadOnly != v1.RecursiveReadOnlyEnabled {
+				s.Errorf("%s: the mounts are %+v", name, mounts)
+			}
 		}
 	})
 }
