@@ -22,8 +22,9 @@
 // A container that mounts a file or a directory with a subPath keeps what it started
 // with; without the right to mount, such a directory is empty after a change.
 //
-// The token of a service account is renewed after 80 % of the time that it was asked
-// for, or a day, also by the next agent: its age is that of its file. If that fails
+// The token of a service account is renewed after 80 % of its time, or a day, also by
+// the next agent: its age is that of its file. Its time is what was asked for, or less if
+// the token, a JSON Web Token, says that less was granted. If that fails
 // the old one serves to its end.
 //
 // # Owners

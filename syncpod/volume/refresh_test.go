@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -318,6 +319,47 @@ func TestTokenFromTheFuture(t *testing.T) {
 			t.Errorf("asked %d times, again in %v", tokens.asked, in)
 		}
 	})
+}
+
+// N6: an issuer may grant less time than was asked for: its token says so, and is renewed in time,
+// by the next agent, too. What is no such token, or claims what cannot be, is valid for the time
+// asked for.
+func TestN6_TokensAreRenewedByTheTimeGranted(t *testing.T) {
+	jwt := func(claims string) string {
+		return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2lnbmF0dXJl"
+	}
+	for token, want := range map[string]time.Duration{
+		jwt(`{"iat": 946684800, "exp": 946688400}`): 48 * time.Minute, // an hour
+		jwt(`{"iat": 946684800, "exp": 978220800}`): 8 * time.Hour,    // a year: more than was asked for
+		jwt(`{"iat": 946684800, "exp": 946684800}`): 8 * time.Hour,
+		jwt(`{"iat": -1, "exp": 3600}`):             8 * time.Hour,
+		jwt(`{"iat": 1, "exp": 1e300}`):             8 * time.Hour,
+		jwt(`{"exp": "soon"}`):                      8 * time.Hour,
+		jwt(`[`):                                    8 * time.Hour,
+		"sesame":                                    8 * time.Hour,
+		"a.b.c":                                     8 * time.Hour,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked, dir := 0, t.TempDir()
+			issue := volume.TokensFunc(func(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjection) (string, error) {
+				asked++
+				return token, nil
+			})
+			v := newVolumes(t, volume.Config{Unprivileged: true, Tokens: issue})
+			pod := podWith(named("vol", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+				{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr(int64(36000))}},
+			}}}))
+			setUp(t, v, pod, dir)
+			next := newVolumes(t, volume.Config{Unprivileged: true, Tokens: issue})
+			if in := refresh(t, next, pod, dir); in != want || asked != 1 {
+				t.Errorf("%q: asked %d times, again in %v, want once and %v", token, asked, in, want)
+			}
+			time.Sleep(want)
+			if refresh(t, next, pod, dir); asked != 2 {
+				t.Errorf("%q: asked %d times after %v, want twice", token, asked, want)
+			}
+		})
+	}
 }
 
 // An issuer that gives the same token again is not asked all the time.

@@ -1,7 +1,10 @@
 package volume
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,13 +21,48 @@ const (
 	defaultTokenLife = time.Hour
 	minTokenLife     = 10 * time.Minute
 	maxTokenAge      = 24 * time.Hour
+	// maxTokenSeconds is the longest time that may be asked for.
+	maxTokenSeconds = 1 << 32
 )
 
-func lifeOf(ask *v1.ServiceAccountTokenProjection) time.Duration {
-	if ask.ExpirationSeconds == nil {
-		return defaultTokenLife
+// lifeOf returns how long a token is valid: for the time that was asked for, or for less if the
+// token itself says so. The issuer may grant less.
+func lifeOf(ask *v1.ServiceAccountTokenProjection, token []byte) time.Duration {
+	life := defaultTokenLife
+	if ask.ExpirationSeconds != nil {
+		life = max(time.Duration(*ask.ExpirationSeconds)*time.Second, minTokenLife)
 	}
-	return max(time.Duration(*ask.ExpirationSeconds)*time.Second, minTokenLife)
+	if granted := grantedLife(token); granted > 0 {
+		life = min(life, granted)
+	}
+	return life
+}
+
+// renewalOf returns the age at which a token is renewed.
+func renewalOf(life time.Duration) time.Duration { return min(life*8/10, maxTokenAge) }
+
+// grantedLife returns the time between the issue of a JSON Web Token and its end (RFC 7519), zero
+// if it is none or does not say. It is counted from when the token came, so that a clock that
+// differs from that of the issuer does not matter, and known to the next agent, too.
+func grantedLife(token []byte) time.Duration {
+	_, rest, _ := bytes.Cut(token, []byte("."))
+	payload, _, signed := bytes.Cut(rest, []byte("."))
+	text, err := base64.RawURLEncoding.DecodeString(string(payload))
+	if err != nil || !signed {
+		return 0
+	}
+	var claims struct {
+		IssuedAt float64 `json:"iat"`
+		Expires  float64 `json:"exp"`
+	}
+	if err := json.Unmarshal(text, &claims); err != nil {
+		return 0
+	}
+	seconds := claims.Expires - claims.IssuedAt
+	if claims.IssuedAt <= 0 || seconds < 1 || seconds > maxTokenSeconds {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // token adds the file of a token: the one that is there, until it is due to be
@@ -39,27 +77,28 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	if err != nil {
 		return fmt.Errorf("serviceAccountToken: %w", err)
 	}
-	life := lifeOf(ask)
-	renewal := min(life*8/10, maxTokenAge)
 	f := c.lastToken(name)
-	if !f.isYounger(renewal) {
+	life := lifeOf(ask, f.data)
+	next := f.got.Add(renewalOf(life))
+	if !f.isYounger(renewalOf(life)) {
 		token, err := c.config.Tokens.Token(ctx, c.pod, ask)
-		switch {
+		switch now := time.Now(); {
 		case err == nil:
-			f = file{data: []byte(token), got: time.Now()}
+			f = file{data: []byte(token), got: now}
+			next = now.Add(renewalOf(lifeOf(ask, f.data)))
 		case f.isYounger(life):
-			renewal = time.Since(f.got) + retryInterval
+			next = now.Add(retryInterval)
 			c.stale = append(c.stale, fmt.Errorf("serviceAccountToken: not renewed: %w", err))
 		case token != "":
-			f = file{data: []byte(token), got: time.Now().Add(-life)}
-			renewal = life + retryInterval
+			f = file{data: []byte(token), got: now.Add(-life)}
+			next = now.Add(retryInterval)
 			c.stale = append(c.stale, fmt.Errorf("serviceAccountToken: it may have expired, and is not renewed: %w", err))
 		default:
 			return fmt.Errorf("serviceAccountToken: %w", err)
 		}
 	}
 	f.mode, f.user = c.owners.token(mode), c.owners.user
-	c.nextAt(f.got.Add(renewal))
+	c.nextAt(next)
 	if err := c.put(name, f); err != nil {
 		return fmt.Errorf("serviceAccountToken: %w", err)
 	}

@@ -43,8 +43,8 @@ type Config struct {
 
 // Tokens gets tokens of service accounts.
 type Tokens interface {
-	// Token returns a token that is valid for the time asked for, or nearly: it is
-	// renewed after 80 % of that. With an error may come the last one that was issued, which
+	// Token returns a token that is valid for the time asked for, or nearly, or a JSON Web
+	// Token that says for how long: it is renewed after 80 % of that. With an error may come the last one that was issued, which
 	// may have expired: if the volume has no other it serves, and soon another one is asked
 	// for. An error must not hold a token.
 	Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error)
