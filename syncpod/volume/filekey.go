@@ -3,14 +3,13 @@ package volume
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -60,38 +59,19 @@ func keyOf(volume string, ref *v1.FileKeySelector) (string, error) {
 	return value, nil
 }
 
-// readEnvFile reads a regular file. What a container has put in its place is not opened, which
-// would act on a device; what it puts there in that very moment, such as a pipe, holds up nothing.
+// readEnvFile reads a regular file, to which links in the volume may lead. What a container has put
+// in its place is not opened: that would act on a device, or wait for the other end of a pipe.
 func readEnvFile(volume, name string) (string, error) {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	if err := checkRegular(name, func() (fs.FileInfo, error) { return root.Stat(name) }); err != nil {
+	if name, err = regular.Resolve(root, name); err != nil {
 		return "", err
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if err := checkRegular(name, f.Stat); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
-	if len(text) > maxEnvFile {
-		return "", fmt.Errorf("%q has more than %d bytes", name, maxEnvFile)
-	}
+	text, err := regular.Read(root, name, maxEnvFile)
 	return string(text), err
-}
-
-func checkRegular(name string, stat func() (fs.FileInfo, error)) error {
-	info, err := stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is not a regular file", name)
-	}
-	return err
 }
 
 // parseKey returns the first value of a key. A line is KEY='value', in which value may have

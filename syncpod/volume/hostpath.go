@@ -47,10 +47,7 @@ func checkHostPath(source *v1.HostPathVolumeSource) error {
 func createHostPath(t v1.HostPathType, path string) error {
 	switch t {
 	case v1.HostPathDirectoryOrCreate:
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return errors.Join(os.MkdirAll(path, 0o755), os.Chmod(path, 0o755)) // whatever the process's umask
+		return makeHostDir(path)
 	case v1.HostPathFileOrCreate:
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
@@ -60,6 +57,35 @@ func createHostPath(t v1.HostPathType, path string) error {
 			return err
 		}
 		return errors.Join(f.Chmod(0o644), f.Close())
+	}
+	return nil
+}
+
+// makeHostDir makes a directory and those above it that are missing. Links lead where they lead,
+// but of what is missing each is made in the directory that is open, so that no link is followed
+// which a container puts there meanwhile, and nothing else is changed.
+func makeHostDir(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	above, missing := filepath.Clean(path), []string(nil)
+	parent, err := (*os.Root)(nil), fs.ErrNotExist
+	for errors.Is(err, fs.ErrNotExist) && above != filepath.Dir(above) {
+		missing = append(missing, filepath.Base(above))
+		above = filepath.Dir(above)
+		parent, err = os.OpenRoot(above)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { parent.Close() }()
+	for _, name := range slices.Backward(missing) {
+		next, err := makeDirIn(parent, name, 0o755)
+		if err != nil {
+			return err
+		}
+		parent.Close()
+		parent = next
 	}
 	return nil
 }

@@ -9,10 +9,15 @@ import (
 	"syscall"
 
 	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).
-const unmountNoFollow = 0x8
+const (
+	// unmountNoFollow is UMOUNT_NOFOLLOW of umount(2).
+	unmountNoFollow = 0x8
+	// openPath is O_PATH of open(2): what is there is found, and not opened.
+	openPath = 0x200000
+)
 
 // mountTmpfs mounts a file system in memory that is not swapped to the disk,
 // where the kernel can (Linux 6.4). One that everybody may write to is sticky, as the
@@ -48,22 +53,23 @@ func unmount(point string) error {
 }
 
 // pin mounts what is at that path in the volume, as it is now, at target. It is
-// opened first and mounted by its descriptor: whatever becomes of the path.
+// found first and mounted by its descriptor, whatever becomes of the path: a device is not opened.
 func pin(root *os.Root, below, target string) error {
-	info, err := root.Stat(below)
+	below, err := regular.Resolve(root, below)
+	if err != nil {
+		return err
+	}
+	f, err := root.OpenFile(below, openPath|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
 		return errors.New("it is neither a directory nor a regular file")
-	}
-	f, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return err
 	}
 	if err := makeTarget(target, info.IsDir()); err != nil {
 		return err

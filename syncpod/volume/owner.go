@@ -136,16 +136,35 @@ func (a access) isOf(info fs.FileInfo) bool {
 	return info.Mode()&^fs.ModeType == a.mode && isOwned(info, a.user, a.group)
 }
 
-// give gives the file or directory of that name in root the access, unless it has it.
+// give gives the directory of that name in root the access, unless it has it.
 func give(root *os.Root, name string, a access) error {
-	info, err := root.Lstat(name)
-	if err != nil || a.isOf(info) {
+	dir, info, err := enter(root, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if a.isOf(info) {
+		return nil
+	}
+	file, err := dir.Open(".")
+	if err != nil {
 		return err
 	}
 	if a.user != keep || a.group != keep {
-		if err := root.Lchown(name, a.user, a.group); err != nil {
+		err = file.Chown(a.user, a.group)
+	}
+	if err == nil {
+		err = chmodDir(file, a.mode) // after it: a new owner takes bits away
+	}
+	return errors.Join(err, file.Close())
+}
+
+// giveTo gives a file that is open for writing the access.
+func (a access) giveTo(file *os.File) error {
+	if a.user != keep || a.group != keep {
+		if err := file.Chown(a.user, a.group); err != nil {
 			return err
 		}
 	}
-	return root.Chmod(name, a.mode) // after it: a new owner takes bits away
+	return file.Chmod(a.mode) // after it, likewise
 }

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -12,3 +13,6 @@ func isOwned(info fs.FileInfo, user, group int) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (user == keep || int(stat.Uid) == user) && (group == keep || int(stat.Gid) == group)
 }
+
+// chmodDir sets the mode of a directory that is open.
+func chmodDir(dir *os.File, mode fs.FileMode) error { return dir.Chmod(mode) }

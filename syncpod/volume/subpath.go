@@ -114,19 +114,17 @@ func makeDirsIn(root *os.Root, name string, mode fs.FileMode) error {
 	if err := makeDirsIn(root, path.Dir(name), mode); err != nil {
 		return err
 	}
-	return makeDirIn(root, name, mode)
-}
-
-// makeDirIn makes a directory with that mode, whatever the process's umask,
-// unless there is something of that name. Where the directory that it is in has its
-// setgid bit set it has the group of that.
-func makeDirIn(root *os.Root, name string, mode fs.FileMode) error {
-	err := root.Mkdir(name, mode.Perm())
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	if info, err := root.Stat(name); err == nil && info.IsDir() {
+		return nil // a link may lead to it
 	}
+	parent, err := root.OpenRoot(path.Dir(name))
 	if err != nil {
 		return err
 	}
-	return root.Chmod(name, mode)
+	defer parent.Close()
+	made, err := makeDirIn(parent, path.Base(name), mode)
+	if err != nil {
+		return err
+	}
+	return made.Close()
 }

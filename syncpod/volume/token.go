@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
 const (
@@ -23,6 +26,9 @@ const (
 	maxTokenAge      = 24 * time.Hour
 	// maxTokenSeconds is the longest time that may be asked for.
 	maxTokenSeconds = 1 << 32
+
+	// maxToken is the most bytes that are read of a token which is there.
+	maxToken = 1 << 20
 )
 
 // lifeOf returns how long a token is valid: for the time that was asked for, or for less if the
@@ -114,12 +120,13 @@ func (c *content) lastToken(name string) file {
 	}
 	defer root.Close()
 	name = path.Join(dataLink, name)
-	info, err := root.Stat(name)
+	token, info, err := regular.Open(root, name)
 	if err != nil {
 		return file{}
 	}
-	data, err := root.ReadFile(name)
-	if err != nil {
+	defer token.Close()
+	data, err := io.ReadAll(io.LimitReader(token, maxToken+1))
+	if err != nil || len(data) > maxToken {
 		return file{}
 	}
 	return file{data: data, got: info.ModTime()}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
 const (
@@ -83,8 +85,8 @@ func (c *content) isIn(root *os.Root, version string) bool {
 		if err != nil {
 			return err
 		}
-		data, err := root.ReadFile(name)
-		if err != nil || !bytes.Equal(data, want.data) || !info.Mode().IsRegular() || !c.owners.file(want).isOf(info) {
+		data, err := regular.Read(root, name, int64(len(want.data)))
+		if err != nil || !bytes.Equal(data, want.data) || !c.owners.file(want).isOf(info) {
 			return fs.ErrInvalid
 		}
 		found++
@@ -115,14 +117,24 @@ func (c *content) writeVersion(root *os.Root, version string) error {
 			return err
 		}
 		f := c.files[name]
-		if err := root.WriteFile(to, f.data, 0o600); err != nil {
-			return err
-		}
-		if err := give(root, to, c.owners.file(f)); err != nil {
+		if err := writeNew(root, to, f.data, c.owners.file(f)); err != nil {
 			return err
 		}
 	}
 	return c.stamp(root, version)
+}
+
+// writeNew makes a file with that access.
+func writeNew(root *os.Root, name string, data []byte, a access) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = a.giveTo(file)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // makeDirs makes a directory of files and those above it.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -46,6 +47,29 @@ func tooLarge(name string, limit int64) error {
 }
 
 func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotRegular) }
+
+// maxLinks is how many links Resolve follows, as many as an os.Root does.
+const maxLinks = 8
+
+// Resolve returns the name of what links at the end of name lead to inside root, name itself if it
+// is no link. What is there may change: pass the result to a function that follows no link.
+func Resolve(root *os.Root, name string) (string, error) {
+	for range maxLinks {
+		info, err := root.Lstat(name)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			return name, err
+		}
+		to, err := root.Readlink(name)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(to) {
+			return "", fmt.Errorf("the link %q escapes from its directory", name)
+		}
+		name = filepath.Dir(name) + "/" + to // as it is: what ".." is depends on links before it
+	}
+	return "", fmt.Errorf("%q: %w: more than %d links", name, ErrNotRegular, maxLinks)
+}
 
 // ReadPath reads a file of the node as [Read] does. Links lead where they lead.
 func ReadPath(path string, limit int64) ([]byte, error) {

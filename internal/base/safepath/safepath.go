@@ -14,6 +14,10 @@ import (
 // MaxPath is the most bytes of a path that Linux takes at once: PATH_MAX without the NUL.
 const MaxPath = 4096 - 1
 
+// MaxElements is the most elements of a relative path. Each is looked up by itself, from the
+// first one again and again, so their number counts squared.
+const MaxElements = 128
+
 // Element returns an error, which names field, unless s can stand as one
 // element of a path: not empty, not "." or "..", and without a separator of
 // any operating system or a NUL.
@@ -31,7 +35,7 @@ func Element(field, s string) error {
 
 // Relative returns an error, which names field, unless s is a relative,
 // slash-separated path that stays below the directory it is joined to and is no longer than
-// MaxPath.
+// MaxPath and MaxElements.
 func Relative(field, s string) error {
 	switch {
 	case s == "":
@@ -42,6 +46,9 @@ func Relative(field, s string) error {
 		return fmt.Errorf("%s %s has %d bytes, and a path has at most %d", field, Quote(s), len(s), MaxPath)
 	case strings.ContainsAny(s, "\\\x00"):
 		return fmt.Errorf("%s %s contains a backslash or NUL", field, Quote(s))
+	}
+	if n := strings.Count(s, "/") + 1; n > MaxElements {
+		return fmt.Errorf("%s %s has %d elements, and a path has at most %d", field, Quote(s), n, MaxElements)
 	}
 	for element := range strings.SplitSeq(s, "/") {
 		if element == ".." {

@@ -1,0 +1,73 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// makeDirIn makes a directory with that mode, whatever the process's umask, unless there is
+// something of that name, and opens it. Where parent has its setgid bit set it has the group of
+// that. Containers may write to parent: a link is not followed, and no mode is changed but that of
+// the directory that was made.
+func makeDirIn(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
+	err := parent.Mkdir(name, mode.Perm())
+	exists := errors.Is(err, fs.ErrExist)
+	if err != nil && !exists {
+		return nil, err
+	}
+	dir, info, err := enter(parent, name)
+	if err != nil || exists {
+		return dir, err
+	}
+	if err := setMode(dir, info, mode); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
+// enter opens the directory of that name, which is no link, and returns what it is.
+func enter(parent *os.Root, name string) (*os.Root, fs.FileInfo, error) {
+	found, err := parent.Lstat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found.IsDir() {
+		return nil, nil, fmt.Errorf("%q is not a directory", name)
+	}
+	dir, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := dir.Stat(".")
+	if err == nil && !os.SameFile(found, info) {
+		err = errReplaced
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, dir.Close())
+	}
+	return dir, info, nil
+}
+
+var errReplaced = errors.New("it was replaced while it was made")
+
+// setMode gives a directory that was just made its mode. One that is not as it was made, empty and
+// the agent's with no more rights than were asked for, was put in its place.
+func setMode(dir *os.Root, made fs.FileInfo, mode fs.FileMode) error {
+	if made.Mode()&^fs.ModeType == mode {
+		return nil
+	}
+	file, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.Readdirnames(1)
+	more := made.Mode().Perm()&^mode.Perm() | made.Mode()&(fs.ModeSticky|fs.ModeSetuid)
+	if !errors.Is(err, io.EOF) || more != 0 || !isOwned(made, os.Geteuid(), keep) {
+		return errReplaced
+	}
+	return chmodDir(file, mode)
+}
