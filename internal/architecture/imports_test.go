@@ -74,7 +74,7 @@ var rooms = []room{
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
-	{"syncpod/server", []string{"internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
+	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers are needed"},
 
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/loop", "syncpod/probe"},

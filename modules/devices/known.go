@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ type known struct {
 
 // read returns the devices of each resource.
 func (f *knownFile) read() (map[string][]string, error) {
-	text, err := os.ReadFile(f.path)
+	text, err := readBounded(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -54,6 +55,30 @@ func (f *knownFile) read() (map[string][]string, error) {
 		return nil, fmt.Errorf("%s, which says what device plugins there were: %w", f.path, err)
 	}
 	return k.Resources, nil
+}
+
+// maxKnown is the most bytes that are read: names of some hundred thousand devices.
+const maxKnown = 16 << 20
+
+// readBounded reads a regular file.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxKnown {
+		return nil, fmt.Errorf("it is no regular file of at most %d bytes", maxKnown)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxKnown+1))
+	if err == nil && len(text) > maxKnown {
+		err = fmt.Errorf("it has more than %d bytes", maxKnown)
+	}
+	return text, err
 }
 
 // remember writes which devices there are, if that has changed.

@@ -480,6 +480,10 @@ func TestFileThatCannotBeRead(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+	must(t, os.Truncate(file, 1<<40))
+	if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), "no regular file of at most 16777216 bytes") {
+		t.Errorf("a file of a terabyte: %v", err)
+	}
 }
 
 func TestConfig(t *testing.T) {

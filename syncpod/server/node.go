@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
 // serveConfigz answers with the configuration that the embedder shows.
@@ -28,19 +30,23 @@ func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer root.Close()
-	http.StripPrefix("/logs", http.FileServerFS(regularFS{root.FS()})).ServeHTTP(w, r)
+	http.StripPrefix("/logs", http.FileServerFS(regularFS{root})).ServeHTTP(w, r)
 	return nil
 }
 
 // regularFS has regular files and directories alone: to open anything else may block.
-type regularFS struct{ fs.FS }
+type regularFS struct{ root *os.Root }
 
 // Open opens a file.
 func (f regularFS) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("%q is no name: %w", name, fs.ErrNotExist)
 	}
-	info, err := fs.Stat(f.FS, name)
+	name, err := regular.Resolve(f.root, name)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = f.root.Lstat(name)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s cannot be read: %w", name, fs.ErrPermission) // such as a link that leads out
 	}
@@ -50,5 +56,9 @@ func (f regularFS) Open(name string) (fs.File, error) {
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, fmt.Errorf("%s is no regular file: %w", name, fs.ErrPermission)
 	}
-	return f.FS.Open(name)
+	if info.IsDir() {
+		return f.root.Open(name + "/.") // which is no FIFO even if one took its place
+	}
+	file, _, err := regular.Open(f.root, name)
+	return file, err
 }

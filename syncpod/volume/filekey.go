@@ -62,7 +62,7 @@ func keyOf(volume string, ref *v1.FileKeySelector) (string, error) {
 // readEnvFile reads a regular file, to which links in the volume may lead. What a container has put
 // in its place is not opened: that would act on a device, or wait for the other end of a pipe.
 func readEnvFile(volume, name string) (string, error) {
-	root, err := os.OpenRoot(volume)
+	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {
 		return "", err
 	}

@@ -14,11 +14,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// A flipper is a container that puts a link in place of a directory as fast as it can. Where it
-// leads there is a directory that only its owner may enter.
+// flip does what a container could: it puts a link and a FIFO in place of a directory as fast as it
+// can. The link leads to a directory that only its owner may enter.
 func flip(t *testing.T, name string) (victim string) {
 	t.Helper()
 	victim = filepath.Join(t.TempDir(), "victim")
@@ -37,6 +38,9 @@ func flip(t *testing.T, name string) (victim string) {
 			_ = os.Remove(name)
 			_ = os.Symlink(victim, name)
 			_ = os.Remove(name)
+			_ = syscall.Mkfifo(name, 0o600)
+			_ = os.Remove(name)
+			_ = os.Mkdir(name, 0o700)
 		}
 	})
 	t.Cleanup(func() {
@@ -119,6 +123,21 @@ func TestSubPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 	}
 	close(done)
 	flipping.Wait()
+}
+
+// A FIFO where a hostPath volume is a directory holds up nothing.
+func TestSubPathOfAHostPathThatIsAPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pod := podWith(named("vol", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: pipe}}))
+	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "below"
+	_, err := unprivileged(t).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
+	if !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("%v, want %v", err, syscall.ENOTDIR)
+	}
 }
 
 // A device is neither opened nor mounted by a subPath, and neither is a FIFO.

@@ -73,7 +73,7 @@ func makeHostDir(path string) error {
 	for errors.Is(err, fs.ErrNotExist) && above != filepath.Dir(above) {
 		missing = append(missing, filepath.Base(above))
 		above = filepath.Dir(above)
-		parent, err = os.OpenRoot(above)
+		parent, err = os.OpenRoot(above + onlyDir)
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,10 @@ import (
 	"os"
 )
 
+// onlyDir at the end of a path has the kernel refuse what is no directory. Without it a FIFO that
+// a container puts there would be opened, and wait for a writer.
+const onlyDir = "/."
+
 // makeDirIn makes a directory with that mode, whatever the process's umask, unless there is
 // something of that name, and opens it. Where parent has its setgid bit set it has the group of
 // that. Containers may write to parent: a link is not followed, and no mode is changed but that of
@@ -37,7 +41,7 @@ func enter(parent *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	if !found.IsDir() {
 		return nil, nil, fmt.Errorf("%q is not a directory", name)
 	}
-	dir, err := parent.OpenRoot(name)
+	dir, err := parent.OpenRoot(name + onlyDir)
 	if err != nil {
 		return nil, nil, err
 	}

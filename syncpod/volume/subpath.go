@@ -30,7 +30,7 @@ func (p pinPath) path() (string, error) {
 // subPath returns the path on the node of what is at a path in a volume, which
 // symbolic links do not lead out of. A directory is made if nothing is there.
 func (v *Volumes) subPath(volume, below string, at pinPath) (string, error) {
-	root, err := os.OpenRoot(volume)
+	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +117,7 @@ func makeDirsIn(root *os.Root, name string, mode fs.FileMode) error {
 	if info, err := root.Stat(name); err == nil && info.IsDir() {
 		return nil // a link may lead to it
 	}
-	parent, err := root.OpenRoot(path.Dir(name))
+	parent, err := root.OpenRoot(path.Dir(name) + onlyDir)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
-// Nobody writes to the FIFO: opening it would wait for ever. A device that is opened acts.
+// No process writes to the FIFO: opening it would wait for ever. A device that is opened acts.
 func TestNothingElseIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

@@ -26,6 +26,7 @@ func TestElement(t *testing.T) {
 func TestRelative(t *testing.T) {
 	for s, ok := range map[string]bool{
 		"p.json": true, "a/b/c": true, "./a": true, "a..b/c": true,
+		strings.Repeat("a/", 127) + "a": true, strings.Repeat("a/", 128) + "a": false, strings.Repeat("a", 4095): true, strings.Repeat("a", 4096): false,
 		"": false, "/etc/passwd": false, "..": false, "../x": false, "a/../../x": false, "a/..": false, `a\..\b`: false, "a\x00": false,
 	} {
 		if err := safepath.Relative("localhostProfile", s); (err == nil) != ok {

@@ -1,0 +1,23 @@
+package source
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file that no agent has written is not read into memory.
+func TestMemoryThatIsTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxMemory+1)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := readMemory(path); err == nil || !strings.Contains(err.Error(), "more than 268435456") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	if _, err := readMemory(filepath.Dir(path)); err == nil {
+		t.Error("a directory is read")
+	}
+}
