@@ -22,7 +22,7 @@ import (
 var heeded = []string{
 	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
 	"clusterDNS", "clusterDomain", "containerLogMaxFiles", "containerLogMaxSize", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
-	"enforceNodeAllocatable", "eventBurst", "eventRecordQPS", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
+	"enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
 	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "preloadedImagesVerificationAllowlist", "providerID", "registerWithTaints",
@@ -35,13 +35,14 @@ var granted = map[string][]string{
 	"configMapAndSecretChangeDetectionStrategy": {`"Watch"`},
 	"cpuManagerPolicy":                          {`"none"`},
 	"enableControllerAttachDetach":              {`true`},
-	"enableDebuggingHandlers":                   {`true`},
-	"failCgroupV1":                              {`false`},
-	"failSwapOn":                                {`false`},
+	"enableContentionProfiling":                 {`false`},
+	"enableDebugFlagsHandler":                   {`false`},
+	"enableProfilingHandler":                    {`false`},
+	"enableSystemLogHandler":                    {`false`},
+	"enableSystemLogQuery":                      {`false`},
 	"featureGates":                              {`{}`},
 	"makeIPTablesUtilChains":                    {`false`},
 	"memoryManagerPolicy":                       {`"None"`},
-	"protectKernelDefaults":                     {`false`},
 	"readOnlyPort":                              {`0`},
 	"registerNode":                              {`true`},
 	"runOnce":                                   {`false`},
@@ -100,12 +101,16 @@ func parse(text []byte) (*kubelet.KubeletConfiguration, []string, error) {
 	if err := check(&c); err != nil {
 		return nil, nil, err
 	}
-	return &c, append(warnings(set), ignoredSignals(&c)...), nil
+	all := append(warnings(set), ignoredSignals(&c)...)
+	if c.MemorySwap.SwapBehavior == "LimitedSwap" {
+		all = append(all, "memorySwap.swapBehavior: LimitedSwap is set, and not heeded")
+	}
+	return &c, all, nil
 }
 
 func warnings(set map[string]json.RawMessage) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if !slices.Contains(heeded, name) && !slices.Contains(granted[name], string(set[name])) {
+		if !slices.Contains(heeded, name) && !slices.Contains(hardening, name) && !slices.Contains(granted[name], string(set[name])) {
 			all = append(all, name+" is set, and not heeded")
 		}
 	}
@@ -132,8 +137,10 @@ func check(c *kubelet.KubeletConfiguration) error {
 	if _, err := Logs(c); err != nil {
 		return err
 	}
-	_, err := Eviction(c)
-	return err
+	if _, err := Eviction(c); err != nil {
+		return err
+	}
+	return refuse(c)
 }
 
 func setDefaults(c *kubelet.KubeletConfiguration) {
@@ -150,6 +157,10 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orElse(&c.KubeAPIQPS, 50)
 	orElse(&c.EventRecordQPS, 50)
 	orZero(&c.EventBurst, 100)
+	orElse(&c.RegistryPullQPS, 5)
+	orZero(&c.RegistryBurst, 10)
+	orElse(&c.EnableDebuggingHandlers, true)
+	orElse(&c.FailSwapOn, true)
 	orElse(&c.ImageGCHighThresholdPercent, 85)
 	orElse(&c.ImageGCLowThresholdPercent, 80)
 	orZero(&c.KubeAPIBurst, 100)
@@ -167,6 +178,7 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 		&c.Authorization.Webhook.CacheUnauthorizedTTL: 30 * time.Second,
 		&c.NodeStatusUpdateFrequency:                  10 * time.Second,
 		&c.ImageMinimumGCAge:                          2 * time.Minute,
+		&c.StreamingConnectionIdleTimeout:             4 * time.Hour,
 	} {
 		orZero(&field.Duration, d)
 	}

@@ -35,12 +35,12 @@ func load(t *testing.T, text string) (int32, []string, error) {
 }
 
 func TestFileIsRead(t *testing.T) {
-	most, warnings, err := load(t, whole+"failSwapOn: false\n")
+	most, warnings, err := load(t, whole+"registerNode: true\n")
 	if err != nil || most != 110 || len(warnings) > 0 {
 		t.Errorf("maxPods %d, warnings %q, %v", most, warnings, err)
 	}
-	most, warnings, err = load(t, whole+"maxPods: 7\nfailSwapOn: true\ntopologyManagerPolicy: restricted\n")
-	want := []string{"failSwapOn is set, and not heeded", "topologyManagerPolicy is set, and not heeded"}
+	most, warnings, err = load(t, whole+"maxPods: 7\nregisterNode: false\ntopologyManagerPolicy: restricted\n")
+	want := []string{"registerNode is set, and not heeded", "topologyManagerPolicy is set, and not heeded"}
 	if err != nil || most != 7 || !slices.Equal(warnings, want) {
 		t.Errorf("maxPods %d, warnings %q, want %q, %v", most, warnings, want, err)
 	}

@@ -24,20 +24,11 @@ type Config struct {
 	// Certificate returns the certificate of the node. Required. It is called for each
 	// connection, so that another one counts at once.
 	Certificate func() (*tls.Certificate, error)
-	// TLS restricts what is agreed on with peers. Default: TLS 1.2 or later, with Go's choice of
-	// cipher suites and key exchanges.
-	TLS Restrictions
+	// TLS restricts what is agreed on with peers, by its MinVersion, CipherSuites and
+	// CurvePreferences. Default: TLS 1.2 or later, with Go's choice of the others.
+	TLS *tls.Config
 	// Log gets a line for what fails. Default silent.
 	Log logr.Logger
-}
-
-// Restrictions are bounds of TLS.
-type Restrictions struct {
-	// MinVersion is the lowest version, TLS 1.2 if that is higher.
-	MinVersion uint16
-	// CipherSuites are those of TLS 1.2, and Curves the key exchanges of any version.
-	CipherSuites []uint16
-	Curves       []tls.CurveID
 }
 
 const (
@@ -78,6 +69,9 @@ func Serve(ctx context.Context, c Config) error {
 
 func serve(ctx context.Context, c Config, lis net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
+	if c.TLS == nil {
+		c.TLS = &tls.Config{}
+	}
 	all := newPeers()
 	server := newServer(ctx, c, all)
 	var ending sync.WaitGroup
@@ -108,7 +102,7 @@ func newServer(ctx context.Context, c Config, all *peers) *http.Server {
 		},
 		ErrorLog: log.New(failures{c.Log}, "", 0),
 		TLSConfig: &tls.Config{
-			MinVersion: max(tls.VersionTLS12, c.TLS.MinVersion), CipherSuites: c.TLS.CipherSuites, CurvePreferences: c.TLS.Curves,
+			MinVersion: max(tls.VersionTLS12, c.TLS.MinVersion), CipherSuites: c.TLS.CipherSuites, CurvePreferences: c.TLS.CurvePreferences,
 			ClientAuth:     tls.RequestClientCert,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },
 		},

@@ -244,3 +244,37 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 		t.Errorf("%d reviews: that somebody may not is not to be kept here", reviews)
 	}
 }
+
+func TestTLSIsRestricted(t *testing.T) {
+	ca := newAuthority(t)
+	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serve(ctx, Config{
+			Handler: http.NotFoundHandler(), Certificate: func() (*tls.Certificate, error) { return &own, nil },
+			TLS: &tls.Config{MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.CurveP384}},
+		}, lis)
+	}()
+	for _, tt := range []struct {
+		most  uint16
+		curve tls.CurveID
+		ok    bool
+	}{{tls.VersionTLS13, tls.CurveP384, true}, {tls.VersionTLS12, tls.CurveP384, false}, {tls.VersionTLS13, tls.CurveP256, false}} {
+		conn, err := tls.Dial("tcp", lis.Addr().String(), &tls.Config{RootCAs: ca.pool(), MaxVersion: tt.most, CurvePreferences: []tls.CurveID{tt.curve}})
+		if (err == nil) != tt.ok {
+			t.Errorf("%x with %v: %v, want it to be agreed on: %t", tt.most, tt.curve, err, tt.ok)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

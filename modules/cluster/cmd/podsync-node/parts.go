@@ -56,7 +56,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		return p, err
 	}
 	machine := node.ReadMachine()
-	capacity := machine.Capacity(int64(a.kubelet.MaxPods))
+	capacity := machine.Capacity(maxPods(a.kubelet, machine.CPUs))
 	room, err := a.room(machine, capacity)
 	if err != nil {
 		return p, err
@@ -271,7 +271,7 @@ func (a *agent) sync(ctx context.Context, room room) (syncpod.Config, error) {
 
 // images makes sure that images are there, and keeps who may use which over restarts.
 func (a *agent) images() (*image.Manager, error) {
-	c := image.Config{Runtime: a.runtime, MaxParallelPulls: a.parallelPulls(), Dir: filepath.Join(a.root, "images"), Log: a.log}
+	c := image.Config{Runtime: pullsOf(a.runtime, a.kubelet), MaxParallelPulls: a.parallelPulls(), Dir: filepath.Join(a.root, "images"), Log: a.log}
 	var err error
 	if c.ShareImages, c.VerifyPreloaded, err = config.Images(a.kubelet); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -75,6 +76,9 @@ func run(ctx context.Context, o options) error {
 	}
 	for _, w := range warnings {
 		a.log.Info("Warning: " + w)
+	}
+	if err := errors.Join(config.CheckMachine(a.kubelet, os.DirFS("/")), protect(a.kubelet)); err != nil {
+		return err
 	}
 	if err := a.connect(); err != nil {
 		return err

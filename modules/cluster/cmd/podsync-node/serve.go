@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podsync/podsync/modules/cluster/certificates"
+	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/modules/cluster/serve"
@@ -49,11 +50,16 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	if err != nil {
 		return err
 	}
+	restrictions, err := config.TLS(k)
+	if err != nil {
+		return err
+	}
 	authz := k.Authorization.Webhook
 	s, err := server.New(server.Config{
 		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: figures, Log: a.log,
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
-		Authorizer:    serve.NewAuthorizer(a.reviews, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
+		NoDebugging:   !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,
+		Authorizer: serve.NewAuthorizer(a.reviews, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
 	})
 	if err != nil {
 		return err
@@ -63,7 +69,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 		return err
 	}
 	return together.Run(ctx, run, func(ctx context.Context) error {
-		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, Log: a.log})
+		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, TLS: restrictions, Log: a.log})
 	})
 }
 

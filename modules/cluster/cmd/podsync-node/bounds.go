@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc"
+	"k8s.io/client-go/util/flowcontrol"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri"
+)
+
+// maxPods returns how many pods a machine may have.
+func maxPods(k *kubelet.KubeletConfiguration, cpus int) int64 {
+	if most := int64(k.PodsPerCore) * int64(cpus); most > 0 {
+		return min(most, int64(k.MaxPods))
+	}
+	return int64(k.MaxPods)
+}
+
+// pullsOf bounds how many images are pulled in a second, as registryPullQPS and registryBurst say.
+func pullsOf(runtime cri.ImagePuller, k *kubelet.KubeletConfiguration) cri.ImagePuller {
+	if *k.RegistryPullQPS == 0 {
+		return runtime
+	}
+	return limitedPulls{runtime, flowcontrol.NewTokenBucketRateLimiter(float32(*k.RegistryPullQPS), int(k.RegistryBurst))}
+}
+
+type limitedPulls struct {
+	cri.ImagePuller
+	limit flowcontrol.RateLimiter
+}
+
+// errPullQPS is a kubelet's. The pull is tried again after its back-off.
+var errPullQPS = errors.New("pull QPS exceeded")
+
+// PullImage pulls an image, or fails at once if too many are pulled.
+func (l limitedPulls) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest, options ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
+	if !l.limit.TryAccept() {
+		return nil, errPullQPS
+	}
+	return l.ImagePuller.PullImage(ctx, r, options...)
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// protect gives this process the limits of a configuration: maxOpenFiles and oomScoreAdj.
+func protect(k *kubelet.KubeletConfiguration) error {
+	if most := uint64(k.MaxOpenFiles); most > 0 {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("maxOpenFiles: %w", err)
+		}
+	}
+	if k.OOMScoreAdj != nil {
+		if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(*k.OOMScoreAdj))), 0o644); err != nil {
+			return fmt.Errorf("oomScoreAdj: %w", err)
+		}
+	}
+	return nil
+}

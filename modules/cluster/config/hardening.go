@@ -1,0 +1,147 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// hardening are the fields that protect the node. Each is heeded, or refused where it asks for
+// something that is not done here: none of them may be left out with a warning.
+var hardening = []string{
+	"enableDebuggingHandlers", "eventBurst", "eventRecordQPS", "failCgroupV1", "failSwapOn", "maxOpenFiles", "memorySwap", "oomScoreAdj", "podsPerCore",
+	"protectKernelDefaults", "registryBurst", "registryPullQPS", "streamingConnectionIdleTimeout", "tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion",
+	// These are refused unless they ask for nothing.
+	"defaultPodSysctls", "qosReserved",
+}
+
+// refuse returns an error that names the field of a protection that is not there.
+func refuse(c *kubelet.KubeletConfiguration) error {
+	pods := slices.Contains(c.EnforceNodeAllocatable, "pods")
+	switch {
+	case len(c.DefaultPodSysctls) > 0:
+		return errors.New("defaultPodSysctls is set: no pod would have them")
+	case len(c.QOSReserved) > 0:
+		return errors.New("qosReserved is set: nothing would be reserved")
+	case !*c.CgroupsPerQOS && *c.PodPidsLimit > 0:
+		return errors.New("podPidsLimit is set, and cgroupsPerQOS is false: no pod would have the limit")
+	case !*c.CgroupsPerQOS && pods:
+		return errors.New(`enforceNodeAllocatable has "pods", and cgroupsPerQOS is false: pods would not be held to it`)
+	case c.StreamingConnectionIdleTimeout.Duration < 0:
+		return fmt.Errorf("streamingConnectionIdleTimeout is %v, want 0 or more", c.StreamingConnectionIdleTimeout.Duration)
+	case c.MaxOpenFiles < 0:
+		return fmt.Errorf("maxOpenFiles is %d, want 0 or more", c.MaxOpenFiles)
+	case c.PodsPerCore < 0:
+		return fmt.Errorf("podsPerCore is %d, want 0 or more", c.PodsPerCore)
+	case c.OOMScoreAdj != nil && (*c.OOMScoreAdj < -1000 || *c.OOMScoreAdj > 1000):
+		return fmt.Errorf("oomScoreAdj is %d, want -1000 to 1000", *c.OOMScoreAdj)
+	case *c.EventRecordQPS < 0 || c.EventBurst < 0:
+		return fmt.Errorf("eventRecordQPS is %d and eventBurst %d, want 0 or more", *c.EventRecordQPS, c.EventBurst)
+	case *c.RegistryPullQPS < 0 || c.RegistryBurst < 0:
+		return fmt.Errorf("registryPullQPS is %d and registryBurst %d, want 0 or more", *c.RegistryPullQPS, c.RegistryBurst)
+	}
+	for _, what := range c.EnforceNodeAllocatable {
+		if what != "pods" && what != "none" && what != "" {
+			return fmt.Errorf("enforceNodeAllocatable has %q, want \"pods\" or \"none\": nothing else would be held to its reservation", what)
+		}
+	}
+	_, err := TLS(c)
+	return err
+}
+
+// TLS returns the restrictions of the node's server, by the fields of a kubelet that begin so.
+func TLS(c *kubelet.KubeletConfiguration) (*tls.Config, error) {
+	restrictions := &tls.Config{MinVersion: tls.VersionTLS12}
+	switch c.TLSMinVersion {
+	case "", "VersionTLS12":
+	case "VersionTLS13":
+		restrictions.MinVersion = tls.VersionTLS13
+	default:
+		return nil, fmt.Errorf("tlsMinVersion is %q, want %q or %q", c.TLSMinVersion, "VersionTLS12", "VersionTLS13")
+	}
+	known := map[string]uint16{}
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		known[s.Name] = s.ID
+	}
+	for _, name := range c.TLSCipherSuites {
+		id, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("tlsCipherSuites has %q, which crypto/tls does not have", name)
+		}
+		restrictions.CipherSuites = append(restrictions.CipherSuites, id)
+	}
+	for _, id := range c.TLSCurvePreferences {
+		curve := tls.CurveID(id)
+		if id <= 0 || id > 0xffff || !slices.Contains(curves, curve) {
+			return nil, fmt.Errorf("tlsCurvePreferences has %d, which crypto/tls does not have", id)
+		}
+		restrictions.CurvePreferences = append(restrictions.CurvePreferences, curve)
+	}
+	return restrictions, nil
+}
+
+// curves are the key exchanges that crypto/tls has.
+var curves = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519, tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.SecP384r1MLKEM1024}
+
+// kernelDefaults are the settings of the kernel that a kubelet expects, by their files below
+// /proc/sys.
+var kernelDefaults = map[string]string{
+	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0",
+	"kernel/panic": "10", "kernel/panic_on_oops": "1",
+	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+}
+
+// CheckMachine returns an error that names a field if the machine is not as the field demands:
+// protectKernelDefaults, failSwapOn, memorySwap or failCgroupV1. The file system is that of the
+// machine, from its root.
+func CheckMachine(c *kubelet.KubeletConfiguration, machine fs.FS) error {
+	if c.ProtectKernelDefaults {
+		for _, name := range slices.Sorted(maps.Keys(kernelDefaults)) {
+			value, err := readSmall(machine, "proc/sys/"+name)
+			if err != nil {
+				return fmt.Errorf("protectKernelDefaults: %w", err)
+			}
+			if value = strings.TrimSpace(value); value != kernelDefaults[name] {
+				return fmt.Errorf("protectKernelDefaults: the sysctl %s is %q, want %s", strings.ReplaceAll(name, "/", "."), value, kernelDefaults[name])
+			}
+		}
+	}
+	if *c.FailSwapOn || c.MemorySwap.SwapBehavior == "NoSwap" {
+		swaps, err := readSmall(machine, "proc/swaps")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without swap has no such file
+			return fmt.Errorf("failSwapOn: %w", err)
+		}
+		switch on := strings.Count(strings.TrimSpace(swaps), "\n") > 0; {
+		case on && *c.FailSwapOn:
+			return errors.New("failSwapOn: swap is on; switch it off, or set failSwapOn to false")
+		case on:
+			return errors.New("memorySwap.swapBehavior is NoSwap, and swap is on: containers would use it")
+		}
+	}
+	if c.FailCgroupV1 != nil && *c.FailCgroupV1 {
+		if _, err := fs.Stat(machine, "sys/fs/cgroup/cgroup.controllers"); err != nil {
+			return errors.New("failCgroupV1: the machine has no cgroup v2 at /sys/fs/cgroup")
+		}
+	}
+	return nil
+}
+
+// maxSmall is how much is read of a file of the kernel, in bytes.
+const maxSmall = 64 << 10
+
+func readSmall(machine fs.FS, path string) (string, error) {
+	file, err := machine.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxSmall))
+	return string(text), err
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+const hardeningHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"
+
+// harmless are the fields that are left out with a warning, by why that opens nothing. A field
+// that is new in KubeletConfiguration fails the test until it is here or heeded.
+var harmless = map[string][]string{
+	"what is not served or not done, which is stricter": {
+		"enableContentionProfiling", "enableDebugFlagsHandler", "enableProfilingHandler", "enableSystemLogHandler", "enableSystemLogQuery", "readOnlyPort",
+		"healthzPort", "healthzBindAddress", "staticPodURL", "staticPodURLHeader", "httpCheckFrequency", "volumePluginDir", "runOnce", "registerNode", "enableControllerAttachDetach",
+	},
+	"how often something is looked at, or how fast": {
+		"syncFrequency", "fileCheckFrequency", "volumeStatsAggPeriod", "cpuManagerReconcilePeriod", "kernelMemcgNotification", "runtimeRequestTimeout",
+		"configMapAndSecretChangeDetectionStrategy", "contentType", "logging", "showHiddenMetricsForVersion",
+	},
+	"performance on processors and memory that the managers would assign": {
+		"cpuManagerPolicy", "cpuManagerPolicyOptions", "memoryManagerPolicy", "topologyManagerPolicy", "topologyManagerPolicyOptions", "topologyManagerScope", "reservedMemory", "reservedSystemCPUs",
+		"memoryThrottlingFactor", "memoryReservationPolicy",
+	},
+	"cgroups that systemd gives to services, or without effect unless enforced": {"kubeletCgroups", "systemCgroups", "systemReservedCgroup", "kubeReservedCgroup"},
+	"how pods end or restart":                        {"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority", "singleProcessOOMKill"},
+	"networks of old runtimes":                       {"hairpinMode", "podCIDR", "makeIPTablesUtilChains", "iptablesMasqueradeBit", "iptablesDropBit"},
+	"logs of containers, within limits of their own": {"containerLogMaxSize", "containerLogMaxFiles", "containerLogMaxWorkers", "containerLogMonitorInterval"},
+	"features that pods are refused without":         {"featureGates", "userNamespaces", "imageServiceEndpoint"},
+}
+
+// TestNoProtectionIsLeftOut: each field is heeded, refused, or harmless.
+func TestNoProtectionIsLeftOut(t *testing.T) {
+	var left []string
+	for _, all := range harmless {
+		left = append(left, all...)
+	}
+	for field := range reflect.TypeFor[kubelet.KubeletConfiguration]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" {
+			continue
+		}
+		if !slices.Contains(heeded, name) && !slices.Contains(hardening, name) && !slices.Contains(left, name) {
+			t.Errorf("%s is neither heeded nor refused, and nothing says why it is harmless", name)
+		}
+	}
+	for _, name := range hardening {
+		if w := warnings(map[string]json.RawMessage{name: json.RawMessage("1")}); len(w) > 0 {
+			t.Errorf("%s is left out with a warning: %q", name, w)
+		}
+	}
+}
+
+func TestProtectionIsHeededOrRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"tlsMinVersion: VersionTLS13\n":                            "",
+		"tlsMinVersion: VersionTLS11\n":                            "tlsMinVersion",
+		"tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]": "",
+		"tlsCipherSuites: [TLS_NULL]":                              "tlsCipherSuites",
+		"tlsCurvePreferences: [29, 4588]":                          "",
+		"tlsCurvePreferences: [1]":                                 "tlsCurvePreferences",
+		"streamingConnectionIdleTimeout: -1s":                      "streamingConnectionIdleTimeout",
+		"streamingConnectionIdleTimeout: 5m":                       "",
+		"enableDebuggingHandlers: false":                           "",
+		"protectKernelDefaults: true":                              "",
+		"maxOpenFiles: -1":                                         "maxOpenFiles",
+		"podsPerCore: -1":                                          "podsPerCore",
+		"podsPerCore: 10":                                          "",
+		"oomScoreAdj: -1001":                                       "oomScoreAdj",
+		"oomScoreAdj: -999":                                        "",
+		"eventRecordQPS: -1":                                       "eventRecordQPS",
+		"registryPullQPS: -1":                                      "registryPullQPS",
+		"registryBurst: -1":                                        "registryPullQPS",
+		"registryPullQPS: 0":                                       "",
+		"defaultPodSysctls: {net.ipv4.ip_forward: \"0\"}":          "defaultPodSysctls",
+		"defaultPodSysctls: {}":                                    "",
+		"qosReserved: {memory: 50%}":                               "qosReserved",
+		"podPidsLimit: 100\ncgroupsPerQOS: false":                  "podPidsLimit",
+		"podPidsLimit: -1\ncgroupsPerQOS: false":                   "",
+		"enforceNodeAllocatable: [pods]\ncgroupsPerQOS: false":     "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [pods, kube-reserved]":            "enforceNodeAllocatable",
+		"enforceNodeAllocatable: [none]\ncgroupsPerQOS: false":     "",
+	} {
+		_, warnings, err := parse([]byte(hardeningHead + text))
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || len(warnings) > 0 {
+			t.Errorf("%q: warnings %q, error %v, want an error of %q", text, warnings, err, want)
+		}
+	}
+}
+
+func TestTLSRestrictions(t *testing.T) {
+	c, _, err := parse([]byte(hardeningHead + "tlsMinVersion: VersionTLS13\ntlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\ntlsCurvePreferences: [29]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := TLS(c)
+	if err != nil || got.MinVersion != tls.VersionTLS13 || !slices.Equal(got.CipherSuites, []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}) || !slices.Equal(got.CurvePreferences, []tls.CurveID{tls.X25519}) {
+		t.Errorf("%x %x %v, %v", got.MinVersion, got.CipherSuites, got.CurvePreferences, err)
+	}
+}
+
+func TestMachineIsChecked(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	machine := func(change func(fstest.MapFS)) fstest.MapFS {
+		m := fstest.MapFS{"proc/swaps": file("Filename Type Size Used Priority\n"), "sys/fs/cgroup/cgroup.controllers": file("cpu memory")}
+		for name, value := range kernelDefaults {
+			m["proc/sys/"+name] = file(value + "\n")
+		}
+		change(m)
+		return m
+	}
+	good := machine(func(fstest.MapFS) {})
+	swap := machine(func(m fstest.MapFS) {
+		m["proc/swaps"] = file("Filename Type Size Used Priority\n/dev/sda2 partition 1048572 0 -2\n")
+	})
+	old := machine(func(m fstest.MapFS) { delete(m, "sys/fs/cgroup/cgroup.controllers") })
+	overcommit := machine(func(m fstest.MapFS) { m["proc/sys/vm/overcommit_memory"] = file("0\n") })
+	for _, tt := range []struct {
+		text    string
+		machine fstest.MapFS
+		want    string
+	}{
+		{"protectKernelDefaults: true\nfailCgroupV1: true", good, ""},
+		{"", swap, "failSwapOn"},
+		{"failSwapOn: false", swap, ""},
+		{"failSwapOn: false\nmemorySwap: {swapBehavior: NoSwap}", swap, "memorySwap.swapBehavior"},
+		{"failSwapOn: true\nmemorySwap: {swapBehavior: NoSwap}", good, ""},
+		{"protectKernelDefaults: true", overcommit, "protectKernelDefaults: the sysctl vm.overcommit_memory"},
+		{"protectKernelDefaults: true", fstest.MapFS{}, "protectKernelDefaults"},
+		{"", overcommit, ""},
+		{"failCgroupV1: true", old, "failCgroupV1"},
+		{"", old, ""},
+		{"", fstest.MapFS{}, ""},
+	} {
+		c, _, err := parse([]byte(hardeningHead + tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckMachine(c, tt.machine); (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want an error of %q", tt.text, err, tt.want)
+		}
+	}
+}
