@@ -18,8 +18,9 @@
 // they run, and a PUT of a v1.PodList to /pods says that there are no others, so that
 // what else an earlier agent has started is stopped.
 //
-// Whoever reaches the port may run anything on the node: listen to localhost alone, or
-// put something before it that asks who is there.
+// Any peer that reaches the port may run anything on the node: listen to localhost alone, or
+// put an authenticating proxy before it. Requests for a host of another name are refused, so that
+// pages in a browser on the node cannot reach it.
 package main
 
 import (
@@ -70,7 +71,7 @@ func run(ctx context.Context, listen, endpoint, root, logs string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: listen, Handler: agent.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Addr: listen, Handler: ownHost(listen, agent.Handler()), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)

@@ -33,6 +33,9 @@ type RememberedConfig struct {
 	// Key encrypts the file with AES-256-GCM: 32 bytes, which the program keeps elsewhere.
 	// Without a key the file can be read by root, and holds no Secrets and no tokens.
 	Key []byte
+	// OldKey decrypts a file that Key does not, so that a key can be replaced: the file is written
+	// with Key again. Default: none.
+	OldKey []byte
 	// Patience is how long the source has to say all that it wants before pods are
 	// delivered that are only remembered. Default 10 s.
 	Patience time.Duration
@@ -118,6 +121,10 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 		return nil, fmt.Errorf("source: RememberedConfig.Path %q is not an absolute path", c.Path)
 	case c.Key != nil && len(c.Key) != keySize:
 		return nil, fmt.Errorf("source: RememberedConfig.Key has %d bytes, want %d", len(c.Key), keySize)
+	case c.OldKey != nil && c.Key == nil:
+		return nil, errors.New("source: RememberedConfig.OldKey is set, and Key is missing")
+	case c.OldKey != nil && len(c.OldKey) != keySize:
+		return nil, fmt.Errorf("source: RememberedConfig.OldKey has %d bytes, want %d", len(c.OldKey), keySize)
 	}
 	for _, d := range []struct {
 		name  string
@@ -131,7 +138,7 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 		}
 	}
 	r := &Remembered{
-		config: c, file: memoryFile{path: c.Path, source: c.Source.Name(), key: c.Key, disk: osDisk{}},
+		config: c, file: memoryFile{path: c.Path, source: c.Source.Name(), key: c.Key, oldKey: c.OldKey, disk: osDisk{}},
 		changed: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	for _, changed := range []*func(){&r.configMaps.changed, &r.secrets.changed, &r.services.changed, &r.classes.changed, &r.tokens.changed} {

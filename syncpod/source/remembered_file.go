@@ -74,8 +74,9 @@ type memoryHeader struct {
 // A memoryFile is the file in which a source is remembered. It is written by one goroutine.
 type memoryFile struct {
 	path, source string
-	key          []byte
-	disk         disk
+	// key encrypts and decrypts, oldKey decrypts what key does not; nil for none.
+	key, oldKey []byte
+	disk        disk
 	// sum is that of the memory written last, without its time.
 	sum [sha256.Size]byte
 }
@@ -190,22 +191,26 @@ func sumOf(body []byte) string {
 }
 
 func (f *memoryFile) decrypt(header, body []byte) ([]byte, error) {
-	gcm, err := f.gcm()
-	if err != nil {
-		return nil, err
+	for _, key := range [][]byte{f.key, f.oldKey} {
+		if key == nil {
+			continue
+		}
+		gcm, err := gcmOf(key)
+		if err != nil {
+			return nil, err
+		}
+		if len(body) < gcm.NonceSize() {
+			return nil, errors.New("it was cut")
+		}
+		if plain, err := gcm.Open(nil, body[:gcm.NonceSize()], body[gcm.NonceSize():], header); err == nil {
+			return plain, nil
+		}
 	}
-	if len(body) < gcm.NonceSize() {
-		return nil, errors.New("it was cut")
-	}
-	plain, err := gcm.Open(nil, body[:gcm.NonceSize()], body[gcm.NonceSize():], header)
-	if err != nil {
-		return nil, errors.New("it cannot be decrypted: the key is another one, or it was changed or cut")
-	}
-	return plain, nil
+	return nil, errors.New("it cannot be decrypted: the key is another one, or it was changed or cut")
 }
 
-func (f *memoryFile) gcm() (cipher.AEAD, error) {
-	block, err := aes.NewCipher(f.key)
+func gcmOf(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +289,7 @@ func (f *memoryFile) seal(m memory) ([]byte, error) {
 }
 
 func (f *memoryFile) encrypt(header, body []byte) ([]byte, error) {
-	gcm, err := f.gcm()
+	gcm, err := gcmOf(f.key)
 	if err != nil {
 		return nil, err
 	}

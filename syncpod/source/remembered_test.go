@@ -648,16 +648,47 @@ func TestRememberedSecretsNeedAKey(t *testing.T) {
 	})
 }
 
+// A key is replaced: what was encrypted with the old one is read and written with the new one.
+func TestRememberedKeyIsReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, path string) {
+		there := &shelf{data: map[string]string{"s": "sesame"}}
+		old, next := bytes.Repeat([]byte("o"), keySize), bytes.Repeat([]byte("n"), keySize)
+		of := func(key, oldKey []byte) func(*RememberedConfig) {
+			return func(c *RememberedConfig) { c.Secrets, c.Key, c.OldKey = there, key, oldKey }
+		}
+		first := live(t, path, of(old, nil))
+		must(t, first.push.Set(refers()))
+		synctest.Wait()
+		first.secret("s")
+		first.end()
+		second := live(t, path, of(next, old))
+		must(t, second.push.Set(refers()))
+		synctest.Wait()
+		there.away = errors.New("connection refused")
+		if got := second.secret("s"); got != "sesame" {
+			t.Errorf("with the old key: %q", got)
+		}
+		second.end()
+		third := live(t, path, of(next, nil))
+		if got := third.secret("s"); got != "sesame" {
+			t.Errorf("with the new key alone: %q", got)
+		}
+		third.end()
+	})
+}
+
 func TestRememberedConfig(t *testing.T) {
 	good := RememberedConfig{Source: NewPush(), Path: "/m.json"}
 	for want, change := range map[string]func(*RememberedConfig){
-		"RememberedConfig.Source is missing":                func(c *RememberedConfig) { c.Source = nil },
-		"RememberedConfig.Source has no name":               func(c *RememberedConfig) { c.Source = NewStaticPush("") },
-		`RememberedConfig.Source is a Push of static pods`:  func(c *RememberedConfig) { c.Source = NewStaticPush("api") },
-		`RememberedConfig.Path "m.json" is not an absolute`: func(c *RememberedConfig) { c.Path = "m.json" },
-		"RememberedConfig.Key has 16 bytes, want 32":        func(c *RememberedConfig) { c.Key = make([]byte, 16) },
-		"RememberedConfig.Patience is negative: -1ns":       func(c *RememberedConfig) { c.Patience = -1 },
-		"RememberedConfig.WriteInterval is negative: -1ns":  func(c *RememberedConfig) { c.WriteInterval = -1 },
+		"RememberedConfig.Source is missing":                 func(c *RememberedConfig) { c.Source = nil },
+		"RememberedConfig.Source has no name":                func(c *RememberedConfig) { c.Source = NewStaticPush("") },
+		`RememberedConfig.Source is a Push of static pods`:   func(c *RememberedConfig) { c.Source = NewStaticPush("api") },
+		`RememberedConfig.Path "m.json" is not an absolute`:  func(c *RememberedConfig) { c.Path = "m.json" },
+		"RememberedConfig.Key has 16 bytes, want 32":         func(c *RememberedConfig) { c.Key = make([]byte, 16) },
+		"RememberedConfig.OldKey has 16 bytes, want 32":      func(c *RememberedConfig) { c.Key, c.OldKey = make([]byte, 32), make([]byte, 16) },
+		"RememberedConfig.OldKey is set, and Key is missing": func(c *RememberedConfig) { c.OldKey = make([]byte, 32) },
+		"RememberedConfig.Patience is negative: -1ns":        func(c *RememberedConfig) { c.Patience = -1 },
+		"RememberedConfig.WriteInterval is negative: -1ns":   func(c *RememberedConfig) { c.WriteInterval = -1 },
 	} {
 		c := good
 		change(&c)

@@ -227,7 +227,17 @@ func TestMemoryKeyIsChecked(t *testing.T) {
 	if err := os.WriteFile(there, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{gone: "no such file", there: "has 5 bytes, want 32"} {
+	open, good := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "key")
+	for path, mode := range map[string]os.FileMode{open: 0o640, good: 0o400} {
+		if err := os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	for path, want := range map[string]string{
+		gone: "no such file", there: "has 5 bytes, want 32", open: "want a regular file that its owner alone may read", dir: "want a regular file",
+		"/dev/zero": "want a regular file", good + "," + open: open, good + "," + there: "has 5 bytes",
+	} {
 		a := &agent{options: options{root: t.TempDir(), memoryKey: path}}
 		if _, err := a.remember(&parts{}); err == nil || !strings.Contains(err.Error(), "--memory-key-file") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", path, err, want)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	goos "runtime"
 	"slices"
 	"strings"
 
@@ -111,18 +113,43 @@ func (a *agent) remember(p *parts) (*source.Remembered, error) {
 	if a.memoryKey == "" {
 		return source.NewRemembered(c)
 	}
+	path, old, _ := strings.Cut(a.memoryKey, ",")
 	var err error
-	if c.Key, err = os.ReadFile(a.memoryKey); err != nil {
-		return nil, fmt.Errorf("--memory-key-file: %w", err)
+	if c.Key, err = readKey(path); err == nil && old != "" {
+		c.OldKey, err = readKey(old)
 	}
-	if len(c.Key) != memoryKeySize {
-		return nil, fmt.Errorf("--memory-key-file: %s has %d bytes, want %d", a.memoryKey, len(c.Key), memoryKeySize)
+	if err != nil {
+		return nil, fmt.Errorf("--memory-key-file: %w", err)
 	}
 	return source.NewRemembered(c)
 }
 
 // memoryKeySize is that of a key of AES-256, in bytes.
 const memoryKeySize = 32
+
+// readKey reads a key from a file that no other user may read.
+func readKey(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode(); !mode.IsRegular() || goos.GOOS != "windows" && mode.Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %v, want a regular file that its owner alone may read or write", path, mode)
+	}
+	key, err := io.ReadAll(io.LimitReader(file, memoryKeySize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(key) != memoryKeySize {
+		return nil, fmt.Errorf("%s has %d bytes, want %d", path, info.Size(), memoryKeySize)
+	}
+	return key, nil
+}
 
 // joined run as long as the node is one of the cluster.
 func (p *parts) joined() (all []func(context.Context) error) {

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ownHost lets only requests pass whose Host header is the address that the server listens to, an
+// IP address, or localhost. A page of another site that a browser on this machine shows could
+// otherwise reach the server under the name of that site (DNS rebinding).
+func ownHost(listen string, next http.Handler) http.Handler {
+	own, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		own = listen
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.Trim(host, "[]")
+		_, ipErr := netip.ParseAddr(host)
+		if ipErr != nil && !strings.EqualFold(host, "localhost") && (own == "" || !strings.EqualFold(host, own)) {
+			http.Error(w, "the Host header names another server", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestUnitBoundsTheAgent: systemd bounds the memory and the threads of the agent, starts it again
+// when it is killed, and leaves all other processes alone.
+func TestUnitBoundsTheAgent(t *testing.T) {
+	text, err := os.ReadFile("podsync-node.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
+			set[name] = value
+		}
+	}
+	for name, want := range map[string]string{
+		"MemoryHigh": "768M", "MemoryMax": "1G", "OOMPolicy": "stop", "TasksMax": "2048", "Restart": "always", "KillMode": "process", "Delegate": "yes",
+		"Environment": "GOMEMLIMIT=640MiB",
+	} {
+		if set[name] != want {
+			t.Errorf("%s is %q, want %q", name, set[name], want)
+		}
+	}
+}
