@@ -62,8 +62,6 @@ type target struct {
 
 	mu    sync.Mutex
 	lines map[string][]line // by UID of the pod
-	// highest is the most memory that was resident at any time, in kB.
-	highest int
 }
 
 // startTarget starts an agent with its files below dir.
@@ -282,6 +280,5 @@ func (a *target) resident() (peak int) {
 	}
 	// 5 has the kernel begin anew with the highest.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", a.cmd.Process.Pid), []byte("5"), 0)
-	a.highest = max(a.highest, peak)
 	return peak
 }

@@ -221,7 +221,7 @@ func (s *siege) lookInside(p *v1.Pod) error {
 	}
 	whole := make(chan error, 1)
 	go func() {
-		_, err := s.looks("POST", "/run/"+p.Namespace+"/"+p.Name+"/app?cmd=/bin/yes")
+		_, err := s.looks("POST", "/run/"+p.Namespace+"/"+p.Name+"/app?cmd=/bin/yes", 4*time.Second)
 		whole <- err
 	}()
 	err := s.nodeAgent(p, "exec", "--", "/bin/yes")
@@ -235,7 +235,7 @@ func (s *siege) readLogs(p *v1.Pod) error {
 	if err := s.running(p); err != nil {
 		return err
 	}
-	_, err := s.looks("GET", "/containerLogs/"+p.Namespace+"/"+p.Name+"/app?tailLines=100000&limitBytes=1000000&timestamps=true")
+	_, err := s.looks("GET", "/containerLogs/"+p.Namespace+"/"+p.Name+"/app?tailLines=100000&limitBytes=1000000&timestamps=true", patience)
 	if err != nil {
 		return err
 	}

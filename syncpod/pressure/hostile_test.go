@@ -204,6 +204,37 @@ func TestPassThatIsCutGoesOn(t *testing.T) {
 	})
 }
 
+// Pods with trees that take all the time of a pass do not put off the limits of the others: those
+// are measured first in a pass, and the next pass begins soon.
+func TestSlowTreesDoNotPutOffLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		var last time.Time
+		m := &measurer{podsRoot: root, walk: func(ctx context.Context, dir string, visit func(filetree.Entry) error) error {
+			if strings.HasPrefix(dir, filepath.Join(root, "honest")) {
+				last = time.Now()
+				return visit(filetree.Entry{Name: ".", IsDir: true, Bytes: 1, Links: 1})
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}
+		var pods []*v1.Pod
+		for i := range 20 {
+			pods = append(pods, hostilePod(types.UID(fmt.Sprintf("slow%02d", i)), "2Mi"))
+		}
+		pods = append(pods, hostilePod("honest", "2Mi"))
+		evicted(t, m, time.Now(), pods...)
+		for range 5 {
+			before := time.Now()
+			time.Sleep(time.Until(m.next))
+			evicted(t, m, time.Now(), pods...)
+			if !last.After(before) || last.Sub(before) > maxRest {
+				t.Errorf("the honest pod was measured %v after the last pass, want at most %v", last.Sub(before), maxRest)
+			}
+		}
+	})
+}
+
 // What a pod has made so that it cannot be counted exceeds its limits, once that was found twice.
 func TestUnmeasurableTreeExceeds(t *testing.T) {
 	root := t.TempDir()

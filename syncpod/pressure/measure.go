@@ -21,9 +21,10 @@ import (
 
 const (
 	// measurePause is the least time between two measurements of a pod's files, which take
-	// no more than a part of the time: restFactor times as long as one took passes before the next.
-	measurePause = time.Minute
-	restFactor   = 10
+	// no more than a part of the time: restFactor times as long as one took passes before the next,
+	// but at most maxRest. Otherwise pods with large trees could put off the limits of all others.
+	measurePause, maxRest = time.Minute, 2 * time.Minute
+	restFactor            = 10
 	// podTime is how long one pod is measured; a pod whose time was over has twice as much in
 	// the next pass, up to maxPodTime.
 	podTime, maxPodTime = 2 * time.Second, 16 * time.Second
@@ -99,7 +100,7 @@ func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
 		}
 	}
 	m.known = known
-	m.next = now.Add(max(measurePause, restFactor*time.Since(began)))
+	m.next = now.Add(min(max(measurePause, restFactor*time.Since(began)), maxRest))
 }
 
 func (m *measurer) inOrder(pods []Pod) []Pod {
