@@ -114,7 +114,7 @@ func TestLogsAreNotRotatedUnasked(t *testing.T) {
 	inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
 		src := source.NewStaticPush("file")
 		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Node.LogsRoot, c.Sync.Deps.Logs = filepath.Join(dir, "logs"), nil })
-		set(t, src, pod("file", "web", "u", "X="+strings.Repeat("x", 1<<20)+strings.Repeat("; echo $X", 11)+"; sleep infinity"))
+		set(t, src, pod("file", "web", "u", "X="+strings.Repeat("x", 1<<16)+strings.Repeat("; echo $X", 180)+"; sleep infinity"))
 		time.Sleep(time.Hour)
 		if info, err := os.Stat(filepath.Join(dir, "logs", "default_web_u", "app", "0.log")); err != nil || info.Size() < 11<<20 {
 			t.Errorf("the log is %v, %v", info, err)
