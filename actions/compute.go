@@ -16,7 +16,7 @@ func Compute(in Input) Plan {
 		return Plan{Invalid: errNoPod}
 	}
 	names := containerNames(make([]string, 0, usualContainers), in.Pod)
-	if err := validateNames(in.Pod, names); err != nil {
+	if err := validatePod(in.Pod, names); err != nil {
 		return Plan{Invalid: err}
 	}
 	d := decision{Input: in}

@@ -20,15 +20,26 @@ func TestBadInputIsRefusedWithAClearError(t *testing.T) {
 		}
 		return cs
 	}
+	restarting := func(policy *v1.ContainerRestartPolicy) []v1.Container {
+		cs := named("a", "d")
+		if cs[1].RestartPolicy = policy; policy == nil {
+			cs[1].RestartPolicyRules = []v1.ContainerRestartRule{{ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Values: []int32{1}}}}
+		}
+		return cs
+	}
 	ephemeral := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "a"}}
 	for want, pod := range map[string]*v1.Pod{
-		"input: Pod is required":                                                nil,
-		"pod ns/p: spec.containers[1] has no name":                              {Spec: v1.PodSpec{Containers: named("a", "")}},
-		`spec.containers[0] and spec.containers[2] are both named "a"`:          {Spec: v1.PodSpec{Containers: named("a", "b", "a")}},
-		`spec.initContainers[1] and spec.containers[0] are both named "b"`:      {Spec: v1.PodSpec{InitContainers: named("a", "b"), Containers: named("b")}},
-		`spec.containers[0] and spec.ephemeralContainers[0] are both named "a"`: {Spec: v1.PodSpec{Containers: named("a"), EphemeralContainers: []v1.EphemeralContainer{ephemeral}}},
-		"pod ns/p: spec.initContainers[0] has no name":                          {Spec: v1.PodSpec{InitContainers: named("")}},
-		`spec.containers[19] and spec.containers[20] are both named "c"`:        {Spec: v1.PodSpec{Containers: append(named(manyNames(19)...), named("c", "c")...)}},
+		"input: Pod is required":                                                              nil,
+		"pod ns/p: spec.containers[1] has no name":                                            {Spec: v1.PodSpec{Containers: named("a", "")}},
+		`spec.containers[0] and spec.containers[2] are both named "a"`:                        {Spec: v1.PodSpec{Containers: named("a", "b", "a")}},
+		`spec.initContainers[1] and spec.containers[0] are both named "b"`:                    {Spec: v1.PodSpec{InitContainers: named("a", "b"), Containers: named("b")}},
+		`spec.containers[0] and spec.ephemeralContainers[0] are both named "a"`:               {Spec: v1.PodSpec{Containers: named("a"), EphemeralContainers: []v1.EphemeralContainer{ephemeral}}},
+		"pod ns/p: spec.initContainers[0] has no name":                                        {Spec: v1.PodSpec{InitContainers: named("")}},
+		`input: pod ns/p: spec.restartPolicy is "sometimes", want Always, OnFailure or Never`: {Spec: v1.PodSpec{RestartPolicy: "sometimes", Containers: named("a")}},
+		`spec.containers[1].restartPolicy is "", want Always, OnFailure or Never`:             {Spec: v1.PodSpec{Containers: restarting(new(v1.ContainerRestartPolicy))}},
+		`spec.initContainers[1].restartPolicy is "always", want`:                              {Spec: v1.PodSpec{InitContainers: restarting(new(v1.ContainerRestartPolicy("always")))}},
+		`spec.containers[1].restartPolicyRules[0].exitCodes.operator is "", want In or NotIn`: {Spec: v1.PodSpec{Containers: restarting(nil)}},
+		`spec.containers[19] and spec.containers[20] are both named "c"`:                      {Spec: v1.PodSpec{Containers: append(named(manyNames(19)...), named("c", "c")...)}},
 	} {
 		if pod != nil {
 			pod.Name, pod.Namespace = "p", "ns"

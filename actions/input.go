@@ -17,6 +17,10 @@ type Input struct {
 	// Pod is the pod that should be. Required. Its status is not read. A pod that
 	// is being deleted is to be stopped, not computed; should it come here all the
 	// same, no regular container that has ended in its sandbox is started again.
+	//
+	// The defaults of the API need not be set: an empty restart policy means Always, and no
+	// other field has a default that a decision depends on. The pod need not be valid for
+	// the API beyond what Validate checks.
 	Pod *v1.Pod
 	// Status is what the runtime reports of the pod. Nil means that the runtime
 	// knows nothing of it. Containers whose names are not in Pod are ignored,
@@ -111,14 +115,51 @@ const (
 var errNoPod = errors.New("input: Pod is required")
 
 // Validate reports what makes in unusable: no pod, a container without a name,
-// or two containers of one name, which no runtime status could tell apart. The
-// error names the field, and Plan.Invalid is the same: of a pod that cannot be told
-// right from wrong, nothing is touched.
+// two containers of one name, which no runtime status could tell apart, or an unknown
+// restart policy, or an unknown operator of a restart rule, which could end a pod that
+// should run. The error names the field, and Plan.Invalid is the same: nothing of such a
+// pod is touched.
 func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errNoPod
 	}
-	return validateNames(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
+	return validatePod(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
+}
+
+func validatePod(pod *v1.Pod, names []string) error {
+	if err := validateNames(pod, names); err != nil {
+		return err
+	}
+	if policy := pod.Spec.RestartPolicy; policy != "" && !isPolicy(policy) {
+		return fmt.Errorf("input: pod %s/%s: spec.restartPolicy is %q, want Always, OnFailure or Never", pod.Namespace, pod.Name, policy)
+	}
+	for at := range names {
+		if err := validateRestarts(pod, refAt(pod, at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateRestarts reports what is unknown of the restarts that a container's own policy and
+// rules ask for.
+func validateRestarts(pod *v1.Pod, ref ContainerRef) error {
+	c := ref.Spec(pod)
+	if c.RestartPolicy != nil && !isPolicy(v1.RestartPolicy(*c.RestartPolicy)) {
+		return fmt.Errorf("input: pod %s/%s: %s.restartPolicy is %q, want Always, OnFailure or Never", pod.Namespace, pod.Name, ref.path(), *c.RestartPolicy)
+	}
+	for i := range c.RestartPolicyRules {
+		codes := c.RestartPolicyRules[i].ExitCodes
+		if codes != nil && codes.Operator != v1.ContainerRestartRuleOnExitCodesOpIn && codes.Operator != v1.ContainerRestartRuleOnExitCodesOpNotIn {
+			return fmt.Errorf("input: pod %s/%s: %s.restartPolicyRules[%d].exitCodes.operator is %q, want In or NotIn",
+				pod.Namespace, pod.Name, ref.path(), i, codes.Operator)
+		}
+	}
+	return nil
+}
+
+func isPolicy(p v1.RestartPolicy) bool {
+	return p == v1.RestartPolicyAlways || p == v1.RestartPolicyOnFailure || p == v1.RestartPolicyNever
 }
 
 // validateNames reports the first name that is empty or stands twice.
