@@ -171,6 +171,42 @@ func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
 	return min(delay, longest)
 }
 
+// State is what a Backoff knows of one key. A program can store it, and restore it in another
+// Backoff, so that a wait continues there.
+type State struct {
+	// Failures is how many failures of the key count.
+	Failures int
+	// FailedAt is when the last of them was told of, from which the wait counts, by the
+	// caller's clock.
+	FailedAt time.Time
+	// Failure is when it happened, by the clock of whoever saw it; zero if that is not known.
+	Failure time.Time
+}
+
+// State returns what is known of a key, and whether anything is.
+func (b *Backoff[K]) State(key K) (State, bool) {
+	e, ok := b.entries[key]
+	return State{Failures: e.failures, FailedAt: e.failedAt, Failure: e.failure}, ok
+}
+
+// mostFailures is the most failures that a restored key has. Every wait is the longest by then.
+const mostFailures = 64
+
+// Restore replaces what is known of a key. The length of the wait follows from the number of
+// failures and from this Backoff's Config. A State without a failure forgets the key.
+func (b *Backoff[K]) Restore(key K, s State) {
+	if s.Failures <= 0 {
+		b.Forget(key)
+		return
+	}
+	e := entry{failures: min(s.Failures, mostFailures), failedAt: s.FailedAt, failure: s.Failure, max: b.maxFor(key)}
+	e.delay = b.delay(e.failures, e.max)
+	if b.entries == nil {
+		b.entries = map[K]entry{}
+	}
+	b.entries[key] = e
+}
+
 // Failures returns how many failures of the key count.
 func (b *Backoff[K]) Failures(key K) int { return b.entries[key].failures }
 

@@ -105,7 +105,8 @@
 //	memory_containers.go  each container: attempts, and the current instance, which the
 //	                   runtime may lose; what runs once
 //	memory_instances.go  each instance: what was done with it, its message and resources
-//	memory_backoff.go  back-offs; memory_kills.go, deadlines of what has to go;
+//	memory_backoff.go  back-offs; memory_crashes.go, those that outlive the agent;
+//	                   memory_kills.go, deadlines of what has to go;
 //	                   memory_sandbox.go, the sandbox in use
 //	memory_record.go   a memory from and to its record
 //	records.go         what outlives the agent; records_json.go writes it as JSON,

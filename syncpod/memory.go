@@ -14,8 +14,8 @@ import (
 )
 
 // memory is what a Syncer remembers of one pod. What is in its Record outlives the
-// agent if there are Records. The rest is lost with it: then a container may start sooner
-// than its back-off says.
+// agent if there are Records. The rest is lost with it: then what failed before a container ran
+// may be tried sooner than its back-off says.
 type memory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first told of the pod.

@@ -21,6 +21,8 @@ type backOffs struct {
 	crashes, setups *backoff.Backoff[backoffKey]
 	// counted is the last instance of each container whose end crashes was told of.
 	counted map[string]crash
+	// restored is what an earlier agent recorded of crashes, by container, until it is used.
+	restored map[string]CrashBackOff
 	// failures are the last failures to make something, by the key held up.
 	failures map[backoffKey]*StepError
 	// excused are the keys of what has failed once since it last succeeded because the
@@ -28,10 +30,11 @@ type backOffs struct {
 	excused map[backoffKey]bool
 }
 
-// crash is the end of one instance.
+// crash is the end of one instance of a container that key holds up.
 type crash struct {
-	id runtime.ContainerID
-	at time.Time
+	id  runtime.ContainerID
+	at  time.Time
+	key backoffKey
 }
 
 // backoffKey is what has to be the same for a failure to hold up the next try: a
@@ -49,20 +52,26 @@ func keyOf(c *v1.Container) backoffKey {
 func (b *backOffs) crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.crashes == nil {
-		b.crashes, _ = b.config.newBackoff(false) // New has made one, so it does not fail
-		b.counted = map[string]crash{}
-	}
+	b.countCrashes()
 	key := keyOf(c)
+	b.useRestored(c.Name, key)
 	if before := b.counted[c.Name]; before.id != last.ID {
 		at := last.FinishedAt
 		if at.Equal(before.at) {
 			at = time.Time{} // two ends, by a clock too coarse to tell them apart
 		}
-		b.counted[c.Name] = crash{last.ID, last.FinishedAt}
+		b.counted[c.Name] = crash{last.ID, last.FinishedAt, key}
 		b.crashes.Advance(key, now, at)
 	}
 	return b.crashes.Check(key, now)
+}
+
+// countCrashes makes what counts the ends of containers. It must be called with mu held.
+func (b *backOffs) countCrashes() {
+	if b.crashes == nil {
+		b.crashes, _ = b.config.newBackoff(false) // New has made one, so it does not fail
+		b.counted = map[string]crash{}
+	}
 }
 
 // preview returns until when a container's next start has to wait if its current instance
@@ -70,6 +79,7 @@ func (b *backOffs) crashed(c *v1.Container, last *runtime.ContainerStatus, now t
 func (b *backOffs) preview(c *v1.Container, id runtime.ContainerID, at, now time.Time) (until time.Time, wait bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.useRestored(c.Name, keyOf(c))
 	if b.crashes == nil {
 		return time.Time{}, false // a first end holds nothing up
 	}
@@ -87,7 +97,7 @@ func (b *backOffs) preview(c *v1.Container, id runtime.ContainerID, at, now time
 func (b *backOffs) isEmpty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.crashes == nil && b.setups == nil
+	return b.crashes == nil && b.setups == nil && len(b.restored) == 0
 }
 
 // held returns the failure for which the next try of what key holds up has to wait.

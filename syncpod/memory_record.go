@@ -31,6 +31,7 @@ func (m *memory) restore(r Record) {
 	if !m.calledOff {
 		m.restoreEnd(r)
 	}
+	m.backOffs.restore(m.saved.crashes)
 	for _, c := range m.saved.containers {
 		known := m.containers.of(c.name)
 		known.nextAttempt = max(known.nextAttempt, c.nextAttempt)
@@ -64,7 +65,7 @@ func (m *memory) toRecord() (r savedRecord, news bool) {
 	if !m.loaded || m.gone {
 		return savedRecord{}, false
 	}
-	r = savedRecord{deadline: m.deadline, containers: m.containers.toRecord(), instances: m.instances.toRecord()}
+	r = savedRecord{deadline: m.deadline, containers: m.containers.toRecord(), instances: m.instances.toRecord(), crashes: m.backOffs.toRecord()}
 	return r, m.outdated || !r.repeats(m.saved)
 }
 

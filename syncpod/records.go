@@ -28,7 +28,8 @@ import (
 //     (kubernetes #122803);
 //   - a container that is to run once, and that the runtime has lost while the agent
 //     was away, runs again, with an event that says so (kubernetes #51142);
-//   - containers whose resources changed meanwhile keep those they have.
+//   - containers whose resources changed meanwhile keep those they have;
+//   - a container that ends again and again is started at once.
 type Records interface {
 	// LoadRecord returns the record of a pod, the zero Record if there is none. An
 	// ErrRecordLost says that what there is of it is of no use and can be replaced; until
@@ -71,6 +72,9 @@ type Record struct {
 	PreStopCompleted []string
 	// Resources are those in force, by the ID of the instance.
 	Resources map[string]runtime.ContainerResources
+	// CrashBackOffs are those of containers that ended again and again, by container. Each
+	// container of the pod has one at most.
+	CrashBackOffs map[string]CrashBackOff
 }
 
 // recordTimeout bounds what is done with records.

@@ -24,6 +24,28 @@ type recordV1 struct {
 	PostStartPending []string                        `json:"postStartPending,omitempty"`
 	PreStopCompleted []string                        `json:"preStopCompleted,omitempty"`
 	Resources        map[string]statusjson.Resources `json:"resources,omitempty"`
+	CrashBackOffs    map[string]crashV1              `json:"crashBackOffs,omitempty"`
+}
+
+// crashV1 is a CrashBackOff as JSON.
+type crashV1 struct {
+	Definition string    `json:"definition"`
+	Failures   int       `json:"failures"`
+	Runtime    string    `json:"runtime"`
+	ID         string    `json:"id"`
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	CountedAt  time.Time `json:"countedAt"`
+}
+
+func crashToV1(c CrashBackOff) crashV1 {
+	return crashV1{c.Definition, c.Failures, c.ID.Type, c.ID.ID, c.FinishedAt, c.CountedAt}
+}
+
+func (c crashV1) crash() CrashBackOff {
+	return CrashBackOff{
+		Definition: c.Definition, Failures: c.Failures, ID: runtime.ContainerID{Type: c.Runtime, ID: c.ID},
+		FinishedAt: c.FinishedAt, CountedAt: c.CountedAt,
+	}
 }
 
 // recordV0 has the names that a Record had before its format had a version.
@@ -45,7 +67,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Version: recordVersion, Deadline: r.Deadline, NextAttempts: r.NextAttempts, EverStarted: r.EverStarted,
 		Exited: each(r.Exited, statusjson.OfContainer), Started: each(r.Started, statusjson.OfContainer),
 		StartRequested: r.StartRequested, PostStartPending: r.PostStartPending, PreStopCompleted: r.PreStopCompleted,
-		Resources: eachValue(r.Resources, func(r runtime.ContainerResources) statusjson.Resources { return statusjson.Resources(r) }),
+		Resources:     eachValue(r.Resources, func(r runtime.ContainerResources) statusjson.Resources { return statusjson.Resources(r) }),
+		CrashBackOffs: eachValue(r.CrashBackOffs, crashToV1),
 	})
 }
 
@@ -61,7 +84,8 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Exited:         each(read.Exited, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerExited) }),
 		Started:        each(read.Started, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerRunning) }),
 		StartRequested: read.StartRequested, PostStartPending: read.PostStartPending, PreStopCompleted: read.PreStopCompleted,
-		Resources: eachValue(read.Resources, func(r statusjson.Resources) runtime.ContainerResources { return runtime.ContainerResources(r) }),
+		Resources:     eachValue(read.Resources, func(r statusjson.Resources) runtime.ContainerResources { return runtime.ContainerResources(r) }),
+		CrashBackOffs: eachValue(read.CrashBackOffs, crashV1.crash),
 	}
 	return nil
 }

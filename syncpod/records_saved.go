@@ -14,6 +14,7 @@ type savedRecord struct {
 	deadline   time.Time
 	containers []savedContainer
 	instances  []savedInstance
+	crashes    []savedCrash
 }
 
 // savedContainer is what is recorded of a container. Its current instance is not written to.
@@ -48,7 +49,7 @@ func newSavedRecord(r Record) savedRecord {
 			k.setCurrent(c)
 		}
 	}
-	return savedRecord{deadline: r.Deadline, containers: known.toRecord(), instances: recordedInstances(r).toRecord()}
+	return savedRecord{deadline: r.Deadline, containers: known.toRecord(), instances: recordedInstances(r).toRecord(), crashes: savedCrashes(r.CrashBackOffs)}
 }
 
 func recordedInstances(r Record) (known instances) {
@@ -79,6 +80,9 @@ func (r savedRecord) record() Record {
 		if i.resources != nil {
 			put(&full.Resources, i.id, *i.resources)
 		}
+	}
+	for _, c := range r.crashes {
+		put(&full.CrashBackOffs, c.container, c.CrashBackOff)
 	}
 	return full
 }
@@ -124,7 +128,7 @@ func (r savedRecord) repeats(old savedRecord) bool {
 		r.instances, old.instances = unmarked(r.instances, startRequested), unmarked(old.instances, startRequested)
 	}
 	return r.deadline.Equal(old.deadline) && slices.EqualFunc(r.containers, old.containers, savedContainer.equal) &&
-		slices.EqualFunc(r.instances, old.instances, savedInstance.equal)
+		slices.EqualFunc(r.instances, old.instances, savedInstance.equal) && slices.EqualFunc(r.crashes, old.crashes, savedCrash.equal)
 }
 
 // requestsMore reports whether starts were requested that an older record does not tell of.

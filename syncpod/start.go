@@ -27,6 +27,8 @@ type start struct {
 	// id is the created container, madeAttempt its attempt.
 	id          runtime.ContainerID
 	madeAttempt uint32
+	// succeeded is set once the start has succeeded.
+	succeeded bool
 }
 
 // errRanAfterAll keeps a container from another run before the one that it has had is
@@ -78,9 +80,12 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 		}
 	}
 	group.Wait()
-	for _, err := range errs {
-		if err != nil {
+	for i, err := range errs {
+		switch {
+		case err != nil:
 			w.fail(err)
+		case starts[i].succeeded:
+			put(&w.started, starts[i].spec.Name, true)
 		}
 	}
 }
@@ -139,7 +144,7 @@ func waitSince(end, now, until time.Time) time.Duration {
 // run starts the container, and tells what came of it.
 func (st *start) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
-	if err == nil {
+	if st.succeeded = err == nil; st.succeeded {
 		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
 		st.memory.backOffs.succeeded(keyOf(st.spec))
 		st.log(st.pod).Info("container started", "container", st.spec.Name, "reason", st.Reason.String())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -103,6 +104,8 @@ type work struct {
 	rejected *Rejection
 	held     heldSteps
 	sandbox  inUse
+	// started are the containers, by name, that were started in this work.
+	started map[string]bool
 	// nextRefresh is when the pod's volumes are to be looked at again, zero if they are not.
 	nextRefresh time.Time
 }
@@ -120,12 +123,33 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 	before := w.memory.lastFailed()
 	w.tell(ctx, before)
 	w.act(ctx)
-	w.memory.setFailed(w.failed)
+	kept, started := w.unresolved(before)
+	w.memory.setFailed(append(kept, w.failed...))
 	if len(before)+len(w.failed)+len(w.plan.Resize) > 0 {
-		w.tell(ctx, w.failed)
+		w.tell(ctx, slices.Concat(kept, started, w.failed))
 	}
 	w.refresh(ctx)
 	return w.errors()
+}
+
+// unresolved returns the earlier failures to start containers that have not failed again:
+// those of containers that were not started in this work, and those of containers that were,
+// but whose status is from before. A container waits for the same reason until its start has
+// succeeded and a status shows it, so that its reported state does not change in between.
+func (w *work) unresolved(before []*StepError) (kept, started []*StepError) {
+	for _, f := range before {
+		name := f.Container.Name
+		again := slices.ContainsFunc(w.failed, func(now *StepError) bool { return now.Container.Name == name })
+		c := w.status.Latest(name)
+		switch {
+		case name == "" || again || c != nil && c.State == runtime.ContainerRunning:
+		case w.started[name]:
+			started = append(started, f)
+		default:
+			kept = append(kept, f)
+		}
+	}
+	return kept, started
 }
 
 // act does what is to be done, as far as that goes.

@@ -28,6 +28,9 @@ func releases(t *testing.T) []string {
 	return dirs
 }
 
+// notYet are the fields of records that a release did not have yet, by the release.
+var notYet = map[string][]string{"v0.0": {"crashBackOffs"}}
+
 // Read and written again, the files of each release say the same: records as the newest
 // release writes them, of which each older one has the same to say.
 func TestFilesAreReadAndKept(t *testing.T) {
@@ -53,6 +56,11 @@ func TestFilesAreReadAndKept(t *testing.T) {
 				old = filepath.Join(newest, file)
 			}
 			was, is := parse(t, old), parse(t, filepath.Join(again, file))
+			if kind == "records" {
+				for _, field := range notYet[filepath.Base(dir)] {
+					delete(was.(map[string]any), field)
+				}
+			}
 			if !reflect.DeepEqual(was, is) {
 				t.Errorf("%s has\n%v, and is written as\n%v", filepath.Join(dir, file), was, is)
 			}

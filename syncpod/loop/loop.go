@@ -229,7 +229,9 @@ func (l *Loop) runProbes(ctx context.Context) error {
 
 // Drain stops all pods, each within its own grace period, and returns when nothing of
 // them runs and all are cleaned up after, or when ctx ends; new pods are not taken on
-// from now on. Run has to be running, and is to be ended afterwards. That pods were
+// from now on. The last status of each pod is then that of the stopped pod; the phase of a
+// static pod, which the next agent starts again, stays what it was. Run has to be running, and
+// is to be ended afterwards. That pods were
 // drained is not remembered: the next agent starts them again, but for those that are
 // over by their restart policy.
 //
