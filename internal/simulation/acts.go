@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,9 +48,25 @@ func (w *world) want(o *owner, source string, p *v1.Pod) {
 	w.say("%s: add %s to %s", o.name, p.UID, source)
 	kind, _, _ := strings.Cut(string(p.UID), "-")
 	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), owner: o, source: source, pod: p, grace: 5}
+	w.refuse(w.trace.pods[p.UID])
 	o.wanted[source][p.UID] = p
 	w.news(o, source)
 }
+
+// refuse has the runtime refuse what a pod of a kind that never runs needs.
+func (w *world) refuse(known *podSpan) {
+	if known.kind.refused == "" {
+		return
+	}
+	refused := critest.Fault{Match: critest.Match{Method: known.kind.refused, PodUID: string(known.pod.UID)}, Times: critest.Always, Err: errRefused}
+	if known.kind.refused == critest.PullImage { // which is of an image, not of a pod
+		refused.Match = critest.Match{Method: critest.PullImage, Image: known.pod.Spec.Containers[0].Image}
+	}
+	_, err := w.rt.Inject(refused)
+	w.check(err)
+}
+
+var errRefused = status.Error(codes.InvalidArgument, "simulation: refused")
 
 // pick returns a pod that is wanted and not marked, nil if there is none.
 func (w *world) pick(from ...string) *v1.Pod {

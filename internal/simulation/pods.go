@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 	runs     outcome = iota // all its containers
 	restarts                // one of its containers, again and again
 	finishes
+	never // runs: what it needs is refused for as long as it is there
 )
 
 // kind is what pods do.
@@ -29,55 +32,58 @@ type kind struct {
 	name string
 	outcome
 	make func(*v1.Pod)
+	// refused is the call that the runtime refuses for each pod of a kind that never runs.
+	refused critest.Method
 }
 
 var kinds = []kind{
-	{"polite", runs, func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
-	{"deaf", runs, func(p *v1.Pod) { p.Spec.Containers = containers(deaf) }},
-	{"two", runs, func(p *v1.Pod) { p.Spec.Containers = containers(polite, deaf) }},
-	{"crash", restarts, func(p *v1.Pod) { p.Spec.Containers = containers("sleep 3; exit 7") }},
-	{"job", finishes, func(p *v1.Pod) { p.Spec.Containers = containers("sleep 20; exit 3") }},
-	{"pair", finishes, func(p *v1.Pod) { p.Spec.Containers = containers("exit 0", "sleep 60") }},
-	{"retry", finishes, func(p *v1.Pod) {
+	{name: "polite", outcome: runs, make: func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
+	{name: "deaf", outcome: runs, make: func(p *v1.Pod) { p.Spec.Containers = containers(deaf) }},
+	{name: "two", outcome: runs, make: func(p *v1.Pod) { p.Spec.Containers = containers(polite, deaf) }},
+	{name: "crash", outcome: restarts, make: func(p *v1.Pod) { p.Spec.Containers = containers("sleep 3; exit 7") }},
+	{name: "job", outcome: finishes, make: func(p *v1.Pod) { p.Spec.Containers = containers("sleep 20; exit 3") }},
+	{name: "pair", outcome: finishes, make: func(p *v1.Pod) { p.Spec.Containers = containers("exit 0", "sleep 60") }},
+	{name: "retry", outcome: finishes, make: func(p *v1.Pod) {
 		p.Spec.Containers, p.Spec.RestartPolicy = containers("sleep 2", "sleep 30"), v1.RestartPolicyOnFailure
 	}},
-	{"deadline", finishes, func(p *v1.Pod) {
+	{name: "deadline", outcome: finishes, make: func(p *v1.Pod) {
 		p.Spec.Containers, p.Spec.ActiveDeadlineSeconds = containers(polite), seconds(40)
 	}},
-	{"init", runs, func(p *v1.Pod) {
+	{name: "init", outcome: runs, make: func(p *v1.Pod) {
 		p.Spec.InitContainers, p.Spec.Containers = named("i", "sleep 2", "sleep 1"), containers(polite)
 	}},
-	{"initjob", finishes, func(p *v1.Pod) {
+	{name: "initjob", outcome: finishes, make: func(p *v1.Pod) {
 		p.Spec.InitContainers, p.Spec.Containers = named("i", "sleep 4"), containers("sleep 9")
 	}},
-	{"sidecar", runs, func(p *v1.Pod) {
+	{name: "sidecar", outcome: runs, make: func(p *v1.Pod) {
 		p.Spec.InitContainers = append(sidecars(polite), named("i", "sleep 1")...)
 		p.Spec.Containers = containers(deaf)
 	}},
-	{"helped", finishes, func(p *v1.Pod) {
+	{name: "escorted", outcome: runs, make: func(p *v1.Pod) { p.Spec.InitContainers, p.Spec.Containers = sidecars(polite), containers(polite) }},
+	{name: "helped", outcome: finishes, make: func(p *v1.Pod) {
 		p.Spec.InitContainers, p.Spec.Containers = sidecars(polite, deaf), containers("sleep 15")
 	}},
-	{"hooks", runs, func(p *v1.Pod) {
+	{name: "hooks", outcome: runs, make: func(p *v1.Pod) {
 		p.Spec.Containers = containers(polite)
 		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: handler("sleep", "1"), PreStop: handler("sleep", "60")}
 	}},
-	{"stuck", restarts, func(p *v1.Pod) {
+	{name: "stuck", outcome: restarts, make: func(p *v1.Pod) {
 		p.Spec.Containers = containers(polite)
 		p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: handler("sleep", "infinity")}
 	}},
-	{"flip", runs, func(p *v1.Pod) {
+	{name: "flip", outcome: runs, make: func(p *v1.Pod) {
 		p.Spec.Containers = containers("while :; do touch /ready; sleep 21; rm -f /ready; sleep 17; done")
 		p.Spec.Containers[0].ReadinessProbe = probe("/ready", 10, 1)
 	}},
-	{"sick", restarts, func(p *v1.Pod) {
+	{name: "sick", outcome: restarts, make: func(p *v1.Pod) {
 		p.Spec.Containers = containers("touch /well; sleep 25; rm -f /well; sleep infinity")
 		p.Spec.Containers[0].LivenessProbe = probe("/well", 5, 2)
 	}},
-	{"slow", runs, func(p *v1.Pod) {
+	{name: "slow", outcome: runs, make: func(p *v1.Pod) {
 		p.Spec.Containers = containers("sleep 12; touch /up; sleep infinity", polite)
 		p.Spec.Containers[0].StartupProbe = probe("/up", 3, 30)
 	}},
-	{"together", restarts, func(p *v1.Pod) {
+	{name: "together", outcome: restarts, make: func(p *v1.Pod) {
 		p.Spec.Containers = containers("sleep 30; exit 42", polite)
 		p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
 			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
@@ -86,6 +92,9 @@ var kinds = []kind{
 		always := v1.ContainerRestartPolicyAlways // rules need a policy of the container's own
 		p.Spec.Containers[0].RestartPolicy = &always
 	}},
+	{name: "imageless", outcome: never, refused: critest.PullImage, make: func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
+	{name: "unmade", outcome: never, refused: critest.CreateContainer, make: func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
+	{name: "homeless", outcome: never, refused: critest.RunPodSandbox, make: func(p *v1.Pod) { p.Spec.Containers = containers(polite) }},
 }
 
 // kindNamed finds a kind by its name.

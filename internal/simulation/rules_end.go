@@ -59,6 +59,11 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		if phaseOrder[phase] != 3 || ready > 0 || len(running) > 0 {
 			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
 		}
+	case known.kind.outcome == never:
+		// Another fault may have let a call through that was to be refused.
+		if len(tr.of(uid)) == 0 && phase != v1.PodPending || phaseOrder[phase] == 3 {
+			broken = append(broken, fmt.Sprintf("it is %s with %v though nothing of it can run", phase, running))
+		}
 	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // nobody knows that its handler has yet to end
 	case known.kind.outcome == restarts:
 		if started := tr.of(uid); len(started) == 0 || started[len(started)-1].Started.Before(tr.end.Add(-10*time.Minute)) {

@@ -169,3 +169,30 @@ func (tr *trace) probed(uid types.UID, container string) bool {
 		return c.Name == container && c.ReadinessProbe != nil
 	})
 }
+
+// steady checks that a container which is reported to wait for a restart is not reported as
+// ended by the same end again, before it has run. The status of a pod that is being stopped, or
+// has ended, says how each container ended. Another agent does not know what the one before
+// reported.
+func (tr *trace) steady(v *verdict) {
+	type told struct {
+		v1.ContainerStatus
+		agent *agentSpan
+	}
+	last := map[string]told{}
+	for _, s := range tr.statuses {
+		known := tr.pods[s.uid]
+		agent := tr.agentOf(known, s.at)
+		for _, c := range containerStatuses(s.status) {
+			key := string(s.uid) + " " + c.Name
+			before := last[key]
+			last[key] = told{c, agent}
+			end, now := before.LastTerminationState.Terminated, c.State.Terminated
+			stops := phaseOrder[s.status.Phase] == 3 || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at)
+			if before.State.Waiting == nil || before.State.Waiting.Reason != "CrashLoopBackOff" || end == nil || before.agent != agent || stops {
+				continue
+			}
+			v.want(now == nil || now.ContainerID != end.ContainerID, "%s: at %s its end is its state, which it waited after", key, clock(s.at))
+		}
+	}
+}

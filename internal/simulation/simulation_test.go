@@ -42,7 +42,7 @@ func TestLives(t *testing.T) {
 			seeds = append(seeds, seed)
 		}
 	}
-	all := summary{met: map[string]int{}, judged: map[string]int{}, digests: map[uint64]string{}}
+	all := newSummary()
 	begin := time.Now()
 	for r := range liveAll(t, seeds, *tellAll) {
 		all.add(r)
@@ -89,11 +89,17 @@ func writeStory(file string, r result) error {
 
 // summary is what all lives had together.
 type summary struct {
-	lives, calls  int
-	lasted        time.Duration
-	met, judged   map[string]int
+	lives, calls int
+	lasted       time.Duration
+	met, judged  map[string]int
+	// tried counts the lives that put a rule to the test, by the rule's name.
+	tried         map[string]int
 	digests       map[uint64]string
 	again, differ int
+}
+
+func newSummary() *summary {
+	return &summary{met: map[string]int{}, judged: map[string]int{}, tried: map[string]int{}, digests: map[uint64]string{}}
 }
 
 func (s *summary) add(r result) {
@@ -103,6 +109,9 @@ func (s *summary) add(r result) {
 	}
 	for what, n := range r.Judged {
 		s.judged[what] += n
+		if n > 0 {
+			s.tried[what]++
+		}
 	}
 	if before, ok := s.digests[r.Seed]; ok {
 		s.again++
@@ -113,11 +122,36 @@ func (s *summary) add(r result) {
 	s.digests[r.Seed] = r.Digest
 }
 
-// enough is how many lives put every rule to the test.
-const enough = 300
+const (
+	// enough is how many lives put every rule to the test.
+	enough = 300
+	// oneIn is in how many lives each rule is put to the test at least once, on average.
+	oneIn = 20
+	// rarest is how many rules are printed that were put to the test in the fewest lives.
+	rarest = 5
+)
 
-// print tells what the lives met and which rules they put to the test: what never
-// happened is not tested.
+// rarelyTried returns the rules that were put to the test in too few lives: what never
+// happens is not tested.
+func (s *summary) rarelyTried() (names []string) {
+	for _, rule := range rules {
+		if s.lives >= enough && s.tried[rule.name]*oneIn < s.lives {
+			names = append(names, rule.name)
+		}
+	}
+	return names
+}
+
+// byTries returns the names of all rules, those first that the fewest lives put to the test.
+func (s *summary) byTries() (names []string) {
+	for _, rule := range rules {
+		names = append(names, rule.name)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return s.tried[a] - s.tried[b] })
+	return names
+}
+
+// print tells what the lives met and which rules they put to the test.
 func (s *summary) print(t *testing.T, times int, took time.Duration) {
 	t.Logf("%d lives in %v: %.1f days, %d calls", s.lives, took.Round(time.Second/10), s.lasted.Hours()/24, s.calls)
 	if times > 1 {
@@ -128,9 +162,38 @@ func (s *summary) print(t *testing.T, times int, took time.Duration) {
 			t.Logf("%9d  %s", counts[what], what)
 		}
 	}
-	for _, rule := range rules {
-		if s.lives >= enough && s.judged[rule.name] == 0 {
-			t.Errorf("%s: it was never put to the test", rule.name)
+	t.Logf("the rules that the fewest lives put to the test:")
+	for _, name := range s.byTries()[:rarest] {
+		t.Logf("%9d  lives, %d times: %s", s.tried[name], s.judged[name], name)
+	}
+	for _, name := range s.rarelyTried() {
+		t.Errorf("%s: %d of %d lives put it to the test, want one in %d", name, s.tried[name], s.lives, oneIn)
+	}
+}
+
+// A rule that few lives put to the test is an error, however often those do.
+func TestRarelyTriedRulesAreFound(t *testing.T) {
+	s := newSummary()
+	rare := rules[len(rules)-1].name
+	for seed := range uint64(enough) {
+		r := result{Seed: seed, Judged: map[string]int{}}
+		for _, rule := range rules {
+			r.Judged[rule.name] = 1
 		}
+		if r.Judged[rare] = 0; seed < enough/oneIn-1 {
+			r.Judged[rare] = 1000
+		}
+		if got := s.rarelyTried(); len(got) > 0 {
+			t.Fatalf("%q were rarely tried in %d lives, which are too few to say", got, s.lives)
+		}
+		s.add(r)
+	}
+	if got := s.rarelyTried(); !slices.Equal(got, []string{rare}) || s.byTries()[0] != rare {
+		t.Errorf("rarely tried are %q, the first of all is %q, want %q", got, s.byTries()[0], rare)
+	}
+	s.add(result{Seed: enough, Judged: map[string]int{rare: 1}})
+	s.lives-- // one more of the same number
+	if got := s.rarelyTried(); len(got) > 0 {
+		t.Errorf("%q were rarely tried, want none", got)
 	}
 }

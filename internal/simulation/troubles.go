@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,52 +25,86 @@ type trouble struct {
 	begin func(*world)
 	// act is done now and then, nil for never.
 	act func(*world)
+	// last is done once more before the node is left in peace: what earlier acts of its kind
+	// have led to has mostly been removed by then.
+	last bool
 }
 
 var troubles = []trouble{
-	{"calls go wrong", func(w *world) { w.chaos.Rate = []float64{0.02, 0.1, 0.3}[w.rng.IntN(3)] }, nil},
-	{"events go wrong", func(w *world) { w.chaos.EventRate = []float64{0.1, 0.5}[w.rng.IntN(2)] }, nil},
-	{"streams break", nil, func(w *world) { w.say("streams break"); w.rt.DisconnectEvents(nil) }},
-	{"restart runtime", nil, (*world).restartRuntime},
-	{"restart agent", nil, (*world).restartAgent},
-	{"restart both", nil, (*world).restartBoth},
-	{"sources are late", func(w *world) { w.silence = time.Minute }, nil},
-	{"neighbour", func(w *world) { w.owners = append(w.owners, newOwner("neighbour")) }, nil},
-	{"change", nil, (*world).change},
-	{"resize", nil, (*world).resize},
-	{"debug", nil, (*world).debug},
-	{"supersede", nil, (*world).supersede},
-	{"evict", nil, (*world).evict},
-	{"exit", nil, (*world).exit},
-	{"prune", nil, (*world).prune},
-	{"image away", nil, (*world).imageAway},
-	{"volumes fail", nil, func(w *world) { w.fail("volumes", &w.volumes) }},
-	{"reports fail", nil, func(w *world) { w.fail("reports", &w.reports) }},
-	{"disk fails", nil, func(w *world) { w.fail("disk", &w.owners[w.rng.IntN(len(w.owners))].disk.outage) }},
-	{"step clock", nil, (*world).stepClock},
-	{"unkillable", nil, (*world).unkillable},
-	{"exec hangs", nil, (*world).execHangs},
-	{"sandbox lost", nil, (*world).loseSandbox},
-	{"late address", nil, (*world).lateAddress},
-	{"late sandbox", nil, (*world).lateSandbox},
+	{name: "calls go wrong", begin: func(w *world) { w.chaos.Rate = []float64{0.02, 0.1, 0.3}[w.rng.IntN(3)] }},
+	{name: "events go wrong", begin: func(w *world) { w.chaos.EventRate = []float64{0.1, 0.5}[w.rng.IntN(2)] }},
+	{name: "streams break", act: func(w *world) { w.say("streams break"); w.rt.DisconnectEvents(nil) }},
+	{name: "restart runtime", act: (*world).restartRuntime},
+	{name: "restart agent", act: (*world).restartAgent},
+	{name: "restart both", act: (*world).restartBoth},
+	{name: "sources are late", begin: func(w *world) { w.silence = time.Minute }},
+	{name: "neighbour", begin: func(w *world) { w.owners = append(w.owners, newOwner("neighbour")) }},
+	{name: "change", act: (*world).change},
+	{name: "resize", act: (*world).resize, last: true},
+	{name: "debug", act: (*world).debug},
+	{name: "supersede", act: (*world).supersede},
+	{name: "evict", act: (*world).evict},
+	{name: "exit", act: (*world).exit},
+	{name: "prune", act: (*world).prune},
+	{name: "image away", act: (*world).imageAway},
+	{name: "volumes fail", act: func(w *world) { w.fail("volumes", &w.volumes) }},
+	{name: "reports fail", act: func(w *world) { w.fail("reports", &w.reports) }},
+	{name: "disk fails", act: func(w *world) { w.fail("disk", &w.owners[w.rng.IntN(len(w.owners))].disk.outage) }},
+	{name: "step clock", act: (*world).stepClock},
+	{name: "unkillable", act: (*world).unkillable},
+	{name: "exec hangs", act: (*world).execHangs},
+	{name: "sandbox lost", act: (*world).loseSandbox, last: true},
+	{name: "late address", act: (*world).lateAddress, last: true},
+	{name: "late sandbox", act: (*world).lateSandbox},
 }
 
-// drawTroubles has a life begin with some of them.
+// drawTroubles has a life begin with some of them: one of two lives with one or two, so that
+// the rules are put to the test that judge only lives without certain troubles. Half of these
+// lives have a trouble with a last act.
 func (w *world) drawTroubles() {
 	w.acts = daily
+	if w.often(50) {
+		drawn := w.rng.Perm(len(troubles))
+		if w.often(50) {
+			slices.SortStableFunc(drawn, func(a, b int) int { return cmp.Compare(first(troubles[a].last), first(troubles[b].last)) })
+		}
+		for _, i := range drawn[:1+w.rng.IntN(2)] {
+			w.have(troubles[i])
+			if troubles[i].last {
+				return
+			}
+		}
+		return
+	}
 	share := []int{10, 25, 50}[w.rng.IntN(3)]
 	for _, t := range troubles {
-		if !w.often(share) {
-			continue
+		if w.often(share) {
+			w.have(t)
 		}
-		w.say("trouble: %s", t.name)
-		if t.begin != nil {
-			w.trace.met[t.name]++
-			t.begin(w)
-		}
-		if t.act != nil {
-			w.acts = append(w.acts, act{t.name, t.act})
-		}
+	}
+}
+
+// first orders what is before what is not.
+func first(is bool) int {
+	if is {
+		return 0
+	}
+	return 1
+}
+
+// have adds a trouble to a life.
+func (w *world) have(t trouble) {
+	w.say("trouble: %s", t.name)
+	if t.begin != nil {
+		w.trace.met[t.name]++
+		t.begin(w)
+	}
+	if t.act == nil {
+		return
+	}
+	w.acts = append(w.acts, act{t.name, t.act})
+	if t.last {
+		w.last = append(w.last, act{t.name, t.act})
 	}
 }
 
@@ -203,12 +239,13 @@ func (w *world) loseSandbox() {
 	})
 }
 
-// lateAddress has the next sandboxes come up without an address.
+// lateAddress has the next sandboxes, one of a new pod first, come up without an address.
 func (w *world) lateAddress() {
 	d := w.upTo(time.Minute)
 	w.say("addresses come %v late", d)
 	_, err := w.rt.Inject(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, Times: 1 + w.rng.IntN(3), IPAfter: d})
 	w.check(err)
+	w.add()
 }
 
 // lateSandbox has a new pod's sandbox come up when nobody waits for it any more: the call

@@ -40,9 +40,10 @@ type world struct {
 	owners []*owner
 	made   int
 	kinds  []kind
-	acts   []act
-	timers []timer // in order
-	chaos  critest.Random
+	// acts are done now and then, last before the node is left in peace.
+	acts, last []act
+	timers     []timer // in order
+	chaos      critest.Random
 	// silence bounds how late a source speaks to a new agent.
 	silence          time.Duration
 	volumes, reports outage
@@ -127,6 +128,12 @@ func (w *world) say(format string, args ...any) {
 // settle leaves the node in peace until it must have arrived, and looks at what is
 // there.
 func (w *world) settle() {
+	for _, a := range w.last {
+		w.perform(a)
+	}
+	if w.often(30) { // how long it waits is judged in peace
+		w.want(w.owners[0], sources[0], newPod(w.made, kindNamed("crash")))
+	}
 	w.say("peace")
 	w.check(w.rt.SetRandom(critest.Random{Seed: w.chaos.Seed, Latency: latency}))
 	w.sleep(2 * time.Minute) // for timers: what was broken is mended
@@ -158,10 +165,10 @@ func (w *world) settle() {
 }
 
 // neverStarts reports whether a pod fails however well the node is: its postStart handler
-// does not end.
+// does not end, or the runtime refuses what it needs.
 func (w *world) neverStarts(uid types.UID) bool {
 	known := w.trace.pods[uid]
-	return known != nil && known.kind.name == "stuck"
+	return known != nil && (known.kind.name == "stuck" || known.kind.outcome == never)
 }
 
 // takeStock asks the runtime what it has.
