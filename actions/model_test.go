@@ -17,7 +17,8 @@ type model struct {
 	status     *runtime.PodStatus
 	probes     map[runtime.ContainerID]actions.ProbeResults
 	restartAll bool
-	made       int // sandboxes and containers so far, for their IDs
+	complete   bool // what StatusComplete says
+	made       int  // sandboxes and containers so far, for their IDs
 }
 
 func newModel(pod *v1.Pod) *model {
@@ -25,7 +26,7 @@ func newModel(pod *v1.Pod) *model {
 }
 
 func (m *model) input() actions.Input {
-	return actions.Input{Pod: m.pod, Status: m.status, Probes: m.probes, RestartAll: m.restartAll}
+	return actions.Input{Pod: m.pod, Status: m.status, Probes: m.probes, RestartAll: m.restartAll, StatusComplete: m.complete}
 }
 
 func (m *model) id(prefix string) string {
