@@ -29,6 +29,54 @@ func Explain(in Input, name string) string {
 	return strings.Join(append(did, d.observed(ref)), ". ") + "."
 }
 
+// ExplainPod answers in plain words what Compute does with the pod, and with each of its
+// containers, why, and what that waits for: one line for the pod and one for each container.
+func ExplainPod(in Input) string {
+	if err := in.Validate(); err != nil {
+		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.\n", err)
+	}
+	lines := explainPod(Compute(in)) + "\n"
+	for _, name := range containerNames(nil, in.Pod) {
+		lines += Explain(in, name) + "\n"
+	}
+	return lines
+}
+
+// explainPod says what a plan does with the pod as a whole.
+func explainPod(p Plan) string {
+	var said []string
+	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)+".") }
+	switch {
+	case p.Hold.Holds():
+		say("The pod waits%v", p.Hold.clause())
+	case p.TerminatesPod():
+		say("The pod is stopped for good: %v", p.KillReason)
+	case p.stopsAll():
+		say("The pod is stopped, and then judged again: %v", p.KillReason)
+	case p.Sandbox.Create:
+		say("The pod gets a new sandbox, attempt %d: %v", p.Sandbox.Attempt, p.Sandbox.Reason)
+	case p.NoOp():
+		say("The pod is as it should be")
+	default:
+		say("The pod stays in its sandbox, and some of its containers change")
+	}
+	if p.Hold.Holds() && p.KillPod {
+		say("Its containers are stopped meanwhile")
+	}
+	if p.Sandbox.Hold.Holds() {
+		say("No container is started before its sandbox is ready. The sandbox waits%v", p.Sandbox.Hold.clause())
+	}
+	return strings.Join(said, " ")
+}
+
+// clause returns the end of a sentence that says that something waits.
+func (h Hold) clause() string {
+	if h.Message != "" {
+		return fmt.Sprintf("%v (%s)", h, h.Message)
+	}
+	return h.String()
+}
+
 func explainStranger(in Input, name string) string {
 	if in.Status.Latest(name) == nil {
 		return fmt.Sprintf("The pod has no container named %q, and the runtime does not know one either.", name)
@@ -62,15 +110,41 @@ func (d *decision) steps(ref ContainerRef) []string {
 	}
 	for _, s := range p.Start {
 		if s.Container == ref {
-			say("is started as attempt %d: %v", s.Attempt, s.Reason)
+			say("%s as attempt %d: %v", s.Hold.verb("is started"), s.Attempt, s.Reason)
+			did = append(did, s.Hold.sentences("The start")...)
 		}
 	}
 	for _, s := range p.Resize {
 		if s.Container == ref {
-			say("has its %s changed in place: %v", s.resources(), s.Reason)
+			say("%s its %s changed in place: %v", s.Hold.verb("has"), s.resources(), s.Reason)
+			did = append(did, s.Hold.sentences("The change")...)
+		}
+	}
+	for _, s := range p.PostStart {
+		if s.Container == ref {
+			say("has its postStart handler run again, because the handler has not been seen to end")
 		}
 	}
 	return did
+}
+
+// verb returns what is done, or is to be done when the wait is over.
+func (h Hold) verb(now string) string {
+	switch {
+	case !h.Holds():
+		return now
+	case now == "has":
+		return "is to have"
+	}
+	return "is to be started"
+}
+
+// sentences say that something waits, if it does.
+func (h Hold) sentences(what string) []string {
+	if !h.Holds() {
+		return nil
+	}
+	return []string{what + " waits" + h.clause()}
 }
 
 // subject returns the container as the beginning of a sentence.

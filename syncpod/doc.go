@@ -74,7 +74,7 @@
 //	messages.go        1  termination messages
 //	start_cut.go       1  a start that was cut short is no run
 //	active_deadline.go 2  the end of a pod that was active for too long
-//	facts.go           2  all that the decision depends on
+//	facts.go           2  all that the decision depends on; explain.go says what was decided
 //	attempt.go         13 which attempt is next, and what the logs show
 //	admit.go           2, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once

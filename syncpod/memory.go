@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
@@ -52,6 +53,8 @@ type memory struct {
 	startingOver bool
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// decided is what the last plan was made from, nil before the first.
+	decided *actions.Input
 	// resize is what was last told of a resize in events, nil if there is none.
 	resize *resizeTold
 

@@ -116,7 +116,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 		return err
 	}
 	w.expire()
-	w.plan = actions.Compute(w.gather(ctx))
+	w.plan = w.decide(w.gather(ctx))
 	if !w.plan.NoOp() {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}

@@ -33,6 +33,7 @@ var looks = map[string]struct {
 	"attach":       {"attach [-it] POD [-c CONTAINER]", attach},
 	"port-forward": {"port-forward POD [LOCAL:]PORT...", forwardPorts},
 	"top":          {"top [POD]", printTop},
+	"explain":      {"explain POD", printExplanation},
 	"timeline":     {"timeline [-o html|trace] [POD]", printTimeline},
 }
 

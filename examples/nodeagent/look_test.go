@@ -97,6 +97,12 @@ func TestLook(t *testing.T) {
 		{"", []string{"attach", "none"}, `pod "default/none" does not exist`},
 		{"", []string{"top", "web-n1"}, "NAME      CPU(cores)   MEMORY(bytes)\nweb-n1    30m          3Mi\n  app     10m          1Mi\n  other   10m          1Mi\n"},
 		{"", []string{"top", "none"}, `pod "default/none" does not run`},
+		{"", []string{"explain", "web-n1"}, `State: syncing.
+The pod is as it should be.
+Container "app" is left alone: it runs as it should. The runtime reports attempt 0 of it as running; its restart policy is Always.
+Container "other" is left alone: it runs as it should. The runtime reports attempt 0 of it as running; its restart policy is Always.
+`},
+		{"", []string{"explain", "none"}, `pod "default/none" does not exist`},
 		{"", []string{"timeline", "none"}, `pod "default/none" is not known`},
 		{"", []string{"timeline", "-o", "svg"}, "-o svg: want html or trace"},
 		{"", []string{"port-forward", "web-n1"}, "PORT is missing"},

@@ -13,6 +13,7 @@
 //	nodeagent attach [-it] POD [-c CONTAINER]
 //	nodeagent port-forward POD [LOCAL:]PORT...
 //	nodeagent top [POD]
+//	nodeagent explain POD
 //	nodeagent timeline [-o html|trace] [POD] > pods.html
 //
 // POD is a name, or namespace/name; -serve says where the agent is. With -serve

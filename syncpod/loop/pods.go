@@ -2,9 +2,11 @@ package loop
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -50,6 +52,17 @@ func (l *Loop) Pods() []Pod {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Pod.UID, b.Pod.UID))
 	})
 	return pods
+}
+
+// Explain answers in plain words where a pod stands on the node, what happens to it and to
+// each of its containers next, why, and what that waits for. The words may change.
+func (l *Loop) Explain(uid types.UID) string {
+	state := l.workers.State(uid)
+	next := l.syncer.Explain(uid)
+	if next == "" && state.Known && state.Phase == podworkers.Syncing {
+		next = "No work on it has begun: it waits for the runtime, or until another pod of its UID or full name has ended.\n"
+	}
+	return fmt.Sprintf("State: %v.\n%s", state, next)
 }
 
 // Cache returns what the runtime has of pods, as it was seen last. It is the one in

@@ -21,11 +21,12 @@
 //	GET  /metrics/resource
 //	GET  /metrics, /metrics/probes                     Config.Metrics
 //	GET  /timeline                                     format, pod; Config.Timeline
+//	GET  /explain/NAMESPACE/POD                        what happens to a pod next, and why
 //	GET  /healthz, /healthz/ping, /healthz/log, /healthz/syncloop
 //	GET  /configz                                      Config.Configz
 //	GET  /logs/                                        Config.NodeLogs
 //
-// /timeline is podsync's own; all else is a kubelet's. All but logs and checkpoints also take the UID of the pod, as a segment after its
+// /timeline and /explain are podsync's own; all else is a kubelet's. All but logs and checkpoints also take the UID of the pod, as a segment after its
 // name.
 //
 // # Figures
@@ -76,6 +77,7 @@
 //	            for SPDY, and carries it within messages; translate.go carries a process
 //	streams.go  how many streams are open, how long an idle one lasts, and their lines in the log
 //	stats.go    what is used; metrics.go the same for Prometheus, and what others serve
+//	explain.go  what happens to a pod next
 //	run.go      one command, and checkpoints
 //	health.go   health; node.go configuration and logs of the node
 package server

@@ -37,6 +37,7 @@ func (s *Server) table() []route {
 		{patterns: []string{"GET /stats/summary", "GET /stats/summary/{$}"}, subresources: []string{"stats"}, serve: s.serveSummary},
 		{patterns: []string{"GET /metrics", "GET /metrics/probes"}, subresources: metricsOnly, serve: s.serveMetrics},
 		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, debugs: true, serve: s.serveTimeline},
+		{patterns: []string{"GET /explain/{namespace}/{pod}"}, subresources: proxyOnly, debugs: true, serve: s.serveExplain},
 		{patterns: []string{"GET /metrics/resource"}, subresources: metricsOnly, serve: s.serveResourceMetrics},
 		{patterns: []string{"GET /healthz"}, subresources: []string{"healthz", "proxy"}, open: true, serve: s.serveHealth},
 		{patterns: []string{"GET /healthz/{check}"}, subresources: []string{"healthz", "proxy"}, serve: s.serveCheck},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -28,6 +29,7 @@ type Agent interface {
 	Pods() []loop.Pod
 	Health() loop.Health
 	Cache() *runtime.Cache
+	Explain(pod types.UID) string
 }
 
 // Runtime is what is asked of the container runtime. A *cri.Client is one.
@@ -79,7 +81,7 @@ type Config struct {
 
 	// NoDebugging answers all that acts in containers or prints their logs, and the lists and
 	// files for debugging, with 405: exec, attach, portForward, run, containerLogs, runningpods,
-	// configz, logs and timeline. Default: they are served.
+	// configz, logs, timeline and explain. Default: they are served.
 	NoDebugging bool
 	// StreamIdleTimeout is the time after which a stream or a log that is followed ends if
 	// nothing was sent or received. Default 4 h.

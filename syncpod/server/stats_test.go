@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
@@ -222,6 +223,8 @@ type odd struct{ cache runtime.Cache }
 func (*odd) Pods() []loop.Pod        { return nil }
 func (*odd) Health() loop.Health     { return loop.Health{} }
 func (o *odd) Cache() *runtime.Cache { return &o.cache }
+
+func (*odd) Explain(types.UID) string { return "" }
 
 // tells is a runtime that tells what that pod uses.
 type tells struct{ *cri.Client }

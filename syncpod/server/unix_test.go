@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -25,6 +27,8 @@ type idle struct{}
 func (idle) Pods() []loop.Pod      { return nil }
 func (idle) Health() loop.Health   { return loop.Health{} }
 func (idle) Cache() *runtime.Cache { return &runtime.Cache{} }
+
+func (idle) Explain(types.UID) string { return "" }
 
 func idleServer(t *testing.T) *Server {
 	t.Helper()

@@ -1,0 +1,62 @@
+package actions_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+)
+
+// An explanation says what happens to the pod and to each container, and until when what waits.
+func TestExplainPod(t *testing.T) {
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		change func(in *actions.Input)
+		want   []string // in this order
+	}{
+		"settled": {func(*actions.Input) {}, []string{"The pod is as it should be.\n", `Container "web" is left alone: it runs as it should`}},
+		"a container crashes": {func(in *actions.Input) {
+			container(in, "web").State = runtime.ContainerExited
+			in.StartHolds = map[string]actions.Hold{"web": {Reason: actions.CrashBackOff, Until: noon}}
+		}, []string{
+			"The pod stays in its sandbox, and some of its containers change.\n",
+			`Container "web" is to be started as attempt 1: it has ended and its restart policy asks for another run. The start waits until 2026-06-01T12:00:00Z: the container has ended again and again. `,
+		}},
+		"a resize has failed": {func(in *actions.Input) {
+			in.Pod.Spec.Containers[0].Resources = memoryLimit("64Mi")
+			container(in, "web").Resources = &runtime.ContainerResources{MemoryLimit: 128 << 20}
+			in.ResizeHolds = map[string]actions.Hold{"web": {Reason: actions.FailureBackOff, Until: noon, Message: "in use"}}
+		}, []string{`Container "web" is to have its memory changed in place: its resources changed. The change waits until 2026-06-01T12:00:00Z: the last try failed (in use).`}},
+		"an address is waited for": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].Network.IPs = nil
+			in.AddressWait = actions.Hold{Reason: actions.AddressPending, Until: noon}
+		}, []string{"No container is started before its sandbox is ready. The sandbox waits until 2026-06-01T12:00:00Z: the sandbox has no address yet.\n"}},
+		"not admitted": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.PodNotAdmitted, Message: "no room"} },
+			[]string{"The pod waits: the pod is not admitted to the node (no room). Its containers are stopped meanwhile.\n", `Container "web" is stopped with the whole pod`}},
+		"deleted": {func(in *actions.Input) { in.End = actions.PodDeleted },
+			[]string{"The pod is stopped for good: the pod is being deleted.\n", `Container "web" is stopped with the whole pod: the pod is being deleted.`}},
+		"its sandbox is lost": {func(in *actions.Input) { in.Status.Sandboxes[0].State = runtime.SandboxNotReady },
+			[]string{"The pod gets a new sandbox, attempt 1: the sandbox is not ready.\n"}},
+		"an init container may have failed": {func(in *actions.Input) {
+			once(in)
+			in.Status.Sandboxes[0].State = runtime.SandboxReady
+			in.Status.Containers = in.Status.Containers[:1]
+			in.Status.Containers[0].State = runtime.ContainerUnknown
+		}, []string{"The pod is stopped, and then judged again: "}},
+		"no pod": {func(in *actions.Input) { in.Pod = nil }, []string{"Nothing is done, because"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := actions.ExplainPod(settledWith(c.change))
+			rest := said
+			for _, want := range c.want {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Fatalf("%q, want %q in it", said, want)
+				}
+				rest = after
+			}
+		})
+	}
+}

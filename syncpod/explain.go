@@ -1,0 +1,44 @@
+package syncpod
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
+)
+
+// Explain answers in plain words what happens next to a pod and to each of its containers,
+// why, and what that waits for and until when, as its last SyncPod has decided. It is empty
+// for a pod that no SyncPod has decided on. The words are for people and may change.
+func (s *Syncer) Explain(uid types.UID) string {
+	m := s.known.get(uid)
+	if m == nil {
+		return ""
+	}
+	m.mu.Lock()
+	decided, failed, deadline := m.decided, m.failed, m.deadline
+	m.mu.Unlock()
+	var text strings.Builder
+	if !deadline.IsZero() {
+		fmt.Fprintf(&text, "The pod is being stopped, and its grace period ends at %s.\n", deadline.UTC().Format(time.RFC3339))
+	} else if decided != nil {
+		text.WriteString(actions.ExplainPod(*decided))
+	}
+	for _, f := range failed {
+		if f.Step == StepImage && !f.NotBefore.IsZero() {
+			fmt.Fprintf(&text, "The image of %v is not pulled again before %s: %v.\n", f.Container, f.NotBefore.UTC().Format(time.RFC3339), f.Err)
+		}
+	}
+	return text.String()
+}
+
+// decide makes the plan, and keeps what it was made from.
+func (w *work) decide(in actions.Input) actions.Plan {
+	w.memory.mu.Lock()
+	defer w.memory.mu.Unlock()
+	w.memory.decided = &in
+	return actions.Compute(in)
+}
