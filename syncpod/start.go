@@ -171,7 +171,7 @@ func (st *start) pipeline(ctx context.Context) *StepError {
 	if failed := st.inTurn(ctx, images); failed != nil {
 		return failed
 	}
-	st.event(v1.EventTypeNormal, eventStarted, "Started container %s", st.spec.Name)
+	st.event(v1.EventTypeNormal, eventStarted, "Container started")
 	st.linkLog()
 	if handler := st.postStart(); handler != nil {
 		return st.runPostStart(ctx, handler)

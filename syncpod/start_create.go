@@ -45,7 +45,7 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	st.id, st.madeAttempt = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
 	st.memory.used(st.spec.Name, attempt)
 	st.memory.setResources(id, runtime.ResourcesOf(&st.pod.Spec, st.spec))
-	st.event(v1.EventTypeNormal, eventCreated, "Created container: %s", st.spec.Name)
+	st.event(v1.EventTypeNormal, eventCreated, "Container created")
 	return nil
 }
 

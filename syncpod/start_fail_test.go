@@ -234,7 +234,7 @@ func TestEventsOfImages(t *testing.T) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
 			n.SyncPod(n.Context(), testPod(), nil)
 		},
-		`Pulled spec.containers{app} Successfully pulled image "registry.test/app:1" in 3s. Image size: 1048576 bytes.`: func(n *node, _ *v1.Container) {
+		`Pulled spec.containers{app} Successfully pulled image "registry.test/app:1" in 3s (3s including waiting). Image size: 1048576 bytes.`: func(n *node, _ *v1.Container) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Delay: 3 * time.Second})
 		},
 	} {

@@ -107,9 +107,10 @@ func (st *start) waitForImages(ctx context.Context) (imageResult, *StepError) {
 }
 
 func (st *start) tellPulled(name string, img *image.Image) {
-	text := fmt.Sprintf("Container image %q already present on machine", name)
+	text := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name)
 	if img.Pulled {
-		text = fmt.Sprintf("Successfully pulled image %q in %v. Image size: %d bytes.", name, img.PullTook.Round(time.Millisecond), img.Size)
+		text = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
+			name, img.PullRan.Truncate(time.Millisecond), img.PullTook.Truncate(time.Millisecond), img.Size)
 	}
 	st.event(v1.EventTypeNormal, eventPulled, "%s", text)
 }

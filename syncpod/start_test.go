@@ -730,7 +730,7 @@ func TestEventsHaveNoIDs(t *testing.T) {
 		n.settle(pod, time.Minute)
 		must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}))
 		all := strings.Join(n.events.all, "\n")
-		for _, want := range []string{"Pulling spec.containers{app}", "Pulled spec.containers{app}", "Created spec.containers{app}", "Started spec.containers{b} Started container b",
+		for _, want := range []string{"Pulling spec.containers{app}", "Pulled spec.containers{app}", "Created spec.containers{app}", "Started spec.containers{b} Container started",
 			"Failed spec.containers{app} Error: ", "Failed spec.containers{b} Error: no place in of the pod (Unknown)", "Killing spec.containers{b} Stopping container b"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("no event %q in\n%s", want, all)

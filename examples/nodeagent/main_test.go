@@ -119,7 +119,7 @@ func TestRun(t *testing.T) {
 	a.says("The name of the node ends their names", "web is web-n1 here.")
 	a.says("No process runs", "a hostPath is one of this machine.")
 	a.write("web.yaml", web)
-	a.says("Normal", "Started", "web-n1 app", "Started container app")
+	a.says("Normal", "Started", "web-n1 app", "Container started")
 	a.says("Pod", "Running", "web-n1", "1/1 ready, 0 restarts")
 	a.write("bad.yaml", strings.NewReplacer("name: web", "name: bad", "registry.test/app:1", "''").Replace(web))
 	a.says("bad.yaml", "Pod default/bad", "document 1", "spec.containers[0].image")

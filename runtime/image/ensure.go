@@ -55,10 +55,11 @@ type Image struct {
 	Username string
 	// Size is in bytes, as the runtime counts.
 	Size uint64
-	// Pulled is whether it was pulled for this request, and PullTook how long this
-	// request waited for that.
+	// Pulled is whether it was pulled for this request, PullTook how long this
+	// request waited for that, and PullRan how long the runtime took for it.
 	Pulled   bool
 	PullTook time.Duration
+	PullRan  time.Duration
 
 	names []string // all by which it may be asked for, in full
 	lease *Lease
@@ -119,7 +120,7 @@ func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Im
 		return nil, err
 	}
 	began := time.Now()
-	used, err := m.pull(ctx, w, credentials)
+	got, err := m.pull(ctx, w, credentials)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +132,8 @@ func (m *Manager) pullAndInspect(ctx context.Context, w want, lease *Lease) (*Im
 	if img == nil {
 		return nil, &Error{Reason: ErrImageInspect, Image: w.req.Image, Err: errors.New("it is not there after its pull")}
 	}
-	m.access.pulled(img.ID, w.ref, used)
-	img.Pulled, img.PullTook = true, took
+	m.access.pulled(img.ID, w.ref, got.with)
+	img.Pulled, img.PullTook, img.PullRan = true, took, got.ran
 	return img, nil
 }
 

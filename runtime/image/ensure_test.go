@@ -369,6 +369,19 @@ func TestB5_WaitingIsNoFailure(t *testing.T) {
 	})
 }
 
+// The time that the runtime takes for a pull is told apart from the time in the queue.
+func TestPullRanWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, Config{Runtime: &registry{pullTime: time.Minute}, MaxParallelPulls: 1})
+		go ensure(t, m, Request{Image: "first:v1"})
+		time.Sleep(time.Second)
+		img, err := m.EnsureImage(t.Context(), Request{Image: "app:v1"})
+		if err != nil || img.PullRan != time.Minute || img.PullTook != 119*time.Second {
+			t.Errorf("%+v, %v, want a pull of 1m0s that took 1m59s with waiting", img, err)
+		}
+	})
+}
+
 // notes writes down what an Observer is told.
 type notes struct{ lines []string }
 

@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // flights are the pulls that are under way, each shared by all who want the
@@ -25,25 +26,27 @@ type flightKey struct {
 type flight struct {
 	waiters int // guarded by flights.mu
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when err is set
+	done    chan struct{} // closed when ran and err are set
+	ran     time.Duration
 	err     error
 }
 
 // join waits for the flight with that key, and starts it if there is none. do
 // gets a context that ends when nobody waits any more. join returns ctx's error
-// as soon as ctx ends, whatever do does.
-func (f *flights) join(ctx context.Context, key flightKey, do func(context.Context) error) error {
+// as soon as ctx ends, whatever do does, and else what do has returned: how long it ran without
+// waiting, and its error.
+func (f *flights) join(ctx context.Context, key flightKey, do func(context.Context) (time.Duration, error)) (time.Duration, error) {
 	fl := f.board(ctx, key, do)
 	select {
 	case <-fl.done:
-		return fl.err
+		return fl.ran, fl.err
 	case <-ctx.Done():
 		f.leave(key, fl)
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
-func (f *flights) board(ctx context.Context, key flightKey, do func(context.Context) error) *flight {
+func (f *flights) board(ctx context.Context, key flightKey, do func(context.Context) (time.Duration, error)) *flight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fl := f.flying[key]; fl != nil {
@@ -60,7 +63,7 @@ func (f *flights) board(ctx context.Context, key flightKey, do func(context.Cont
 		f.idle = make(chan struct{})
 	}
 	go func() {
-		fl.err = do(ctx)
+		fl.ran, fl.err = do(ctx)
 		cancel()
 		f.land(key, fl)
 	}()

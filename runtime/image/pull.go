@@ -19,27 +19,32 @@ type want struct {
 	present string
 }
 
-// pull pulls the image unless a failure of before still counts. It returns the
-// credential that worked.
-func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (used credential, err error) {
+// pulled is how an image was pulled: with which credential, and how long the runtime took.
+type pulled struct {
+	with credential
+	ran  time.Duration
+}
+
+// pull pulls the image unless a failure of before still counts.
+func (m *Manager) pull(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
 	req := w.req
 	key := retryKey{req.PodUID, w.ref.Pull, fingerprintOf(credentials...)}
 	if at, wait, cause := m.retries.check(key, time.Now()); wait {
-		return credential{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
+		return pulled{}, &Error{Reason: ErrImagePullBackOff, Image: req.Image, RetryAt: at, Err: cause}
 	}
 	if req.OnPull != nil {
 		req.OnPull()
 	}
-	used, err = m.tryAll(ctx, w, credentials)
+	got, err = m.tryAll(ctx, w, credentials)
 	switch {
 	case err == nil:
 		m.retries.succeeded(key)
-		return used, nil
+		return got, nil
 	case ctx.Err() != nil:
-		return credential{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
+		return pulled{}, fmt.Errorf("image %q: pull: %w", req.Image, ctx.Err())
 	}
 	at := m.retries.failed(key, err, time.Now())
-	return credential{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
+	return pulled{}, &Error{Reason: pullReason(err), Image: req.Image, RetryAt: at, Err: err}
 }
 
 // credentialsFor returns those of the pod's secrets that are for the image.
@@ -53,40 +58,41 @@ func credentialsFor(req Request, ref Reference) ([]credential, error) {
 
 // tryAll pulls with each credential until one works, or with none if there are
 // none.
-func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (used credential, err error) {
+func (m *Manager) tryAll(ctx context.Context, w want, credentials []credential) (got pulled, err error) {
 	if len(credentials) == 0 {
 		credentials = []credential{{}}
 	}
 	var failed []error
 	for _, c := range credentials {
 		key := flightKey{w.ref.Pull, w.req.RuntimeHandler, fingerprintOf(c)}
-		err := m.flights.join(ctx, key, func(ctx context.Context) error {
+		ran, err := m.flights.join(ctx, key, func(ctx context.Context) (time.Duration, error) {
 			return m.pullOnce(ctx, w, c)
 		})
 		if err == nil {
-			return c, nil
+			return pulled{with: c, ran: ran}, nil
 		}
 		failed = append(failed, err)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return credential{}, errors.Join(failed...)
+	return pulled{}, errors.Join(failed...)
 }
 
-// pullOnce waits for its turn and pulls. It runs once for all who want the same.
-func (m *Manager) pullOnce(ctx context.Context, w want, c credential) error {
+// pullOnce waits for its turn and pulls, which takes the time that is returned. It runs once for
+// all who want the same.
+func (m *Manager) pullOnce(ctx context.Context, w want, c credential) (ran time.Duration, err error) {
 	arrived := time.Now()
 	done, err := m.takeSlot(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer done()
 	began := time.Now()
 	p := Pull{Image: w.ref.Pull, Waited: began.Sub(arrived)}
 	end, err := m.access.begin(w, c)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m.config.Observer.PullStarted(p)
 	err = m.askToPull(ctx, p, &runtimeapi.PullImageRequest{Image: w.req.spec(w.ref), Auth: c.auth(), SandboxConfig: w.req.Sandbox})
@@ -94,8 +100,9 @@ func (m *Manager) pullOnce(ctx context.Context, w want, c credential) error {
 	if err != nil {
 		err = redact(err, c)
 	}
-	m.config.Observer.PullFinished(p, time.Since(began), err)
-	return err
+	ran = time.Since(began)
+	m.config.Observer.PullFinished(p, ran, err)
+	return ran, err
 }
 
 // takeSlot waits until fewer than MaxParallelPulls run.
