@@ -26,7 +26,7 @@ var heeded = []string{
 	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "preloadedImagesVerificationAllowlist", "providerID", "registerWithTaints",
-	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile", "tracing",
+	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "singleProcessOOMKill", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile", "tracing",
 }
 
 // granted are the fields of which some values are what is done anyway.

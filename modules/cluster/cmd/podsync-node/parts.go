@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
@@ -265,7 +266,7 @@ func (a *agent) sync(ctx context.Context, room room) (syncpod.Config, error) {
 	k := a.kubelet
 	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
 		Allocatable: room.allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
-		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault},
+		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault, GroupOOMKill: groupOOMKill(k, cgroupMount)},
 	}}
 	for _, ip := range a.ips {
 		c.Node.HostIPs = append(c.Node.HostIPs, ip.String())
@@ -314,6 +315,16 @@ func (a *agent) parallelPulls() int {
 		return int(*a.kubelet.MaxParallelImagePulls)
 	}
 	return -1
+}
+
+// cgroupMount is where the kernel shows cgroups.
+const cgroupMount = "/sys/fs/cgroup"
+
+// groupOOMKill reports whether the kernel is to kill all processes of a container if it kills one
+// for lack of memory. It can with version 2 of cgroups, in which the root has this file.
+func groupOOMKill(k *kubelet.KubeletConfiguration, mount string) bool {
+	_, err := os.Stat(filepath.Join(mount, "cgroup.controllers"))
+	return err == nil && (k.SingleProcessOOMKill == nil || !*k.SingleProcessOOMKill)
 }
 
 // dns is what the node knows about name resolution.

@@ -53,6 +53,23 @@ func TestRecursiveReadOnlyByTheRuntime(t *testing.T) {
 	})
 }
 
+// All processes of a container are killed together where the kernel can, unless that is switched off.
+func TestGroupOOMKill(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(second, "cgroup.controllers"), []byte("cpu memory\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		mount  string
+		single *bool
+		want   bool
+	}{{first, nil, false}, {second, nil, true}, {second, new(false), true}, {second, new(true), false}} {
+		if got := groupOOMKill(&kubelet.KubeletConfiguration{SingleProcessOOMKill: tt.single}, tt.mount); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
 // N4: what is reserved of each resource is kept from pods, processes included. What is kept free for
 // hard evictions is not kept from the cgroup of all pods: they are evicted before the kernel kills.
 func TestN4_ReservedResources(t *testing.T) {
