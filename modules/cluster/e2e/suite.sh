@@ -213,7 +213,7 @@ node() {
   local dir=$1 program=${2:-$1/podsync-node}
   stop "$dir" kubelet
   if [ $# = 1 ]; then
-    (cd "$root/cluster" && go build -ldflags '-s -w' -o "$program" ./cmd/podsync-node)
+    (cd "$root/modules/cluster" && go build -ldflags '-s -w' -o "$program" ./cmd/podsync-node)
   fi
   mkdir -p "$dir/kubelet" "$dir/logs/pods"
   : > "$dir/resolv.conf"

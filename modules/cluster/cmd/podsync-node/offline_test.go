@@ -153,6 +153,28 @@ func TestE5_NodeSelectorWithoutTheAPIServer(t *testing.T) {
 	})
 }
 
+// An agent that is to remember nothing runs no pods without the API server, and leaves nothing of
+// an earlier one on the disk.
+func TestE5_NothingIsRememberedIfUnwanted(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.off()
+		s.change = func(a *agent) { a.forget = true }
+		s.server.is(true)
+		s.boot()
+		s.sleep(time.Hour)
+		s.wantRunning()
+		if _, err := os.Stat(filepath.Join(s.root, "remembered", "pods")); !os.IsNotExist(err) {
+			s.Errorf("the pods of the earlier agent are still there: %v", err)
+		}
+		s.server.is(false)
+		s.sleep(back)
+		s.wantRunning("changed", "deleted", "same")
+	})
+}
+
 // Without a key no Secret is on the disk, and a pod that needs one waits for the API server.
 func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 	onSite(t, func(s *site) {

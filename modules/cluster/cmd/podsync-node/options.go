@@ -17,6 +17,8 @@ type options struct {
 	// memoryKey is a file with a key, and after a comma one with the key before.
 	memoryKey string
 	ips       []netip.Addr
+	// forget has nothing remembered for a start without the API server.
+	forget bool
 	// adopt is whether what a kubelet runs on the node is taken over.
 	adopt bool
 }
@@ -33,6 +35,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.certDir, "cert-dir", "", "`folder` for certificates that were asked for (default pki in --root-dir)")
 	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
 	flags.StringVar(&o.memoryKey, "memory-key-file", "", "`file` of 32 bytes, which no other user may read, that encrypts what is remembered for a start without the API server; after a comma the file of the key before, which is replaced (default none: then no Secrets and no tokens are remembered)")
+	flags.BoolVar(&o.forget, "forget-pods", false, "remember no pods: an agent that starts without the API server runs static pods alone")
 	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "take over the pods that a kubelet runs; it must have ended, with the same --root-dir")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
@@ -44,8 +45,9 @@ import (
 
 // parts are what runs.
 type parts struct {
-	node     *node.Node
-	source   *pods.Source
+	node   *node.Node
+	source *pods.Source
+	// memory is nil if nothing is remembered.
 	memory   *source.Remembered
 	objects  *objects.Objects
 	mirrors  *mirrors.Mirrors
@@ -107,8 +109,15 @@ func (p *parts) pods() []*v1.Pod {
 
 // remember makes a memory of the pods of the API server, for a start without it.
 func (a *agent) remember(p *parts) (*source.Remembered, error) {
+	path := filepath.Join(a.root, "remembered", "pods")
+	if a.forget {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("--forget-pods: %w", err)
+		}
+		return nil, nil
+	}
 	c := source.RememberedConfig{
-		Source: p.source, Path: filepath.Join(a.root, "remembered", "pods"),
+		Source: p.source, Path: path,
 		ConfigMaps: p.objects, Secrets: p.objects, Services: p.objects, RuntimeClasses: p.objects, Tokens: p.objects,
 	}
 	if a.memoryKey == "" {
@@ -215,9 +224,13 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	if err != nil {
 		return err
 	}
-	sync.Sink, sync.Events, sync.Objects, sync.Extensions.Allocations = p.statuses, events, objects.SupplyRemembered(p.memory), allocator
+	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
+	var pods source.Source
+	if pods, sync.Objects = p.source, p.objects.Supply(); p.memory != nil {
+		pods, sync.Objects = p.memory, objects.SupplyRemembered(p.memory)
+	}
 	c := loop.Config{
-		Client: a.runtime, Root: a.root, Sources: []source.Source{p.memory}, NodeName: a.name, Log: a.log,
+		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
 		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}, Sync: sync,
 		EvictionPolicy: &a.policy, Stats: a.figures,
 		ImagePolicy: &image.GCPolicy{
