@@ -90,7 +90,8 @@ func (tr *trace) addressAwaited(v *verdict) {
 
 // toldFirst checks that no sandbox is stopped, and what runs in it killed with it, before that
 // was told to stop. It judges containers that the runtime had shown to run before the work
-// began that stops the sandbox: others the agent could not know to run.
+// began that stops the sandbox: others the agent could not know to run. Those that ended when
+// they were told, in that work, are tries of the rule, too.
 func (tr *trace) toldFirst(v *verdict) {
 	told := map[string]bool{}
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox) {
@@ -104,7 +105,8 @@ func (tr *trace) toldFirst(v *verdict) {
 		}
 		for _, i := range tr.of(types.UID(c.PodUID)) {
 			at, shown := tr.shown[i.ContainerID]
-			if i.SandboxID == c.SandboxID && i.runsAt(c.Start) && shown && at.Before(work.from) {
+			tested := i.runsAt(c.Start) || told[i.ContainerID] && i.runsAt(work.from)
+			if i.SandboxID == c.SandboxID && tested && shown && at.Before(work.from) {
 				v.want(told[i.ContainerID], "%v at %s, and nobody told %v", c, clock(c.Start), i)
 			}
 		}
