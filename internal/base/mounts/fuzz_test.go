@@ -1,0 +1,24 @@
+package mounts
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Whatever stands in the kernel's table, what is found lies below the directory.
+func FuzzBelow(f *testing.F) {
+	f.Add([]byte("36 35 98:0 / /pods/a\\040b rw - ext4 /dev/sda rw\n"))
+	f.Add([]byte("36 35 98:0 / /pods/\\0 rw\n\n1 2\n/pods/x/\\134\\9\n"))
+	f.Fuzz(func(t *testing.T, table []byte) {
+		points, err := below(bytes.NewReader(table), "/pods")
+		if err != nil {
+			return
+		}
+		for _, p := range points {
+			if p != "/pods" && !strings.HasPrefix(p, "/pods/") || len(p) > len(table) {
+				t.Errorf("%q of %q", p, table)
+			}
+		}
+	})
+}
