@@ -31,7 +31,7 @@ func (noExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.Cal
 }
 
 // floods is a runtime whose answers are larger than is accepted.
-type floods struct{ noExec }
+type floods struct{}
 
 func (floods) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
 	return nil, status.Error(codes.ResourceExhausted, "grpc: received message larger than max")

@@ -100,6 +100,21 @@ func names(t *testing.T, dir string) []string {
 	return seen
 }
 
+// A walk takes no memory for the levels that it has read, on its way down and on its way back.
+func TestWalkOfADeepTreeTakesBoundedMemory(t *testing.T) {
+	dir := tempDir(t)
+	deepen(t, dir, 10_000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := filetree.Walk(t.Context(), dir, func(filetree.Entry) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 24 {
+		t.Errorf("a walk of 10,000 levels took %d MiB, a buffer for each of them", took)
+	}
+}
+
 func TestWalkVisitsEachEntryOnce(t *testing.T) {
 	dir := tempDir(t)
 	if err := errors.Join(

@@ -44,6 +44,8 @@ type walker struct {
 	levels []level
 	// open counts the levels that are open.
 	open int
+	// spare is the space of a level that was closed, for the next one that is read.
+	spare []byte
 	// device and mount are those of the root.
 	device uint64
 	mount  string
@@ -73,7 +75,7 @@ func (w *walker) run(root int) error {
 		if w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
 		}
-		entry, err := w.top().read()
+		entry, err := w.read(w.top())
 		if err != nil {
 			w.note(err)
 		}
@@ -151,15 +153,23 @@ func (w *walker) closeOne() {
 	if w.open <= maxOpen {
 		return
 	}
-	w.levels[len(w.levels)-w.open+1].close()
+	w.closeLevel(&w.levels[len(w.levels)-w.open+1])
+}
+
+// closeLevel closes a level, which keeps no memory but its place.
+func (w *walker) closeLevel(l *level) {
+	_ = syscall.Close(l.fd) // which was only read
+	if l.space != nil {
+		w.spare = l.space
+	}
+	l.fd, l.buffer, l.space = closed, nil, nil
 	w.open--
 }
 
 // leave goes back to the directory above the deepest level.
 func (w *walker) leave() {
 	last := len(w.levels) - 1
-	defer func(fd int) { _ = syscall.Close(fd) }(w.levels[last].fd)
-	w.open--
+	defer w.closeLevel(&w.levels[last])
 	if last > 0 && w.levels[last-1].fd == closed {
 		if err := w.levels[last-1].reopen(w.levels[last].fd); err != nil {
 			w.note(err)
@@ -192,15 +202,13 @@ func (l *level) reopen(below int) error {
 	return nil
 }
 
-func (l *level) close() {
-	_ = syscall.Close(l.fd) // which was only read
-	l.fd, l.buffer, l.space = closed, nil, nil
-}
-
-// read returns the next entry, nil at the end.
-func (l *level) read() (*dirent, error) {
+// read returns the next entry of a level, nil at the end.
+func (w *walker) read(l *level) (*dirent, error) {
 	for {
 		if len(l.buffer) == 0 {
+			if l.space == nil {
+				l.space, w.spare = w.spare, nil
+			}
 			if l.space == nil {
 				l.space = make([]byte, batch)
 			}
@@ -243,7 +251,7 @@ func (w *walker) note(err error) bool {
 func (w *walker) close() {
 	for i := range w.levels {
 		if w.levels[i].fd != closed {
-			w.levels[i].close()
+			w.closeLevel(&w.levels[i])
 		}
 	}
 }
