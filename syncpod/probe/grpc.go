@@ -17,6 +17,13 @@ import (
 const (
 	healthCheck = "/grpc.health.v1.Health/Check"
 	serving     = 1
+
+	// What a server may make a probe hold in memory. An answer has a few bytes, and a header
+	// list of a kilobyte is a large one. The windows are the smallest ones that grpc accepts;
+	// that they are set keeps them from growing.
+	maxAnswer     = 4 << 10
+	maxHeaderList = 16 << 10
+	window        = 64 << 10
 )
 
 // grpc asks the health service of a container (KEP-2727).
@@ -28,6 +35,10 @@ func (p *Prober) grpc(ctx context.Context, t target) outcome {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent(userAgent),
+		grpc.WithMaxHeaderListSize(maxHeaderList),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return p.config.Dial(ctx, "tcp", address) }))
 	if err != nil {
 		return failed("%v", err)
