@@ -9,6 +9,7 @@
 //
 //	hardening.go  the fields that protect the node
 //	load.go       Load, and which fields are heeded
+//	effective.go  the configuration as the node shows it
 //	values.go     amounts of resources in the file
 //	eviction.go   when pods are evicted
 package config

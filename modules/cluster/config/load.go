@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ var heeded = []string{
 	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
 	"clusterDNS", "clusterDomain", "containerLogMaxFiles", "containerLogMaxSize", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
 	"enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
-	"evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
+	"evictionSoft", "evictionSoftGracePeriod", "healthzBindAddress", "healthzPort", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
 	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
 	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "preloadedImagesVerificationAllowlist", "providerID", "registerWithTaints",
 	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "singleProcessOOMKill", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile", "tracing",
@@ -131,6 +132,12 @@ func check(c *kubelet.KubeletConfiguration) error {
 	case c.Authorization.Mode != kubelet.KubeletAuthorizationModeWebhook:
 		return fmt.Errorf("authorization.mode is %q, want %q", c.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
 	}
+	if port := *c.HealthzPort; port < 0 || port > 65535 {
+		return fmt.Errorf("healthzPort is %d, want 0 to 65535", port)
+	}
+	if _, err := netip.ParseAddr(c.HealthzBindAddress); err != nil {
+		return fmt.Errorf("healthzBindAddress is %q, want an IP address", c.HealthzBindAddress)
+	}
 	if _, _, err := Images(c); err != nil {
 		return err
 	}
@@ -161,6 +168,8 @@ func setDefaults(c *kubelet.KubeletConfiguration) {
 	orZero(&c.RegistryBurst, 10)
 	orElse(&c.EnableDebuggingHandlers, true)
 	orElse(&c.FailSwapOn, true)
+	orElse(&c.HealthzPort, 10248)
+	orZero(&c.HealthzBindAddress, "127.0.0.1")
 	orElse(&c.ImageGCHighThresholdPercent, 85)
 	orElse(&c.ImageGCLowThresholdPercent, 80)
 	orZero(&c.KubeAPIBurst, 100)

@@ -15,6 +15,7 @@
 // last minutes.
 //
 //	serve.go      Serve: TLS, at a port, and its limits
+//	health.go     Health: /healthz without TLS
 //	peers.go      connections and requests of peers; strangers.go who of them has to give way
 //	authn.go      Authenticator; authz.go Authorizer; reviews.go how many ask at a time
 //	remember.go   the answers that are cached

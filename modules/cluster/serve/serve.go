@@ -68,12 +68,21 @@ func Serve(ctx context.Context, c Config) error {
 }
 
 func serve(ctx context.Context, c Config, lis net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
 	if c.TLS == nil {
 		c.TLS = &tls.Config{}
 	}
 	all := newPeers()
-	server := newServer(ctx, c, all)
+	server := newServer(c, all)
+	if err := until(ctx, server, func() error { return server.ServeTLS(peerListener{lis, all}, "", "") }); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// until runs a server until ctx, which is that of its requests, ends or the server fails.
+func until(ctx context.Context, server *http.Server, serve func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	var ending sync.WaitGroup
 	ending.Go(func() {
 		<-ctx.Done()
@@ -82,20 +91,20 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 		_ = server.Shutdown(last) // what is left is closed
 		_ = server.Close()
 	})
-	err := server.ServeTLS(peerListener{lis, all}, "", "")
+	err := serve()
 	cancel()
 	ending.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	return fmt.Errorf("serve: %w", err)
+	return err
 }
 
 // newServer returns a server whose peers are bounded.
-func newServer(ctx context.Context, c Config, all *peers) *http.Server {
+func newServer(c Config, all *peers) *http.Server {
 	return &http.Server{
 		Handler: all.guard(c.Handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: connected,
+		ConnContext: connected,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, SendPingTimeout: silence, PingTimeout: pingTimeout, WriteByteTimeout: stuckTimeout,
 			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer, MaxReadFrameSize: frameSize,

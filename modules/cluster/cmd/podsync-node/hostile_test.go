@@ -46,6 +46,7 @@ type target struct {
 	*testing.T
 	api     *fakeAPI
 	address string
+	healthz string
 	process *os.Process
 	log     *tail
 }
@@ -63,13 +64,9 @@ func newTarget(t *testing.T) *target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.address = lis.Addr().String()
-	lis.Close()
+	n.address, n.healthz = unused(t), unused(t)
 	_, port, _ := net.SplitHostPort(n.address)
+	_, healthzPort, _ := net.SplitHostPort(n.healthz)
 	manifests := filepath.Join(dir, "manifests")
 	if err := os.Mkdir(manifests, 0o700); err != nil {
 		t.Fatal(err)
@@ -81,6 +78,7 @@ kind: KubeletConfiguration
 containerRuntimeEndpoint: %s
 address: 127.0.0.1
 port: %s
+healthzPort: %s
 resolvConf: ""
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
@@ -92,7 +90,7 @@ localStorageCapacityIsolation: false
 staticPodPath: %s
 podLogsDir: %s
 nodeLeaseDurationSeconds: %d
-`, endpoint, port, manifests, filepath.Join(dir, "logs", "pods"), int(leaseTime/time.Second)))
+`, endpoint, port, healthzPort, manifests, filepath.Join(dir, "logs", "pods"), int(leaseTime/time.Second)))
 	args := []string{"--config=" + config, "--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--root-dir=" + filepath.Join(dir, "root"), "--hostname-override=n1", "--node-ip=127.0.0.1"}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
@@ -112,6 +110,17 @@ nodeLeaseDurationSeconds: %d
 	})
 	n.begin()
 	return n
+}
+
+// unused returns an address of this machine at which nothing listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return lis.Addr().String()
 }
 
 // begin waits until the node serves and runs its pod.

@@ -196,7 +196,7 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
-	return together.Run(ctx, p.loop.Run, a.watchAddress, func(ctx context.Context) error { return a.join(ctx, p) })
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, func(ctx context.Context) error { return a.join(ctx, p) })
 }
 
 // join runs what needs the API server, once that knows the node. What is remembered of pods

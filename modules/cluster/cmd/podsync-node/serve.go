@@ -57,6 +57,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	authz := k.Authorization.Webhook
 	s, err := server.New(server.Config{
 		Agent: l, Runtime: a.runtime, NodeName: a.name, Metrics: metrics, Stats: figures, Log: a.log,
+		Configz:       map[string]any{"kubeletconfig": config.Effective(k)},
 		Authenticator: serve.NewAuthenticator(tokens, clients, k.Authentication.Webhook.CacheTTL.Duration),
 		NoDebugging:   !*k.EnableDebuggingHandlers, StreamIdleTimeout: k.StreamingConnectionIdleTimeout.Duration,
 		Authorizer: serve.NewAuthorizer(a.reviews, authz.CacheAuthorizedTTL.Duration, authz.CacheUnauthorizedTTL.Duration),
@@ -71,6 +72,14 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 	return together.Run(ctx, run, func(ctx context.Context) error {
 		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, TLS: restrictions, Log: a.log})
 	})
+}
+
+// serveHealth answers /healthz for peers on this machine until ctx ends, unless healthzPort is 0.
+func (a *agent) serveHealth(ctx context.Context) error {
+	if port := int(*a.kubelet.HealthzPort); port != 0 {
+		serve.Health(ctx, net.JoinHostPort(a.kubelet.HealthzBindAddress, strconv.Itoa(port)), a.log)
+	}
+	return nil
 }
 
 // certificate returns the certificate of the server, and what renews it: it is asked for,

@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// listenInterval is the time between two attempts to listen.
+const listenInterval = 5 * time.Second
+
+// Health answers GET /healthz at an address until ctx ends, without TLS and to any peer: "ok", as
+// long as the process runs. What else works is not said here. While the address cannot be listened
+// at, such as that of a kubelet that ends later, it tries again, and log gets a line.
+func Health(ctx context.Context, address string, log logr.Logger) {
+	for {
+		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err == nil {
+			err = health(ctx, lis, log)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		log.Error(err, "The health of the agent cannot be served", "address", address)
+		select {
+		case <-time.After(listenInterval):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// health serves until ctx ends. Its peers are bounded as the strangers of Serve are.
+func health(ctx context.Context, lis net.Listener, log logr.Logger) error {
+	mux := http.NewServeMux()
+	for _, path := range []string{"GET /healthz", "GET /healthz/ping"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "ok") // a peer that has left does not read it
+		})
+	}
+	all := newPeers()
+	server := newServer(Config{Handler: mux, TLS: &tls.Config{}, Log: log}, all)
+	return until(ctx, server, func() error { return server.Serve(peerListener{lis, all}) })
+}
