@@ -141,7 +141,7 @@ func begin() actions.Plan {
 	return p
 }
 
-func TestChecker(t *testing.T) {
+func TestC12_Checker(t *testing.T) {
 	held := actions.Hold{Reason: actions.CrashBackOff}
 	for name, tc := range map[string]struct {
 		does func(*agent)

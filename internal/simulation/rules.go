@@ -72,7 +72,7 @@ var rules = []rule{
 	{"C11: ephemeral containers run once", (*trace).debugOnce},
 	{"T3: addresses stay", (*trace).addressesStay},
 	{"S1, C4, E3, E5: what runs and is wanted stays", (*trace).staysUp},
-	{"the plan that is made is carried out", (*trace).asPlanned},
+	{"C12: the plan that is printed is carried out", (*trace).asPlanned},
 	{"T7: what waits for a restart stays so until it runs", (*trace).steady},
 }
 
