@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -131,6 +132,85 @@ func TestReviewsAreBounded(t *testing.T) {
 		}
 		if asked != 1 {
 			t.Errorf("%d reviews of one token, want 1", asked)
+		}
+	})
+}
+
+// TestCallersWhoLeaveEndTheirReviews: they take no place of those who wait.
+func TestCallersWhoLeaveEndTheirReviews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReviews[string, string]()
+		stuck := func(ctx context.Context) (string, bool, error) {
+			<-ctx.Done()
+			return "", false, ctx.Err()
+		}
+		leaving, leave := context.WithCancel(t.Context())
+		for i := range maxReviews + maxWaiting {
+			go func() { _, _, _ = r.do(leaving, fmt.Sprint(i), stuck) }()
+		}
+		staying := make(chan error, 1)
+		finish := make(chan struct{})
+		shared := func(ctx context.Context) (string, bool, error) {
+			select {
+			case <-ctx.Done():
+				return "", false, ctx.Err()
+			case <-finish:
+				return "yes", true, nil
+			}
+		}
+		synctest.Wait()
+		if _, _, err := r.do(t.Context(), "honest", shared); !errors.Is(err, server.ErrBusy) {
+			t.Errorf("%v, want it busy", err)
+		}
+		leave()
+		synctest.Wait()
+		if len(r.flights) != 0 || len(r.slots) != 0 {
+			t.Errorf("%d reviews are left and %d run, want none", len(r.flights), len(r.slots))
+		}
+		leaving, leave = context.WithCancel(t.Context())
+		go func() { _, _, _ = r.do(leaving, "shared", shared) }()
+		synctest.Wait()
+		go func() {
+			_, _, err := r.do(t.Context(), "shared", shared)
+			staying <- err
+		}()
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(finish)
+		if err := <-staying; err != nil {
+			t.Errorf("the review of a caller who stays: %v", err)
+		}
+	})
+}
+
+// TestPeersCannotFillTheLog: lines about peers are not written, and others at a bounded rate.
+func TestPeersCannotFillTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := 0
+		f := failures{funcr.New(func(string, string) { lines++ }, funcr.Options{}), new(atomic.Int64)}
+		for _, line := range []string{
+			"http: TLS handshake error from 10.0.0.1:1: EOF", "http2: server connection error from 10.0.0.1:1: PROTOCOL_ERROR", "http2: received GOAWAY, starting graceful shutdown",
+			"http: superfluous response.WriteHeader call", "http2: unsupported frame from 10.0.0.1", "anything else",
+		} {
+			_, _ = f.Write([]byte(line))
+		}
+		if lines != 0 {
+			t.Errorf("%d lines about peers, want none", lines)
+		}
+		for range 100 {
+			for _, line := range []string{"http: panic serving 10.0.0.1:1: x", "http2: panic serving 10.0.0.1:1: x", "http: Accept error: x; retrying in 1s"} {
+				if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+		}
+		if lines != 1 {
+			t.Errorf("%d lines in one moment, want 1", lines)
+		}
+		time.Sleep(reportInterval)
+		if _, _ = f.Write([]byte("http2: panic serving 10.0.0.1:1: x")); lines != 2 {
+			t.Errorf("%d lines after %v, want 2", lines, reportInterval)
 		}
 	})
 }

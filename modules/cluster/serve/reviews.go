@@ -26,7 +26,11 @@ type reviews[K comparable, V any] struct {
 	flights map[K]*flight[V]
 }
 
+// A flight is one call. waiters is guarded by the lock of the reviews.
 type flight[V any] struct {
+	waiters int
+	cancel  context.CancelFunc
+
 	done  chan struct{}
 	value V
 	ok    bool
@@ -37,35 +41,63 @@ func newReviews[K comparable, V any]() *reviews[K, V] {
 	return &reviews[K, V]{slots: make(chan struct{}, maxReviews), flights: map[K]*flight[V]{}}
 }
 
-// do returns the result of ask for a key. The call outlives a caller who leaves: others may wait
-// for it. It returns server.ErrBusy if too many wait already.
+// do returns the result of ask for a key. The call outlives a caller who leaves as long as others
+// wait for it: the last one to leave cancels it, so that a caller who does not wait takes no place.
+// It returns server.ErrBusy if too many wait already.
 func (r *reviews[K, V]) do(ctx context.Context, key K, ask func(context.Context) (V, bool, error)) (value V, ok bool, err error) {
-	r.mu.Lock()
-	f, found := r.flights[key]
-	if !found {
-		if len(r.flights) >= maxReviews+maxWaiting {
-			r.mu.Unlock()
-			return value, false, server.ErrBusy
-		}
-		f = &flight[V]{done: make(chan struct{})}
-		r.flights[key] = f
-		go r.fly(context.WithoutCancel(ctx), key, f, ask)
+	f := r.join(ctx, key, ask)
+	if f == nil {
+		return value, false, server.ErrBusy
 	}
-	r.mu.Unlock()
 	select {
 	case <-f.done:
 		return f.value, f.ok, f.err
 	case <-ctx.Done():
+		r.leave(key, f)
 		return value, false, ctx.Err()
 	}
 }
 
+// join returns the flight of a key, a new one if there is none, nil if there are too many.
+func (r *reviews[K, V]) join(ctx context.Context, key K, ask func(context.Context) (V, bool, error)) *flight[V] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, found := r.flights[key]
+	if !found {
+		if len(r.flights) >= maxReviews+maxWaiting {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		f = &flight[V]{done: make(chan struct{}), cancel: cancel}
+		r.flights[key] = f
+		go r.fly(ctx, key, f, ask)
+	}
+	f.waiters++
+	return f
+}
+
+// leave cancels a flight for which no other caller waits. The next caller begins another one.
+func (r *reviews[K, V]) leave(key K, f *flight[V]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.waiters--; f.waiters == 0 {
+		f.cancel()
+		r.forget(key, f)
+	}
+}
+
+// forget removes a flight. The caller holds the lock.
+func (r *reviews[K, V]) forget(key K, f *flight[V]) {
+	if r.flights[key] == f {
+		delete(r.flights, key)
+	}
+}
+
 func (r *reviews[K, V]) fly(ctx context.Context, key K, f *flight[V], ask func(context.Context) (V, bool, error)) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
+	defer f.cancel()
 	defer func() {
 		r.mu.Lock()
-		delete(r.flights, key)
+		r.forget(key, f)
 		r.mu.Unlock()
 		close(f.done)
 	}()

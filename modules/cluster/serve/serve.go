@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -109,7 +110,7 @@ func newServer(c Config, all *peers) *http.Server {
 			MaxConcurrentStreams: maxStreams, SendPingTimeout: silence, PingTimeout: pingTimeout, WriteByteTimeout: stuckTimeout,
 			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer, MaxReadFrameSize: frameSize,
 		},
-		ErrorLog: log.New(failures{c.Log}, "", 0),
+		ErrorLog: log.New(failures{c.Log, new(atomic.Int64)}, "", 0),
 		TLSConfig: &tls.Config{
 			MinVersion: max(tls.VersionTLS12, c.TLS.MinVersion), CipherSuites: c.TLS.CipherSuites, CurvePreferences: c.TLS.CurvePreferences,
 			ClientAuth:     tls.RequestClientCert,
@@ -118,16 +119,26 @@ func newServer(c Config, all *peers) *http.Server {
 	}
 }
 
-// failures logs what a server reports, but for the handshakes and headers of peers that fail: any
-// peer can have as many of them as it likes.
-type failures struct{ log logr.Logger }
+// reportInterval is the time between two lines about failures of the server: a peer can cause one
+// with each of its requests.
+const reportInterval = time.Second
+
+// failures logs the failures of a server itself: a handler that panicked, and a listener that
+// fails. All else is about peers, and any peer can have as many lines of it as it likes.
+type failures struct {
+	log  logr.Logger
+	next *atomic.Int64 // when another line may be written
+}
 
 func (f failures) Write(line []byte) (int, error) {
-	for _, theirs := range []string{"http: TLS handshake error", "http2: server", "http: URL query"} {
-		if bytes.HasPrefix(line, []byte(theirs)) {
-			return len(line), nil
+	for _, own := range []string{"http: panic", "http2: panic serving", "http: Accept error"} {
+		if !bytes.HasPrefix(line, []byte(own)) {
+			continue
+		}
+		now, next := time.Now().UnixNano(), f.next.Load()
+		if now >= next && f.next.CompareAndSwap(next, now+int64(reportInterval)) {
+			f.log.Info("The server reports a failure", "failure", string(bytes.TrimSpace(line)))
 		}
 	}
-	f.log.Info("The server reports a failure", "failure", string(bytes.TrimSpace(line)))
 	return len(line), nil
 }
