@@ -266,7 +266,7 @@ func TestUnmeasurableTreeExceeds(t *testing.T) {
 
 // However many files there are, and however many have several names, what is remembered is bounded.
 func TestManyEntriesAreBounded(t *testing.T) {
-	c := counter{seen: map[uint64]bool{}}
+	c := counter{seen: map[file]bool{}}
 	for i := range uint64(maxLinks + 1000) {
 		for range 2 {
 			if err := c.add(filetree.Entry{Bytes: 4096, Inode: i, Links: 2}); err != nil {
@@ -284,5 +284,18 @@ func TestManyEntriesAreBounded(t *testing.T) {
 	}
 	if err := c.add(filetree.Entry{Links: 1}); !errors.Is(err, errTooMany) {
 		t.Errorf("%v, want %v", err, errTooMany)
+	}
+}
+
+// Files of two subvolumes may have the same inode number: each counts.
+func TestInodesOfTwoDevicesCountTwice(t *testing.T) {
+	c := counter{seen: map[file]bool{}}
+	for _, device := range []uint64{1, 2, 1} {
+		if err := c.add(filetree.Entry{Bytes: 4096, Device: device, Inode: 257, Links: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.inodes != 2 || c.bytes != 8192 {
+		t.Errorf("%d files with %d bytes, want 2 with 8192", c.inodes, c.bytes)
 	}
 }

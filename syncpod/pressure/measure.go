@@ -220,7 +220,7 @@ var errTooMany = errors.New("it has more files and directories than are counted"
 // what has several names counts once. What is not there is nothing. What is counted before an
 // error counts.
 func (m *measurer) used(ctx context.Context, dir string) tree {
-	count := counter{seen: map[uint64]bool{}}
+	count := counter{seen: map[file]bool{}}
 	err := m.walk(ctx, dir, count.add)
 	if errors.Is(err, fs.ErrNotExist) && count.inodes == 0 {
 		return tree{}
@@ -239,22 +239,26 @@ func (m *measurer) used(ctx context.Context, dir string) tree {
 type counter struct {
 	bytes, inodes uint64
 	entries       int
-	seen          map[uint64]bool // inodes that have several names
+	seen          map[file]bool // those that have several names
 }
+
+// A file is identified by its device and inode: inodes of two subvolumes may have equal numbers.
+type file struct{ device, inode uint64 }
 
 func (c *counter) add(e filetree.Entry) error {
 	if c.entries++; c.entries > maxEntries {
 		return errTooMany
 	}
 	if e.Links > 1 && !e.IsDir {
-		if c.seen[e.Inode] {
+		of := file{e.Device, e.Inode}
+		if c.seen[of] {
 			return nil
 		}
 		if len(c.seen) == maxLinks { // of those that are not remembered each name has its share
 			c.bytes += e.Bytes / e.Links
 			return nil
 		}
-		c.seen[e.Inode] = true
+		c.seen[of] = true
 	}
 	c.bytes, c.inodes = c.bytes+e.Bytes, c.inodes+1
 	return nil

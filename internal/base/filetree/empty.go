@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"syscall"
 
 	"github.com/podsync/podsync/internal/base/safepath"
 )
@@ -20,6 +21,8 @@ const (
 	names = 256
 	// maxQueue is how many directories in trash are remembered. The others are listed again.
 	maxQueue = 1024
+	// maxNested is how many directories, each in the one before, are emptied where they are.
+	maxNested = 32
 )
 
 // Empty removes all that root contains. It moves each directory that is not empty to the top
@@ -27,12 +30,37 @@ const (
 // leads through a directory that could become a link meanwhile. A mount point cannot be moved:
 // it is an error, and nothing behind it is removed. An Empty that was cut short can be
 // called again.
+//
+// A file system may refuse to move a directory that is on the same mount: btrfs out of a
+// subvolume, an overlay what a lower layer has. Such a directory is emptied where it is, by
+// moves to its own top.
 func Empty(ctx context.Context, root *os.Root) error {
-	e := &emptier{ctx: ctx, root: root}
+	e := &emptier{ctx: ctx, root: root, base: "."}
+	e.top = e
+	return e.run()
+}
+
+// An emptier empties one directory.
+type emptier struct {
+	ctx  context.Context
+	root *os.Root
+	// base is the directory, below root, and trash its path with the name trash.
+	base, trash string
+	// top is the emptier of root itself, and depth how many emptiers were made from it.
+	top   *emptier
+	depth int
+	// queue are directories in trash.
+	queue []string
+	// made counts the names in trash.
+	made int
+}
+
+func (e *emptier) run() error {
+	e.trash = path.Join(e.base, trash)
 	if err := e.makeTrash(); err != nil {
 		return err
 	}
-	if _, err := e.discardAll("."); err != nil {
+	if _, err := e.discardAll(e.base); err != nil {
 		return err
 	}
 	for left := true; left; {
@@ -40,8 +68,8 @@ func Empty(ctx context.Context, root *os.Root) error {
 			return err
 		}
 		var err error
-		if left, err = e.each(trash, func(_ *os.Root, name string) error {
-			if err := e.discardMoved(path.Join(trash, name)); err != nil {
+		if left, err = e.each(e.trash, func(_ *os.Root, name string) error {
+			if err := e.discardMoved(path.Join(e.trash, name)); err != nil {
 				return err
 			}
 			return e.discardQueue()
@@ -49,26 +77,17 @@ func Empty(ctx context.Context, root *os.Root) error {
 			return err
 		}
 	}
-	return root.Remove(trash)
-}
-
-type emptier struct {
-	ctx  context.Context
-	root *os.Root
-	// queue are directories in trash.
-	queue []string
-	// made counts the names in trash.
-	made int
+	return e.root.Remove(e.trash)
 }
 
 // makeTrash makes the directory trash, unless an earlier call has left it.
 func (e *emptier) makeTrash() error {
-	info, err := e.root.Lstat(trash)
+	info, err := e.root.Lstat(e.trash)
 	if err == nil && !info.IsDir() {
-		err = errors.Join(e.root.Remove(trash), fs.ErrNotExist)
+		err = errors.Join(e.root.Remove(e.trash), fs.ErrNotExist)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return e.root.Mkdir(trash, 0o700)
+		return e.root.Mkdir(e.trash, 0o700)
 	}
 	return err
 }
@@ -103,7 +122,7 @@ func (e *emptier) discardMoved(name string) error {
 // it found any.
 func (e *emptier) discardAll(dir string) (found bool, err error) {
 	return e.each(dir, func(in *os.Root, name string) error {
-		if dir == "." && name == trash {
+		if dir == e.base && name == trash {
 			return nil
 		}
 		err := in.Remove(name)
@@ -111,7 +130,7 @@ func (e *emptier) discardAll(dir string) (found bool, err error) {
 			return nil
 		}
 		if info, is := in.Lstat(name); is == nil && info.IsDir() {
-			err = e.move(dir, name)
+			err = e.discardDir(path.Join(dir, name))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", safepath.Quote(name), reason(err))
@@ -120,15 +139,36 @@ func (e *emptier) discardAll(dir string) (found bool, err error) {
 	})
 }
 
+// discardDir moves a directory to the trash at the top or, where the file system refuses that,
+// to the nearest one. If it refuses that too, the directory is emptied where it is. A subvolume
+// can be moved to the top from anywhere: subvolumes in subvolumes make no emptiers in emptiers.
+func (e *emptier) discardDir(dir string) error {
+	err := e.top.move(dir)
+	if errors.Is(err, syscall.EXDEV) && e != e.top {
+		err = e.move(dir)
+	}
+	if !errors.Is(err, syscall.EXDEV) || e.depth >= maxNested {
+		return err
+	}
+	if same, is := sameMount(e.root, dir); is != nil || !same {
+		return errors.Join(err, is)
+	}
+	inner := &emptier{ctx: e.ctx, root: e.root, base: dir, top: e.top, depth: e.depth + 1}
+	if err := inner.run(); err != nil {
+		return err
+	}
+	return e.root.Remove(dir)
+}
+
 // move moves a directory to trash.
-func (e *emptier) move(dir, name string) error {
+func (e *emptier) move(dir string) error {
 	for {
-		to := path.Join(trash, strconv.Itoa(e.made))
+		to := path.Join(e.trash, strconv.Itoa(e.made))
 		e.made++
 		if _, err := e.root.Lstat(to); err == nil {
 			continue // an earlier call has left it
 		}
-		if err := e.root.Rename(path.Join(dir, name), to); err != nil {
+		if err := e.root.Rename(dir, to); err != nil {
 			return err
 		}
 		if len(e.queue) < maxQueue {

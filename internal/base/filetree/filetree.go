@@ -15,9 +15,10 @@ type Entry struct {
 	IsDir bool
 	// Bytes is the space that it occupies on the disk, not its length.
 	Bytes uint64
-	// Inode and Links identify a file that has several names. Links is 1 where the
-	// operating system reports neither.
-	Inode, Links uint64
+	// Device and Inode identify a file that has several names, of which Links is the number.
+	// A tree may have several devices: each subvolume of a file system has one. Links is 1
+	// where the operating system reports none of them.
+	Device, Inode, Links uint64
 }
 
 // maxDepth bounds how deep Walk follows a tree, at a few bytes a level. No path that a

@@ -46,9 +46,8 @@ type walker struct {
 	open int
 	// spare is the space of a level that was closed, for the next one that is read.
 	spare []byte
-	// device and mount are those of the root.
-	device uint64
-	mount  string
+	// mount is the mount of the root.
+	mount string
 	// first is the first error that did not end the walk.
 	first error
 }
@@ -94,17 +93,17 @@ func (w *walker) top() *level { return &w.levels[len(w.levels)-1] }
 
 // one visits an entry of the deepest level, and enters it if it is a directory.
 func (w *walker) one(name string) error {
-	parent := w.top().fd
+	parent, device := w.top().fd, w.top().device
 	var stat syscall.Stat_t
 	_, err := ignoringEINTR(func() (int, error) { return 0, syscall.Lstat(through(parent, name), &stat) })
 	if err != nil {
 		w.note(err)
 		return nil
 	}
-	if uint64(stat.Dev) != w.device {
-		return nil
-	}
 	if stat.Mode&syscall.S_IFMT != syscall.S_IFDIR {
+		if uint64(stat.Dev) != device && !w.onMount(parent, name) {
+			return nil
+		}
 		return w.visit(w.entry(name, &stat))
 	}
 	fd, err := ignoringEINTR(func() (int, error) { return syscall.Openat(parent, name, openDir, 0) })
@@ -115,6 +114,23 @@ func (w *walker) one(name string) error {
 		return nil
 	}
 	return w.enter(fd, name)
+}
+
+// onMount reports whether an entry is on the mount of the root. The device does not decide: the
+// files of an overlay may have other devices than its directories.
+func (w *walker) onMount(parent int, name string) bool {
+	const path = 0x200000 // O_PATH: nothing is opened
+	fd, err := ignoringEINTR(func() (int, error) {
+		return syscall.Openat(parent, name, path|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return w.note(err)
+	}
+	mount, err := mountOf(fd)
+	if err := errors.Join(err, syscall.Close(fd)); err != nil {
+		w.note(err)
+	}
+	return mount == w.mount
 }
 
 // enter visits a directory and makes it the deepest level, unless it is on another mount. It
@@ -130,9 +146,9 @@ func (w *walker) enter(fd int, name string) error {
 		return errors.Join(err, syscall.Close(fd))
 	}
 	if len(w.levels) == 0 {
-		w.device, w.mount = uint64(stat.Dev), mount
+		w.mount = mount
 	}
-	if uint64(stat.Dev) != w.device || mount != w.mount {
+	if mount != w.mount {
 		return syscall.Close(fd)
 	}
 	if err := w.visit(w.entry(name, &stat)); err != nil {
@@ -232,7 +248,7 @@ func (w *walker) read(l *level) (*dirent, error) {
 func (w *walker) entry(name string, stat *syscall.Stat_t) Entry {
 	return Entry{
 		Name: name, Depth: len(w.levels), IsDir: stat.Mode&syscall.S_IFMT == syscall.S_IFDIR,
-		Bytes: uint64(max(stat.Blocks, 0)) * 512, Inode: stat.Ino, Links: uint64(stat.Nlink),
+		Bytes: uint64(max(stat.Blocks, 0)) * 512, Device: uint64(stat.Dev), Inode: stat.Ino, Links: uint64(stat.Nlink),
 	}
 }
 
@@ -254,6 +270,22 @@ func (w *walker) close() {
 			w.closeLevel(&w.levels[i])
 		}
 	}
+}
+
+// sameMount reports whether a directory below root is on the same mount as root.
+func sameMount(root *os.Root, name string) (bool, error) {
+	var ids [2]string
+	for i, name := range []string{".", name} {
+		dir, err := root.Open(name)
+		if err != nil {
+			return false, err
+		}
+		ids[i], err = mountOf(int(dir.Fd()))
+		if err := errors.Join(err, dir.Close()); err != nil {
+			return false, err
+		}
+	}
+	return ids[0] == ids[1], nil
 }
 
 // through is a path to an entry of a directory that is open. The kernel resolves it from the
