@@ -32,6 +32,7 @@ var _ loop.Admission = (*Admission)(nil)
 func (a *Admission) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 	for _, check := range []func() *syncpod.Rejection{
 		func() *syncpod.Rejection { return sysctlsAllowed(pod, a.Node.config.AllowedSysctls) },
+		func() *syncpod.Rejection { return appArmorFits(pod, a.Node.config.Machine.AppArmor) },
 		func() *syncpod.Rejection { return a.nameFits(pod) },
 		func() *syncpod.Rejection { return systemFits(pod) },
 		func() *syncpod.Rejection { return a.resourcesFit(pod, beside, a.Allotted) },

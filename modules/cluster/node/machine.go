@@ -30,6 +30,8 @@ type Machine struct {
 	PIDs int64
 	// HugePages is how much memory is set aside for pages of each size, both in bytes.
 	HugePages map[int64]int64
+	// AppArmor is whether the kernel confines processes by AppArmor profiles.
+	AppArmor bool
 }
 
 // ReadMachine reads what the kernel and the distribution say.
@@ -39,6 +41,7 @@ func ReadMachine() Machine {
 		BootID: firstLine("/proc/sys/kernel/random/boot_id"), Kernel: firstLine("/proc/sys/kernel/osrelease"),
 		OS: osName("/etc/os-release"), CPUs: cpus("/sys/devices/system/cpu/online"), MemoryBytes: meminfo("MemTotal"),
 		HugePages: hugePages("/sys/kernel/mm/hugepages"), PIDs: min(number("/proc/sys/kernel/pid_max"), number("/proc/sys/kernel/threads-max")),
+		AppArmor: firstLine("/sys/module/apparmor/parameters/enabled") == "Y",
 	}
 	if m.SystemUUID == "" {
 		m.SystemUUID = m.ID

@@ -333,6 +333,29 @@ func sysctl(name string) func(*v1.Pod) {
 	}
 }
 
+// appArmor asks for a profile by the field of the pod, and by the annotation of a static pod.
+func appArmor(profile v1.AppArmorProfileType, annotation string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: profile}}
+		if annotation != "" {
+			p.Annotations = map[string]string{"kubernetes.io/config.source": "file", v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "app": annotation}
+		}
+	}
+}
+
+// On a machine with AppArmor a pod may ask for a profile.
+func TestAppArmorOfTheMachine(t *testing.T) {
+	c := configOf(fake.NewClientset(), &cri{})
+	c.Machine.AppArmor = true
+	n, err := node.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := (&node.Admission{Node: n}).Admit(podOf(appArmor(v1.AppArmorProfileTypeRuntimeDefault, "")), nil); refused != nil {
+		t.Errorf("%+v", refused)
+	}
+}
+
 func TestAdmission(t *testing.T) {
 	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}}
 	onSite(t, object, func(s *site) { testAdmission(t, node.Admission{Node: s.Node}) })
@@ -364,6 +387,12 @@ func testAdmission(t *testing.T, admission node.Admission) {
 		{"a safe sysctl", sysctl("kernel.shm_rmid_forced"), nil, ""},
 		{"a sysctl of the node", sysctl("kernel.msgmax"), nil, "SysctlForbidden"},
 		{"a sysctl of the node's network", func(p *v1.Pod) { sysctl("net.ipv4.tcp_syncookies")(p); p.Spec.HostNetwork = true }, nil, "SysctlForbidden"},
+		{"a profile of AppArmor", appArmor(v1.AppArmorProfileTypeRuntimeDefault, ""), nil, "AppArmor"},
+		{"a profile of AppArmor for a container", func(p *v1.Pod) {
+			p.Spec.Containers[0].SecurityContext = &v1.SecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost}}
+		}, nil, "AppArmor"},
+		{"no confinement by AppArmor", appArmor(v1.AppArmorProfileTypeUnconfined, "unconfined"), nil, ""},
+		{"a profile of AppArmor in an annotation", appArmor(v1.AppArmorProfileTypeUnconfined, "runtime/default"), nil, "AppArmor"},
 	} {
 		var beside []*v1.Pod
 		for _, change := range tt.beside {
