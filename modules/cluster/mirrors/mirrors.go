@@ -141,8 +141,8 @@ func (m *Mirrors) keep(ctx context.Context, n name) error {
 		return nil
 	case static == nil && !known:
 		return nil // the pod may be one that could not be read
-	case static == nil && m.config.Running(Shown(mirror)):
-		m.queue.AddAfter(n, lookAgain)
+	case (static == nil || mirror.DeletionTimestamp == nil) && m.config.Running(Shown(mirror)):
+		m.queue.AddAfter(n, lookAgain) // the version that the mirror shows is still stopping, and reports to it
 		return nil
 	}
 	return m.delete(ctx, mirror) // if another is wanted, it is made when this has gone

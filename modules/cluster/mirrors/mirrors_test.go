@@ -176,6 +176,28 @@ func TestMirrorIsMadeAnew(t *testing.T) {
 	})
 }
 
+// A mirror keeps its UID while the version of the pod that it shows is still stopping.
+func TestMirrorOfTheVersionThatStops(t *testing.T) {
+	inHouse(t, func(h *house) {
+		h.want(static("a"))
+		first := h.there()
+		h.locked(func() { h.running["a"] = true })
+		h.want(static("b"))
+		time.Sleep(time.Minute)
+		if m := h.there(); m == nil || m.UID != first.UID || h.Mirror(static("a")) == nil {
+			h.Fatalf("the mirror is %v, want that of the version that stops", m)
+		}
+		synctest.Wait()
+		h.locked(func() { delete(h.running, "a") })
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		h.PodChanged(first, true)
+		if m := h.there(); m == nil || m.UID == first.UID || m.Annotations["kubernetes.io/config.mirror"] != "b" {
+			h.Errorf("the mirror is %v, want that of the new version", m)
+		}
+	})
+}
+
 // A mirror goes with its pod: when that has stopped, and only if it is known that nobody
 // wants it.
 func TestMirrorGoesWithItsPod(t *testing.T) {
