@@ -299,3 +299,52 @@ func TestInodesOfTwoDevicesCountTwice(t *testing.T) {
 		t.Errorf("%d files with %d bytes, want 2 with 8192", c.inodes, c.bytes)
 	}
 }
+
+// A volume that takes all its time keeps no other volume of the pod from being measured.
+func TestVolumeBesideASlowOneIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &measurer{podsRoot: "/x", walk: func(ctx context.Context, dir string, visit func(filetree.Entry) error) error {
+			if strings.HasSuffix(dir, "/slow") {
+				<-ctx.Done()
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return visit(filetree.Entry{Name: "big", Bytes: 1 << 40, Links: 1})
+		}}
+		pod := hostilePod("bad", "2Mi")
+		slow := v1.Volume{Name: "slow", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}
+		pod.Spec.Volumes = append([]v1.Volume{slow}, pod.Spec.Volumes...)
+		if got := evicted(t, m, time.Now(), pod); got == "" {
+			t.Error("not evicted, with 1 TiB in a volume of 2 MiB")
+		}
+	})
+}
+
+// A tree cannot be measured if the longest time is over twice in a row for its number of entries.
+func TestSlowForItsEntries(t *testing.T) {
+	for name, c := range map[string]struct {
+		entries []int  // counted before the time was over, 0 if it was not
+		longest []bool // whether the time was the longest
+		want    bool
+	}{
+		"once":                 {[]int{1e6}, []bool{true}, false},
+		"twice":                {[]int{1e6, 1e6}, []bool{true, true}, true},
+		"a slow disk":          {[]int{manyEntries, manyEntries, manyEntries}, []bool{true, true, true}, false},
+		"less time":            {[]int{1e6, 1e6}, []bool{false, true}, false},
+		"complete in between":  {[]int{1e6, 0, 1e6}, []bool{true, true, true}, false},
+		"slow disk in between": {[]int{1e6, 1, 1e6}, []bool{true, true, true}, false},
+	} {
+		var last tree
+		for i, n := range c.entries {
+			now := tree{entries: n}
+			if n > 0 {
+				now = now.cut(c.longest[i])
+			}
+			last = now.after(last)
+		}
+		if got := last.usage().Unmeasurable; got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -31,6 +31,8 @@ const (
 	// maxEntries is how many files and directories of one tree are counted. A tree with more
 	// cannot be measured.
 	maxEntries = 4_000_000
+	// manyEntries is how many entries a tree has for which a lack of time is its own doing.
+	manyEntries = 200_000
 	// maxLinks is how many files with several names are remembered, so that they count once.
 	maxLinks = 100_000
 )
@@ -62,12 +64,15 @@ type tree struct {
 	// lack of time or because of err: it has at least so much.
 	unread int
 	err    error
+	// entries is how many entries were counted, and slow how many times in a row there were more
+	// than manyEntries when the longest time for a measurement was over.
+	entries, slow int
 }
 
 // usage returns what counts. What the pod does in the moment of a measurement may keep it from
 // being complete; what is so again the pod has made so that it cannot be measured.
 func (t tree) usage() eviction.DiskUsage {
-	return eviction.DiskUsage{Bytes: &t.bytes, Inodes: &t.inodes, Unmeasurable: t.unread > 1 && t.err != nil}
+	return eviction.DiskUsage{Bytes: &t.bytes, Inodes: &t.inodes, Unmeasurable: t.unread > 1 && t.err != nil || t.slow > 1}
 }
 
 // after returns a tree with what is known from before: what was counted then it may still have,
@@ -76,6 +81,19 @@ func (t tree) after(last tree) tree {
 	if t.unread > 0 {
 		t.bytes, t.inodes = max(t.bytes, last.bytes), max(t.inodes, last.inodes)
 		t.unread += last.unread
+	}
+	if t.slow > 0 {
+		t.slow += last.slow
+	}
+	return t
+}
+
+// cut returns a tree for which the time was over. It is not complete, and if the time was the
+// longest one, that is for its number of entries: on a slow disk fewer are counted.
+func (t tree) cut(longest bool) tree {
+	t.unread = 1
+	if longest && t.entries > manyEntries {
+		t.slow = 1
 	}
 	return t
 }
@@ -116,14 +134,31 @@ func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time
 	if safepath.Element("metadata.uid", string(pod.UID)) != nil {
 		return of
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(podTime<<min(last.cuts, 8), maxPodTime))
-	defer cancel()
-	of.files = m.files(ctx, string(pod.UID)).after(last.files)
+	if m.inTurn(ctx, m.trees(pod, last, &of), min(podTime<<min(last.cuts, 8), maxPodTime)) {
+		of.cuts = last.cuts + 1
+	}
+	return of
+}
+
+// A turn is the measurement of one tree.
+type turn struct {
+	last    tree
+	measure func(context.Context) tree
+	keep    func(tree)
+}
+
+// trees returns the turns of a pod's trees.
+func (m *measurer) trees(pod *v1.Pod, last measured, of *measured) []turn {
+	files := func(ctx context.Context) tree { return m.files(ctx, string(pod.UID)) }
+	turns := []turn{{last.files, files, func(t tree) { of.files = t }}}
+	within := func(dir, name string, last, of map[string]tree) {
+		used := func(ctx context.Context) tree { return m.used(ctx, dir) }
+		turns = append(turns, turn{last[name], used, func(t tree) { of[name] = t }})
+	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if kind := directoryOf(v); kind != "" && m.podsRoot != "" && safepath.Element("name", v.Name) == nil {
-			at := filepath.Join(m.podsRoot, string(pod.UID), volumesDir, kind, v.Name)
-			of.volumes[v.Name] = m.used(ctx, at).after(last.volumes[v.Name])
+			within(filepath.Join(m.podsRoot, string(pod.UID), volumesDir, kind, v.Name), v.Name, last.volumes, of.volumes)
 		}
 	}
 	name := pod.Namespace + "_" + pod.Name + "_" + string(pod.UID)
@@ -131,14 +166,30 @@ func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time
 		for i := range list {
 			c := list[i].Name
 			if m.logsRoot != "" && safepath.Element("name", name) == nil && safepath.Element("name", c) == nil {
-				of.logs[c] = m.used(ctx, filepath.Join(m.logsRoot, name, c)).after(last.logs[c])
+				within(filepath.Join(m.logsRoot, name, c), c, last.logs, of.logs)
 			}
 		}
 	}
-	if ctx.Err() != nil {
-		of.cuts = last.cuts + 1
+	return turns
+}
+
+// inTurn measures trees, and reports whether the time was over for one of them. Each has an equal
+// share of the time that is left. Those that were cut short last come last: they have the time
+// that the others did not need, and take none from them.
+func (m *measurer) inTurn(ctx context.Context, turns []turn, limit time.Duration) (cut bool) {
+	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.last.unread, b.last.unread) })
+	end := time.Now().Add(limit)
+	for i, t := range turns {
+		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(turns)-i))
+		now := t.measure(share)
+		if share.Err() != nil && now.unread > 0 {
+			cut = true
+			now = now.cut(limit == maxPodTime && ctx.Err() == nil)
+		}
+		cancel()
+		t.keep(now.after(t.last))
 	}
-	return of
+	return cut
 }
 
 // The directories in a pod's that hold volumes.
@@ -178,7 +229,10 @@ func (m *measurer) within(ctx context.Context, dir string, e fs.DirEntry) tree {
 }
 
 func (t tree) plus(other tree) tree {
-	return tree{t.bytes + other.bytes, t.inodes + other.inodes, max(t.unread, other.unread), cmp.Or(t.err, other.err)}
+	return tree{
+		bytes: t.bytes + other.bytes, inodes: t.inodes + other.inodes, unread: max(t.unread, other.unread),
+		err: cmp.Or(t.err, other.err), entries: t.entries + other.entries,
+	}
 }
 
 // complete adds what was measured to what was read. If nothing was read of the pod, what
@@ -225,7 +279,7 @@ func (m *measurer) used(ctx context.Context, dir string) tree {
 	if errors.Is(err, fs.ErrNotExist) && count.inodes == 0 {
 		return tree{}
 	}
-	of := tree{bytes: count.bytes, inodes: count.inodes}
+	of := tree{bytes: count.bytes, inodes: count.inodes, entries: count.entries}
 	if err != nil {
 		of.unread = 1
 	}
