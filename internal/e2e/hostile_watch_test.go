@@ -25,13 +25,14 @@ import (
 )
 
 // maxDelay is how much later a pod may start than it would if nothing attacked the agent: than it
-// started before, or, if the runtime has become slower since, by as much later.
+// started before, or, if the runtime has become slower since, by as much later. It is in time of
+// the undisturbed runtime: where that takes twice as long, so does a delay of the same cause.
 const maxDelay = time.Second
 
 // starts are what was seen of pods that do nothing. An attack that delays pods delays all while it
 // lasts, so two in a row must not be late. One alone may be so on a busy machine, as few are.
 type starts struct {
-	quiet                 time.Duration // how long the agent took before the attacks
+	quiet, bare           time.Duration // how long the agent, and the runtime by itself, took before the attacks
 	ratio                 float64       // of that to what the runtime took by itself, at least 1
 	count, late, inARow   int
 	longest, worst, total time.Duration // the longest start, the longest delay, all delays
@@ -40,6 +41,9 @@ type starts struct {
 // add counts a start, and reports whether it is one too many that is late.
 func (s *starts) add(agent, bare time.Duration) bool {
 	delay := agent - max(time.Duration(float64(bare)*s.ratio), s.quiet)
+	if bare > s.bare {
+		delay = time.Duration(delay.Seconds() * s.bare.Seconds() / bare.Seconds() * float64(time.Second))
+	}
 	s.count++
 	s.longest, s.worst, s.total = max(s.longest, agent), max(s.worst, delay), s.total+max(delay, 0)
 	if delay <= maxDelay {
@@ -62,16 +66,18 @@ func (s *siege) prepare() map[string]string {
 	for range 3 {
 		s.node.must(s.put(s.quiet("bystander")))
 	}
-	var took []time.Duration
+	var took, alone []time.Duration
 	var ratios []float64
 	for range 5 {
 		agent, bare, err := s.pair()
 		s.node.must(err)
-		took, ratios = append(took, agent), append(ratios, agent.Seconds()/bare.Seconds())
+		took, alone, ratios = append(took, agent), append(alone, bare), append(ratios, agent.Seconds()/bare.Seconds())
 	}
 	slices.Sort(took)
+	slices.Sort(alone)
 	slices.Sort(ratios)
-	s.starts.quiet, s.starts.ratio = took[len(took)/2], max(1, ratios[len(ratios)/2])
+	middle := len(took) / 2
+	s.starts.quiet, s.starts.bare, s.starts.ratio = took[middle], alone[middle], max(1, ratios[middle])
 	time.Sleep(3 * time.Second) // what is left of them is removed
 	return s.snapshot()
 }
