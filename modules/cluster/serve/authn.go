@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"net/http"
@@ -51,17 +50,23 @@ func NewAuthenticator(kube kubernetes.Interface, clients func() *x509.CertPool, 
 // AuthenticateRequest makes an Authenticator a server.Authenticator.
 func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
 	if user, ok := a.certificate(r); ok {
+		accepted(r.Context(), certificateCredential(r.TLS.PeerCertificates[0]), true)
 		return user, true, nil
 	}
 	token, ok := bearer(r)
 	if !ok || a.kube == nil || len(token) > maxToken {
 		return server.User{}, false, nil
 	}
-	known := credential(sha256.Sum256([]byte(token))) // so that no token is kept
-	if user, ok, found := a.tokens.get(known); found {
-		return user, ok, nil
+	known := tokenCredential(token)
+	user, ok, found := a.tokens.get(known)
+	var err error
+	if !found {
+		user, ok, err = a.reviews.do(r.Context(), known, func(ctx context.Context) (server.User, bool, error) { return a.review(ctx, known, token) })
 	}
-	return a.reviews.do(r.Context(), known, func(ctx context.Context) (server.User, bool, error) { return a.review(ctx, known, token) })
+	if err == nil && ok {
+		accepted(r.Context(), known, false)
+	}
+	return user, ok, err
 }
 
 // review has the API server review a token.

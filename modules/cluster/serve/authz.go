@@ -36,8 +36,8 @@ func (a *Authorizer) Authorize(ctx context.Context, ask server.Attributes) (allo
 	if !found {
 		reason, allowed, err = a.reviews.do(ctx, string(key), func(ctx context.Context) (string, bool, error) { return a.review(ctx, string(key), ask) })
 	}
-	if err == nil && allowed {
-		admitted(ctx)
+	if err == nil && allowed && !admitted(ctx, ask.User.Name) {
+		return false, "", server.ErrBusy
 	}
 	return allowed, reason, err
 }

@@ -6,10 +6,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -216,7 +216,7 @@ func TestPeersCannotFillTheLog(t *testing.T) {
 }
 
 func TestStrangersGiveWay(t *testing.T) {
-	var s strangers[int]
+	s := strangers[int]{total: maxStrangers, each: maxStrangersOfAddress}
 	flood, honest := netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32")
 	s.enter(honest, -1)
 	for i := range 1000 {
@@ -235,8 +235,8 @@ func TestStrangersGiveWay(t *testing.T) {
 		t.Errorf("%d are counted, want %d", s.count, maxStrangers-1)
 	}
 	for address, all := range s.byAddress {
-		for _, one := range append([]int{}, all...) {
-			s.leave(address, one)
+		for _, one := range slices.Clone(all) {
+			s.leave(address, one.one)
 		}
 	}
 	if s.count != 0 || len(s.byAddress) != 0 {
@@ -324,40 +324,3 @@ func TestLongChainsAreRefused(t *testing.T) {
 		}
 	}
 }
-
-// TestAdmissionFreesOfLimits: a connection on which a request was admitted is no stranger, and
-// neither is the next with its credential.
-func TestAdmissionFreesOfLimits(t *testing.T) {
-	all := newPeers()
-	p := &peer{all: all, address: netip.MustParsePrefix("10.0.0.1/32"), life: time.NewTimer(time.Hour)}
-	all.strangers.enter(p.address, p)
-	serve := func(p *peer, token string, admit bool) {
-		r := withToken(token)
-		r = r.WithContext(context.WithValue(r.Context(), peerKey{}, p))
-		all.guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if admit {
-				admitted(r.Context())
-			}
-		})).ServeHTTP(discard{}, r)
-	}
-	serve(p, "good", true)
-	if stranger, _ := p.asks(); stranger || all.strangers.count != 0 || all.asking.count != 0 {
-		t.Errorf("stranger %t, %d connections and %d requests of strangers, want none", stranger, all.strangers.count, all.asking.count)
-	}
-	all.asking.count = maxAsking // by others
-	serve(&peer{all: all}, "good", false)
-	refused := func() (is bool) {
-		defer func() { is = recover() == http.ErrAbortHandler }()
-		serve(&peer{all: all}, "other", false)
-		return false
-	}
-	if !refused() {
-		t.Error("a stranger is answered beyond the limit")
-	}
-}
-
-type discard struct{}
-
-func (discard) Header() http.Header         { return http.Header{} }
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-func (discard) WriteHeader(int)             {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,11 +19,18 @@ const (
 	strangerLife = 30 * time.Second
 	// strangerRequests is how many requests may be made on it.
 	strangerRequests = 100
-	// answerTimeout bounds the answer to a request that is not admitted.
+	// answerTimeout bounds the answer to a request that is not admitted, and how long an admitted
+	// peer may take nothing of an answer.
 	answerTimeout = 15 * time.Second
 	// admittedTTL is how long a credential with which a request was admitted passes the limits
 	// of strangers.
 	admittedTTL = 5 * time.Minute
+	// maxRequestsOfUser and maxConnectionsOfUser bound what an admitted user holds. All users of an
+	// API server are one user here: it may have 384 streams, each with a connection, and 128 other
+	// requests.
+	maxRequestsOfUser, maxConnectionsOfUser = 512, 512
+	// bodyTimeout is how long a body may take to come.
+	bodyTimeout = 15 * time.Second
 	// maxBody is the size of the largest body of a request, in bytes. No path needs one.
 	maxBody = 64 << 10
 )
@@ -31,17 +39,43 @@ const (
 type credential [sha256.Size]byte
 
 // peers are those who are connected. Those on whose connection nothing was admitted yet are
-// strangers: how much they may hold is bounded, for each address and in total.
+// strangers: how much they may hold is bounded, for each address and in total. What admitted
+// peers may hold is bounded for each user.
 type peers struct {
-	admitted *answers[credential, struct{}]
+	admitted *answers[credential, string] // the name of the user
 
 	mu        sync.Mutex
 	open      int
 	strangers strangers[*peer]
-	asking    asking
+	asking    strangers[*visit]
+	requests  map[string]int // by user
+	conns     map[string]int // by user
 }
 
-func newPeers() *peers { return &peers{admitted: newAnswers[credential, struct{}](admittedTTL, 0)} }
+func newPeers() *peers {
+	return &peers{
+		admitted:  newAnswers[credential, string](admittedTTL, 0),
+		strangers: strangers[*peer]{total: maxStrangers, each: maxStrangersOfAddress},
+		asking:    strangers[*visit]{total: maxAsking, each: maxAskingOfAddress},
+		requests:  map[string]int{}, conns: map[string]int{},
+	}
+}
+
+// hold counts one more of a user, and reports whether that may be. The caller holds a lock.
+func hold(held map[string]int, user string, most int) bool {
+	if held[user] >= most {
+		return false
+	}
+	held[user]++
+	return true
+}
+
+// free counts one less. The caller holds a lock.
+func free(held map[string]int, user string) {
+	if held[user]--; held[user] == 0 {
+		delete(held, user)
+	}
+}
 
 // A peer is one connection.
 type peer struct {
@@ -53,6 +87,8 @@ type peer struct {
 
 	mu       sync.Mutex
 	known    bool
+	user     string // of the first request that was admitted
+	closed   bool
 	requests int
 }
 
@@ -106,35 +142,46 @@ func addressOf(a net.Addr) netip.Prefix {
 func (p *peer) Close() error {
 	p.once.Do(func() {
 		p.life.Stop()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.closed = true
 		p.all.mu.Lock()
 		defer p.all.mu.Unlock()
 		p.all.open--
 		p.all.strangers.leave(p.address, p)
+		if p.known {
+			free(p.all.conns, p.user)
+		}
 	})
 	return p.Conn.Close()
 }
 
-// admit frees the connection of the limits of strangers.
-func (p *peer) admit() {
+// admit makes the connection one of a user, free of the limits of strangers. It reports whether
+// the user may have one more.
+func (p *peer) admit(user string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known {
-		return
+	if p.known || p.closed {
+		return true
 	}
-	p.known = true
-	p.life.Stop()
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()
+	if !hold(p.all.conns, user, maxConnectionsOfUser) {
+		return false
+	}
+	p.known, p.user = true, user
+	p.life.Stop()
 	p.all.strangers.leave(p.address, p)
+	return true
 }
 
-// asks counts a request. It reports whether the peer is a stranger, and whether it has asked too
-// often for one.
-func (p *peer) asks() (stranger, tooOften bool) {
+// asks counts a request. It returns the user of the connection, none if the peer is a stranger,
+// and whether it has asked too often for one.
+func (p *peer) asks() (user string, known, tooOften bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	return !p.known, !p.known && p.requests > strangerRequests
+	return p.user, p.known, !p.known && p.requests > strangerRequests
 }
 
 // peerKey is that of the peer in the context of a connection, visitKey of the visit in that of a
@@ -152,92 +199,154 @@ func connected(ctx context.Context, conn net.Conn) context.Context {
 
 // A visit is a request.
 type visit struct {
-	peer       *peer
-	credential credential
-	shown      bool // a credential
-	// admit ends the bounds on requests of strangers.
-	admit func()
+	peer   *peer
+	writer *writer
+	cancel context.CancelFunc
+	// accepted is the credential by which its user is known, if shown.
+	accepted credential
+	shown    bool
+	// counted is set when it counts for a user.
+	counted bool
+	user    string
 }
 
-// admitted notes that the request of a context may do what it asks for.
-func admitted(ctx context.Context) {
+// accepted notes by which credential the user of a request is known, and whether that was
+// verified without the API server: then the request takes no place of strangers.
+func accepted(ctx context.Context, c credential, verified bool) {
 	v, ok := ctx.Value(visitKey{}).(*visit)
 	if !ok {
 		return
 	}
-	if v.shown {
-		v.peer.all.admitted.put(v.credential, struct{}{}, true)
+	v.accepted, v.shown = c, true
+	if verified {
+		v.leave()
 	}
-	v.peer.admit()
-	v.admit()
 }
 
-// guard bounds what strangers may ask at a time. A request beyond that is broken off without an
-// answer: an answer could be kept waiting by a peer that does not read.
+// admitted notes that the request of a context may do what it asks for. It reports whether its
+// user may have one more request and connection.
+func admitted(ctx context.Context, user string) bool {
+	v, ok := ctx.Value(visitKey{}).(*visit)
+	if !ok {
+		return true
+	}
+	if !v.counted && !v.count(user) || !v.peer.admit(user) {
+		return false
+	}
+	if v.shown {
+		v.peer.all.admitted.put(v.accepted, user, true)
+	}
+	v.leave()
+	v.writer.admit()
+	return true
+}
+
+// count makes a request one of a user, and reports whether the user may have one more.
+func (v *visit) count(user string) bool {
+	a := v.peer.all
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	v.user, v.counted = user, hold(a.requests, user, maxRequestsOfUser)
+	return v.counted
+}
+
+// leave removes a request from those of strangers.
+func (v *visit) leave() {
+	v.peer.all.mu.Lock()
+	defer v.peer.all.mu.Unlock()
+	v.peer.all.asking.leave(v.peer.address, v)
+}
+
+// end ends what a request holds.
+func (v *visit) end() {
+	v.cancel()
+	v.leave()
+	if v.counted {
+		v.peer.all.mu.Lock()
+		defer v.peer.all.mu.Unlock()
+		free(v.peer.all.requests, v.user)
+	}
+}
+
+// guard bounds what peers may ask at a time. A request of a stranger beyond that is broken off
+// without an answer: an answer could be kept waiting by a peer that does not read.
 func (a *peers) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := r.Context().Value(peerKey{}).(*peer)
 		if !ok {
 			panic(http.ErrAbortHandler) // no connection of the listener
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		v := &visit{peer: p, admit: func() {}}
-		r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
-		v.credential, v.shown = credentialOf(r)
-		stranger, tooOften := p.asks()
-		if stranger && v.shown {
-			_, _, known := a.admitted.get(v.credential)
-			stranger, tooOften = !known, tooOften && !known
+		ctx, cancel := context.WithCancel(r.Context())
+		v := &visit{peer: p, writer: newWriter(w), cancel: cancel}
+		defer v.end()
+		r = r.WithContext(context.WithValue(ctx, visitKey{}, v))
+		r.Body = http.MaxBytesReader(w, v.writer.bound(r), maxBody)
+		user, known, tooOften := p.asks()
+		if of, found := a.userOf(r); found {
+			user, known = of, true
 		}
 		switch {
+		case known && !v.count(user):
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case known:
+			next.ServeHTTP(v.writer, r)
 		case tooOften:
 			p.Close()
 			panic(http.ErrAbortHandler)
-		case stranger:
-			a.answerStranger(w, r, v, next)
 		default:
-			next.ServeHTTP(w, r)
+			a.answerStranger(v, r, next)
 		}
+		v.writer.end()
 	})
 }
 
 // answerStranger answers a request within a time, and returns when the answer is sent. Once the
 // request is admitted it is as any other.
-func (a *peers) answerStranger(w http.ResponseWriter, r *http.Request, v *visit, next http.Handler) {
-	a.mu.Lock()
-	ok := a.asking.enter(v.peer.address)
-	a.mu.Unlock()
-	if !ok {
+func (a *peers) answerStranger(v *visit, r *http.Request, next http.Handler) {
+	if !a.ask(v) {
 		panic(http.ErrAbortHandler)
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout)) // a connection that cannot fails at the write
-	known := false
-	release := sync.OnceFunc(func() {
-		_ = control.SetWriteDeadline(time.Time{})
-		a.leave(v.peer.address)
-	})
-	defer release()
-	v.admit = func() { known = true; release() }
-	next.ServeHTTP(w, r)
-	if !known {
-		_ = control.Flush() // the last that can wait for the peer
+	v.writer.until = time.Now().Add(answerTimeout)
+	next.ServeHTTP(v.writer, r)
+	if !v.writer.until.IsZero() {
+		_ = v.writer.FlushError() // the last that can wait for the peer
 	}
 }
 
-func (a *peers) leave(address netip.Prefix) {
+// ask reports whether one more request of a stranger may be answered. If there are too many, the
+// oldest of its address, or of the address with the most, ends with its connection; one that is on
+// the same connection stays.
+func (a *peers) ask(v *visit) bool {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asking.leave(address)
+	if victim, _, full := a.asking.next(v.peer.address); full && victim.peer == v.peer {
+		a.mu.Unlock()
+		return false
+	}
+	victim, full := a.asking.enter(v.peer.address, v)
+	a.mu.Unlock()
+	if full {
+		victim.cancel()
+		victim.peer.Close()
+	}
+	return true
 }
 
-// credentialOf returns the hash of what a request is known by, which the peer has proven to have.
-func credentialOf(r *http.Request) (c credential, shown bool) {
-	if token, ok := bearer(r); ok && len(token) <= maxToken {
-		return sha256.Sum256([]byte(token)), true
-	}
+// userOf returns the user who was admitted with a credential of a request, which the peer has
+// proven to have. A certificate counts before a token, as it does for an Authenticator.
+func (a *peers) userOf(r *http.Request) (user string, known bool) {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		return sha256.Sum256(r.TLS.PeerCertificates[0].Raw), true
+		if user, _, known = a.admitted.get(certificateCredential(r.TLS.PeerCertificates[0])); known {
+			return user, known
+		}
 	}
-	return c, false
+	if token, ok := bearer(r); ok && len(token) <= maxToken {
+		user, _, known = a.admitted.get(tokenCredential(token))
+	}
+	return user, known
 }
+
+func certificateCredential(c *x509.Certificate) credential { return sha256.Sum256(c.Raw) }
+
+// tokenCredential returns a hash, so that no token is kept.
+func tokenCredential(token string) credential { return sha256.Sum256([]byte(token)) }

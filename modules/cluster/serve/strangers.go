@@ -10,40 +10,62 @@ const (
 	maxAsking, maxAskingOfAddress = 64, 8
 )
 
-// strangers are the connections of peers that were not admitted yet, by address.
+// strangers are what peers hold that were not admitted yet, connections or requests, by address.
 // It decides and does nothing; the caller holds a lock.
 type strangers[T comparable] struct {
-	byAddress map[netip.Prefix][]T // the oldest first
+	// total and each bound them all and those of one address.
+	total, each int
+
+	byAddress map[netip.Prefix][]entry[T] // the oldest first
 	count     int
+	entered   uint64
 }
 
-// enter adds one. If its address or all together hold too many, it returns the one that has to
-// go: the oldest of that address, or of the address with the most.
+// An entry is one stranger. The older of two has the smaller number.
+type entry[T comparable] struct {
+	one    T
+	number uint64
+}
+
+// enter adds one. If its address or all together hold too many, it removes and returns the one
+// that has to go.
 func (s *strangers[T]) enter(address netip.Prefix, one T) (victim T, full bool) {
-	from, full := s.crowded(address)
+	victim, from, full := s.next(address)
 	if full {
-		victim = s.byAddress[from][0]
 		s.leave(from, victim)
 	}
 	if s.byAddress == nil {
-		s.byAddress = map[netip.Prefix][]T{}
+		s.byAddress = map[netip.Prefix][]entry[T]{}
 	}
-	s.byAddress[address] = append(s.byAddress[address], one)
+	s.entered++
+	s.byAddress[address] = append(s.byAddress[address], entry[T]{one, s.entered})
 	s.count++
 	return victim, full
 }
 
-// crowded returns the address that has to give way to one more of an address, if any has.
+// next returns the one that has to go before one more of an address may enter, if there are too
+// many: the oldest of that address, or of the address with the most.
+func (s *strangers[T]) next(address netip.Prefix) (victim T, from netip.Prefix, full bool) {
+	from, full = s.crowded(address)
+	if full {
+		victim = s.byAddress[from][0].one
+	}
+	return victim, from, full
+}
+
+// crowded returns the address that has to give way to one more of an address, if any has. Of
+// equals it is the one whose oldest is the oldest: no address is worse off by its number.
 func (s *strangers[T]) crowded(address netip.Prefix) (from netip.Prefix, full bool) {
-	if len(s.byAddress[address]) >= maxStrangersOfAddress {
+	if len(s.byAddress[address]) >= s.each {
 		return address, true
 	}
-	if s.count < maxStrangers {
+	if s.count < s.total {
 		return address, false
 	}
+	most, oldest := 0, uint64(0)
 	for other, all := range s.byAddress {
-		if most := len(s.byAddress[from]); len(all) > most || len(all) == most && other.Addr().Less(from.Addr()) {
-			from = other
+		if len(all) > most || len(all) == most && all[0].number < oldest {
+			from, most, oldest = other, len(all), all[0].number
 		}
 	}
 	return from, true
@@ -53,7 +75,7 @@ func (s *strangers[T]) crowded(address netip.Prefix) (from netip.Prefix, full bo
 func (s *strangers[T]) leave(address netip.Prefix, one T) bool {
 	all := s.byAddress[address]
 	for i, other := range all {
-		if other != one {
+		if other.one != one {
 			continue
 		}
 		all = append(all[:i], all[i+1:]...)
@@ -64,32 +86,6 @@ func (s *strangers[T]) leave(address netip.Prefix, one T) bool {
 		return true
 	}
 	return false
-}
-
-// asking counts the requests of strangers that are being answered. The caller holds a lock.
-type asking struct {
-	byAddress map[netip.Prefix]int
-	count     int
-}
-
-// enter reports whether one more may be answered, and counts it.
-func (a *asking) enter(address netip.Prefix) bool {
-	if a.count >= maxAsking || a.byAddress[address] >= maxAskingOfAddress {
-		return false
-	}
-	if a.byAddress == nil {
-		a.byAddress = map[netip.Prefix]int{}
-	}
-	a.byAddress[address]++
-	a.count++
-	return true
-}
-
-func (a *asking) leave(address netip.Prefix) {
-	a.count--
-	if a.byAddress[address]--; a.byAddress[address] == 0 {
-		delete(a.byAddress, address)
-	}
 }
 
 // neighbourhood is the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address,

@@ -1,0 +1,215 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A visitor asks a guard on connections without a network.
+type visitor struct{ all *peers }
+
+func (v visitor) connect(address string) *peer {
+	near, far := net.Pipe()
+	far.Close()
+	p := &peer{Conn: near, all: v.all, address: netip.MustParsePrefix(address), life: time.NewTimer(time.Hour)}
+	v.all.strangers.enter(p.address, p)
+	v.all.open++
+	return p
+}
+
+// ask asks with a token, and returns the status, zero if the request is broken off.
+func (v visitor) ask(p *peer, token string, do http.HandlerFunc) (status int) {
+	r, w := withToken(token), httptest.NewRecorder()
+	defer func() {
+		if recover() == nil {
+			status = w.Code
+		}
+	}()
+	v.all.guard(do).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, p)))
+	return w.Code
+}
+
+func admitting(user, token string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		accepted(r.Context(), tokenCredential(token), false)
+		if !admitted(r.Context(), user) {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}
+}
+
+// TestAdmissionFreesOfLimits: a connection on which a request was admitted is no stranger, and
+// neither is the next with the credential that was accepted. Another credential beside it is none.
+func TestAdmissionFreesOfLimits(t *testing.T) {
+	all := newPeers()
+	v := visitor{all}
+	p := v.connect("10.0.0.1/32")
+	if status := v.ask(p, "good", admitting("user", "good")); status != http.StatusOK {
+		t.Error(status)
+	}
+	if _, known, _ := p.asks(); !known || all.strangers.count != 0 || all.asking.count != 0 || len(all.requests) != 0 || all.conns["user"] != 1 {
+		t.Errorf("known %t, %d connections and %d requests of strangers, %v, want none", known, all.strangers.count, all.asking.count, all.requests)
+	}
+	p.Close()
+	if len(all.conns) != 0 || all.open != 0 {
+		t.Errorf("%v and %d are open, want none", all.conns, all.open)
+	}
+	if _, known := all.userOf(withToken("good")); !known {
+		t.Error("the credential is not known")
+	}
+	v.ask(v.connect("10.0.0.1/32"), "beside", admitting("user", "accepted"))
+	if _, known := all.userOf(withToken("beside")); known {
+		t.Error("a credential is known that was not accepted")
+	}
+}
+
+// TestRequestsOfStrangersGiveWay: the oldest of the address with the most ends, with its
+// connection; a request that was verified without the API server takes no place.
+func TestRequestsOfStrangersGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := visitor{newPeers()}
+		ended := make(chan int, 1000)
+		wait := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		var first *peer
+		for i := range maxAsking {
+			p := v.connect(fmt.Sprintf("10.0.0.%d/32", 1+i/maxAskingOfAddress))
+			if first == nil {
+				first = p
+			}
+			go func() {
+				v.ask(p, "", wait)
+				ended <- i
+			}()
+			synctest.Wait()
+		}
+		if status := v.ask(v.connect("10.0.1.1/32"), "", func(http.ResponseWriter, *http.Request) {}); status != http.StatusOK {
+			t.Errorf("status %d of an honest peer, want an answer", status)
+		}
+		synctest.Wait()
+		if len(ended) != 1 || <-ended != 0 || !first.closed {
+			t.Error("the oldest request has not ended with its connection")
+		}
+		verified := func(_ http.ResponseWriter, r *http.Request) {
+			accepted(r.Context(), credential{1}, true)
+			if n := len(v.all.asking.byAddress[netip.MustParsePrefix("10.0.1.2/32")]); n != 0 {
+				t.Errorf("%d places, want none", n)
+			}
+		}
+		v.ask(v.connect("10.0.1.2/32"), "", verified)
+		var left []*visit
+		v.all.mu.Lock()
+		for _, all := range v.all.asking.byAddress {
+			for _, e := range all {
+				left = append(left, e.one)
+			}
+		}
+		v.all.mu.Unlock()
+		for _, one := range left {
+			one.cancel()
+		}
+	})
+}
+
+// TestOldestOfEqualsGivesWay: no address is worse off for its number.
+func TestOldestOfEqualsGivesWay(t *testing.T) {
+	s := strangers[int]{total: 3, each: 2}
+	for i, address := range []string{"10.0.0.3/32", "10.0.0.1/32", "10.0.0.2/32"} {
+		s.enter(netip.MustParsePrefix(address), i)
+	}
+	if victim, full := s.enter(netip.MustParsePrefix("10.0.0.0/32"), 3); !full || victim != 0 {
+		t.Errorf("%d has to go, %t, want the oldest", victim, full)
+	}
+}
+
+// TestAdmittedUsersAreBounded: one user cannot take the places of others.
+func TestAdmittedUsersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := visitor{newPeers()}
+		leave := make(chan struct{})
+		stay := func(w http.ResponseWriter, r *http.Request) {
+			admitting("user", "good")(w, r)
+			<-leave
+		}
+		p := v.connect("10.0.0.1/32")
+		v.ask(p, "good", admitting("user", "good"))
+		for range maxRequestsOfUser {
+			go v.ask(p, "good", stay)
+		}
+		synctest.Wait()
+		if status := v.ask(v.connect("10.0.0.2/32"), "good", admitting("user", "good")); status != http.StatusTooManyRequests {
+			t.Errorf("request %d of a user: %d, want 429", maxRequestsOfUser, status)
+		}
+		if status := v.ask(v.connect("10.0.0.2/32"), "other", admitting("other", "other")); status != http.StatusOK {
+			t.Errorf("another user: %d", status)
+		}
+		close(leave)
+		synctest.Wait()
+		for range maxConnectionsOfUser - 1 {
+			v.ask(v.connect("10.0.0.1/32"), "good", admitting("user", "good"))
+		}
+		if status := v.ask(v.connect("10.0.0.1/32"), "good", admitting("user", "good")); status != http.StatusTooManyRequests {
+			t.Errorf("connection %d of a user: %d, want 429", maxConnectionsOfUser, status)
+		}
+		if n := v.all.requests["user"]; n != 0 {
+			t.Errorf("%d requests are left", n)
+		}
+	})
+}
+
+// TestAnswersHaveToBeTaken: an admitted peer that takes nothing of an answer, or sends nothing of
+// its body, loses its request.
+func TestAnswersHaveToBeTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		p := &peer{Conn: near, all: newPeers(), known: true, user: "user", life: time.NewTimer(time.Hour)}
+		ended := make(chan error, 1)
+		handler := p.all.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(io.Discard, r.Body)
+			if err == nil {
+				_, err = w.Write(make([]byte, 1<<20))
+			}
+			ended <- err
+		}))
+		listener := &oneConn{conns: make(chan net.Conn, 1)}
+		s := &http.Server{Handler: handler, ConnContext: connected}
+		go func() { _ = s.Serve(listener) }()
+		defer s.Close()
+		defer close(listener.conns)
+		listener.conns <- p
+		go func() { _, _ = io.WriteString(far, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") }()
+		begun := time.Now()
+		if err := <-ended; err == nil || time.Since(begun) != answerTimeout {
+			t.Errorf("%v after %v, want an error after %v", err, time.Since(begun), answerTimeout)
+		}
+		far.Close()
+		near, far = net.Pipe()
+		listener.conns <- &peer{Conn: near, all: p.all, known: true, user: "user", life: time.NewTimer(time.Hour)}
+		go func() { _, _ = io.WriteString(far, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n") }()
+		begun = time.Now()
+		if err := <-ended; err == nil || time.Since(begun) != bodyTimeout {
+			t.Errorf("%v after %v, want an error after %v", err, time.Since(begun), bodyTimeout)
+		}
+		far.Close()
+	})
+}
+
+// A oneConn is a listener of connections that are given to it.
+type oneConn struct{ conns chan net.Conn }
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	conn, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+func (*oneConn) Close() error   { return nil }
+func (*oneConn) Addr() net.Addr { return &net.TCPAddr{} }
