@@ -364,8 +364,8 @@ func halfOpen(ctx context.Context, n *target, from string, worker int) {
 }
 
 // manyConnections opens connections and keeps a thousand of them.
-func manyConnections(ctx context.Context, n *target, from string, worker int) {
-	from = fmt.Sprintf("127.0.1.%d", 1+worker) // from more than one address
+func manyConnections(ctx context.Context, n *target, _ string, worker int) {
+	from := fmt.Sprintf("127.0.1.%d", 1+worker) // more than one address
 	var kept []net.Conn
 	for ctx.Err() == nil && len(kept) < 1000 {
 		if conn := n.connect(ctx, from, ""); conn != nil {
