@@ -16,7 +16,7 @@
 //
 // What an admitted user holds is bounded, too: requests that are answered at a time, and
 // connections. A peer has to take some of each answer within a time, unless the handler sets a
-// deadline of its own, as streams and followed logs do.
+// deadline of its own, as streams and logs do.
 //
 //	serve.go      Serve: TLS, at a port, and its limits
 //	health.go     Health: /healthz without TLS

@@ -12,7 +12,7 @@ import (
 const writeSize = 32 << 10
 
 // A writer writes an answer that a peer has to take: within a time as long as the peer is a
-// stranger, and then some of it within each such time. Streams and followed logs set deadlines of
+// stranger, and then some of it within each such time. Streams and logs set deadlines of
 // their own.
 type writer struct {
 	http.ResponseWriter
