@@ -162,15 +162,26 @@ func (m *measurer) trees(pod *v1.Pod, last measured, of *measured) []turn {
 		}
 	}
 	name := pod.Namespace + "_" + pod.Name + "_" + string(pod.UID)
-	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			c := list[i].Name
-			if m.logsRoot != "" && safepath.Element("name", name) == nil && safepath.Element("name", c) == nil {
-				within(filepath.Join(m.logsRoot, name, c), c, last.logs, of.logs)
-			}
+	for _, c := range containers(pod) {
+		if m.logsRoot != "" && safepath.Element("name", name) == nil && safepath.Element("name", c) == nil {
+			within(filepath.Join(m.logsRoot, name, c), c, last.logs, of.logs)
 		}
 	}
 	return turns
+}
+
+// containers returns the names of a pod's containers of all kinds.
+func containers(pod *v1.Pod) []string {
+	var names []string
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	return names
 }
 
 // inTurn measures trees, and reports whether the time was over for one of them. Each has an equal
@@ -247,10 +258,14 @@ func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 	for _, name := range slices.Sorted(maps.Keys(of.volumes)) {
 		u.Volumes = append(u.Volumes, eviction.VolumeUsage{Name: name, DiskUsage: of.volumes[name].usage()})
 	}
-	for i := range u.Containers {
-		if logs, ok := of.logs[u.Containers[i].Name]; ok {
-			u.Containers[i].Logs = logs.usage()
+	for _, name := range slices.Sorted(maps.Keys(of.logs)) {
+		logs := of.logs[name].usage()
+		i := slices.IndexFunc(u.Containers, func(c eviction.ContainerUsage) bool { return c.Name == name })
+		if i < 0 { // it does not run: its logs are what is left of it
+			u.Containers = append(u.Containers, eviction.ContainerUsage{Name: name, Logs: logs})
+			continue
 		}
+		u.Containers[i].Logs = logs
 	}
 	return u
 }

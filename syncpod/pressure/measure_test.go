@@ -86,6 +86,30 @@ func TestMeasurePaces(t *testing.T) {
 	}
 }
 
+// The logs of containers that have ended, init and ephemeral ones, are the pod's.
+func TestLogsOfEndedContainersCount(t *testing.T) {
+	root := t.TempDir()
+	m := measurer{logsRoot: root, walk: filetree.Walk}
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "init"}}, Containers: []v1.Container{{Name: "app"}},
+		EphemeralContainers: []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}},
+	}}
+	pod.Namespace, pod.Name, pod.UID = "default", "web", "u"
+	for _, name := range []string{"init", "app", "debug"} {
+		write(t, filepath.Join(root, "default_web_u", name, "0.log"), 10_000)
+	}
+	m.measure(t.Context(), []Pod{{Pod: pod}}, time.Now())
+	u := m.complete(pod, &eviction.Usage{Containers: []eviction.ContainerUsage{{Name: "app"}}})
+	if len(u.Containers) != 3 {
+		t.Fatalf("%+v, want 3 containers", u.Containers)
+	}
+	for _, c := range u.Containers {
+		if c.Logs.Bytes == nil || *c.Logs.Bytes < 10_000 {
+			t.Errorf("container %s: %+v, want at least 10,000 bytes of logs", c.Name, c)
+		}
+	}
+}
+
 func TestReadings(t *testing.T) {
 	number := func(n uint64) *uint64 { return &n }
 	now := time.Unix(1000, 0)
