@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -213,3 +215,55 @@ func (l *oneConn) Accept() (net.Conn, error) {
 }
 func (*oneConn) Close() error   { return nil }
 func (*oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestAuthenticatorNotesWhatItAccepts: a certificate before a token, and a token that was reviewed
+// or is cached.
+func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
+	ca := newAuthority(t)
+	leaf := ca.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf
+	kube, _ := reviewer(func() {})
+	authn := NewAuthenticator(kube, ca.pool, time.Minute)
+	v := visitor{newPeers()}
+	note := func(token string, cert *x509.Certificate) (noted *visit) {
+		v.ask(v.connect("10.0.0.1/32"), token, func(_ http.ResponseWriter, r *http.Request) {
+			if cert != nil {
+				r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+			}
+			_, _, _ = authn.AuthenticateRequest(r)
+			noted = r.Context().Value(visitKey{}).(*visit)
+		})
+		return noted
+	}
+	for range 2 {
+		if n := note("good", nil); !n.shown || n.accepted != tokenCredential("good") {
+			t.Error("the token is not noted")
+		}
+	}
+	if n := note("beside", leaf); !n.shown || n.accepted != certificateCredential(leaf) {
+		t.Error("the certificate is not noted")
+	}
+	if n := note("bad", nil); n.shown {
+		t.Error("a refused token is noted")
+	}
+}
+
+// TestRequestsOfOneConnectionDoNotEndIt: one beyond the limit is refused, and the others go on.
+func TestRequestsOfOneConnectionDoNotEndIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, leave := visitor{newPeers()}, make(chan struct{})
+		p := v.connect("10.0.0.1/32")
+		for range maxAskingOfAddress {
+			go v.ask(p, "", func(_ http.ResponseWriter, r *http.Request) {
+				<-leave
+				if r.Context().Err() != nil {
+					t.Error("a request that was there has ended")
+				}
+			})
+		}
+		synctest.Wait()
+		if status := v.ask(p, "", func(http.ResponseWriter, *http.Request) {}); status != 0 || p.closed {
+			t.Errorf("status %d, closed %t, want it broken off and the connection open", status, p.closed)
+		}
+		close(leave)
+	})
+}
