@@ -36,6 +36,8 @@ type content struct {
 	files map[string]file
 	// dirs are the directories that these are in, each with one of its files.
 	dirs map[string]string
+	// room is what the files of the pod's volumes may still take.
+	room *room
 	// secret is set if any of them may hold a secret.
 	secret bool
 	// next is when the first of them may have changed, zero if none does before the pod
@@ -202,6 +204,12 @@ func (c *content) put(name string, f file) error {
 	}
 	if err := c.besideOthers(clean); err != nil {
 		return err
+	}
+	if old, ok := c.files[clean]; ok {
+		c.room.release(old)
+	}
+	if err := c.room.take(f); err != nil {
+		return fmt.Errorf("file %q: %w", name, err)
 	}
 	c.files[clean] = f
 	return nil

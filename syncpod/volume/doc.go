@@ -58,6 +58,7 @@
 //	              ConfigMaps and Secrets that are immutable
 //	filekey.go    FileKey: variables from a file of an emptyDir
 //	write.go      files, all of an update or nothing
+//	room.go       how much the files of a pod may take
 //	directory.go  a volume's directory, on the disk or in memory
 //	makedir.go    directories where containers may write meanwhile
 //	owner.go      fsGroup, modes, and whose tokens are; owner_*.go whose a file is

@@ -34,11 +34,12 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 	if !hasFiles(pod) {
 		return time.Time{}, nil
 	}
+	left := newRoom()
 	err = eachMounted(pod, func(vol *v1.Volume) error {
 		if !isOfFiles(vol) {
 			return nil
 		}
-		again, err := v.refresh(ctx, pod, vol, dir)
+		again, err := v.refresh(ctx, pod, vol, dir, left)
 		if err != nil {
 			again = sooner(again, time.Now().Add(retryInterval))
 		}
@@ -48,7 +49,7 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 	return next, err
 }
 
-func (v *Volumes) refresh(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) (next time.Time, err error) {
+func (v *Volumes) refresh(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) (next time.Time, err error) {
 	path, err := pathOf(vol, dir)
 	if err != nil {
 		return next, err
@@ -56,15 +57,15 @@ func (v *Volumes) refresh(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir 
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return next, nil // it has not been set up
 	}
-	c, err := v.update(ctx, pod, vol, dir)
+	c, err := v.update(ctx, pod, vol, dir, left)
 	if err != nil {
 		return next, err
 	}
 	return c.next, errors.Join(c.stale...)
 }
 
-// update makes the files of a volume what they should be.
-func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) (*content, error) {
+// update makes the files of a volume what they should be, within the room that is left.
+func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) (*content, error) {
 	path, err := pathOf(vol, dir)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir s
 	if err != nil {
 		return nil, err
 	}
-	c := &content{Volumes: v, pod: pod, dir: dir, path: path, owners: owners}
+	c := &content{Volumes: v, pod: pod, dir: dir, path: path, owners: owners, room: left}
 	if err := c.add(ctx, vol); err != nil {
 		return nil, err
 	}

@@ -100,9 +100,10 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
 	}
+	left := newRoom()
 	return eachMounted(pod, func(vol *v1.Volume) error {
 		began := time.Now()
-		err := v.setUp(ctx, pod, vol, dir)
+		err := v.setUp(ctx, pod, vol, dir, left)
 		if v.config.Observer != nil {
 			v.config.Observer(pod, vol, time.Since(began), err)
 		}
@@ -150,7 +151,7 @@ func mounted(pod *v1.Pod) map[string]bool {
 	return used
 }
 
-func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error {
+func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) error {
 	switch {
 	case vol.HostPath != nil:
 		return checkHostPath(vol.HostPath)
@@ -167,7 +168,7 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 	if vol.EmptyDir != nil {
 		return v.emptyDir(vol.EmptyDir, path, pod)
 	}
-	_, err = v.update(ctx, pod, vol, dir)
+	_, err = v.update(ctx, pod, vol, dir, left)
 	return err
 }
 
