@@ -169,6 +169,9 @@ func TestE5_NothingIsRememberedIfUnwanted(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(s.root, "remembered", "pods")); !os.IsNotExist(err) {
 			s.Errorf("the pods of the earlier agent are still there: %v", err)
 		}
+		s.server.is(false)
+		s.sleep(back + 5*time.Minute) // and the back-off of what could not start
+		s.wantRunning("changed", "deleted", "same")
 	})
 }
 
