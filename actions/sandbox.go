@@ -86,11 +86,10 @@ func (d *decision) nothingThere() bool {
 	return d.Status == nil || len(d.Status.Sandboxes) == 0 && len(d.Status.Containers) == 0
 }
 
-// ranItsOnce reports whether the pod has had the one run that the pod's restart
-// policy Never allows. A container that was created and never started has not run
+// ranItsOnce reports whether a pod with restart policy Never has already run. A container that was created and never started has not run
 // (kubernetes #118321, #123839); the kubelet counts it as run, and such a pod waits for
-// ever. If the status is complete, the pod has had its run once a regular container has
-// run or an init container has failed, even if the runtime has no sandbox of it any more
+// ever. If the status is complete, the pod has run when a regular container has run or
+// an init container has failed, even if the runtime has no sandbox of the pod any more
 // (kubernetes #51142). Otherwise any container that has run in a sandbox counts, also an
 // init container or a sidecar, as for a kubelet. Nothing of a deleted pod begins anew.
 func (d *decision) ranItsOnce() bool {

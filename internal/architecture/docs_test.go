@@ -45,7 +45,7 @@ func TestSecurityNamesTests(t *testing.T) {
 			t.Errorf("SECURITY.md names %s, which does not exist", m[1])
 		}
 	}
-	_, promised, _ := strings.Cut(page, "\n## What is promised\n")
+	_, promised, _ := strings.Cut(page, "\n## Promises\n")
 	promised, _, _ = strings.Cut(promised, "\n## ")
 	promises := strings.Split(promised, "\n- ")[1:]
 	if len(promises) < 15 {

@@ -282,7 +282,7 @@ func (s *siege) nodeAgent(p *v1.Pod, command string, args ...string) error {
 	return nil
 }
 
-// bytesRead counts what is written to it.
+// bytesRead counts the bytes that are written to it.
 type bytesRead struct{ atomic.Int64 }
 
 func (c *bytesRead) Write(b []byte) (int, error) {

@@ -20,7 +20,7 @@ func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if uid == "" {
-		return // nobody has shown of which pod it is
+		return // no answer of the runtime has shown its pod yet
 	}
 	c.judged++
 	p := c.pod(uid)

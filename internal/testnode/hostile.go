@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Hostile changes the answers of a runtime at random, field by field, as one does that
-// somebody else has taken over. It is safe for concurrent use.
+// Hostile changes the answers of a runtime at random, field by field, as an attacker
+// who controls the runtime could. It is safe for concurrent use.
 type Hostile struct {
 	mu     sync.Mutex
 	random *rand.Rand

@@ -15,9 +15,9 @@ type Entry struct {
 	IsDir bool
 	// Bytes is the space that it occupies on the disk, not its length.
 	Bytes uint64
-	// Device and Inode identify a file that has several names, of which Links is the number.
+	// Device and Inode identify a file with several names. Links is the number of names.
 	// A tree may have several devices: each subvolume of a file system has one. Links is 1
-	// where the operating system reports none of them.
+	// if the operating system reports neither.
 	Device, Inode, Links uint64
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever stands in the kernel's table, what is found lies below the directory.
+// Every mount point that is returned lies below the directory, for any content of the table.
 func FuzzBelow(f *testing.F) {
 	f.Add([]byte("36 35 98:0 / /pods/a\\040b rw - ext4 /dev/sda rw\n"))
 	f.Add([]byte("36 35 98:0 / /pods/\\0 rw\n\n1 2\n/pods/x/\\134\\9\n"))
