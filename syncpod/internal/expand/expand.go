@@ -10,12 +10,12 @@ import "strings"
 // end, stand for themselves. Values are not expanded again. A nil lookup has no
 // variable.
 //
-// The result has at most limit bytes. If it would have more, ok is false, and no more than
-// limit bytes were built.
+// The result has at most limit bytes. If it would have more, Expand returns "" and false, and has
+// built no more than limit bytes.
 func Expand(s string, limit int, lookup func(name string) (value string, ok bool)) (expanded string, ok bool) {
 	dollar := strings.IndexByte(s, '$')
-	if dollar < 0 {
-		return s, len(s) <= limit
+	if dollar < 0 && len(s) <= limit {
+		return s, true
 	}
 	var out strings.Builder
 	last := strings.LastIndexByte(s, ')')
