@@ -22,7 +22,7 @@ func (l client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxR
 	l.c.judge(types.UID(of.GetUid()), "RunPodSandbox", func(p *pod) string { return p.run(of.GetAttempt()) })
 	out, err := l.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
 	if id := out.GetPodSandboxId(); err == nil && id != "" {
-		l.c.learnSandbox(id, types.UID(of.GetUid()), true)
+		l.c.learnSandbox(id, types.UID(of.GetUid()), of.GetAttempt(), true)
 	}
 	return out, err
 }
@@ -96,7 +96,7 @@ func (l client) ContainerStatus(ctx context.Context, in *runtimeapi.ContainerSta
 func (l client) ListPodSandbox(ctx context.Context, in *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	out, err := l.RuntimeServiceClient.ListPodSandbox(ctx, in, opts...)
 	for _, sb := range out.GetItems() {
-		l.c.learnSandbox(sb.GetId(), types.UID(sb.GetMetadata().GetUid()), false)
+		l.c.learnSandbox(sb.GetId(), types.UID(sb.GetMetadata().GetUid()), sb.GetMetadata().GetAttempt(), false)
 	}
 	return out, err
 }
@@ -118,11 +118,15 @@ func (c *Checker) learn(id string, now container) {
 	c.containers[id] = &now
 }
 
-func (c *Checker) learnSandbox(id string, uid types.UID, inUse bool) {
+// learnSandbox notes a sandbox. It is in use if the pod has just made it, or if it is newer than
+// the one in use: the runtime may have made it although the call for it failed.
+func (c *Checker) learnSandbox(id string, uid types.UID, attempt uint32, made bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sandboxes[id] = uid; inUse {
-		c.pod(uid).sandbox = id
+	c.sandboxes[id] = sandbox{uid, attempt}
+	p := c.pod(uid)
+	if used, known := c.sandboxes[p.sandbox]; made || known && attempt > used.attempt {
+		p.sandbox = id
 	}
 }
 
@@ -138,5 +142,5 @@ func (c *Checker) container(id string) container {
 func (c *Checker) sandbox(id string) types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sandboxes[id]
+	return c.sandboxes[id].pod
 }

@@ -28,14 +28,14 @@ type Checker struct {
 	mu         sync.Mutex
 	pods       map[types.UID]*pod
 	containers map[string]*container
-	sandboxes  map[string]types.UID
+	sandboxes  map[string]sandbox
 	judged     int
 	broken     []string
 }
 
 // New returns a Checker that has seen nothing.
 func New() *Checker {
-	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]types.UID{}}
+	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]sandbox{}}
 }
 
 // Watch has the Checker see the calls and the plans of a loop that is made with the config,

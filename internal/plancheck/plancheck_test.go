@@ -26,6 +26,14 @@ func (yes) RunPodSandbox(context.Context, *runtimeapi.RunPodSandboxRequest, ...g
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: "s1"}, nil
 }
 
+// ListPodSandbox lists the sandbox s1 with attempt 1, and s2, which a call has made that failed.
+func (yes) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	sandbox := func(id string, attempt uint32) *runtimeapi.PodSandbox {
+		return &runtimeapi.PodSandbox{Id: id, Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u", Attempt: attempt}}
+	}
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{sandbox("s2", 2), sandbox("s1", 1)}}, nil
+}
+
 func (yes) CreateContainer(_ context.Context, in *runtimeapi.CreateContainerRequest, _ ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	return &runtimeapi.CreateContainerResponse{ContainerId: "new-" + in.Config.Metadata.Name}, nil
 }
@@ -101,6 +109,10 @@ func (a *agent) run() {
 	}))
 }
 
+func (a *agent) list() {
+	a.must(a.cfg.Client.ListPodSandbox(a.t.Context(), &runtimeapi.ListPodSandboxRequest{}))
+}
+
 func (a *agent) start(name string) {
 	a.must(a.cfg.Client.CreateContainer(a.t.Context(), &runtimeapi.CreateContainerRequest{
 		Config:        &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: name, Attempt: 1}},
@@ -171,11 +183,25 @@ func TestC12_Checker(t *testing.T) {
 			a.start("web")
 			a.start("debug")
 		}, "CreateContainer debug is not in the plan"},
-		"an extra stop":         {func(a *agent) { a.plans(actions.Plan{Start: restart().Start}); a.stop("old") }, "StopContainer web is not in the plan"},
-		"an extra removal":      {func(a *agent) { a.plans(actions.Plan{Start: restart().Start}); a.remove("old") }, "RemoveContainer web is not in the plan"},
-		"an extra sandbox":      {func(a *agent) { a.plans(restart()); a.stop("old"); a.run() }, "RunPodSandbox is not in the plan"},
-		"an extra resize":       {func(a *agent) { a.plans(restart()); a.stop("old"); a.resize("old") }, "UpdateContainerResources web is not in the plan"},
-		"its sandbox":           {func(a *agent) { a.plans(begin()); a.run(); a.plans(restart()); a.stopSandbox("s1") }, "StopPodSandbox is not in the plan"},
+		"an extra stop":    {func(a *agent) { a.plans(actions.Plan{Start: restart().Start}); a.stop("old") }, "StopContainer web is not in the plan"},
+		"an extra removal": {func(a *agent) { a.plans(actions.Plan{Start: restart().Start}); a.remove("old") }, "RemoveContainer web is not in the plan"},
+		"an extra sandbox": {func(a *agent) { a.plans(restart()); a.stop("old"); a.run() }, "RunPodSandbox is not in the plan"},
+		"an extra resize":  {func(a *agent) { a.plans(restart()); a.stop("old"); a.resize("old") }, "UpdateContainerResources web is not in the plan"},
+		"its sandbox":      {func(a *agent) { a.plans(begin()); a.run(); a.plans(restart()); a.stopSandbox("s1") }, "StopPodSandbox is not in the plan"},
+		"a sandbox that a newer one has replaced": {func(a *agent) {
+			a.plans(begin())
+			a.run()
+			a.list()
+			a.plans(restart())
+			a.stopSandbox("s1")
+		}, ""},
+		"a sandbox that the list has shown": {func(a *agent) {
+			a.plans(begin())
+			a.run()
+			a.list()
+			a.plans(restart())
+			a.stopSandbox("s2")
+		}, "StopPodSandbox is not in the plan"},
 		"no plan":               {func(a *agent) { a.began(podworkers.SyncPod); a.stop("old") }, "StopContainer web belongs to no plan"},
 		"a plan that has ended": {func(a *agent) { a.plans(restart()); a.ended(errors.New("failed")); a.start("web") }, "CreateContainer web belongs to no plan"},
 		"a pod that ends":       {func(a *agent) { a.began(podworkers.SyncTerminatingPod); a.stop("old"); a.ended(nil) }, ""},

@@ -170,10 +170,22 @@ func (tr *trace) probed(uid types.UID, container string) bool {
 	})
 }
 
+// finished reports whether no regular container of a pod will run again: its sidecars are stopped
+// then, before the phase is terminal.
+func finished(pod *v1.Pod, status v1.PodStatus) bool {
+	if phaseOrder[status.Phase] == 3 {
+		return true
+	}
+	restarts := func(c v1.ContainerStatus) bool {
+		return c.State.Terminated == nil || pod.Spec.RestartPolicy == v1.RestartPolicyOnFailure && c.State.Terminated.ExitCode != 0
+	}
+	return pod.Spec.RestartPolicy != v1.RestartPolicyAlways && len(status.ContainerStatuses) > 0 && !slices.ContainsFunc(status.ContainerStatuses, restarts)
+}
+
 // steady checks that a container which is reported to wait for a restart is not reported as
-// ended by the same end again, before it has run. The status of a pod that is being stopped, or
-// has ended, says how each container ended. Another agent does not know what the one before
-// reported.
+// ended by the same end again, before it has run. The status of a pod that is being stopped,
+// has finished or has ended, says how each container ended. Another agent does not know what the
+// one before reported.
 func (tr *trace) steady(v *verdict) {
 	type told struct {
 		v1.ContainerStatus
@@ -188,7 +200,7 @@ func (tr *trace) steady(v *verdict) {
 			before := last[key]
 			last[key] = told{c, agent}
 			end, now := before.LastTerminationState.Terminated, c.State.Terminated
-			stops := phaseOrder[s.status.Phase] == 3 || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at)
+			stops := finished(known.pod, s.status) || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at)
 			if before.State.Waiting == nil || before.State.Waiting.Reason != "CrashLoopBackOff" || end == nil || before.agent != agent || stops {
 				continue
 			}

@@ -375,3 +375,40 @@ func TestRulesNotice(t *testing.T) {
 		}
 	}
 }
+
+// A sidecar that waited for its restart is reported by its end once the pod has finished, and not
+// before.
+func TestSteadyUntilThePodHasFinished(t *testing.T) {
+	state := func(app v1.ContainerState, sidecar v1.ContainerState) v1.PodStatus {
+		end := terminated("x://s", 1).ContainerStatuses[0].State
+		return v1.PodStatus{
+			Phase:                 v1.PodRunning,
+			ContainerStatuses:     []v1.ContainerStatus{{Name: "c0", State: app}},
+			InitContainerStatuses: []v1.ContainerStatus{{Name: "s0", State: sidecar, LastTerminationState: end}},
+		}
+	}
+	end := func(code int32) v1.ContainerState { return terminated("x://a", code).ContainerStatuses[0].State }
+	waits := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	ended := terminated("x://s", 1).ContainerStatuses[0].State
+	for what, tc := range map[string]struct {
+		policy v1.RestartPolicy
+		app    v1.ContainerState
+		broken bool
+	}{
+		"succeeded":           {v1.RestartPolicyOnFailure, end(0), false},
+		"failed for good":     {v1.RestartPolicyNever, end(1), false},
+		"failed":              {v1.RestartPolicyOnFailure, end(1), true},
+		"restarts":            {v1.RestartPolicyAlways, end(0), true},
+		"runs":                {v1.RestartPolicyNever, v1.ContainerState{Running: &v1.ContainerStateRunning{}}, true},
+		"waits for a restart": {v1.RestartPolicyOnFailure, waits, true},
+	} {
+		tr := one()
+		tr.pods["u"].pod.Spec.RestartPolicy = tc.policy
+		tell(tr, 3, state(tc.app, waits))
+		tell(tr, 4, state(tc.app, ended))
+		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "T7") })
+		if broken != tc.broken {
+			t.Errorf("%s: broken %t, want %t", what, broken, tc.broken)
+		}
+	}
+}
