@@ -40,6 +40,16 @@ const (
 	maxResident = 256 << 20
 )
 
+// manifest is a pod with a container that prints without end, and one that prints once.
+const manifest = `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: app, image: busybox, command: [sh, -c, "while true; do echo tick; sleep 0.1; done"]}
+  - {name: quiet, image: busybox, command: [sh, -c, "echo once; sleep infinity"]}
+`
+
 // A target is podsync-node in a process of its own, with a runtime in memory and an API server
 // that watches its heartbeats.
 type target struct {
@@ -51,7 +61,8 @@ type target struct {
 	log     *tail
 }
 
-func newTarget(t *testing.T) *target {
+// newTarget starts a node with further lines of its KubeletConfiguration.
+func newTarget(t *testing.T, lines ...string) *target {
 	t.Helper()
 	dir := t.TempDir()
 	n := &target{T: t, api: newFakeAPI(t), log: &tail{}}
@@ -71,7 +82,7 @@ func newTarget(t *testing.T) *target {
 	if err := os.Mkdir(manifests, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	n.api.file(t, filepath.Join(manifests, "web.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox, command: [sh, -c, \"while true; do echo tick; sleep 0.1; done\"]}]}\n")
+	n.api.file(t, filepath.Join(manifests, "web.yaml"), manifest)
 	n.api.kubeconfig(t, filepath.Join(dir, "kubeconfig"))
 	config := n.api.file(t, filepath.Join(dir, "config.yaml"), fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -90,7 +101,8 @@ localStorageCapacityIsolation: false
 staticPodPath: %s
 podLogsDir: %s
 nodeLeaseDurationSeconds: %d
-`, endpoint, port, healthzPort, manifests, filepath.Join(dir, "logs", "pods"), int(leaseTime/time.Second)))
+%s
+`, endpoint, port, healthzPort, manifests, filepath.Join(dir, "logs", "pods"), int(leaseTime/time.Second), strings.Join(lines, "\n")))
 	args := []string{"--config=" + config, "--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--root-dir=" + filepath.Join(dir, "root"), "--hostname-override=n1", "--node-ip=127.0.0.1"}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
@@ -128,8 +140,8 @@ func (n *target) begin() {
 	n.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		code, text, err := n.ask("127.0.0.2", "good-ann", "/containerLogs/default/web-n1/app?tailLines=1")
-		if err == nil && code == http.StatusOK && strings.Contains(text, "tick") {
+		code, text, err := n.ask("127.0.0.2", "good-ann", "/pods")
+		if err == nil && code == http.StatusOK && strings.Contains(text, `"phase":"Running"`) {
 			return
 		}
 		if time.Now().After(deadline) {
