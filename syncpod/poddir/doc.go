@@ -3,6 +3,7 @@
 //
 //	<Root>/pods/<uid>/                                  0750
 //	<Root>/pods/<uid>/etc-hosts                         0644, the /etc/hosts of its containers
+//	<Root>/pods/<uid>/containers/<name>/etc-hosts       0644, the one that this container has mounted
 //	<Root>/pods/<uid>/containers/<name>/<8 digits>      0666, the termination message of an instance
 //	<Root>/pods/<uid>/volumes/<plugin>/<name>           its volumes
 //	<Root>/pods/<uid>/plugins/<plugin>/<name>           what volumes need beside
@@ -16,11 +17,12 @@
 //
 // # /etc/hosts
 //
-// All containers of a pod share one file, which is written anew for each that is
-// made, if it would differ: in another file that takes its place, so that no one
-// reads half of it. Containers that run keep the one they have. A container that
-// mounts something at /etc/hosts itself does not get it, nor does one of a pod
-// that has no address.
+// All containers of a pod share one file. Before a container is created, the file is
+// replaced if its content would differ: another file takes its place, so that no process
+// reads half of it. Containers that run keep the file they have, under a name of their own
+// (a hard link), so that it counts as storage of the pod. A container that mounts
+// something at /etc/hosts itself does not get the file, nor does one of a pod that has no
+// address.
 //
 // # Safety
 //

@@ -49,7 +49,7 @@ func Example() {
 
 	fmt.Println(dirs.CleanPod(ctx, pod))
 	// Output:
-	// /etc/hosts is pods/8c1f/etc-hosts
+	// /etc/hosts is pods/8c1f/containers/app/etc-hosts
 	// /dev/termination-log is pods/8c1f/containers/app/00000000
 	// no configuration <nil>
 	// <nil>

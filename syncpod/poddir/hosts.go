@@ -42,11 +42,15 @@ func (d *Dirs) hostsMount(root *os.Root, req container.MountRequest) (*runtimeap
 	if err := safepath.Element("container name", req.Container.Name); err != nil {
 		return nil, err
 	}
-	// Containers are made side by side, one of a name at a time.
-	if err := replace(root, hostsFile, "."+hostsFile+"-"+req.Container.Name, text); err != nil {
+	own := path.Join(containersDir, req.Container.Name, hostsFile)
+	if err := root.MkdirAll(path.Dir(own), dirMode); err != nil {
 		return nil, err
 	}
-	return managed(hostsPath, filepath.Join(root.Name(), hostsFile)), nil
+	// Containers are made side by side, one of a name at a time.
+	if err := share(root, "."+hostsFile+"-"+req.Container.Name, own, text); err != nil {
+		return nil, err
+	}
+	return managed(hostsPath, filepath.Join(root.Name(), filepath.FromSlash(own))), nil
 }
 
 // managed mounts a file of ours so that the container may write to it, which a
@@ -132,11 +136,18 @@ func writeAliases(text *bytes.Buffer, aliases []v1.HostAlias) {
 	}
 }
 
-// replace gives the file that content, if it has another, by way of the file
-// named by means of which none but the caller uses. A container may have written to the file,
-// and made it of any size: of one that is larger than content nothing is read.
-func replace(root *os.Root, name, means string, content []byte) error {
-	if old, err := regular.Read(root, name, int64(len(content))); err == nil && bytes.Equal(old, content) {
+// share makes own, a container's own name, another name of the pod's hosts file, which it replaces
+// if the content is another one. Only the caller uses means and own.
+//
+// Containers that run keep the file that they have mounted when it is replaced, and can write to it.
+// By their own names such files count as storage of the pod, and are removed with it. The next
+// instance of a container takes its name over: a pod has one such file for each container at most.
+func share(root *os.Root, means, own string, content []byte) error {
+	if err := root.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Link fails if another container's start replaces the file in this moment.
+	if has(root, hostsFile, content) && root.Link(hostsFile, own) == nil {
 		return nil
 	}
 	if err := root.WriteFile(means, content, hostsMode); err != nil {
@@ -145,5 +156,15 @@ func replace(root *os.Root, name, means string, content []byte) error {
 	if err := root.Chmod(means, hostsMode); err != nil { // whatever the process's umask
 		return err
 	}
-	return root.Rename(means, name)
+	if err := root.Link(means, own); err != nil {
+		return err
+	}
+	return root.Rename(means, hostsFile)
+}
+
+// has reports whether the file has that content. A container may have written to the file, and made
+// it of any size: of one that is larger than content nothing is read.
+func has(root *os.Root, name string, content []byte) bool {
+	old, err := regular.Read(root, name, int64(len(content)))
+	return err == nil && bytes.Equal(old, content)
 }

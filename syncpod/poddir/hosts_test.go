@@ -2,6 +2,7 @@ package poddir_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,83 @@ func TestHostsFollowTheAddress(t *testing.T) {
 	}
 	if second, _ := os.Stat(path); os.SameFile(first, second) {
 		t.Error("the file was written in place")
+	}
+}
+
+// A container that runs keeps the file that it has mounted, and can write to it. However often the
+// file is replaced for others, its own has a name in the pod's directory, where it counts as storage
+// of the pod; and the number of such files does not grow.
+func TestReplacedHostsFileKeepsAName(t *testing.T) {
+	root := t.TempDir()
+	d := newDirs(t, poddir.Config{Root: root})
+	pod := webPod()
+	pod.Spec.Containers = append(pod.Spec.Containers, *pod.Spec.Containers[0].DeepCopy())
+	pod.Spec.Containers[1].Name = "crashes"
+	requestOf := func(i, n int) container.MountRequest {
+		return container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{fmt.Sprintf("10.0.0.%d", n)}}
+	}
+	at := mountsOf(t, d, requestOf(0, 1))["/etc/hosts"].HostPath
+	mountsOf(t, d, requestOf(1, 2)) // before the runtime starts the first, and so mounts its file
+	mounted, err := os.OpenFile(at, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mounted.Close()
+	for n := range 20 {
+		at := mountsOf(t, d, requestOf(1, 3+n))["/etc/hosts"].HostPath
+		if err := os.WriteFile(at, []byte("what a container writes"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := mounted.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := mounted.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, files := 0, 0
+	if err := filepath.WalkDir(filepath.Join(root, "pods/u-1"), func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.Contains(e.Name(), "hosts") {
+			return err
+		}
+		files++
+		info, err := e.Info()
+		if err == nil && os.SameFile(info, want) {
+			found++
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found != 1 || files != 3 {
+		t.Errorf("the file of the container that runs has %d names, and there are %d files; want 1, and one for each container and one more", found, files)
+	}
+	if got := hostsOf(t, d, requestOf(0, 50)); !strings.Contains(got, "10.0.0.50\tweb-0\n") {
+		t.Errorf("its next instance has\n%s", got)
+	}
+	if err := d.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Error(err)
+	}
+}
+
+// Containers of a pod have one file: each sees what the others write.
+func TestHostsAreShared(t *testing.T) {
+	d := newDirs(t, poddir.Config{})
+	pod := webPod()
+	pod.Spec.Containers = append(pod.Spec.Containers, *pod.Spec.Containers[0].DeepCopy())
+	pod.Spec.Containers[1].Name = "other"
+	var files []fs.FileInfo
+	for i := range pod.Spec.Containers {
+		req := container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{"10.0.0.7"}}
+		info, err := os.Stat(mountsOf(t, d, req)["/etc/hosts"].HostPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, info)
+	}
+	if !os.SameFile(files[0], files[1]) {
+		t.Error("each container has a file of its own")
 	}
 }
 

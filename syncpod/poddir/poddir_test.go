@@ -136,7 +136,7 @@ func TestLayout(t *testing.T) {
 	before := pod.DeepCopy()
 	got := mountsOf(t, d, request(pod, 3, "10.0.0.7"))
 	for path, want := range map[string]*runtimeapi.Mount{
-		"/etc/hosts":           {ContainerPath: "/etc/hosts", HostPath: filepath.Join(root, "pods/u-1/etc-hosts"), SelinuxRelabel: true},
+		"/etc/hosts":           {ContainerPath: "/etc/hosts", HostPath: filepath.Join(root, "pods/u-1/containers/app/etc-hosts"), SelinuxRelabel: true},
 		"/dev/termination-log": {ContainerPath: "/dev/termination-log", HostPath: filepath.Join(root, "pods/u-1/containers/app/00000003"), SelinuxRelabel: true},
 	} {
 		if !proto.Equal(got[path], want) {
@@ -144,8 +144,9 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]fs.FileMode{
-		"pods/u-1/etc-hosts":               0o644,
-		"pods/u-1/containers/app/00000003": 0o666,
+		"pods/u-1/etc-hosts":                0o644,
+		"pods/u-1/containers/app/etc-hosts": 0o644,
+		"pods/u-1/containers/app/00000003":  0o666,
 	} {
 		if mode := modeOf(t, filepath.Join(root, path)); mode != want {
 			t.Errorf("%s is %v, want %v", path, mode, want)

@@ -111,13 +111,34 @@ func TestHostileTreesAreMeasured(t *testing.T) {
 
 // The files of the pod's own directory count, too: /etc/hosts and termination messages.
 func TestFilesBesideVolumesCount(t *testing.T) {
-	for _, file := range []string{"etc-hosts", "containers/app/00000000"} {
+	for _, file := range []string{"etc-hosts", "containers/app/etc-hosts", "containers/app/00000000"} {
 		root := t.TempDir()
 		write(t, filepath.Join(root, "u", file), 3<<20)
 		m := &measurer{podsRoot: root, walk: filetree.Walk}
 		if got := evicted(t, m, time.Now(), hostilePod("u", "2Mi")); got != "u: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. \n" {
 			t.Errorf("%s: %q", file, got)
 		}
+	}
+}
+
+// All containers of a pod may have one /etc/hosts mounted, each under a name of its own: it
+// counts once.
+func TestHostsFileOfSeveralContainersCountsOnce(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "u")
+	write(t, filepath.Join(dir, "etc-hosts"), 3<<20)
+	for _, name := range []string{"a", "b"} {
+		own := filepath.Join(dir, "containers", name, "etc-hosts")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.Link(filepath.Join(dir, "etc-hosts"), own)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &measurer{podsRoot: root, walk: filetree.Walk}
+	if got := evicted(t, m, time.Now(), hostilePod("u", "4Mi")); got != "" {
+		t.Errorf("evicted: %q", got)
+	}
+	if got := evicted(t, m, time.Now().Add(time.Hour), hostilePod("u", "2Mi")); !strings.Contains(got, "exceeds the total limit") {
+		t.Errorf("%q, want that it exceeds its limit", got)
 	}
 }
 

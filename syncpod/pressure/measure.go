@@ -207,43 +207,42 @@ func (m *measurer) inTurn(ctx context.Context, turns []turn, limit time.Duration
 const volumesDir, pluginsDir = "volumes", "plugins"
 
 // files measures what a pod has beside volumes: its /etc/hosts and the files of termination
-// messages, which its containers write.
+// messages, which its containers write. A file counts once, under whatever names containers have
+// it mounted.
 func (m *measurer) files(ctx context.Context, uid string) tree {
-	var all tree
 	if m.podsRoot == "" {
-		return all
+		return tree{}
 	}
 	dir := filepath.Join(m.podsRoot, uid)
-	entries, err := os.ReadDir(dir) // in which the agent alone makes names
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		all.unread, all.err = 1, err
+	count := counter{seen: map[file]bool{}}
+	entries, first := os.ReadDir(dir) // in which the agent alone makes names
+	if errors.Is(first, fs.ErrNotExist) {
+		first = nil
 	}
 	for _, e := range entries {
 		if e.Name() == volumesDir || e.Name() == pluginsDir {
 			continue
 		}
-		all = all.plus(m.within(ctx, dir, e))
+		if err := m.entry(ctx, &count, dir, e); first == nil {
+			first = err
+		}
 	}
-	return all
+	return count.tree(ctx, first)
 }
 
-// within measures an entry of a directory.
-func (m *measurer) within(ctx context.Context, dir string, e fs.DirEntry) tree {
+// entry counts an entry of a directory. One that was removed meanwhile is nothing.
+func (m *measurer) entry(ctx context.Context, count *counter, dir string, e fs.DirEntry) error {
 	if e.IsDir() {
-		return m.used(ctx, filepath.Join(dir, e.Name()))
+		if err := m.walk(ctx, filepath.Join(dir, e.Name()), count.add); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	}
 	info, err := e.Info()
 	if err != nil {
-		return tree{}
+		return nil
 	}
-	return tree{bytes: size(info), inodes: 1}
-}
-
-func (t tree) plus(other tree) tree {
-	return tree{
-		bytes: t.bytes + other.bytes, inodes: t.inodes + other.inodes, unread: max(t.unread, other.unread),
-		err: cmp.Or(t.err, other.err), entries: t.entries + other.entries,
-	}
+	return count.add(entryOf(info))
 }
 
 // complete adds what was measured to what was read. If nothing was read of the pod, what
@@ -294,14 +293,7 @@ func (m *measurer) used(ctx context.Context, dir string) tree {
 	if errors.Is(err, fs.ErrNotExist) && count.inodes == 0 {
 		return tree{}
 	}
-	of := tree{bytes: count.bytes, inodes: count.inodes, entries: count.entries}
-	if err != nil {
-		of.unread = 1
-	}
-	if ctx.Err() == nil { // else it is for lack of time
-		of.err = err
-	}
-	return of
+	return count.tree(ctx, err)
 }
 
 // A counter adds files up.
@@ -313,6 +305,18 @@ type counter struct {
 
 // A file is identified by its device and inode: inodes of two subvolumes may have equal numbers.
 type file struct{ device, inode uint64 }
+
+// tree returns what was counted until err.
+func (c *counter) tree(ctx context.Context, err error) tree {
+	of := tree{bytes: c.bytes, inodes: c.inodes, entries: c.entries}
+	if err != nil {
+		of.unread = 1
+	}
+	if ctx.Err() == nil { // else it is for lack of time
+		of.err = err
+	}
+	return of
+}
 
 func (c *counter) add(e filetree.Entry) error {
 	if c.entries++; c.entries > maxEntries {

@@ -2,7 +2,13 @@
 
 package pressure
 
-import "io/fs"
+import (
+	"io/fs"
 
-// size is the length of a file.
-func size(info fs.FileInfo) uint64 { return uint64(max(info.Size(), 0)) }
+	"github.com/podsync/podsync/internal/base/filetree"
+)
+
+// entryOf returns a file with its length for the room that it takes.
+func entryOf(info fs.FileInfo) filetree.Entry {
+	return filetree.Entry{Name: info.Name(), Bytes: uint64(max(info.Size(), 0)), Links: 1}
+}
