@@ -47,7 +47,8 @@
 //
 // What the rules take and give is in input.go, container.go, plan.go and reason.go,
 // and what they ask about the status again and again in observe.go. print.go puts a
-// plan into words; explain.go and why.go say what became of one container.
+// plan into words; explain.go and why.go explain the decision on one container; message.go has
+// the messages of events about it.
 //
 // # What a pod looks like
 //

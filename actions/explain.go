@@ -60,6 +60,9 @@ func explainPod(p Plan) string {
 	default:
 		say("The pod stays in its sandbox, and some of its containers change")
 	}
+	if message := p.SandboxMessage(); message != "" {
+		said = append(said, message)
+	}
 	if p.Hold.Holds() && p.KillPod {
 		say("Its containers are stopped meanwhile")
 	}
@@ -91,11 +94,11 @@ func (d *decision) steps(ref ContainerRef) []string {
 	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
 	p := d.plan
 	if p.KillPod && d.mayBeAlive(ref) {
-		say("is stopped with the whole pod: %v", p.KillReason)
+		did = append(did, fmt.Sprintf("%s with the whole pod: %v", KillMessage(ref.Name, ReasonNone, false), p.KillReason))
 	}
 	for _, s := range p.Kill {
 		if s.Container == ref {
-			say("is stopped: %v", s.Reason)
+			did = append(did, explainKill(s))
 		}
 	}
 	for _, s := range p.Clear {
@@ -126,6 +129,15 @@ func (d *decision) steps(ref ContainerRef) []string {
 		}
 	}
 	return did
+}
+
+// explainKill adds the reason to a message that does not name it.
+func explainKill(s KillStep) string {
+	message := KillMessage(s.Container.Name, s.Reason, s.Restart)
+	if message == KillMessage(s.Container.Name, ReasonNone, s.Restart) {
+		message += fmt.Sprintf(": %v", s.Reason)
+	}
+	return message
 }
 
 // verb returns what is done, or is to be done when the wait is over.

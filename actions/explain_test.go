@@ -34,11 +34,11 @@ func TestExplainPod(t *testing.T) {
 			in.AddressWait = actions.Hold{Reason: actions.AddressPending, Until: noon}
 		}, []string{"No container is started before its sandbox is ready. The sandbox waits until 2026-06-01T12:00:00Z: the sandbox has no address yet.\n"}},
 		"not admitted": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.PodNotAdmitted, Message: "no room"} },
-			[]string{"The pod waits: the pod is not admitted to the node (no room). Its containers are stopped meanwhile.\n", `Container "web" is stopped with the whole pod`}},
+			[]string{"The pod waits: the pod is not admitted to the node (no room). Its containers are stopped meanwhile.\n", `Stopping container web with the whole pod: the pod is not admitted to the node`}},
 		"deleted": {func(in *actions.Input) { in.End = actions.PodDeleted },
-			[]string{"The pod is stopped for good: the pod is being deleted.\n", `Container "web" is stopped with the whole pod: the pod is being deleted.`}},
+			[]string{"The pod is stopped for good: the pod is being deleted.\n", `Stopping container web with the whole pod: the pod is being deleted.`}},
 		"its sandbox is lost": {func(in *actions.Input) { in.Status.Sandboxes[0].State = runtime.SandboxNotReady },
-			[]string{"The pod gets a new sandbox, attempt 1: the sandbox is not ready.\n"}},
+			[]string{"The pod gets a new sandbox, attempt 1: the sandbox is not ready. Pod sandbox changed, it will be killed and re-created.\n"}},
 		"an init container may have failed": {func(in *actions.Input) {
 			once(in)
 			in.Status.Sandboxes[0].State = runtime.SandboxReady
@@ -58,5 +58,44 @@ func TestExplainPod(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+// The sentences about stops are those of a kubelet's events.
+func TestKillMessage(t *testing.T) {
+	for _, c := range []struct {
+		why     actions.Reason
+		restart bool
+		want    string
+	}{
+		{actions.ReasonNone, false, "Stopping container app"},
+		{actions.Superseded, false, "Stopping container app"},
+		{actions.LivenessFailed, false, "Container app failed liveness probe"},
+		{actions.StartupFailed, true, "Container app failed startup probe, will be restarted"},
+		{actions.SpecChanged, true, "Container app definition changed, will be restarted"},
+		{actions.ContainerStateUnknown, false, "Container app is in unknown state"},
+		{actions.ResizeRestart, true, "Container app resize requires restart, will be restarted"},
+	} {
+		if got := actions.KillMessage("app", c.why, c.restart); got != c.want {
+			t.Errorf("%v: %q, want %q", c.why, got, c.want)
+		}
+	}
+}
+
+// A sandbox is said to have changed if it is replaced, and not if it is the pod's first.
+func TestSandboxMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*actions.Input)
+		said   bool
+	}{
+		"not ready": {func(in *actions.Input) { in.Status.Sandboxes[0].State = runtime.SandboxNotReady }, true},
+		"none":      {func(in *actions.Input) { in.Status.Sandboxes = nil }, false},
+		"deleted":   {func(in *actions.Input) { in.End = actions.PodDeleted }, false},
+		"settled":   {func(*actions.Input) {}, false},
+	} {
+		plan := actions.Compute(settledWith(c.change))
+		if said := plan.SandboxMessage() != ""; said != c.said {
+			t.Errorf("%s: said %t, want %t", name, said, c.said)
+		}
 	}
 }

@@ -16,6 +16,9 @@ type PodState struct {
 	Phase     Phase
 	Removal   Removal
 	Abandoned int
+	// WaitsFor is the pod of the same name and namespace that has to end before this static pod
+	// may start, empty if there is none.
+	WaitsFor types.UID
 	// Terminated: the pod is known to have no running container, and to get none.
 	Terminated bool
 	// MayHaveRunningContainers: a container of the pod may run, or may yet be
@@ -45,6 +48,9 @@ func (s PodState) String() string {
 	if s.Removal != NotRemoved {
 		text += ": " + s.Removal.String()
 	}
+	if s.WaitsFor != "" {
+		text += fmt.Sprintf("; it waits until pod %s, which has its name, has ended", s.WaitsFor)
+	}
 	if s.Phase >= Terminated && !s.Terminated {
 		text += "; containers that run all the same are being stopped"
 	}
@@ -68,6 +74,7 @@ func (s *Set) State(uid types.UID) PodState {
 	}
 	return PodState{
 		Known: true, Phase: p.phase, Removal: p.removal, Abandoned: len(p.abandoned),
+		WaitsFor:   s.statics.before(p.fullName, p.uid, s.mayStart),
 		Terminated: p.quiet(), MayHaveRunningContainers: !p.quiet(), RuntimeShouldBeRemoved: p.quiet(),
 		ShouldBeFinished: p.over(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
 		ContentShouldBeRemoved: p.evicted || p.deleted && p.quiet(),

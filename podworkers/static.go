@@ -68,6 +68,24 @@ func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bo
 	return true
 }
 
+// before returns the pod that has to end, or to begin, before this one has its turn: empty if
+// it has its turn already, or is not in line.
+func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) bool) types.UID {
+	if !slices.Contains(s.waiting[fullName], uid) {
+		return ""
+	}
+	if running, taken := s.running[fullName]; taken {
+		return running
+	}
+	if stopping := s.stopping[fullName]; len(stopping) > 0 {
+		return stopping[0]
+	}
+	if next, ok := s.next(fullName, wants); ok && next != uid {
+		return next
+	}
+	return ""
+}
+
 // next returns the first pod in line that wants its turn, if its name is free of
 // pods that have to stop.
 func (s *statics) next(fullName string, wants func(types.UID) bool) (types.UID, bool) {

@@ -2,6 +2,7 @@ package podworkers
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,9 +15,13 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	for _, uid := range []types.UID{"1", "2", "3", "4"} {
 		h.update(Update{Type: Create, Pod: static(uid)})
 	}
+	h.waits("1", "")
+	h.waits("2", "1")
 	h.do("1", SyncPod)
 	h.idle("2")
 	h.idle("3")
+	h.waits("1", "")
+	h.waits("3", "1")
 	h.update(kill(static("2"), 0, nil))
 	h.idle("2")
 	if _, orphaned := h.set.SyncKnownPods([]types.UID{"1", "2", "4"}); len(orphaned) != 1 || orphaned[0].Effects.Successors != nil {
@@ -31,6 +36,15 @@ func TestM1_StaticPodsTakeTurns(t *testing.T) {
 	h.do("4", SyncPod)
 	if len(h.set.statics.waiting) != 0 {
 		t.Errorf("still waiting: %v", h.set.statics.waiting)
+	}
+}
+
+// waits checks which pod of its name a pod waits for.
+func (h *harness) waits(uid, want types.UID) {
+	h.t.Helper()
+	state := h.set.State(uid)
+	if state.WaitsFor != want || strings.Contains(state.String(), "until pod "+string(want)+", which has its name") != (want != "") {
+		h.t.Errorf("pod %s is %v and waits for %q, want %q", uid, state, state.WaitsFor, want)
 	}
 }
 
@@ -64,6 +78,7 @@ func TestStaticPodOfTheRuntimeIsStopped(t *testing.T) {
 				t.Errorf("%d pods are to stop first, want 1", n)
 			}
 			h.idle("next")
+			h.waits("next", "a")
 			if h.set.State("a").Terminated {
 				t.Error("taken to be stopped")
 			}

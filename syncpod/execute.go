@@ -60,8 +60,8 @@ func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 // sandbox is made: containers of the old one may run on without it
 // (containerd #11029).
 func (w *work) killWholePod(ctx context.Context) bool {
-	if w.plan.Sandbox.Create && w.plan.KillReason != actions.SandboxMissing {
-		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
+	if message := w.plan.SandboxMessage(); message != "" {
+		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "%s", message)
 	}
 	return w.stopAll(ctx, w.plan.KillReason.String())
 }
@@ -166,7 +166,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if c.Live() {
 		deadline := w.memory.kills.begin(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
 		err := w.stopper.killContainer(ctx, kill{
-			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: killMessage(r), podIP: primary(w.podIPs()),
+			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: actions.KillMessage(r.ref.Name, r.why, r.restart), podIP: primary(w.podIPs()),
 		})
 		if err != nil {
 			return err
@@ -182,25 +182,4 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 		w.memory.forgetRun(c)
 	}
 	return nil
-}
-
-// killMessage is what an event says of why a container is stopped.
-func killMessage(r removal) string {
-	message := "Stopping container " + r.ref.Name
-	switch r.why {
-	case actions.LivenessFailed:
-		message = "Container " + r.ref.Name + " failed liveness probe"
-	case actions.StartupFailed:
-		message = "Container " + r.ref.Name + " failed startup probe"
-	case actions.SpecChanged:
-		message = "Container " + r.ref.Name + " definition changed"
-	case actions.ContainerStateUnknown:
-		message = "Container " + r.ref.Name + " is in unknown state"
-	case actions.ResizeRestart:
-		message = "Container " + r.ref.Name + " resize requires restart"
-	}
-	if r.restart {
-		message += ", will be restarted"
-	}
-	return message
 }

@@ -61,7 +61,10 @@ func (w *work) addHolds(in *actions.Input, now time.Time) {
 		if held := b.held(keyOf(spec), now); held != nil {
 			w.held.starts[spec.Name], in.StartHolds[spec.Name] = held, held.hold(actions.FailureBackOff)
 		} else if until, wait := w.crashWait(spec, in.Probes, now); wait {
-			in.StartHolds[spec.Name] = actions.Hold{Reason: actions.CrashBackOff, Until: until}
+			in.StartHolds[spec.Name] = actions.Hold{
+				Reason: actions.CrashBackOff, Until: until,
+				Message: "Back-off restarting failed container " + spec.Name + " in pod " + w.pod.Name + "_" + w.pod.Namespace,
+			}
 		}
 	}
 }

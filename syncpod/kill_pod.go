@@ -89,7 +89,7 @@ func (s *stopper) killContainers(ctx context.Context, p podKill) (stopped, spare
 func (p podKill) killOf(c *runtime.ContainerStatus) kill {
 	k := kill{
 		pod: p.pod, memory: p.memory, status: c, deadline: p.deadline,
-		message: "Stopping container " + c.Name, sandbox: c.SandboxID, sandboxStopped: new(bool), podIP: primary(p.status.IPs()),
+		message: actions.KillMessage(c.Name, actions.ReasonNone, false), sandbox: c.SandboxID, sandboxStopped: new(bool), podIP: primary(p.status.IPs()),
 	}
 	if p.pod == nil {
 		return k

@@ -86,21 +86,6 @@ func TestEventsHaveNoIDs(t *testing.T) {
 	}
 }
 
-func TestKillMessage(t *testing.T) {
-	ref := actions.ContainerRef{Name: "app"}
-	for want, r := range map[string]removal{
-		"Stopping container app":                                {ref: ref},
-		"Container app failed liveness probe":                   {ref: ref, why: actions.LivenessFailed},
-		"Container app failed startup probe, will be restarted": {ref: ref, why: actions.StartupFailed, restart: true},
-		"Container app definition changed, will be restarted":   {ref: ref, why: actions.SpecChanged, restart: true},
-		"Container app is in unknown state":                     {ref: ref, why: actions.ContainerStateUnknown},
-	} {
-		if got := killMessage(r); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 // The handler of the spec is the one that runs, on the ports and at the address
 // of its pod; without a spec, the one that the container was created with.
 func TestPreStopRequest(t *testing.T) {

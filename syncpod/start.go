@@ -106,7 +106,7 @@ func (st *start) heldUp() *StepError {
 	if !st.Hold.Holds() {
 		return nil
 	}
-	st.event(v1.EventTypeWarning, eventBackOff, "Back-off restarting failed container %s in pod %s_%s", st.spec.Name, st.pod.Name, st.pod.Namespace)
+	st.event(v1.EventTypeWarning, eventBackOff, "%s", st.Hold.Message)
 	return &StepError{
 		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s",

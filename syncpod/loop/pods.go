@@ -60,7 +60,7 @@ func (l *Loop) Explain(uid types.UID) string {
 	state := l.workers.State(uid)
 	next := l.syncer.Explain(uid)
 	if next == "" && state.Known && state.Phase == podworkers.Syncing {
-		next = "No work on it has begun: it waits for the runtime, or until another pod of its UID or full name has ended.\n"
+		next = "The agent has not decided on it yet: it waits for its name, for the runtime, or for a pod of the same UID that has to end first.\n"
 	}
 	return fmt.Sprintf("State: %v.\n%s", state, next)
 }
