@@ -30,9 +30,6 @@ func disabled(what string) error {
 	return &statusError{http.StatusMethodNotAllowed, errors.New(what + " are not served by this agent")}
 }
 
-// errTooManyStreams is the error of a stream that is one too many.
-var errTooManyStreams = errors.New("too many streams are open on this node")
-
 // fromRuntime gives an error of the runtime the status of its class.
 func fromRuntime(err error) error {
 	err = cri.Classify(err)

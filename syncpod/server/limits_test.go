@@ -144,39 +144,112 @@ func TestStreamsAreAudited(t *testing.T) {
 	}
 }
 
+// A follower opens streams, one for each log that it follows, until cancel is called.
+type follower struct {
+	*node
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newFollower(t *testing.T) *follower {
+	f := &follower{node: newNode(t, func(c *server.Config) { c.Authenticator = named{} })}
+	f.ctx, f.cancel = context.WithCancel(t.Context())
+	t.Cleanup(f.cancel)
+	return f
+}
+
+// pod runs a pod.
+func (f *follower) pod(namespace, name string) {
+	f.Helper()
+	f.runIn(namespace, name, "echo hello; sleep infinity", isRunning)
+}
+
+// follow opens a stream of a user to a pod, and returns the status and the text of the answer.
+func (f *follower) follow(user, pod string) (int, string) {
+	w := &begun{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 1)}
+	r := httptest.NewRequestWithContext(f.ctx, "GET", "/containerLogs/"+pod+"/app?follow=true", nil)
+	r.Header.Set("User", user)
+	ended := make(chan struct{})
+	go func() {
+		f.handler.ServeHTTP(w, r)
+		close(ended)
+	}()
+	code := <-w.begun
+	if code == 200 {
+		return code, ""
+	}
+	<-ended
+	return code, w.Body.String()
+}
+
+// fill opens as many streams as a limit allows.
+func (f *follower) fill(user, pod string, n int) {
+	f.Helper()
+	for i := range n {
+		if code, text := f.follow(user, pod); code != 200 {
+			f.Fatalf("stream %d of %s to %s: %d %q", i, user, pod, code, text)
+		}
+	}
+}
+
+// refused checks that one more stream is answered 429, with the limit.
+func (f *follower) refused(user, pod, limit string) {
+	f.Helper()
+	if code, text := f.follow(user, pod); code != 429 || text != "too many streams are open: the limit of a "+limit+"\n" {
+		f.Errorf("one more stream of %s to %s: %d %q, want 429 and the limit of a %s", user, pod, code, text, limit)
+	}
+}
+
+// again checks that a stream may be opened once the others have ended.
+func (f *follower) again(user, pod string) {
+	f.Helper()
+	f.cancel()
+	f.ctx = f.Context()
+	f.wait(func() bool { code, _ := f.follow(user, pod); return code == 200 })
+}
+
 // TestStreamsOfAUserAreBounded, and other users still get theirs.
 func TestStreamsOfAUserAreBounded(t *testing.T) {
-	n := newNode(t, func(c *server.Config) { c.Authenticator = named{} })
-	n.run("web", "echo hello; sleep infinity", isRunning)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	follow := func(user string) int {
-		w := &begun{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 1)}
-		r := httptest.NewRequestWithContext(ctx, "GET", "/containerLogs/default/web/app?follow=true", nil)
-		r.Header.Set("User", user)
-		go n.handler.ServeHTTP(w, r)
-		return <-w.begun
+	f := newFollower(t)
+	for i, namespace := range []string{"a", "b", "c"} {
+		f.pod(namespace, fmt.Sprint("one", i))
+		f.pod(namespace, fmt.Sprint("two", i))
 	}
-	const most, total = 384, 512
-	for i := range most {
-		if code := follow("ann"); code != 200 {
-			t.Fatalf("stream %d: %d", i, code)
-		}
+	for _, pod := range []string{"a/one0", "a/two0", "b/one1"} {
+		f.fill("ann", pod, 128)
 	}
-	if code := follow("ann"); code != 429 {
-		t.Errorf("one more than %d: %d, want 429", most, code)
+	f.refused("ann", "c/one2", "user is 384")
+	f.fill("bob", "c/one2", 64)
+	f.fill("carol", "c/two2", 64)
+	f.refused("dan", "c/two2", "node is 512")
+	f.again("ann", "c/two2")
+}
+
+// TestStreamsOfAPodAreBounded: over all users, and other pods still get theirs.
+func TestStreamsOfAPodAreBounded(t *testing.T) {
+	f := newFollower(t)
+	f.pod("a", "one")
+	f.pod("a", "two")
+	f.fill("ann", "a/one", 64)
+	f.fill("bob", "a/one", 64)
+	f.refused("ann", "a/one", "pod is 128")
+	f.refused("carol", "a/one", "pod is 128")
+	f.fill("ann", "a/two", 1)
+	f.again("carol", "a/one")
+}
+
+// TestStreamsOfANamespaceAreBounded: over all users and pods, and other namespaces still get theirs.
+func TestStreamsOfANamespaceAreBounded(t *testing.T) {
+	f := newFollower(t)
+	for _, pod := range []string{"one", "two", "three"} {
+		f.pod("a", pod)
 	}
-	for i := most; i < total; i++ {
-		if code := follow(fmt.Sprint("user", i)); code != 200 {
-			t.Fatalf("stream %d of another user: %d", i, code)
-		}
-	}
-	if code := follow("bob"); code != 429 {
-		t.Errorf("one more than %d: %d, want 429", total, code)
-	}
-	cancel()
-	ctx = t.Context()
-	n.wait(func() bool { return follow("ann") == 200 })
+	f.pod("b", "four")
+	f.fill("ann", "a/one", 128)
+	f.fill("bob", "a/two", 128)
+	f.refused("ann", "a/three", "namespace is 256")
+	f.fill("ann", "b/four", 1)
+	f.again("carol", "a/three")
 }
 
 // begun reports the status of an answer when that is written.

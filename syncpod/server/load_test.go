@@ -64,14 +64,14 @@ func (n *node) execute(i int) error {
 	return nil
 }
 
-// follow begins to follow the log of the container. The answer has begun.
-func (n *node) follow(t *testing.T, query string) (net.Conn, *http.Response) {
+// follow begins to follow the log of a pod's container. The answer has begun.
+func (n *node) follow(t *testing.T, pod, query string) (net.Conn, *http.Response) {
 	t.Helper()
 	conn, err := n.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET /containerLogs/default/web/app?follow=true&%s HTTP/1.1\r\nHost: node1\r\n\r\n", query)
+	fmt.Fprintf(conn, "GET /containerLogs/%s/app?follow=true&%s HTTP/1.1\r\nHost: node1\r\n\r\n", pod, query)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -96,12 +96,18 @@ const (
 	perStream = 128 << 10
 )
 
+// followed are the pods whose logs are followed: more than one, as a pod has a limit of streams.
+var followed = []string{"other/one", "other/two"}
+
 // TestLoad: 100 commands and 200 followers at once, and ten more of each kind that never
 // read what they asked for. The others get all of theirs, what is held for each is bounded,
 // and nothing is left when they have gone, however often they come.
 func TestLoad(t *testing.T) {
 	n := loaded(t)
-	n.run("web", "echo begun; while true; do sleep 0.02; test -e /go && echo line; done", isRunning)
+	for _, pod := range append([]string{"default/web"}, followed...) {
+		namespace, name, _ := strings.Cut(pod, "/")
+		n.runIn(namespace, name, "echo begun; while true; do sleep 0.02; test -e /go && echo line; done", isRunning)
+	}
 	n.want("POST", "/run/default/web/app?cmd=true", 200, "")
 	first := n.load(t, math.MaxUint64)
 	n.load(t, first+1<<20) // the runtime in memory remembers calls
@@ -115,16 +121,18 @@ func (n *node) load(t *testing.T, limit uint64) uint64 {
 	before, goroutines := inUse()
 	var conns []net.Conn
 	var lines []*bufio.Reader
-	for range followers {
-		conn, resp := n.follow(t, "tailLines=1")
+	for i := range followers {
+		conn, resp := n.follow(t, followed[i%len(followed)], "tailLines=1")
 		conns, lines = append(conns, conn), append(lines, bufio.NewReader(resp.Body))
 	}
 	for range deaf {
-		conn, _ := n.follow(t, "")
+		conn, _ := n.follow(t, "default/web", "")
 		conns = append(conns, conn, n.deaf(t))
 	}
 	n.executeAll(t)
-	n.want("POST", "/run/default/web/app?cmd=touch+/go", 200, "")
+	for _, pod := range followed {
+		n.want("POST", "/run/"+pod+"/app?cmd=touch+/go", 200, "")
+	}
 	for i, r := range lines {
 		for line := ""; line != "line\n"; {
 			var err error
@@ -188,7 +196,7 @@ func (n *node) deaf(t *testing.T) net.Conn {
 func TestFollowOverARestart(t *testing.T) {
 	n := loaded(t)
 	n.run("web", "echo one; until test -e /go; do sleep 0.02; done; echo two; sleep infinity", isRunning)
-	conn, resp := n.follow(t, "")
+	conn, resp := n.follow(t, "default/web", "")
 	defer conn.Close()
 	lines := bufio.NewReader(resp.Body)
 	want := func(line string) {
@@ -218,7 +226,7 @@ func TestFollowOverARestart(t *testing.T) {
 func TestFollowOfARuntimeThatStaysAway(t *testing.T) {
 	n := loaded(t)
 	n.run("web", "echo one; sleep infinity", isRunning)
-	conn, resp := n.follow(t, "")
+	conn, resp := n.follow(t, "default/web", "")
 	defer conn.Close()
 	if err := n.Restart(critest.Restart{Down: time.Hour, Disconnect: true}); err != nil {
 		t.Fatal(err)

@@ -138,8 +138,14 @@ func (n *node) logsRoot() string { return filepath.Join(n.dir, "logs") }
 // run runs a pod of one container and waits until its status is as wanted.
 func (n *node) run(name, script string, is func(v1.PodStatus) bool) *v1.Pod {
 	n.Helper()
+	return n.runIn("default", name, script, is)
+}
+
+// runIn does so in a namespace.
+func (n *node) runIn(namespace, name, script string, is func(v1.PodStatus) bool) *v1.Pod {
+	n.Helper()
 	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)},
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{
 			Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script},
 		}}},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -11,39 +12,62 @@ import (
 const (
 	// defaultStreamIdleTimeout is a kubelet's.
 	defaultStreamIdleTimeout = 4 * time.Hour
-	// maxStreams bounds the streams that are open at a time, and maxStreamsOfUser those of one
-	// user. All users of an API server are one user here.
-	maxStreams, maxStreamsOfUser = 512, 384
+	// maxStreams bounds the streams that are open at a time. All users of an API server are one
+	// user here, so one namespace gets two thirds of what a user gets, and one pod a third.
+	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 256, 128
 )
 
-// openStreams counts the streams that are open.
+// A streamScope is a part of the node with a limit of open streams: the node itself, a user, a
+// namespace or a pod.
+type streamScope struct{ kind, name string }
+
+// A streamLimit is the number of streams that may be open in a scope.
+type streamLimit struct {
+	scope streamScope
+	most  int
+}
+
+func streamLimits(user, namespace, pod string) []streamLimit {
+	return []streamLimit{
+		{streamScope{"pod", namespace + "/" + pod}, maxStreamsOfPod},
+		{streamScope{"namespace", namespace}, maxStreamsOfNamespace},
+		{streamScope{"user", user}, maxStreamsOfUser},
+		{streamScope{kind: "node"}, maxStreams},
+	}
+}
+
+// openStreams counts the streams that are open in each scope.
 type openStreams struct {
-	mu     sync.Mutex
-	count  int
-	byUser map[string]int
+	mu    sync.Mutex
+	count map[streamScope]int
 }
 
-// enter counts one more of a user, and reports whether that may be.
-func (o *openStreams) enter(user string) bool {
+// enter counts one more stream in each scope, or returns an error that names the first scope whose
+// limit is reached.
+func (o *openStreams) enter(limits []streamLimit) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.count >= maxStreams || o.byUser[user] >= maxStreamsOfUser {
-		return false
+	for _, l := range limits {
+		if o.count[l.scope] >= l.most {
+			return fmt.Errorf("too many streams are open: the limit of a %s is %d", l.scope.kind, l.most)
+		}
 	}
-	if o.byUser == nil {
-		o.byUser = map[string]int{}
+	if o.count == nil {
+		o.count = map[streamScope]int{}
 	}
-	o.byUser[user]++
-	o.count++
-	return true
+	for _, l := range limits {
+		o.count[l.scope]++
+	}
+	return nil
 }
 
-func (o *openStreams) leave(user string) {
+func (o *openStreams) leave(limits []streamLimit) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.count--
-	if o.byUser[user]--; o.byUser[user] == 0 {
-		delete(o.byUser, user)
+	for _, l := range limits {
+		if o.count[l.scope]--; o.count[l.scope] == 0 {
+			delete(o.count, l.scope)
+		}
 	}
 }
 
@@ -51,16 +75,17 @@ func (o *openStreams) leave(user string) {
 // container. It does not write the command or what is sent: they may hold secrets. The caller
 // calls end when the stream has ended.
 func (s *Server) begin(r *http.Request, verb, container, id string) (end func(), err error) {
-	user := userOf(r)
-	log := s.config.Log.WithValues("user", user, "verb", verb, "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"), "container", container, "id", id)
-	if !s.open.enter(user) {
-		log.Info("Stream is refused: too many are open")
-		return nil, &statusError{http.StatusTooManyRequests, errTooManyStreams}
+	user, namespace, pod := userOf(r), r.PathValue("namespace"), r.PathValue("pod")
+	log := s.config.Log.WithValues("user", user, "verb", verb, "pod", namespace+"/"+pod, "container", container, "id", id)
+	limits := streamLimits(user, namespace, pod)
+	if err := s.open.enter(limits); err != nil {
+		log.Info("Stream is refused", "reason", err.Error())
+		return nil, &statusError{http.StatusTooManyRequests, err}
 	}
 	begun := time.Now()
 	log.Info("Stream begins")
 	return func() {
-		s.open.leave(user)
+		s.open.leave(limits)
 		log.Info("Stream has ended", "duration", time.Since(begun))
 	}, nil
 }
