@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // eventDeadline is also the reason of the pod's status, as a kubelet has it.
@@ -16,11 +17,11 @@ const eventDeadline = "DeadlineExceeded"
 // has failed, whatever its containers do. One that is over stays what it is.
 func (o *observedPod) expire() {
 	until := o.activeUntil()
-	if until.IsZero() || time.Now().Before(until) || o.pod.DeletionTimestamp != nil || o.memory.status.ended() || o.memory.evictedFor() != nil {
+	if until.IsZero() || time.Now().Before(until) || o.pod.DeletionTimestamp != nil || o.memory.status.ended() || ask(o.memory, (*memory.Pod).Evicted) != nil {
 		return
 	}
 	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *o.pod.Spec.ActiveDeadlineSeconds)
-	o.memory.evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false)
+	o.memory.do(func(p *memory.Pod) { p.Evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false) })
 	o.eventf(aboutPod(o.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 

@@ -7,10 +7,11 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // admitKey is what a refusal holds up: no container has that key.
-var admitKey = backoffKey{resources: "admission"}
+var admitKey = memory.Key{Resources: "admission"}
 
 // admit asks whether the pod may run.
 func (w *work) admit(ctx context.Context) *Rejection {
@@ -19,7 +20,7 @@ func (w *work) admit(ctx context.Context) *Rejection {
 			return refused
 		}
 	}
-	w.memory.backOffs.succeeded(admitKey)
+	w.memory.succeeded(admitKey)
 	return nil
 }
 
@@ -35,7 +36,7 @@ func (r *Rejection) problem() *apistatus.Problem {
 // a network of its own and the node has none.
 func (w *work) block(ctx context.Context) actions.Hold {
 	if w.rejected = w.admit(ctx); w.rejected != nil {
-		w.held.pod = w.rejected.wait(&w.memory.backOffs, time.Now())
+		w.held.pod = w.rejected.wait(w.memory, time.Now())
 		return w.held.pod.hold(actions.PodNotAdmitted)
 	}
 	if w.config.Extensions.Network == nil || w.pod.Spec.HostNetwork {
@@ -51,12 +52,12 @@ func (w *work) block(ctx context.Context) actions.Hold {
 
 // wait is how a refusal holds up the pod: admission is asked again at growing intervals, and
 // what is asked in between does not count.
-func (r *Rejection) wait(b *backOffs, now time.Time) *StepError {
+func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 	failed := &StepError{Step: StepAdmit, Reason: Reason(r.Reason), Err: errors.New(r.Message)}
-	if held := b.held(admitKey, now); held != nil {
+	if held := m.held(admitKey, now); held != nil {
 		return failed.waiting(held.NotBefore)
 	}
-	return failed.waiting(b.failed(admitKey, failed, now))
+	return failed.waiting(m.holdUp(admitKey, failed, now))
 }
 
 // wait carries out the plan of a pod that is held up. The pod is not ended by that.

@@ -3,7 +3,6 @@ package syncpod
 import (
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // attempt returns the number of a container's next instance: the highest of what
@@ -24,18 +24,12 @@ func (o *observedPod) attempt(step startStep) (uint32, error) {
 	if err := o.scanLogs(name); err != nil {
 		return 0, err
 	}
-	m := o.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.containers.of(name)
-	known.nextAttempt = max(known.nextAttempt, step.Attempt)
-	return known.nextAttempt, nil
+	return ask(o.memory, func(p *memory.Pod) uint32 { return p.Containers.Attempt(name, step.Attempt) }), nil
 }
 
 // scanLogs looks once for what the logs tell of a container.
 func (o *observedPod) scanLogs(name string) error {
-	m := o.memory
-	if m.container(name).logsScanned {
+	if ask(o.memory, func(p *memory.Pod) bool { return p.Containers.LogsScanned(name) }) {
 		return nil
 	}
 	dir, err := sandbox.LogDirectory(o.config.Node.LogsRoot, o.pod)
@@ -46,7 +40,7 @@ func (o *observedPod) scanLogs(name string) error {
 	if err != nil {
 		return err
 	}
-	m.scanned(name, last, ok)
+	o.memory.do(func(p *memory.Pod) { p.Containers.Scanned(name, last, ok) })
 	return nil
 }
 
@@ -54,7 +48,7 @@ func (o *observedPod) scanLogs(name string) error {
 // run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
 func (st *start) warnOfSecondRun() {
 	name := st.spec.Name
-	if st.status.Latest(name) != nil || !st.memory.container(name).everStarted {
+	if st.status.Latest(name) != nil || !st.memory.everStarted(name) {
 		return
 	}
 	if again, _ := actions.RestartsAfter(st.pod, st.spec, 0); again {
@@ -62,9 +56,6 @@ func (st *start) warnOfSecondRun() {
 	}
 	st.event(v1.EventTypeWarning, eventRecordLost, "Container %s may have run before and runs again: the container runtime has lost what became of it", name)
 }
-
-// next returns the attempt after one, which may come from anywhere.
-func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
 
 // logFiles are [ContainerLogs] on disk, as runtimes write them: <container>/<attempt>.log,
 // and with a suffix once rotated.

@@ -12,16 +12,17 @@ import (
 
 	"github.com/podsync/podsync/internal/base/linux"
 	"github.com/podsync/podsync/syncpod/cgroup"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // cgroupKey is what the failures to lower the pod's own memory limit hold up: no container
 // and no resize of one has that key.
-func cgroupKey(pod *v1.Pod) backoffKey {
+func cgroupKey(pod *v1.Pod) memory.Key {
 	limit := linux.Total(&pod.Spec, linux.Limits, v1.ResourceMemory)
 	if limit == nil {
 		limit = new(resource.Quantity)
 	}
-	return backoffKey{resources: "memory of the pod " + limit.String()}
+	return memory.Key{Resources: "memory of the pod " + limit.String()}
 }
 
 // ensureCgroup makes the cgroup of the pod, or brings it up to date. While containers
@@ -37,7 +38,7 @@ func (o *observedPod) ensureCgroup(ctx context.Context, changes bool) (parent st
 		o.warn(ctx, eventResizeFailed, "Error resizing pod: %v", err)
 		parent, err = raiser.RaiseCgroup(ctx, o.pod)
 	} else if err == nil {
-		o.memory.backOffs.succeeded(cgroupKey(o.pod))
+		o.memory.succeeded(cgroupKey(o.pod))
 	}
 	if err != nil {
 		o.warn(ctx, eventFailedCgroup, "unable to ensure pod container exists: %v", err)
@@ -48,7 +49,7 @@ func (o *observedPod) ensureCgroup(ctx context.Context, changes bool) (parent st
 
 // mayNotLower reports whether the pod was just seen to use more memory than it is to have.
 func (o *observedPod) mayNotLower() bool {
-	o.memoryInUse = o.memory.backOffs.held(cgroupKey(o.pod), time.Now())
+	o.memoryInUse = o.memory.held(cgroupKey(o.pod), time.Now())
 	return o.memoryInUse != nil
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/podsync/podsync/backoff"
 	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // Config is what a Syncer is made of. The least is a Client, and the Root that
@@ -75,11 +75,12 @@ func New(c Config) (*Syncer, error) {
 		}
 	}
 	c.setDefaults()
-	if _, err := c.newBackoff(false); err != nil {
+	limits := &memory.Limits{Initial: c.Limits.InitialBackOff, Max: c.Limits.MaxBackOff}
+	if err := limits.Check(); err != nil {
 		return nil, fmt.Errorf("syncpod: Config.Limits.InitialBackOff and MaxBackOff: %w", err)
 	}
 	s := &Syncer{config: c, pace: pace.New(c.Limits.MaxParallelStarts, new(pace.Processors).Spare)}
-	s.known.config, s.notices = &s.config, notices{&s.config}
+	s.known.limits, s.notices = limits, notices{&s.config}
 	s.stopper = stopper{s.notices, s.record}
 	return s, nil
 }
@@ -172,8 +173,4 @@ func (c *Config) setDefaults() {
 	if c.Deps.Hooks == nil {
 		c.Deps.Hooks = noHooks{}
 	}
-}
-
-func (c *Config) newBackoff(waitFirst bool) (*backoff.Backoff[backoffKey], error) {
-	return backoff.New(backoff.Config[backoffKey]{Initial: c.Limits.InitialBackOff, Max: c.Limits.MaxBackOff, WaitFirst: waitFirst})
 }

@@ -72,7 +72,6 @@
 //
 //	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
 //	messages.go        1  termination messages
-//	start_cut.go       1  a start that was cut short is no run
 //	active_deadline.go 2  the end of a pod that was active for too long
 //	facts.go           2  all that the decision depends on; explain.go says what was decided
 //	attempt.go         13 which attempt is next, and what the logs show
@@ -100,17 +99,9 @@
 //	kill_calls.go      StopContainer and RemoveContainer
 //	grace.go           how long each has
 //
-//	memories.go        the memory of each pod
-//	memory.go          what is remembered of a pod: its end, and the parts below
-//	memory_containers.go  each container: attempts, and the current instance, which the
-//	                   runtime may lose; what runs once
-//	memory_instances.go  each instance: what was done with it, its message and resources
-//	memory_backoff.go  back-offs; memory_crashes.go, those that outlive the agent;
-//	                   memory_kills.go, deadlines of what has to go;
-//	                   memory_sandbox.go, the sandbox in use
-//	memory_record.go   a memory from and to its record
-//	records.go         what outlives the agent; records_json.go writes it as JSON,
-//	                   records_file.go keeps it in files, records_saved.go tells what is new
+//	memory.go          the memory of each pod, under its lock; its rules and its record are in
+//	                   package memory
+//	records.go         what outlives the agent, loaded and saved; records_file.go keeps it in files
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
 //	                   config_check.go, config_client.go and config_root.go are checks and defaults
@@ -123,10 +114,10 @@
 // # What runs once
 //
 // A container that is not to run again must not, though the runtime loses it. The rules:
-// memory_containers.go knows which containers those are and what was seen of their current
-// instance (noteRunOnce, withSeen, hasRunSince); start_cut.go what a start that was cut
-// short is worth; facts.go passes both to package actions, and which ephemeral containers
-// have been started; start.go looks again before each start.
+// package memory knows which containers those are, what was seen of their current instance
+// (NoteRunOnce, WithSeen, HasRunSince), and that a start that was cut short is no run; facts.go
+// passes that to package actions, and which ephemeral containers have been started; start.go
+// checks again before each start.
 //
 // # Waiting
 //

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // carryOut does what the plan says, in its order. What fails holds up what
@@ -19,7 +19,7 @@ func (w *work) carryOut(ctx context.Context) {
 		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.kills.end(w.removes) // those that have failed, and are not wanted any more
+		w.memory.do(func(p *memory.Pod) { p.Kills.End(w.removes) }) // those that have failed, and are not wanted any more
 	} else if !w.killWholePod(ctx) {
 		return
 	}
@@ -69,12 +69,11 @@ func (w *work) killWholePod(ctx context.Context) bool {
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
-	deadline := w.memory.kills.begin(allOfPod, time.Now().Add(podGrace(w.pod, nil)))
+	deadline := w.memory.killBy(memory.AllOfPod, podGrace(w.pod, nil))
 	err := w.stopper.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
 	if err == nil {
-		w.memory.kills.end(func(string) bool { return false })
-	}
-	if err != nil {
+		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
+	} else {
 		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
 	}
@@ -141,10 +140,7 @@ func (w *work) removeAll(ctx context.Context, all []removal) {
 			w.eventf(aboutContainer(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
 		}
 		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
-		if w.unstopped == nil {
-			w.unstopped = map[string]bool{}
-		}
-		w.unstopped[r.ref.Name] = true
+		put(&w.unstopped, r.ref.Name, true)
 	}
 }
 
@@ -160,11 +156,11 @@ func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus 
 func (w *work) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
 	spec := r.ref.Spec(w.pod)
-	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.mark(c.ID.ID, startRequested) {
+	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.mark(c.ID.ID, memory.StartRequested) {
 		w.record(ctx, w.memory) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
 	if c.Live() {
-		deadline := w.memory.kills.begin(c.ID.ID, time.Now().Add(containerGrace(w.pod, spec, r.why)))
+		deadline := w.memory.killBy(c.ID.ID, containerGrace(w.pod, spec, r.why))
 		err := w.stopper.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: actions.KillMessage(r.ref.Name, r.why, r.restart), podIP: primary(w.podIPs()),
 		})
@@ -179,7 +175,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 		return err
 	}
 	if r.step == StepReset { // what is cleared may have run after all
-		w.memory.forgetRun(c)
+		w.memory.do(func(p *memory.Pod) { p.Containers.ForgetRun(c) })
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (s *Syncer) Explain(uid types.UID) string {
 		return ""
 	}
 	m.mu.Lock()
-	decided, failed, deadline := m.decided, m.failed, m.deadline
+	decided, failed, deadline := m.decided, m.failed, m.pod.Deadline()
 	m.mu.Unlock()
 	var text strings.Builder
 	if !deadline.IsZero() {

@@ -2,7 +2,6 @@ package syncpod
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
@@ -10,6 +9,8 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
 // gather collects all that the decision on the pod depends on: the completed status, what
@@ -19,13 +20,15 @@ func (w *work) gather(ctx context.Context) actions.Input {
 	_, requested := actions.RestartAllRequested(w.pod, w.status)
 	in := actions.Input{
 		Pod: w.pod, Status: w.status, Probes: w.config.probeResults(w.pod.UID),
-		RestartAll:     w.memory.restartsAll(requested, !slices.ContainsFunc(w.status.Containers, w.mayRestart)),
+		RestartAll:     w.restartsAll(requested),
 		StatusComplete: true,
 		End:            w.end(),
 	}
 	if in.End == actions.ReasonNone {
 		in.Started, in.AddressWait, in.Blocked = w.startedBefore(), w.addressWait(ctx), w.block(ctx)
-		in.PostStartPending = w.memory.markedIn(w.status, postStartPending)
+		in.PostStartPending = ask(w.memory, func(p *memory.Pod) []runtime.ContainerID {
+			return p.Instances.MarkedIn(w.status, memory.PostStartPending)
+		})
 		w.addHolds(&in, time.Now())
 	}
 	return in
@@ -45,20 +48,19 @@ func (e *StepError) hold(why actions.Reason) actions.Hold {
 
 // addHolds adds the back-offs that have not ended.
 func (w *work) addHolds(in *actions.Input, now time.Time) {
-	b := &w.memory.backOffs
-	if b.isEmpty() {
+	if w.memory.holdsNothing() {
 		return
 	}
-	if held := b.held(sandboxKey, now); held != nil && w.held.sandbox == nil {
+	if held := w.memory.held(sandboxKey, now); held != nil && w.held.sandbox == nil {
 		w.held.sandbox, in.SandboxHold = held, held.hold(actions.FailureBackOff)
 	}
 	in.StartHolds, in.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
 	w.held.starts, w.held.resizes = map[string]*StepError{}, map[string]*StepError{}
-	for spec := range containersOf(w.pod) {
-		if held := b.held(resizeKey(spec), now); held != nil {
+	for spec := range podcontainer.All(w.pod) {
+		if held := w.memory.held(resizeKey(spec), now); held != nil {
 			w.held.resizes[spec.Name], in.ResizeHolds[spec.Name] = held, held.hold(actions.FailureBackOff)
 		}
-		if held := b.held(keyOf(spec), now); held != nil {
+		if held := w.memory.held(memory.KeyOf(spec), now); held != nil {
 			w.held.starts[spec.Name], in.StartHolds[spec.Name] = held, held.hold(actions.FailureBackOff)
 		} else if until, wait := w.crashWait(spec, in.Probes, now); wait {
 			in.StartHolds[spec.Name] = actions.Hold{
@@ -76,31 +78,15 @@ func (w *work) crashWait(spec *v1.Container, probes map[runtime.ContainerID]acti
 	if last == nil {
 		return time.Time{}, false
 	}
-	if last.State == runtime.ContainerExited {
-		return w.memory.backOffs.preview(spec, last.ID, last.FinishedAt, now)
-	}
-	if p := probes[last.ID]; p.Liveness == actions.ProbeFailure || p.Startup == actions.ProbeFailure {
-		return w.memory.backOffs.preview(spec, last.ID, now, now)
-	}
-	return time.Time{}, false
-}
-
-// containersOf returns all containers of a pod, and whether they are ephemeral.
-func containersOf(pod *v1.Pod) iter.Seq2[*v1.Container, bool] {
-	return func(yield func(*v1.Container, bool) bool) {
-		for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-			for i := range list {
-				if !yield(&list[i], false) {
-					return
-				}
-			}
+	ended := last.FinishedAt
+	if last.State != runtime.ContainerExited {
+		if p := probes[last.ID]; p.Liveness != actions.ProbeFailure && p.Startup != actions.ProbeFailure {
+			return time.Time{}, false
 		}
-		for i := range pod.Spec.EphemeralContainers {
-			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon), true) {
-				return
-			}
-		}
+		ended = now
 	}
+	w.memory.do(func(p *memory.Pod) { until, wait = p.Crashes.Preview(spec, last.ID, ended, now) })
+	return until, wait
 }
 
 // end returns why the pod has to end, whatever its containers do.
@@ -108,12 +94,18 @@ func (w *work) end() actions.Reason {
 	switch {
 	case w.pod.DeletionTimestamp != nil:
 		return actions.PodDeleted
-	case w.memory.evictedFor() != nil:
+	case ask(w.memory, (*memory.Pod).Evicted) != nil:
 		return actions.PodEvicted
 	case w.report.ended(w.status):
 		return actions.PodEnded
 	}
 	return actions.ReasonNone
+}
+
+// restartsAll reports whether all containers are to restart.
+func (w *work) restartsAll(requested bool) bool {
+	removed := !slices.ContainsFunc(w.status.Containers, w.mayRestart)
+	return ask(w.memory, func(p *memory.Pod) bool { return p.RestartsAll(requested, removed) })
 }
 
 // mayRestart reports whether an instance is of an init or a regular container.
@@ -128,7 +120,7 @@ func (o *observedPod) mayRestart(c runtime.ContainerStatus) bool {
 func (o *observedPod) startedBefore() (names []string) {
 	for i := range o.pod.Spec.EphemeralContainers {
 		name := o.pod.Spec.EphemeralContainers[i].Name
-		if o.status.Latest(name) == nil && o.scanLogs(name) == nil && o.memory.container(name).everStarted {
+		if o.status.Latest(name) == nil && o.scanLogs(name) == nil && o.memory.everStarted(name) {
 			names = append(names, name)
 		}
 	}
@@ -139,8 +131,8 @@ func (o *observedPod) startedBefore() (names []string) {
 // nothing if it has one, or has been without for too long.
 func (w *work) addressWait(ctx context.Context) actions.Hold {
 	if actions.SandboxFault(w.pod, w.status) != actions.SandboxNoAddress {
-		if w.memory.sandbox.endWait(w.status) {
-			w.memory.backOffs.succeeded(sandboxKey)
+		if ask(w.memory, func(p *memory.Pod) bool { return p.Sandbox.EndWait(w.status) }) {
+			w.memory.succeeded(sandboxKey)
 		}
 		return actions.Hold{}
 	}

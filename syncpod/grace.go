@@ -22,14 +22,6 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), maxGraceSeconds)) * time.Second
 }
 
-// earliest returns the earlier of two times. The zero time is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // podGrace returns the time a pod has to end: what it is asked to be, or what
 // its deletion or its spec gives it, or else the least a container has.
 //

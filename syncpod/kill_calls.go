@@ -13,7 +13,7 @@ import (
 type stopper struct {
 	notices
 	// record keeps what has changed of a pod for the next agent.
-	record func(context.Context, *memory)
+	record func(context.Context, *podMemory)
 }
 
 // removeContainer removes a container that does not run. One that is not there

@@ -13,12 +13,13 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // kill is the end of one container.
 type kill struct {
 	pod    *v1.Pod // nil if no spec is known
-	memory *memory
+	memory *podMemory
 	ref    actions.ContainerRef // the zero value if it is not in the spec
 	spec   *v1.Container        // nil if it is not in the spec
 	// noted is the handler that a container without a spec was created with.
@@ -68,7 +69,7 @@ func (s *stopper) disposeOfCreated(ctx context.Context, k kill) error {
 }
 
 func (s *stopper) announce(k kill) {
-	if k.memory.marked(k.status.ID.ID, stopSignalled) {
+	if k.memory.marked(k.status.ID.ID, memory.StopSignalled) {
 		return
 	}
 	s.eventf(k.about(), v1.EventTypeNormal, eventKilling, "%s", k.message)
@@ -90,7 +91,7 @@ func (s *stopper) preStop(ctx context.Context, k kill) {
 	if !ok || k.status.State != runtime.ContainerRunning {
 		return
 	}
-	if !time.Now().Before(k.deadline) || !k.memory.mark(k.status.ID.ID, preStopRun) {
+	if !time.Now().Before(k.deadline) || !k.memory.mark(k.status.ID.ID, memory.PreStopRun) {
 		return
 	}
 	hooking, cancel := context.WithDeadline(ctx, k.deadline)
@@ -105,7 +106,7 @@ func (s *stopper) preStop(ctx context.Context, k kill) {
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
 		return
 	}
-	k.memory.mark(k.status.ID.ID, preStopCompleted)
+	k.memory.mark(k.status.ID.ID, memory.PreStopCompleted)
 	if time.Until(k.deadline) > recordTimeout { // with less, no agent would run it again
 		s.record(ctx, k.memory)
 	}
@@ -141,7 +142,7 @@ const soon = 500 * time.Millisecond
 // wait for a stop that came first, however short the second is (containerd #6080).
 func (s *stopper) stop(ctx context.Context, k kill) error {
 	id := k.status.ID.ID
-	firstSignal := k.memory.mark(id, stopSignalled)
+	firstSignal := k.memory.mark(id, memory.StopSignalled)
 	timeout := stopTimeout(k.deadline, time.Now(), !firstSignal)
 	first, cancel := context.WithTimeout(ctx, seconds(timeout)+soon)
 	err := s.askToStop(first, id, timeout)
@@ -149,7 +150,7 @@ func (s *stopper) stop(ctx context.Context, k kill) error {
 	cancel()
 	if err == nil || !late {
 		if ctx.Err() == nil && err != nil && !cri.Ambiguous(err) {
-			k.memory.unmark(id, stopSignalled) // it was refused, and the signal not sent
+			k.memory.unmark(id, memory.StopSignalled) // it was refused, and the signal not sent
 		}
 		return err
 	}

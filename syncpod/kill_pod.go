@@ -17,7 +17,7 @@ import (
 // podKill is the end of all there is of a pod.
 type podKill struct {
 	pod      *v1.Pod // nil if no spec is known
-	memory   *memory
+	memory   *podMemory
 	status   *runtime.PodStatus
 	deadline time.Time
 }

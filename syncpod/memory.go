@@ -2,166 +2,218 @@ package syncpod
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
-// memory is what a Syncer remembers of one pod. What is in its Record outlives the
-// agent if there are Records. The rest is lost with it: then what failed before a container ran
-// may be tried sooner than its back-off says.
-type memory struct {
+// podMemory guards what a Syncer remembers of one pod. What is in its Record outlives the
+// agent if there are Records. The rest is lost with the agent: then a step that failed before a
+// container ran may be tried sooner than its back-off says.
+type podMemory struct {
 	uid types.UID
-	// firstSeen is when the Syncer was first told of the pod.
+	// firstSeen is when the Syncer was first called for the pod.
 	firstSeen time.Time
-
-	// These have locks of their own: status is what was last reported, backOffs hold up
-	// what has failed, kills are the deadlines of what has to go while the pod goes on,
-	// and sandbox is the one in use.
-	status   statusBox
-	backOffs backOffs
-	kills    killDeadlines
-	sandbox  sandboxMemory
+	// status is the status that was last reported. It has a lock of its own.
+	status statusBox
+	// loading is taken while the record is read, saving is held while it is written.
+	loading turn
+	saving  sync.Mutex
 
 	// mu guards all that follows, but for loading and saving.
-	mu sync.Mutex
-	// containers are what is known of each container by its name, instances what is
-	// known of each instance by its ID.
-	containers containers
-	instances  instances
-	// deadline is the earliest end that the pod was given, zero while it may run.
-	deadline time.Time
-	// calledOff: the pod was to run before its record was loaded, so that an end which
-	// the record tells of was called off.
-	calledOff bool
-	// evicted is why the pod was put off the node, nil if it was not.
-	evicted *apistatus.Problem
-	// disrupted: it was for the need of the node.
-	disrupted bool
-	// restartAll is set from the exit that asks for all containers to restart until
-	// all of them are removed.
-	restartAll bool
-	// startingOver is set from then on until all regular containers have been made again. Of an
-	// earlier agent's the condition AllContainersRestarting in the pod's status tells.
-	startingOver bool
+	mu  sync.Mutex
+	pod memory.Pod
+	// failures hold up steps that have failed.
+	failures memory.Failures[*StepError]
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
 	// decided is what the last plan was made from, nil before the first.
 	decided *actions.Input
-	// resize is what was last told of a resize in events, nil if there is none.
+	// resize is what events last reported of a resize, nil if there is none.
 	resize *resizeTold
-
-	// loaded is set once the pod's record is part of this, saved is that record.
-	loaded bool
-	saved  savedRecord
-	// outdated: what is recorded is of an earlier pod with this UID.
-	outdated bool
-	// gone: the pod is gone, and nothing of it is recorded any more.
-	gone bool
-	// loading is had by who reads the record, saving is held while it is written.
-	loading turn
-	saving  sync.Mutex
 }
 
-func newMemory(uid types.UID, c *Config) *memory {
-	return &memory{uid: uid, firstSeen: time.Now(), backOffs: backOffs{config: c}}
+func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
+	return &podMemory{uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits)}
 }
 
-// evict notes why the pod is put off the node, the first time.
-func (m *memory) evict(why *apistatus.Problem, disrupted bool) {
+// do calls f with what is remembered, which no other call reads or changes meanwhile.
+func (m *podMemory) do(f func(*memory.Pod)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.evicted == nil && why != nil {
-		m.evicted, m.disrupted = new(*why), disrupted
+	f(&m.pod)
+}
+
+// ask returns what a rule answers, as do calls it.
+func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return rule(&m.pod)
+}
+
+// mark marks an instance, and reports whether it did not have the mark.
+func (m *podMemory) mark(id string, what memory.Mark) (first bool) {
+	return ask(m, func(p *memory.Pod) bool { return p.Instances.Mark(id, what) })
+}
+
+func (m *podMemory) unmark(id string, what memory.Mark) {
+	m.do(func(p *memory.Pod) { p.Instances.Unmark(id, what) })
+}
+
+func (m *podMemory) marked(id string, what memory.Mark) bool {
+	return ask(m, func(p *memory.Pod) bool { return p.Instances.Marked(id, what) })
+}
+
+// everStarted reports whether an instance of a container was, or may have been, started.
+func (m *podMemory) everStarted(name string) bool {
+	return ask(m, func(p *memory.Pod) bool { return p.Containers.EverStarted(name) })
+}
+
+// used notes that an attempt has become a container, or was given up.
+func (m *podMemory) used(name string, attempt uint32) {
+	m.do(func(p *memory.Pod) { p.Containers.Used(name, attempt) })
+}
+
+// killBy returns the deadline of what has to stop while the pod runs on, if it has that time
+// from now on or less.
+func (m *podMemory) killBy(what string, grace time.Duration) time.Time {
+	deadline := time.Now().Add(grace)
+	return ask(m, func(p *memory.Pod) time.Time { return p.Kills.Begin(what, deadline) })
+}
+
+// hasten returns the earliest deadline that the pod was ever given.
+func (m *podMemory) hasten(deadline time.Time) time.Time {
+	return ask(m, func(p *memory.Pod) time.Time { return p.Hasten(deadline) })
+}
+
+// callOff forgets an end that has not come, unless ctx has ended: the pod may have been asked
+// to end since. It reports whether there was such an end.
+func (m *podMemory) callOff(ctx context.Context) bool {
+	return ask(m, func(p *memory.Pod) bool { return ctx.Err() == nil && p.CallOff() })
+}
+
+// held returns the failure for which the next try of what key holds up has to wait.
+func (m *podMemory) held(key memory.Key, now time.Time) *StepError {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if failure, until, wait := m.failures.Held(key, now); wait {
+		return failure.waiting(until)
 	}
+	return nil
 }
 
-// disruption is the condition of a pod that was put off for the need of the node, none for
-// any other.
-func (m *memory) disruption() []v1.PodCondition {
+// holdUp notes that a step failed, and returns until when the next try has to wait.
+func (m *podMemory) holdUp(key memory.Key, err *StepError, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.evicted == nil || !m.disrupted {
-		return nil
-	}
-	return []v1.PodCondition{apistatus.DisruptionTarget(m.evicted.Message)}
+	return m.failures.Failed(key, err, now)
 }
 
-func (m *memory) evictedFor() *apistatus.Problem {
+// excuse reports whether a failure because the runtime was unavailable does not count.
+func (m *podMemory) excuse(key memory.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.evicted
+	return m.failures.Excuse(key)
 }
 
-// hasten returns the earliest deadline that the pod was ever given: one that has
-// been asked for is not put off.
-func (m *memory) hasten(deadline time.Time) time.Time {
+// succeeded forgets the failures of what key holds up.
+func (m *podMemory) succeeded(key memory.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.deadline = earliest(m.deadline, deadline)
-	return m.deadline
+	m.failures.Succeeded(key)
 }
 
-// callOff forgets an end that has not come: the agent that was to bring it about was
-// stopped before, and now the pod is to run. Its next end has its whole time again, and
-// its preStop handlers. Nothing is forgotten once ctx has ended, for the pod may have
-// been told to end since. It reports whether there was such an end.
-func (m *memory) callOff(ctx context.Context) bool {
+// holdsNothing reports whether nothing has failed or ended yet.
+func (m *podMemory) holdsNothing() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if ctx.Err() != nil {
-		return false
-	}
-	m.calledOff = !m.loaded
-	if m.deadline.IsZero() {
-		return false
-	}
-	m.deadline = time.Time{}
-	for _, i := range m.instances {
-		i.marks &^= stopSignalled | preStopRun | preStopCompleted
-	}
-	return true
-}
-
-// restartsAll reports whether all containers are to restart: it is requested, or was, and
-// not all of them have been removed yet (KEP-5532).
-func (m *memory) restartsAll(requested, allRemoved bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.restartAll = (m.restartAll || requested) && !allRemoved
-	m.startingOver = m.startingOver || requested
-	return m.restartAll
-}
-
-// startsOver reports whether all containers are to restart, or did not all come to it yet. told
-// is whether that was reported last, by an earlier agent perhaps.
-func (m *memory) startsOver(pod *v1.Pod, status *runtime.PodStatus, told bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.startingOver = m.startingOver || told
-	if m.startingOver && !m.restartAll {
-		m.startingOver = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
-	}
-	return m.startingOver
+	return m.failures.IsEmpty() && m.pod.Crashes.IsEmpty()
 }
 
 // lastFailed returns what was reported last to keep containers from running.
-func (m *memory) lastFailed() []*StepError {
+func (m *podMemory) lastFailed() []*StepError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.failed
 }
 
 // setFailed notes what keeps containers from running.
-func (m *memory) setFailed(failed []*StepError) {
+func (m *podMemory) setFailed(failed []*StepError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failed = failed
+}
+
+// close keeps work that was given up, and returns late, from recording a pod that was
+// forgotten. A record that is being written is written when close returns.
+func (m *podMemory) close() {
+	if m == nil {
+		return
+	}
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	m.do((*memory.Pod).Close)
+}
+
+// memories are what a Syncer remembers of pods until they are forgotten.
+type memories struct {
+	limits *memory.Limits
+	mu     sync.Mutex
+	pods   map[types.UID]*podMemory
+	// undeleted are pods that are forgotten and whose records could not be deleted. A pod that
+	// comes with the UID of one is another pod (kubernetes #104648).
+	undeleted map[types.UID]bool
+}
+
+// get returns what is remembered of a pod, nil for nothing.
+func (m *memories) get(uid types.UID) *podMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pods[uid]
+}
+
+// of returns what is remembered of a pod, and remembers it from now on.
+func (m *memories) of(uid types.UID) *podMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
+		return p
+	}
+	p := newPodMemory(uid, m.limits)
+	if m.undeleted[uid] {
+		p.pod.Outdate()
+	}
+	put(&m.pods, uid, p)
+	return p
+}
+
+// take returns what is remembered of a pod, nil for nothing, and forgets it.
+func (m *memories) take(uid types.UID) *podMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[uid]
+	delete(m.pods, uid)
+	return p
+}
+
+// deleted notes whether the record of a pod could be deleted.
+func (m *memories) deleted(uid types.UID, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.undeleted, uid)
+	if err != nil {
+		put(&m.undeleted, uid, true)
+	}
+}
+
+// put makes the map if there is none.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // heap is what the heap holds, in bytes.
@@ -25,22 +26,23 @@ func heap() uint64 {
 
 // settle lets a memory see what one does of a pod of one container, from its first look to
 // the last record.
-func settle(m *memory, pod *v1.Pod, id string) {
-	m.restore(Record{})
-	m.noteRunOnce(pod)
-	m.see(&runtime.PodStatus{})
-	m.setResources(id, runtime.ContainerResources{CPURequest: 100})
-	m.mark(id, startRequested)
-	m.used("app", 0)
-	m.sandbox.setMade(id)
-	m.status.deliver(context.Background(), func(*v1.PodStatus) error { return nil })
+func settle(m *podMemory, pod *v1.Pod, id string) {
 	running := &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: runtime.ContainerRunning}}}
-	m.setAsideCutStarts(running)
-	m.see(running)
-	m.recorded(first(m.toRecord()))
+	m.do(func(p *memory.Pod) {
+		p.Restore(memory.Record{})
+		p.Containers.NoteRunOnce(pod)
+		p.See(&runtime.PodStatus{})
+		p.Instances.SetResources(id, runtime.ContainerResources{CPURequest: 100})
+		p.Instances.Mark(id, memory.StartRequested)
+		p.Containers.Used("app", 0)
+		p.Sandbox.SetMade(id)
+		p.SetAsideCutStarts(running)
+		p.See(running)
+		saved, _ := p.Snapshot()
+		p.Saved(saved)
+	})
+	m.status.deliver(context.Background(), func(*v1.PodStatus) error { return nil })
 }
-
-func first[A, B any](a A, _ B) A { return a }
 
 // There are as many memories as there are pods, nearly all of pods that have settled: each
 // takes 800 bytes without the status.
@@ -51,7 +53,7 @@ func TestMemoryOfASettledPodIsSmall(t *testing.T) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("%064d", i)
 	}
-	known := memories{config: &Config{}, pods: make(map[types.UID]*memory, pods)}
+	known := memories{limits: &memory.Limits{}, pods: make(map[types.UID]*podMemory, pods)}
 	before := heap()
 	for i := range ids {
 		settle(known.of(types.UID(ids[i])), pod, ids[i])

@@ -6,11 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // withMessages returns a status in which exited containers have their termination
 // message. Each is read once: it does not change any more.
-func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus) *runtime.PodStatus {
+func (s *Syncer) withMessages(pod *v1.Pod, m *podMemory, status *runtime.PodStatus) *runtime.PodStatus {
 	if s.config.Deps.Messages == nil || pod == nil {
 		return status
 	}
@@ -24,14 +25,16 @@ func (s *Syncer) withMessages(pod *v1.Pod, m *memory, status *runtime.PodStatus)
 	return &full
 }
 
-func (s *Syncer) message(pod *v1.Pod, m *memory, c *runtime.ContainerStatus) string {
-	if message, known := m.message(c.ID.ID); known {
+func (s *Syncer) message(pod *v1.Pod, m *podMemory, c *runtime.ContainerStatus) string {
+	var message string
+	var known bool
+	if m.do(func(p *memory.Pod) { message, known = p.Instances.Message(c.ID.ID) }); known {
 		return message
 	}
 	message, err := s.config.Deps.Messages.TerminationMessage(pod, c)
 	if err != nil {
 		s.log(pod).Error(err, "termination message not read", "container", c.Name)
 	}
-	m.setMessage(c.ID.ID, message)
+	m.do(func(p *memory.Pod) { p.Instances.SetMessage(c.ID.ID, message) })
 	return message
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // Records keeps what should outlive the agent, one Record for each pod. A
@@ -77,11 +78,65 @@ type Record struct {
 	CrashBackOffs map[string]CrashBackOff
 }
 
+// CrashBackOff is the back-off of a container that ends again and again.
+type CrashBackOff struct {
+	// Definition stands for the container's image and resources: the back-off holds for no
+	// others.
+	Definition string
+	// Failures is how many ends of the container count, at most 64. Only the last one is
+	// described here.
+	Failures int
+	// ID is the instance that ended last, FinishedAt when it did by the runtime's clock, and
+	// CountedAt the time by the agent's clock from which the wait counts.
+	ID                    runtime.ContainerID
+	FinishedAt, CountedAt time.Time
+}
+
+// toMemory returns the record as package memory has it.
+func (r Record) toMemory() memory.Record {
+	return memory.Record{
+		Deadline: r.Deadline, NextAttempts: r.NextAttempts, EverStarted: r.EverStarted, Exited: r.Exited, Started: r.Started,
+		PostStartPending: r.PostStartPending, StartRequested: r.StartRequested, PreStopCompleted: r.PreStopCompleted, Resources: r.Resources,
+		CrashBackOffs: eachValue(r.CrashBackOffs, func(c CrashBackOff) memory.CrashBackOff { return memory.CrashBackOff(c) }),
+	}
+}
+
+// recordOf returns the exported form of a record of package memory.
+func recordOf(r memory.Record) Record {
+	return Record{
+		Deadline: r.Deadline, NextAttempts: r.NextAttempts, EverStarted: r.EverStarted, Exited: r.Exited, Started: r.Started,
+		PostStartPending: r.PostStartPending, StartRequested: r.StartRequested, PreStopCompleted: r.PreStopCompleted, Resources: r.Resources,
+		CrashBackOffs: eachValue(r.CrashBackOffs, func(c memory.CrashBackOff) CrashBackOff { return CrashBackOff(c) }),
+	}
+}
+
+// eachValue converts the values of a map, and keeps nil as it is.
+func eachValue[K comparable, A, B any](m map[K]A, to func(A) B) (converted map[K]B) {
+	for k, a := range m {
+		put(&converted, k, to(a))
+	}
+	return converted
+}
+
+// MarshalJSON writes the newest version of the format.
+func (r Record) MarshalJSON() ([]byte, error) { return r.toMemory().MarshalJSON() }
+
+// UnmarshalJSON reads all versions. Of one that is newer than the newest known here it
+// reads what is named as here.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	var read memory.Record
+	if err := read.UnmarshalJSON(text); err != nil {
+		return err
+	}
+	*r = recordOf(read)
+	return nil
+}
+
 // recordTimeout bounds what is done with records.
 const recordTimeout = time.Second
 
 // remember returns the memory of a pod, with what was recorded of it.
-func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
+func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
 	m := s.known.of(uid)
 	s.load(ctx, m)
 	return m
@@ -89,8 +144,8 @@ func (s *Syncer) remember(ctx context.Context, uid types.UID) *memory {
 
 // load adds to a memory what was recorded, once. A pod's end may begin, and its deadline
 // be noted, at once: one of them reads.
-func (s *Syncer) load(ctx context.Context, m *memory) {
-	if s.config.Deps.Records == nil || m.isLoaded() {
+func (s *Syncer) load(ctx context.Context, m *podMemory) {
+	if s.config.Deps.Records == nil || ask(m, (*memory.Pod).Loaded) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -99,7 +154,7 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 		return
 	}
 	defer m.loading.end()
-	if m.isLoaded() {
+	if ask(m, (*memory.Pod).Loaded) {
 		return
 	}
 	r, err := s.config.Deps.Records.LoadRecord(ctx, m.uid)
@@ -108,32 +163,33 @@ func (s *Syncer) load(ctx context.Context, m *memory) {
 	}
 	switch {
 	case errors.Is(err, ErrRecordLost):
-		m.restore(Record{})
+		m.do(func(p *memory.Pod) { p.Restore(memory.Record{}) })
 	case err == nil:
-		m.restore(r)
+		m.do(func(p *memory.Pod) { p.Restore(r.toMemory()) })
 	}
 }
 
 // record keeps what has changed of a pod. As long as its old record could not
 // be loaded, that is not overwritten.
-func (s *Syncer) record(ctx context.Context, m *memory) {
+func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	if s.config.Deps.Records == nil {
 		return
 	}
 	// One at a time, lest an older record replaces a newer one.
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	r, news := m.toRecord()
-	if !news {
+	var saved memory.Snapshot
+	var news bool
+	if m.do(func(p *memory.Pod) { saved, news = p.Snapshot() }); !news {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := s.config.Deps.Records.SaveRecord(ctx, m.uid, r.record()); err != nil {
+	if err := s.config.Deps.Records.SaveRecord(ctx, m.uid, recordOf(saved.Record())); err != nil {
 		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
 		return
 	}
-	m.recorded(r)
+	m.do(func(p *memory.Pod) { p.Saved(saved) })
 }
 
 // RecordedPods returns the pods that have a record, and those of which a [OrphanLister] of

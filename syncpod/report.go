@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // StatusSink takes the status of a pod, as package apistatus makes it, whenever
@@ -75,11 +76,11 @@ type outlook struct {
 type report struct {
 	*Syncer
 	pod        *v1.Pod
-	memory     *memory
+	memory     *podMemory
 	deliveries sync.WaitGroup
 }
 
-func (s *Syncer) newReport(pod *v1.Pod, m *memory) *report {
+func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
 	m.status.retry()
 	return &report{Syncer: s, pod: pod, memory: m}
 }
@@ -122,19 +123,22 @@ func (r *report) wait(ctx context.Context) error {
 }
 
 func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
-	status = r.memory.withSeen(r.memory.withoutCutStarts(status))
-	conditions := append(r.memory.disruption(), o.conditions...)
-	startsOver := !o.terminal && r.memory.startsOver(r.pod, status, isStartingOver(previous))
-	if startsOver {
-		conditions = append(conditions, v1.PodCondition{
+	in := apistatus.Input{
+		Pod: r.config.allotted(r.pod), Previous: previous, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, StartErrors: startErrors(o.failed),
+		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
+	}
+	r.memory.do(func(p *memory.Pod) {
+		status = p.Containers.WithSeen(p.Instances.WithoutCutStarts(status))
+		in.Status, in.Conditions, in.Evicted = p.Instances.WithResources(status), append(p.Disruption(), o.conditions...), p.Evicted()
+		in.StartsOver = !o.terminal && p.StartsOver(r.pod, status, isStartingOver(previous))
+	})
+	if in.StartsOver {
+		in.Conditions = append(in.Conditions, v1.PodCondition{
 			Type: v1.AllContainersRestarting, Status: v1.ConditionTrue, Reason: "RestartAllContainersStarted", Message: "a container has ended as its restart rules name",
 		})
 	}
-	return apistatus.Compute(apistatus.Input{
-		Pod: r.config.allotted(r.pod), Previous: previous, Conditions: conditions, Status: r.memory.withResources(status),
-		Terminal: o.terminal, Ended: o.ended, StartsOver: startsOver, Evicted: r.memory.evictedFor(), Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), RecursiveReadOnly: r.config.recursiveReadOnly(status), HostIPs: r.config.Node.HostIPs, Now: time.Now(),
-	})
+	in.RecursiveReadOnly = r.config.recursiveReadOnly(status)
+	return apistatus.Compute(in)
 }
 
 // isStartingOver reports whether a status says that all containers restart (KEP-5532).

@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // resizes reports whether containers are to be resized in place.
@@ -59,17 +60,18 @@ func (w *work) resizeFailed() bool {
 }
 
 // resizeKey is what the failures of a resize hold up: no start has that key.
-func resizeKey(c *v1.Container) backoffKey {
-	return backoffKey{container: c.Name, image: "", resources: c.Resources.String()}
+func resizeKey(c *v1.Container) memory.Key {
+	return memory.Key{Container: c.Name, Resources: c.Resources.String()}
 }
 
 func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) *StepError {
 	err := w.resize(ctx, step, spec)
 	if err == nil {
-		w.memory.backOffs.succeeded(resizeKey(spec))
-		w.memory.setResources(step.ID.ID, runtime.ResourcesOf(&w.pod.Spec, spec))
-		w.markResized(step.ID)
-		w.status = withInForce(w.status, step.ID, runtime.ResourcesOf(&w.pod.Spec, spec))
+		w.memory.succeeded(resizeKey(spec))
+		given := runtime.ResourcesOf(&w.pod.Spec, spec)
+		w.memory.do(func(p *memory.Pod) { p.Instances.SetResources(step.ID.ID, given) })
+		put(&w.resized, step.ID, true)
+		w.status = withInForce(w.status, step.ID, given)
 		w.record(ctx, w.memory)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -40,13 +39,6 @@ func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
 		return pod
 	}
 	return c.Extensions.Allocations.Allotted(pod)
-}
-
-func (w *work) markResized(id runtime.ContainerID) {
-	if w.resized == nil {
-		w.resized = map[runtime.ContainerID]bool{}
-	}
-	w.resized[id] = true
 }
 
 // resizeConditions say that the pod asks for resources that it is not allotted, and that
@@ -113,7 +105,7 @@ func (w *work) tellResize(conditions []v1.PodCondition) {
 }
 
 // tellResize notes what is told, and returns what was.
-func (m *memory) tellResize(now resizeTold) (before resizeTold) {
+func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.resize != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // inUse is the sandbox that containers are started in.
@@ -28,7 +29,7 @@ type inUse struct {
 }
 
 // sandboxKey is what a sandbox's failures hold up: no container has that key.
-var sandboxKey = backoffKey{}
+var sandboxKey = memory.Key{}
 
 // useSandbox gets the pod a sandbox, the one it has or a new one.
 func (w *work) useSandbox(ctx context.Context) bool {
@@ -37,7 +38,7 @@ func (w *work) useSandbox(ctx context.Context) bool {
 		failed = w.createSandbox(ctx)
 	}
 	if failed == nil {
-		w.memory.backOffs.succeeded(sandboxKey)
+		w.memory.succeeded(sandboxKey)
 		return true
 	}
 	w.holdUp(ctx, sandboxKey, failed)
@@ -48,14 +49,14 @@ func (w *work) useSandbox(ctx context.Context) bool {
 // holdUp makes a failed step wait before its next try, unless the failure says
 // nothing of the step: that the agent gave up, or the runtime was away. A runtime that
 // is away for the same step again, and there in between, is so because of the step.
-func (o *observedPod) holdUp(ctx context.Context, key backoffKey, failed *StepError) {
+func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
 	}
-	if errors.Is(failed, cri.ErrUnavailable) && o.memory.backOffs.excuse(key) {
+	if errors.Is(failed, cri.ErrUnavailable) && o.memory.excuse(key) {
 		return
 	}
-	failed.NotBefore = o.memory.backOffs.failed(key, failed, time.Now())
+	failed.NotBefore = o.memory.holdUp(key, failed, time.Now())
 }
 
 func (w *work) configureSandbox(ctx context.Context) *StepError {
@@ -93,7 +94,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 	}
 	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
 	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
-	w.memory.sandbox.setMade(created.ID)
+	w.memory.do(func(p *memory.Pod) { p.Sandbox.SetMade(created.ID) })
 	return w.useCreated(ctx, created)
 }
 
@@ -111,7 +112,7 @@ func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepErr
 	w.sandbox.ips = w.podIPs()
 	w.tell(ctx, w.memory.lastFailed())
 	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
-		w.memory.sandbox.beginWait(sb.ID)
+		w.memory.do(func(p *memory.Pod) { p.Sandbox.BeginWait(sb.ID) })
 		w.tellNoAddress(ctx)
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
 	}
@@ -138,11 +139,11 @@ var errNoAddress = errors.New("the sandbox has no address yet")
 // sandbox for want of an address: each sandbox is given the time of one back-off,
 // because its network may be under way, or be reported as gone just once.
 func (o *observedPod) awaitAddress(ctx context.Context) *StepError {
-	held := o.memory.backOffs.held(sandboxKey, time.Now())
+	held := o.memory.held(sandboxKey, time.Now())
 	if held != nil && errors.Is(held, errNoAddress) {
 		return held
 	}
-	if !o.memory.sandbox.beginWait(o.status.LatestSandbox().ID) {
+	if latest := o.status.LatestSandbox().ID; !ask(o.memory, func(p *memory.Pod) bool { return p.Sandbox.BeginWait(latest) }) {
 		return nil
 	}
 	o.tellNoAddress(ctx)

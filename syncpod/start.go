@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 type startStep = actions.StartStep
@@ -50,7 +51,7 @@ func (w *work) startAll(ctx context.Context) {
 		if w.unstopped[step.Container.Name] {
 			continue
 		}
-		if w.memory.hasRunSince(w.status, step.Container.Name) {
+		if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, step.Container.Name) }) {
 			w.fail(&StepError{Step: StepCreate, Reason: ErrCreateContainer, Container: step.Container, Err: errRanAfterAll})
 			continue
 		}
@@ -99,9 +100,11 @@ func (st *start) heldUp() *StepError {
 	now := time.Now()
 	last, until := st.lastEnd(now), now
 	if last != nil {
-		if end, wait := st.memory.backOffs.crashed(st.spec, last, now); wait {
-			until = end
-		}
+		st.memory.do(func(p *memory.Pod) {
+			if end, wait := p.Crashes.Crashed(st.spec, last, now); wait {
+				until = end
+			}
+		})
 	}
 	if !st.Hold.Holds() {
 		return nil
@@ -146,7 +149,7 @@ func (st *start) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
 	if st.succeeded = err == nil; st.succeeded {
 		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
-		st.memory.backOffs.succeeded(keyOf(st.spec))
+		st.memory.succeeded(memory.KeyOf(st.spec))
 		st.log(st.pod).Info("container started", "container", st.spec.Name, "reason", st.Reason.String())
 		return nil
 	}
@@ -155,7 +158,7 @@ func (st *start) run(ctx context.Context) *StepError {
 		return err
 	}
 	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), err)
-	st.holdUp(ctx, keyOf(st.spec), err)
+	st.holdUp(ctx, memory.KeyOf(st.spec), err)
 	if ctx.Err() == nil && err.Step != StepPostStart {
 		st.event(v1.EventTypeWarning, eventFailed, "Error: %s", st.describe(err))
 	}

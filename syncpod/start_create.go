@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/device"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // create makes the container.
@@ -43,8 +44,10 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 		return &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: images.explain(err)}
 	}
 	st.id, st.madeAttempt = runtime.ContainerID{Type: st.config.RuntimeName, ID: id}, attempt
-	st.memory.used(st.spec.Name, attempt)
-	st.memory.setResources(id, runtime.ResourcesOf(&st.pod.Spec, st.spec))
+	st.memory.do(func(p *memory.Pod) {
+		p.Containers.Used(st.spec.Name, attempt)
+		p.Instances.SetResources(id, runtime.ResourcesOf(&st.pod.Spec, st.spec))
+	})
 	st.event(v1.EventTypeNormal, eventCreated, "Container created")
 	return nil
 }
@@ -262,7 +265,9 @@ func (st *start) countReserved(ctx context.Context, config *runtimeapi.Container
 	if deadline.Over(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return
 	}
-	if !st.memory.nameReserved(st.spec.Name, st.config.Limits.NameReservedRetries) {
+	if !ask(st.memory, func(p *memory.Pod) bool {
+		return p.Containers.NameReserved(st.spec.Name, st.config.Limits.NameReservedRetries)
+	}) {
 		return
 	}
 	attempt := config.GetMetadata().GetAttempt()

@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // launch starts the created container.
@@ -21,22 +22,22 @@ func (st *start) launch(ctx context.Context) *StepError {
 	}
 	if st.postStart() != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
-		st.memory.mark(st.id.ID, postStartPending)
+		st.memory.mark(st.id.ID, memory.PostStartPending)
 	}
-	first := st.memory.setEverStarted(st.spec.Name, true)
-	st.memory.mark(st.id.ID, startRequested)
+	first := ask(st.memory, func(p *memory.Pod) bool { return p.Containers.SetEverStarted(st.spec.Name, true) })
+	st.memory.mark(st.id.ID, memory.StartRequested)
 	st.record(ctx, st.memory)
 	err := st.askToStart(ctx)
 	if !cri.Ambiguous(err) {
-		st.memory.unmark(st.id.ID, startRequested)
+		st.memory.unmark(st.id.ID, memory.StartRequested)
 	}
 	if err != nil {
 		if first && !cri.Ambiguous(err) {
-			st.memory.setEverStarted(st.spec.Name, false)
+			st.memory.do(func(p *memory.Pod) { p.Containers.SetEverStarted(st.spec.Name, false) })
 		}
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
-	if st.memory.started(st.asStarted()) {
+	if started := st.asStarted(); ask(st.memory, func(p *memory.Pod) bool { return p.Containers.Started(started) }) {
 		st.record(ctx, st.memory) // at once: the runtime may lose it before anybody looks
 	}
 	return nil
@@ -102,7 +103,7 @@ func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler)
 	cancel()
 	switch {
 	case err == nil:
-		st.memory.unmark(st.id.ID, postStartPending)
+		st.memory.unmark(st.id.ID, memory.PostStartPending)
 		st.record(ctx, st.memory)
 		return nil
 	case ctx.Err() != nil:
@@ -125,7 +126,7 @@ func (st *start) killAfterHook(ctx context.Context) error {
 		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),
 	})
 	if err == nil {
-		st.memory.unmark(st.id.ID, postStartPending)
+		st.memory.unmark(st.id.ID, memory.PostStartPending)
 	}
 	return err
 }

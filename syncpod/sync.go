@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -44,9 +45,9 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	if err := validate(pod); err != nil {
 		return Result{}, err
 	}
-	memory := s.remember(ctx, pod.UID)
-	memory.noteRunOnce(pod)
-	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: memory}, report: s.newReport(pod, memory)}
+	m := s.remember(ctx, pod.UID)
+	m.do(func(p *memory.Pod) { p.Containers.NoteRunOnce(pod) })
+	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
 	if err := w.allot(ctx); err != nil {
 		return w.result(), errors.Join(err, w.report.wait(ctx))
 	}
@@ -72,7 +73,7 @@ type observedPod struct {
 	*Syncer
 	// pod is the pod as it is allotted.
 	pod    *v1.Pod
-	memory *memory
+	memory *podMemory
 	// status is what the runtime has of the pod, completed by what is remembered.
 	status *runtime.PodStatus
 	// memoryInUse is why the memory limit of the pod as a whole stays higher than it is to
@@ -172,7 +173,7 @@ func (w *work) act(ctx context.Context) {
 // the one in use, are removed first: they would make the pod start over.
 func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.Deps.Sandboxes.Unresolved(o.pod.UID) {
-		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.memory.sandbox.inUse(status)); err != nil {
+		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
 			o.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
@@ -185,11 +186,20 @@ func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error
 			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 	}
-	status = o.withMessages(o.pod, o.memory, o.memory.setAsideCutStarts(status))
-	o.memory.see(status)
+	status = o.withMessages(o.pod, o.memory, ask(o.memory, func(p *memory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
+	o.memory.do(func(p *memory.Pod) { p.See(status) })
 	o.record(ctx, o.memory)
-	o.status = o.complete(status)
+	o.memory.do(func(p *memory.Pod) {
+		o.status = p.Containers.WithStarts(p.Containers.WithSeen(status))
+		if o.config.Deps.Updater != nil {
+			o.status = p.Instances.WithResources(o.status)
+		}
+	})
 	return nil
+}
+
+func (o *observedPod) sandboxInUse(status *runtime.PodStatus) string {
+	return ask(o.memory, func(p *memory.Pod) string { return p.Sandbox.InUse(status) })
 }
 
 func (o *observedPod) tellUnseen(ctx context.Context, err error) {
@@ -226,10 +236,10 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 func (w *work) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
-		r.NextTry = earliest(earliest(r.NextTry, w.activeUntil()), w.allotted.NextTry)
+		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, w.activeUntil()), w.allotted.NextTry)
 	}
 	for _, f := range w.failed {
-		r.NextTry = earliest(r.NextTry, f.nextLook())
+		r.NextTry = memory.Earliest(r.NextTry, f.nextLook())
 	}
 	return r
 }
@@ -239,7 +249,7 @@ func (w *work) result() Result {
 // when that is over. Of a pod that the Syncer does not know nothing is kept. The status
 // must not be nil, is read only, and may be older than others.
 func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
-	if m := s.known.get(status.UID); m != nil && m.observe(status) {
+	if m := s.known.get(status.UID); m != nil && ask(m, func(p *memory.Pod) bool { return p.Observe(status) }) {
 		s.record(ctx, m)
 	}
 }

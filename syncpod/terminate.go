@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
 // Termination asks for a pod to be ended.
@@ -76,7 +77,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
-	m.evict(t.Evicted, t.Disruption)
+	m.do(func(p *memory.Pod) { p.Evict(t.Evicted, t.Disruption) })
 	e := ending{syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
@@ -202,7 +203,7 @@ func (e *ending) look(ctx context.Context) error {
 		return err
 	}
 	status = e.syncer.withMessages(e.kill.pod, e.kill.memory, status)
-	e.kill.memory.see(status)
+	e.kill.memory.do(func(p *memory.Pod) { p.See(status) })
 	e.kill.status = status
 	return nil
 }

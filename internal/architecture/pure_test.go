@@ -10,7 +10,7 @@ import (
 
 // pure are the packages whose code decides or builds, and does nothing.
 var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus",
-	"syncpod/cgroup", "syncpod/eviction", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+	"syncpod/cgroup", "syncpod/eviction", "syncpod/internal/memory", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{

@@ -1,9 +1,10 @@
-// Package podcontainer finds a container in the spec of its pod.
+// Package podcontainer finds containers in the spec of their pod.
 package podcontainer
 
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -27,4 +28,22 @@ func Find(pod *v1.Pod, name string) (*v1.Container, error) {
 		}
 	}
 	return nil, fmt.Errorf("the pod has no container %q", name)
+}
+
+// All returns all containers of a pod, and whether they are ephemeral. They belong to the pod.
+func All(pod *v1.Pod) iter.Seq2[*v1.Container, bool] {
+	return func(yield func(*v1.Container, bool) bool) {
+		for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				if !yield(&list[i], false) {
+					return
+				}
+			}
+		}
+		for i := range pod.Spec.EphemeralContainers {
+			if !yield((*v1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon), true) {
+				return
+			}
+		}
+	}
 }

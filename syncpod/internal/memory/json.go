@@ -1,4 +1,4 @@
-package syncpod
+package memory
 
 import (
 	"encoding/json"

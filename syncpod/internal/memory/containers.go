@@ -1,0 +1,241 @@
+package memory
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/base/creation"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/podcontainer"
+)
+
+// container is what is remembered of one container of a pod, whatever its instances.
+type container struct {
+	name string
+	// nextAttempt is the number of the next instance, as far as is known here.
+	nextAttempt uint32
+	// nameReserved counts the refusals of the next instance's name.
+	nameReserved creation.Refusals
+	// logsScanned: the logs have been searched for attempts.
+	logsScanned bool
+	// everStarted: an instance was, or may have been, started.
+	everStarted bool
+	// once: the container is to run once.
+	once bool
+	// current is the current instance if it has exited, or is to run once and was
+	// started. The runtime may have lost it.
+	current *runtime.ContainerStatus
+	// lost: current was started, and the last status did not have it.
+	lost bool
+	// resetBefore is the least attempt that was not removed so that all starts over: a
+	// status from before that may be observed late.
+	resetBefore uint32
+}
+
+// Containers are what is remembered of containers, sorted by name. A pod has few of them: a
+// list takes less memory than a map.
+type Containers []*container
+
+func (c Containers) find(name string) (at int, found bool) {
+	return slices.BinarySearchFunc(c, name, func(known *container, name string) int { return strings.Compare(known.name, name) })
+}
+
+// of returns what is remembered of a container, and remembers it from now on.
+func (c *Containers) of(name string) *container {
+	at, found := c.find(name)
+	if !found {
+		*c = slices.Insert(*c, at, &container{name: name})
+	}
+	return (*c)[at]
+}
+
+// get returns what is remembered of a container.
+func (c Containers) get(name string) container {
+	if at, found := c.find(name); found {
+		return *c[at]
+	}
+	return container{}
+}
+
+// next returns the attempt after one, which may be any number.
+func next(attempt uint32) uint32 { return attempt + min(1, math.MaxUint32-attempt) }
+
+// used notes that an attempt has become an instance.
+func (c *container) used(attempt uint32) { c.nextAttempt = max(c.nextAttempt, next(attempt)) }
+
+// Attempt returns the number of a container's next instance, which is the least that the caller
+// asks for or more.
+func (c *Containers) Attempt(name string, least uint32) uint32 {
+	known := c.of(name)
+	known.nextAttempt = max(known.nextAttempt, least)
+	return known.nextAttempt
+}
+
+// Used notes that an attempt has become a container, or was given up.
+func (c *Containers) Used(name string, attempt uint32) {
+	known := c.of(name)
+	known.used(attempt)
+	known.nameReserved = 0
+}
+
+// NameReserved counts a refusal of a container's name, and reports whether there were
+// enough to give the attempt up.
+func (c *Containers) NameReserved(name string, enough int) bool {
+	return c.of(name).nameReserved.Count(enough)
+}
+
+// Scanned notes what the logs show of a container: the last attempt, if there is any.
+func (c *Containers) Scanned(name string, last uint32, found bool) {
+	known := c.of(name)
+	known.logsScanned = true
+	if found {
+		known.used(last)
+		known.nameReserved, known.everStarted = 0, true
+	}
+}
+
+// LogsScanned reports whether Scanned was called for a container.
+func (c Containers) LogsScanned(name string) bool { return c.get(name).logsScanned }
+
+// EverStarted reports whether an instance of a container was, or may have been, started.
+func (c Containers) EverStarted(name string) bool { return c.get(name).everStarted }
+
+// SetEverStarted notes whether an instance of a container was started, and reports
+// whether that is new.
+func (c *Containers) SetEverStarted(name string, is bool) (news bool) {
+	known := c.of(name)
+	news = known.everStarted != is
+	known.everStarted = is
+	return news
+}
+
+// NoteRunOnce notes which containers of the pod are to run once: the ephemeral ones, and
+// those that do not run again after an end of which nothing is known.
+func (c *Containers) NoteRunOnce(pod *v1.Pod) {
+	for _, known := range *c {
+		known.once = false
+	}
+	for spec, ephemeral := range podcontainer.All(pod) {
+		if again, _ := actions.RestartsAfter(pod, spec, apistatus.LostExitCode); ephemeral || !again {
+			c.of(spec.Name).once = true
+		}
+	}
+}
+
+// isMissing reports whether a status has neither an instance nor one that has followed it.
+func isMissing(c *runtime.ContainerStatus, status *runtime.PodStatus) bool {
+	latest := status.Latest(c.Name)
+	return latest == nil || latest.Attempt < c.Attempt
+}
+
+// Started keeps an instance of which the runtime has answered that it was started. It
+// reports whether that is worth keeping: the container is to run once.
+func (c Containers) Started(instance runtime.ContainerStatus) (news bool) {
+	at, found := c.find(instance.Name)
+	return found && c[at].once && c[at].keep(&instance)
+}
+
+// keep keeps an instance that runs or has exited, unless more is known already, and
+// reports whether that was news. The first end that was observed counts.
+func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
+	known := c.current != nil
+	same, exited := known && c.current.ID == instance.ID, instance.State == runtime.ContainerExited
+	switch {
+	case known && c.current.Attempt > instance.Attempt, instance.Attempt < c.resetBefore:
+		return false
+	case same && !exited:
+		return false
+	case same && c.current.State == runtime.ContainerExited:
+		if c.current.Message == "" { // the termination message is read later
+			c.setCurrent(*c.current)
+			c.current.Message = instance.Message
+		}
+		return false
+	case exited, c.once:
+		c.setCurrent(*instance)
+		return true
+	}
+	c.current, c.lost = nil, false
+	return known
+}
+
+// setCurrent replaces the current instance.
+func (c *container) setCurrent(instance runtime.ContainerStatus) {
+	c.lost = c.lost && c.current != nil && c.current.ID == instance.ID
+	c.current = &instance
+}
+
+// WithSeen returns a status with the containers that were seen and that the runtime has lost:
+// those that no newer instance has followed. One that was not seen to end is lost only if the
+// newest status does not have it: the status given may be from before it was started.
+func (c Containers) WithSeen(status *runtime.PodStatus) *runtime.PodStatus {
+	var missing []runtime.ContainerStatus
+	for _, known := range c {
+		current := known.current
+		switch {
+		case current == nil || !isMissing(current, status):
+		case current.State != runtime.ContainerRunning:
+			missing = append(missing, *current)
+		case known.lost:
+			missing = append(missing, apistatus.Lost(*current))
+		}
+	}
+	if len(missing) == 0 {
+		return status
+	}
+	if status == nil {
+		return &runtime.PodStatus{Containers: missing}
+	}
+	full := *status
+	full.Containers = append(append([]runtime.ContainerStatus{}, status.Containers...), missing...)
+	return &full
+}
+
+// WithStarts returns a status that has the start times of instances in an unknown state, as far
+// as they are known: a runtime that has lost the state may have lost the start time.
+func (c Containers) WithStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	full := status
+	for i, instance := range status.Containers {
+		known := c.get(instance.Name).current
+		if instance.State != runtime.ContainerUnknown || !instance.StartedAt.IsZero() || known == nil || known.ID != instance.ID {
+			continue
+		}
+		if full == status {
+			full = new(*status)
+			full.Containers = slices.Clone(status.Containers)
+		}
+		full.Containers[i].StartedAt = known.StartedAt
+	}
+	return full
+}
+
+// HasRunSince reports whether a container is known to have run, which was not known when this
+// status was read: a start that was given up may succeed before its container is
+// removed. Then the next status is to decide on another run.
+func (c Containers) HasRunSince(status *runtime.PodStatus, name string) bool {
+	run := c.get(name).current
+	if run == nil {
+		return false
+	}
+	if latest := status.Latest(name); latest != nil && latest.Attempt > run.Attempt {
+		return false // and another has followed it
+	}
+	return !slices.ContainsFunc(status.Containers, func(instance runtime.ContainerStatus) bool {
+		return instance.ID == run.ID && instance.State != runtime.ContainerCreated
+	})
+}
+
+// ForgetRun drops what is known of an instance that was removed so that all starts over,
+// and of those before it, for good.
+func (c *Containers) ForgetRun(instance *runtime.ContainerStatus) {
+	known := c.of(instance.Name)
+	known.resetBefore = max(known.resetBefore, next(instance.Attempt))
+	if known.current != nil && known.current.ID == instance.ID {
+		known.current, known.lost = nil, false
+	}
+}

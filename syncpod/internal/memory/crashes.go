@@ -1,0 +1,147 @@
+package memory
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/runtime"
+)
+
+// Crashes hold up containers that end again and again. Most pods never need any: what holds
+// them is made with the first end.
+type Crashes struct {
+	limits   *Limits
+	backOffs *backoff.Backoff[Key]
+	// counted is the last instance of each container whose end was counted.
+	counted map[string]crash
+	// restored is what an earlier agent recorded, by container, until it is used.
+	restored map[string]CrashBackOff
+}
+
+// crash is the end of one instance of a container that key holds up.
+type crash struct {
+	id  runtime.ContainerID
+	at  time.Time
+	key Key
+}
+
+// IsEmpty reports whether no container has ended yet.
+func (b *Crashes) IsEmpty() bool { return b.backOffs == nil && len(b.restored) == 0 }
+
+// Crashed counts the end of a container's current instance, once, and returns until when the
+// next one has to wait.
+func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
+	b.begin()
+	key := KeyOf(c)
+	b.useRestored(c.Name, key)
+	if before := b.counted[c.Name]; before.id != last.ID {
+		at := last.FinishedAt
+		if at.Equal(before.at) {
+			at = time.Time{} // two ends, by a clock too coarse to tell them apart
+		}
+		b.counted[c.Name] = crash{last.ID, last.FinishedAt, key}
+		b.backOffs.Advance(key, now, at)
+	}
+	return b.backOffs.Check(key, now)
+}
+
+// begin makes what counts the ends of containers.
+func (b *Crashes) begin() {
+	if b.backOffs == nil {
+		b.backOffs, _ = b.limits.backoff(false) // the limits were checked
+		b.counted = map[string]crash{}
+	}
+}
+
+// Preview returns until when a container's next start has to wait if its current instance
+// ended at that time. It counts nothing.
+func (b *Crashes) Preview(c *v1.Container, id runtime.ContainerID, at, now time.Time) (until time.Time, wait bool) {
+	b.useRestored(c.Name, KeyOf(c))
+	if b.backOffs == nil {
+		return time.Time{}, false // a first end holds nothing up
+	}
+	before := b.counted[c.Name]
+	if before.id == id {
+		return b.backOffs.Check(KeyOf(c), now)
+	}
+	if at.Equal(before.at) {
+		at = time.Time{}
+	}
+	return b.backOffs.Preview(KeyOf(c), now, at)
+}
+
+func (c CrashBackOff) equal(other CrashBackOff) bool {
+	return c.Definition == other.Definition && c.Failures == other.Failures && c.ID == other.ID &&
+		c.FinishedAt.Equal(other.FinishedAt) && c.CountedAt.Equal(other.CountedAt)
+}
+
+// savedCrash is what is recorded of the ends of a container.
+type savedCrash struct {
+	container string
+	CrashBackOff
+}
+
+func (c savedCrash) equal(other savedCrash) bool {
+	return c.container == other.container && c.CrashBackOff.equal(other.CrashBackOff)
+}
+
+// savedCrashes returns what a record has, by the names of the containers.
+func savedCrashes(all map[string]CrashBackOff) (saved []savedCrash) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		saved = append(saved, savedCrash{name, all[name]})
+	}
+	return saved
+}
+
+// definition stands for what a key has beside the container's name.
+func (k Key) definition() string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(k.Image + "\x00" + k.Resources)) // never fails
+	return strconv.FormatUint(sum.Sum64(), 16)
+}
+
+// restore keeps what an earlier agent has recorded until the container is to be started.
+func (b *Crashes) restore(crashes []savedCrash) {
+	for _, c := range crashes {
+		put(&b.restored, c.container, c.CrashBackOff)
+	}
+}
+
+// useRestored continues a recorded wait, unless the container has another definition now, or
+// an end of it has been counted since.
+func (b *Crashes) useRestored(container string, key Key) {
+	recorded, found := b.restored[container]
+	if !found {
+		return
+	}
+	delete(b.restored, container)
+	b.begin()
+	if _, counted := b.counted[container]; counted || recorded.Definition != key.definition() {
+		return
+	}
+	b.counted[container] = crash{recorded.ID, recorded.FinishedAt, key}
+	b.backOffs.Restore(key, backoff.State{Failures: recorded.Failures, FailedAt: recorded.CountedAt, Failure: recorded.FinishedAt})
+}
+
+// save returns what is to be recorded of crashes, by the names of the containers.
+func (b *Crashes) save() (saved []savedCrash) {
+	for name, recorded := range b.restored {
+		saved = append(saved, savedCrash{name, recorded})
+	}
+	for name, last := range b.counted {
+		if s, known := b.backOffs.State(last.key); known {
+			saved = append(saved, savedCrash{name, CrashBackOff{
+				Definition: last.key.definition(), Failures: s.Failures, ID: last.id, FinishedAt: last.at.Round(0), CountedAt: s.FailedAt.Round(0),
+			}})
+		}
+	}
+	slices.SortFunc(saved, func(a, c savedCrash) int { return strings.Compare(a.container, c.container) })
+	return saved
+}

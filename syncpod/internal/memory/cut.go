@@ -1,0 +1,70 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// A start ends with the call that asks for it: a runtime that loses its caller, for example
+// because the agent is killed, gives the start up. It then reports that the container has
+// exited, with an error of its own and without a start time. Most often nothing of it ran;
+// containerd has been seen to kill a process that had begun a moment before. Such a start does
+// not count as the only run of a container that is to run once: it runs at least once, see
+// "What runs once" in docs/FAILURES.md.
+
+// SetAsideCutStarts returns a status without the instances whose start was cut short,
+// and remembers what counts of them, their number. Of other instances it forgets that they
+// were asked to start, once that has come to something. The former are not removed at once, for
+// containerd may refuse to until it is restarted, with a task of theirs that it has lost.
+func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	open, cut := map[string]bool{}, map[string]bool{}
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		isCut := p.Instances.isCut(c)
+		if !isCut && (!p.Instances.Marked(c.ID.ID, StartRequested) || c.State != runtime.ContainerCreated) {
+			continue
+		}
+		open[c.ID.ID] = true
+		if isCut {
+			cut[c.ID.ID] = true
+		}
+		p.Containers.of(c.Name).used(c.Attempt)
+	}
+	for _, inst := range p.Instances {
+		if !open[inst.id] {
+			inst.marks &^= StartRequested
+		}
+	}
+	return without(status, cut)
+}
+
+// WithoutCutStarts returns a status without them, for a report of a pod that ends: the error
+// that the runtime reports of one is no end of the container.
+func (i Instances) WithoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	if status == nil {
+		return nil
+	}
+	cut := map[string]bool{}
+	for at := range status.Containers {
+		if c := &status.Containers[at]; i.isCut(c) {
+			cut[c.ID.ID] = true
+		}
+	}
+	return without(status, cut)
+}
+
+// without returns a status without some instances.
+func without(status *runtime.PodStatus, ids map[string]bool) *runtime.PodStatus {
+	if len(ids) == 0 {
+		return status
+	}
+	rest := *status
+	rest.Containers = slices.DeleteFunc(slices.Clone(status.Containers), func(c runtime.ContainerStatus) bool { return ids[c.ID.ID] })
+	return &rest
+}
+
+// isCut reports whether the start of an instance was cut short.
+func (i Instances) isCut(c *runtime.ContainerStatus) bool {
+	return i.Marked(c.ID.ID, StartRequested) && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
+}

@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/backoff"
+)
+
+// Limits are the bounds of all back-offs. Zero values are those of package backoff.
+type Limits struct{ Initial, Max time.Duration }
+
+// Check returns what is wrong with the limits.
+func (l *Limits) Check() error {
+	_, err := l.backoff(false)
+	return err
+}
+
+func (l *Limits) backoff(waitFirst bool) (*backoff.Backoff[Key], error) {
+	return backoff.New(backoff.Config[Key]{Initial: l.Initial, Max: l.Max, WaitFirst: waitFirst})
+}
+
+// Key is what has to be the same for a failure to hold up the next try: a container whose
+// image or resources change may run at once.
+type Key struct{ Container, Image, Resources string }
+
+// KeyOf returns the key of a container's start.
+func KeyOf(c *v1.Container) Key { return Key{c.Name, c.Image, c.Resources.String()} }
+
+// Failures hold up steps that have failed, each of which is described by an F. Most pods never
+// need any: what holds them is made with the first failure.
+type Failures[F any] struct {
+	limits   *Limits
+	backOffs *backoff.Backoff[Key]
+	// last are the last failures, by the key held up.
+	last map[Key]F
+	// excused are the keys of what has failed once since it last succeeded because the
+	// runtime was unavailable.
+	excused map[Key]bool
+}
+
+// NewFailures returns Failures that hold up nothing.
+func NewFailures[F any](limits *Limits) Failures[F] { return Failures[F]{limits: limits} }
+
+// IsEmpty reports whether nothing has failed yet.
+func (f *Failures[F]) IsEmpty() bool { return f.backOffs == nil }
+
+// Held returns the failure for which the next try of the key has to wait, and until when.
+func (f *Failures[F]) Held(key Key, now time.Time) (failure F, until time.Time, wait bool) {
+	failure, failed := f.last[key]
+	if !failed {
+		return failure, time.Time{}, false
+	}
+	until, wait = f.backOffs.Check(key, now)
+	return failure, until, wait
+}
+
+// Failed notes a failure, and returns until when the next try has to wait.
+func (f *Failures[F]) Failed(key Key, failure F, now time.Time) time.Time {
+	if f.backOffs == nil {
+		f.backOffs, _ = f.limits.backoff(true) // the limits were checked
+		f.last = map[Key]F{}
+	}
+	f.last[key] = failure
+	return f.backOffs.Advance(key, now, time.Time{})
+}
+
+// Excuse reports whether a failure because the runtime was unavailable is the first one since
+// the key last succeeded. Only that one does not count.
+func (f *Failures[F]) Excuse(key Key) bool {
+	if f.excused[key] {
+		return false
+	}
+	if f.excused == nil {
+		f.excused = map[Key]bool{}
+	}
+	f.excused[key] = true
+	return true
+}
+
+// Succeeded forgets the failures of a key.
+func (f *Failures[F]) Succeeded(key Key) {
+	delete(f.excused, key)
+	if f.backOffs != nil {
+		f.backOffs.Forget(key)
+		delete(f.last, key)
+	}
+}

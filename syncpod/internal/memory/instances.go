@@ -1,0 +1,133 @@
+package memory
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Mark is something that has happened to an instance of a container.
+type Mark uint8
+
+// The marks.
+const (
+	// StartRequested: the runtime was asked to start the instance, and has not answered; or it
+	// is stopped before it was started, to be removed. If it has exited and never started, that
+	// is no run.
+	StartRequested Mark = 1 << iota
+	// PostStartPending: it was started, and its postStart handler has not been seen to
+	// end.
+	PostStartPending
+	// StopSignalled: it was sent its stop signal, which is not done twice.
+	StopSignalled
+	// PreStopRun: its preStop handler was run, which is not done twice.
+	PreStopRun
+	// PreStopCompleted: its preStop handler has ended by itself.
+	PreStopCompleted
+)
+
+// instance is what is remembered of one instance.
+type instance struct {
+	// id is the runtime's.
+	id    string
+	marks Mark
+	// message is its termination message, nil if that was not read.
+	message *string
+	// resources are those in force, nil if they are not known.
+	resources *runtime.ContainerResources
+}
+
+// Instances are what is remembered of instances, sorted by ID, as Containers are by name.
+type Instances []*instance
+
+func (i Instances) find(id string) (at int, found bool) {
+	return slices.BinarySearchFunc(i, id, func(inst *instance, id string) int { return strings.Compare(inst.id, id) })
+}
+
+// of returns what is remembered of an instance, and remembers it from now on.
+func (i *Instances) of(id string) *instance {
+	at, found := i.find(id)
+	if !found {
+		*i = slices.Insert(*i, at, &instance{id: id})
+	}
+	return (*i)[at]
+}
+
+// get returns what is remembered of an instance.
+func (i Instances) get(id string) instance {
+	if at, found := i.find(id); found {
+		return *i[at]
+	}
+	return instance{id: id}
+}
+
+// dropMissing drops what is remembered of instances that are not in a status, but that they
+// were asked to start.
+func (i *Instances) dropMissing(status *runtime.PodStatus) {
+	*i = slices.DeleteFunc(*i, func(inst *instance) bool {
+		if !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.ID.ID == inst.id }) {
+			*inst = instance{id: inst.id, marks: inst.marks & StartRequested}
+		}
+		return *inst == instance{id: inst.id}
+	})
+}
+
+// Mark marks an instance, and reports whether it did not have the mark.
+func (i *Instances) Mark(id string, what Mark) (first bool) {
+	inst := i.of(id)
+	first = inst.marks&what == 0
+	inst.marks |= what
+	return first
+}
+
+// Unmark removes a mark.
+func (i Instances) Unmark(id string, what Mark) {
+	if at, found := i.find(id); found {
+		i[at].marks &^= what
+	}
+}
+
+// Marked reports whether an instance has one of these marks.
+func (i Instances) Marked(id string, what Mark) bool { return i.get(id).marks&what != 0 }
+
+// MarkedIn returns the instances in a status that have a mark.
+func (i Instances) MarkedIn(status *runtime.PodStatus, what Mark) (ids []runtime.ContainerID) {
+	for at := range status.Containers {
+		if id := status.Containers[at].ID; i.Marked(id.ID, what) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// SetResources notes the resources in force in an instance.
+func (i *Instances) SetResources(id string, r runtime.ContainerResources) { i.of(id).resources = &r }
+
+// WithResources adds the resources in force to the running containers of a status that does
+// not have them, where they are known. It returns a copy.
+func (i Instances) WithResources(status *runtime.PodStatus) *runtime.PodStatus {
+	if status == nil {
+		return nil
+	}
+	full := *status
+	full.Containers = slices.Clone(status.Containers)
+	for at := range full.Containers {
+		c := &full.Containers[at]
+		if known := i.get(c.ID.ID).resources; known != nil && c.State == runtime.ContainerRunning && c.Resources == nil {
+			c.Resources = new(*known)
+		}
+	}
+	return &full
+}
+
+// Message returns the termination message of an instance, if that was read.
+func (i Instances) Message(id string) (message string, known bool) {
+	if read := i.get(id).message; read != nil {
+		return *read, true
+	}
+	return "", false
+}
+
+// SetMessage notes the termination message of an instance.
+func (i *Instances) SetMessage(id, message string) { i.of(id).message = &message }

@@ -1,0 +1,28 @@
+package memory
+
+import (
+	"maps"
+	"time"
+)
+
+// KillDeadlines are the deadlines of what has to stop while its pod runs on: that of an
+// instance by its ID, that of the whole pod by [AllOfPod]. The zero value has none.
+type KillDeadlines struct{ by map[string]time.Time }
+
+// AllOfPod stands for all containers of a pod, which have to stop with their sandbox.
+const AllOfPod = ""
+
+// Begin returns the deadline of what has to stop: the earliest that was given, however
+// often the kill has to be tried.
+func (k *KillDeadlines) Begin(what string, deadline time.Time) time.Time {
+	if k.by == nil { // few pods ever need it
+		k.by = map[string]time.Time{}
+	}
+	k.by[what] = Earliest(k.by[what], deadline)
+	return k.by[what]
+}
+
+// End forgets the deadlines of what does not have to stop any more.
+func (k *KillDeadlines) End(stops func(what string) bool) {
+	maps.DeleteFunc(k.by, func(what string, _ time.Time) bool { return !stops(what) })
+}

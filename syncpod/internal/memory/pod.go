@@ -1,0 +1,152 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/apistatus"
+)
+
+// Pod is what an agent remembers of one pod. Make one with New.
+type Pod struct {
+	// Containers are what is known of each container by its name, Instances what is known
+	// of each instance by its ID.
+	Containers Containers
+	Instances  Instances
+	// Crashes hold up containers that end again and again.
+	Crashes Crashes
+	// Kills are the deadlines of what has to stop while the pod runs on.
+	Kills KillDeadlines
+	// Sandbox is what is known of the pod's sandboxes.
+	Sandbox Sandbox
+
+	// deadline is the earliest end that the pod was given, zero while it may run.
+	deadline time.Time
+	// calledOff: the pod was to run before its record was loaded, so that an end in the
+	// record was called off.
+	calledOff bool
+	// evicted is why the pod was put off the node, nil if it was not.
+	evicted *apistatus.Problem
+	// disrupted: the pod was evicted because the node was under pressure.
+	disrupted bool
+	// restartAll is set from the exit that asks for all containers to restart until
+	// all of them are removed.
+	restartAll bool
+	// startingOver is set from then on until all regular containers have been created again.
+	startingOver bool
+
+	// loaded is set once the pod's record is part of this, saved is that record.
+	loaded bool
+	saved  Snapshot
+	// outdated: the stored record is of an earlier pod with this UID.
+	outdated bool
+	// closed: the record was deleted, or is about to be, and no other is stored.
+	closed bool
+}
+
+// New returns the memory of a pod that nothing is known of.
+func New(limits *Limits) Pod { return Pod{Crashes: Crashes{limits: limits}} }
+
+// Earliest returns the earlier of two times. The zero time is none.
+func Earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Evict notes why the pod is put off the node, and whether that is because the node is under
+// pressure. The first reason counts.
+func (p *Pod) Evict(why *apistatus.Problem, disrupted bool) {
+	if p.evicted == nil && why != nil {
+		p.evicted, p.disrupted = new(*why), disrupted
+	}
+}
+
+// Evicted returns why the pod was put off the node, nil if it was not.
+func (p *Pod) Evicted() *apistatus.Problem { return p.evicted }
+
+// Disruption returns the condition of a pod that was evicted because the node was under
+// pressure, none for any other.
+func (p *Pod) Disruption() []v1.PodCondition {
+	if p.evicted == nil || !p.disrupted {
+		return nil
+	}
+	return []v1.PodCondition{apistatus.DisruptionTarget(p.evicted.Message)}
+}
+
+// Hasten returns the earliest deadline that the pod was ever given: a deadline is never
+// put off.
+func (p *Pod) Hasten(deadline time.Time) time.Time {
+	p.deadline = Earliest(p.deadline, deadline)
+	return p.deadline
+}
+
+// Deadline returns when the pod's time to end is over, zero while it may run.
+func (p *Pod) Deadline() time.Time { return p.deadline }
+
+// CallOff forgets an end that has not come: an earlier agent was to end the pod and was
+// stopped before, and now the pod is to run. The pod's next end has its whole grace period,
+// and runs its preStop handlers. CallOff reports whether there was such an end.
+func (p *Pod) CallOff() bool {
+	p.calledOff = !p.loaded
+	if p.deadline.IsZero() {
+		return false
+	}
+	p.deadline = time.Time{}
+	for _, i := range p.Instances {
+		i.marks &^= StopSignalled | PreStopRun | PreStopCompleted
+	}
+	return true
+}
+
+// RestartsAll reports whether all containers are to restart: that is requested, or was
+// requested and not all of them have been removed yet (KEP-5532).
+func (p *Pod) RestartsAll(requested, allRemoved bool) bool {
+	p.restartAll = (p.restartAll || requested) && !allRemoved
+	p.startingOver = p.startingOver || requested
+	return p.restartAll
+}
+
+// StartsOver reports whether all containers are to restart, or some of them were not created
+// again yet. reported is whether the last status said so, which an earlier agent may have
+// published.
+func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) bool {
+	p.startingOver = p.startingOver || reported
+	if p.startingOver && !p.restartAll {
+		p.startingOver = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
+	}
+	return p.startingOver
+}
+
+// See keeps of the newest status what the runtime may lose: the highest attempts, the exited
+// containers, whose exit codes are to be reported (kubernetes #104107), and those that
+// were started and are not to be started again, of each name the current one.
+func (p *Pod) See(status *runtime.PodStatus) {
+	p.Instances.dropMissing(status)
+	p.Observe(status)
+	for _, known := range p.Containers {
+		known.lost = known.current != nil && known.current.State == runtime.ContainerRunning && isMissing(known.current, status)
+	}
+}
+
+// Observe keeps the same of a status that may be older than others. It reports whether the
+// status has an instance that has run, or has exited, and that was not known to.
+func (p *Pod) Observe(status *runtime.PodStatus) (news bool) {
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		known := p.Containers.of(c.Name)
+		known.used(c.Attempt)
+		if c.State != runtime.ContainerRunning && c.State != runtime.ContainerExited || p.Instances.isCut(c) {
+			continue
+		}
+		known.everStarted = true
+		if status.Latest(c.Name) == c && known.keep(c) {
+			news = true
+		}
+	}
+	return news
+}

@@ -1,0 +1,45 @@
+package memory
+
+import "github.com/podsync/podsync/runtime"
+
+// Sandbox is what is remembered of a pod's sandboxes.
+type Sandbox struct {
+	// made is the sandbox that this agent created last, and unaddressed one that is, or was,
+	// waited for to get an address.
+	made, unaddressed string
+}
+
+// SetMade notes which sandbox was created last.
+func (s *Sandbox) SetMade(id string) { s.made = id }
+
+// InUse returns the sandbox that the pod uses: the one that this agent created last, or else
+// the latest that is ready.
+func (s *Sandbox) InUse(status *runtime.PodStatus) string {
+	for i := range status.Sandboxes {
+		if status.Sandboxes[i].ID == s.made {
+			return s.made
+		}
+	}
+	if active := status.ActiveSandbox(); active != nil {
+		return active.ID
+	}
+	return ""
+}
+
+// BeginWait notes that a sandbox is waited for, and reports whether that is new.
+func (s *Sandbox) BeginWait(id string) bool {
+	began := s.unaddressed != id
+	s.unaddressed = id
+	return began
+}
+
+// EndWait ends the wait for an address, and reports whether there was one for the
+// latest sandbox.
+func (s *Sandbox) EndWait(status *runtime.PodStatus) bool {
+	latest := status.LatestSandbox()
+	if latest == nil || s.unaddressed != latest.ID {
+		return false
+	}
+	s.unaddressed = ""
+	return true
+}

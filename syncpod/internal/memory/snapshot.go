@@ -1,0 +1,244 @@
+package memory
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// Snapshot is what a Record says, in the order of names and IDs. One is held for each pod, to
+// detect changes, in little memory.
+type Snapshot struct {
+	deadline   time.Time
+	containers []savedContainer
+	instances  []savedInstance
+	crashes    []savedCrash
+}
+
+// savedContainer is what is recorded of a container. Its current instance is not written to.
+type savedContainer struct {
+	name        string
+	nextAttempt uint32
+	everStarted bool
+	current     *runtime.ContainerStatus
+}
+
+// savedInstance is what is recorded of an instance. The resources are not written to.
+type savedInstance struct {
+	id        string
+	marks     Mark
+	resources *runtime.ContainerResources
+}
+
+// recordedMarks are the marks that outlive the agent.
+const recordedMarks = StartRequested | PostStartPending | PreStopCompleted
+
+// snapshotOf returns what a record says.
+func snapshotOf(r Record) Snapshot {
+	var known Containers
+	for name, attempt := range r.NextAttempts {
+		known.of(name).nextAttempt = attempt
+	}
+	for _, name := range r.EverStarted {
+		known.of(name).everStarted = true
+	}
+	for _, c := range slices.Concat(r.Started, r.Exited) {
+		if k := known.of(c.Name); k.current == nil || k.current.Attempt < c.Attempt {
+			k.setCurrent(c)
+		}
+	}
+	return Snapshot{deadline: r.Deadline, containers: known.save(), instances: recordedInstances(r).save(), crashes: savedCrashes(r.CrashBackOffs)}
+}
+
+func recordedInstances(r Record) (known Instances) {
+	for _, marked := range []struct {
+		ids []string
+		as  Mark
+	}{{r.PostStartPending, PostStartPending}, {r.StartRequested, StartRequested}, {r.PreStopCompleted, PreStopCompleted}} {
+		for _, id := range marked.ids {
+			known.of(id).marks |= marked.as
+		}
+	}
+	for id, resources := range r.Resources {
+		known.of(id).resources = &resources
+	}
+	return known
+}
+
+// Record returns the snapshot as it is stored.
+func (r Snapshot) Record() Record {
+	full := Record{
+		Deadline: r.deadline, PostStartPending: r.marked(PostStartPending), StartRequested: r.marked(StartRequested),
+		PreStopCompleted: r.marked(PreStopCompleted),
+	}
+	for _, c := range r.containers {
+		full.add(c)
+	}
+	for _, i := range r.instances {
+		if i.resources != nil {
+			put(&full.Resources, i.id, *i.resources)
+		}
+	}
+	for _, c := range r.crashes {
+		put(&full.CrashBackOffs, c.container, c.CrashBackOff)
+	}
+	return full
+}
+
+func (r *Record) add(c savedContainer) {
+	if c.nextAttempt > 0 {
+		put(&r.NextAttempts, c.name, c.nextAttempt)
+	}
+	if c.everStarted {
+		r.EverStarted = append(r.EverStarted, c.name)
+	}
+	switch {
+	case c.current == nil:
+	case c.current.State == runtime.ContainerRunning:
+		r.Started = append(r.Started, *c.current)
+	default:
+		r.Exited = append(r.Exited, *c.current)
+	}
+}
+
+// put makes the map if there is none.
+func put[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
+}
+
+// marked returns the instances with a mark.
+func (r Snapshot) marked(what Mark) (ids []string) {
+	for _, i := range r.instances {
+		if i.marks&what != 0 {
+			ids = append(ids, i.id)
+		}
+	}
+	return ids
+}
+
+// repeats reports whether a record says what an older one does. That a requested start has
+// happened is not worth a write: the status of the container shows it.
+func (r Snapshot) repeats(old Snapshot) bool {
+	if !r.requestsMore(old) {
+		r.instances, old.instances = unmarked(r.instances, StartRequested), unmarked(old.instances, StartRequested)
+	}
+	return r.deadline.Equal(old.deadline) && slices.EqualFunc(r.containers, old.containers, savedContainer.equal) &&
+		slices.EqualFunc(r.instances, old.instances, savedInstance.equal) && slices.EqualFunc(r.crashes, old.crashes, savedCrash.equal)
+}
+
+// requestsMore reports whether starts were requested that an older record does not have.
+func (r Snapshot) requestsMore(old Snapshot) bool {
+	requested := func(i savedInstance) bool { return i.marks&StartRequested != 0 }
+	return slices.ContainsFunc(r.instances, func(i savedInstance) bool {
+		return requested(i) && !slices.ContainsFunc(old.instances, func(o savedInstance) bool { return o.id == i.id && requested(o) })
+	})
+}
+
+// unmarked returns what is recorded beside a mark.
+func unmarked(all []savedInstance, without Mark) []savedInstance {
+	if !slices.ContainsFunc(all, func(i savedInstance) bool { return i.marks&without != 0 }) {
+		return all
+	}
+	var rest []savedInstance
+	for _, i := range all {
+		i.marks &^= without
+		if i.marks != 0 || i.resources != nil {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}
+
+func (c savedContainer) equal(other savedContainer) bool {
+	same := reflect.DeepEqual(c.current, other.current) // at once if it is one and the same
+	c.current = other.current
+	return same && c == other
+}
+
+func (i savedInstance) equal(other savedInstance) bool {
+	same := i.resources == other.resources || i.resources != nil && other.resources != nil && *i.resources == *other.resources
+	i.resources = other.resources
+	return same && i == other
+}
+
+// Loaded reports whether the pod's record is part of this.
+func (p *Pod) Loaded() bool { return p.loaded }
+
+// Outdate notes that the stored record is of an earlier pod with the same UID: it is not
+// loaded, and the next one replaces it.
+func (p *Pod) Outdate() { p.loaded, p.outdated = true, true }
+
+// Close ends the recording: work that was given up, and returns late, is not to record a pod
+// whose record was deleted.
+func (p *Pod) Close() { p.closed = true }
+
+// Restore adds to a memory what was recorded, once. Much may have happened since the record
+// was first read.
+func (p *Pod) Restore(r Record) {
+	if p.loaded {
+		return
+	}
+	p.loaded, p.saved = true, snapshotOf(r)
+	if !p.calledOff {
+		p.restoreEnd(r)
+	}
+	p.Crashes.restore(p.saved.crashes)
+	for _, c := range p.saved.containers {
+		known := p.Containers.of(c.name)
+		known.nextAttempt = max(known.nextAttempt, c.nextAttempt)
+		known.everStarted = known.everStarted || c.everStarted
+		if c.current != nil && (known.current == nil || known.current.Attempt < c.current.Attempt) {
+			known.setCurrent(*c.current)
+		}
+	}
+	for _, i := range p.saved.instances {
+		known := p.Instances.of(i.id)
+		known.marks |= i.marks &^ PreStopCompleted
+		if i.resources != nil {
+			known.resources = i.resources
+		}
+	}
+}
+
+// restoreEnd adds what was recorded of an end that has begun.
+func (p *Pod) restoreEnd(r Record) {
+	p.deadline = Earliest(p.deadline, r.Deadline)
+	for _, id := range r.PreStopCompleted {
+		p.Instances.of(id).marks |= PreStopRun | PreStopCompleted
+	}
+}
+
+// Snapshot returns what is to be recorded, and whether that is not what is stored.
+func (p *Pod) Snapshot() (s Snapshot, news bool) {
+	if !p.loaded || p.closed {
+		return Snapshot{}, false
+	}
+	s = Snapshot{deadline: p.deadline, containers: p.Containers.save(), instances: p.Instances.save(), crashes: p.Crashes.save()}
+	return s, p.outdated || !s.repeats(p.saved)
+}
+
+// Saved notes that a snapshot was stored.
+func (p *Pod) Saved(s Snapshot) { p.saved, p.outdated = s, false }
+
+func (c Containers) save() (saved []savedContainer) {
+	for _, known := range c {
+		if known.nextAttempt > 0 || known.everStarted || known.current != nil {
+			saved = append(saved, savedContainer{known.name, known.nextAttempt, known.everStarted, known.current})
+		}
+	}
+	return saved
+}
+
+func (i Instances) save() (saved []savedInstance) {
+	for _, known := range i {
+		if marks := known.marks & recordedMarks; marks != 0 || known.resources != nil {
+			saved = append(saved, savedInstance{known.id, marks, known.resources})
+		}
+	}
+	return saved
+}
