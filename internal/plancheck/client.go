@@ -22,7 +22,7 @@ func (l client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxR
 	l.c.judge(types.UID(of.GetUid()), "RunPodSandbox", func(p *pod) string { return p.run(of.GetAttempt()) })
 	out, err := l.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
 	if id := out.GetPodSandboxId(); err == nil && id != "" {
-		l.c.learnSandbox(id, types.UID(of.GetUid()), of.GetAttempt(), true)
+		l.c.learnSandbox(id, types.UID(of.GetUid()), true)
 	}
 	return out, err
 }
@@ -34,6 +34,7 @@ func (l client) CreateContainer(ctx context.Context, in *runtimeapi.CreateContai
 	out, err := l.RuntimeServiceClient.CreateContainer(ctx, in, opts...)
 	if id := out.GetContainerId(); err == nil && id != "" {
 		l.c.learn(id, container{pod: uid, name: of.GetName(), attempt: of.GetAttempt()})
+		l.c.learnSandbox(in.GetPodSandboxId(), uid, true) // it may have been made although the call for it failed
 	}
 	return out, err
 }
@@ -96,7 +97,7 @@ func (l client) ContainerStatus(ctx context.Context, in *runtimeapi.ContainerSta
 func (l client) ListPodSandbox(ctx context.Context, in *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	out, err := l.RuntimeServiceClient.ListPodSandbox(ctx, in, opts...)
 	for _, sb := range out.GetItems() {
-		l.c.learnSandbox(sb.GetId(), types.UID(sb.GetMetadata().GetUid()), sb.GetMetadata().GetAttempt(), false)
+		l.c.learnSandbox(sb.GetId(), types.UID(sb.GetMetadata().GetUid()), false)
 	}
 	return out, err
 }
@@ -118,15 +119,12 @@ func (c *Checker) learn(id string, now container) {
 	c.containers[id] = &now
 }
 
-// learnSandbox notes a sandbox. It is in use if the pod has just made it, or if it is newer than
-// the one in use: the runtime may have made it although the call for it failed.
-func (c *Checker) learnSandbox(id string, uid types.UID, attempt uint32, made bool) {
+// learnSandbox notes the pod of a sandbox, and whether the pod is known to use it.
+func (c *Checker) learnSandbox(id string, uid types.UID, inUse bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sandboxes[id] = sandbox{uid, attempt}
-	p := c.pod(uid)
-	if used, known := c.sandboxes[p.sandbox]; made || known && attempt > used.attempt {
-		p.sandbox = id
+	if c.sandboxes[id] = uid; inUse {
+		c.pod(uid).sandbox = id
 	}
 }
 
@@ -142,5 +140,5 @@ func (c *Checker) container(id string) container {
 func (c *Checker) sandbox(id string) types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sandboxes[id].pod
+	return c.sandboxes[id]
 }

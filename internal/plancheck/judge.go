@@ -15,12 +15,6 @@ type container struct {
 	ended bool
 }
 
-// sandbox is what is known of a sandbox.
-type sandbox struct {
-	pod     types.UID
-	attempt uint32
-}
-
 // judge judges a call that begins. rule returns what is wrong with it, empty if nothing is.
 func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
 	c.mu.Lock()

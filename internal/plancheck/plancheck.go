@@ -28,14 +28,14 @@ type Checker struct {
 	mu         sync.Mutex
 	pods       map[types.UID]*pod
 	containers map[string]*container
-	sandboxes  map[string]sandbox
+	sandboxes  map[string]types.UID
 	judged     int
 	broken     []string
 }
 
 // New returns a Checker that has seen nothing.
 func New() *Checker {
-	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]sandbox{}}
+	return &Checker{pods: map[types.UID]*pod{}, containers: map[string]*container{}, sandboxes: map[string]types.UID{}}
 }
 
 // Watch has the Checker see the calls and the plans of a loop that is made with the config,
@@ -79,7 +79,7 @@ func (c *Checker) wrong(uid types.UID, format string, args ...any) {
 // pod must be called with mu held.
 func (c *Checker) pod(uid types.UID) *pod {
 	if c.pods[uid] == nil {
-		c.pods[uid] = &pod{pulls: map[string]bool{}}
+		c.pods[uid] = &pod{failedPulls: map[string]bool{}}
 	}
 	return c.pods[uid]
 }
@@ -90,12 +90,12 @@ type planObserver struct {
 }
 
 func (o planObserver) PlanMade(p *v1.Pod, plan actions.Plan) {
-	o.c.planMade(p.UID, plan)
+	o.c.planMade(p, plan)
 	o.Observer.PlanMade(p, plan)
 }
 
 func (o planObserver) ImagePulled(p *v1.Pod, container actions.ContainerRef, image string, took time.Duration, err error) {
-	o.c.pulled(p.UID, container.Name, err)
+	o.c.pulled(p.UID, image, err)
 	o.Observer.ImagePulled(p, container, image, took, err)
 }
 
@@ -122,20 +122,20 @@ func (c *Checker) workBegan(uid types.UID, work podworkers.WorkType) {
 	p.ends = work != podworkers.SyncPod
 }
 
-func (c *Checker) planMade(uid types.UID, plan actions.Plan) {
+func (c *Checker) planMade(of *v1.Pod, plan actions.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.pod(uid)
-	p.progress = progress{plan: &plan, begun: map[string]bool{}}
+	p := c.pod(of.UID)
+	p.progress = progress{of: of, plan: &plan, begun: map[string]bool{}}
 	if plan.Sandbox.ID != "" {
 		p.sandbox = plan.Sandbox.ID
 	}
 }
 
-func (c *Checker) pulled(uid types.UID, container string, err error) {
+func (c *Checker) pulled(uid types.UID, image string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pod(uid).pulls[container] = err != nil
+	c.pod(uid).failedPulls[image] = err != nil
 }
 
 // workEnded looks for steps of a plan that were not carried out, although nothing failed.

@@ -26,14 +26,6 @@ func (yes) RunPodSandbox(context.Context, *runtimeapi.RunPodSandboxRequest, ...g
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: "s1"}, nil
 }
 
-// ListPodSandbox lists the sandbox s1 with attempt 1, and s2, which a call has made that failed.
-func (yes) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
-	sandbox := func(id string, attempt uint32) *runtimeapi.PodSandbox {
-		return &runtimeapi.PodSandbox{Id: id, Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u", Attempt: attempt}}
-	}
-	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{sandbox("s2", 2), sandbox("s1", 1)}}, nil
-}
-
 func (yes) CreateContainer(_ context.Context, in *runtimeapi.CreateContainerRequest, _ ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	return &runtimeapi.CreateContainerResponse{ContainerId: "new-" + in.Config.Metadata.Name}, nil
 }
@@ -76,6 +68,7 @@ type agent struct {
 func newAgent(t *testing.T) *agent {
 	a := &agent{t: t, c: New(), pod: &v1.Pod{}}
 	a.pod.UID = "u"
+	a.pod.Spec.Containers = []v1.Container{{Name: "web", Image: "web:1"}, {Name: "worker", Image: "worker:1"}}
 	a.cfg.Client = &cri.Client{RuntimeServiceClient: yes{}}
 	a.c.Watch(&a.cfg)
 	if _, err := a.cfg.Client.ListContainers(t.Context(), nil); err != nil {
@@ -109,8 +102,16 @@ func (a *agent) run() {
 	}))
 }
 
-func (a *agent) list() {
-	a.must(a.cfg.Client.ListPodSandbox(a.t.Context(), &runtimeapi.ListPodSandboxRequest{}))
+func (a *agent) create(sandbox string) {
+	a.must(a.cfg.Client.CreateContainer(a.t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId:  sandbox,
+		Config:        &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "web", Attempt: 1}},
+		SandboxConfig: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u"}},
+	}))
+}
+
+func (a *agent) pull(image string, err error) {
+	a.cfg.Sync.Observer.ImagePulled(a.pod, actions.ContainerRef{Name: "web"}, image, 0, err)
 }
 
 func (a *agent) start(name string) {
@@ -188,20 +189,35 @@ func TestC12_Checker(t *testing.T) {
 		"an extra sandbox": {func(a *agent) { a.plans(restart()); a.stop("old"); a.run() }, "RunPodSandbox is not in the plan"},
 		"an extra resize":  {func(a *agent) { a.plans(restart()); a.stop("old"); a.resize("old") }, "UpdateContainerResources web is not in the plan"},
 		"its sandbox":      {func(a *agent) { a.plans(begin()); a.run(); a.plans(restart()); a.stopSandbox("s1") }, "StopPodSandbox is not in the plan"},
-		"a sandbox that a newer one has replaced": {func(a *agent) {
+		"a sandbox that another has replaced": {func(a *agent) {
 			a.plans(begin())
 			a.run()
-			a.list()
+			a.create("s2")
 			a.plans(restart())
 			a.stopSandbox("s1")
 		}, ""},
-		"a sandbox that the list has shown": {func(a *agent) {
+		"a sandbox that a failed call has made": {func(a *agent) {
 			a.plans(begin())
 			a.run()
-			a.list()
+			a.create("s2")
 			a.plans(restart())
 			a.stopSandbox("s2")
 		}, "StopPodSandbox is not in the plan"},
+		"a start that waits for its image": {func(a *agent) {
+			a.pull("web:1", errors.New("failed"))
+			a.pull("web:2", nil)
+			a.plans(restart())
+			a.stop("old")
+			a.start("worker")
+			a.ended(nil)
+		}, ""},
+		"a start whose image has been pulled": {func(a *agent) {
+			a.pull("web:1", errors.New("failed"))
+			a.pull("web:1", nil)
+			a.plans(restart())
+			a.stop("old")
+			a.ended(nil)
+		}, "the work has ended without an error, but not carried out: the start"},
 		"no plan":               {func(a *agent) { a.began(podworkers.SyncPod); a.stop("old") }, "StopContainer web belongs to no plan"},
 		"a plan that has ended": {func(a *agent) { a.plans(restart()); a.ended(errors.New("failed")); a.start("web") }, "CreateContainer web belongs to no plan"},
 		"a pod that ends":       {func(a *agent) { a.began(podworkers.SyncTerminatingPod); a.stop("old"); a.ended(nil) }, ""},

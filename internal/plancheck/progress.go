@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/actions"
 )
 
@@ -14,14 +16,16 @@ type pod struct {
 	ends bool
 	// sandbox is the one in use, as far as is known.
 	sandbox string
-	// pulls are the containers, by name, whose last pull has failed.
-	pulls map[string]bool
+	// failedPulls are the images, by reference, whose last pull for the pod has failed.
+	failedPulls map[string]bool
 }
 
 // progress is how far a plan has been carried out.
 type progress struct {
 	// plan is nil while none has been made in the work, and between works.
 	plan *actions.Plan
+	// of is the pod that the plan was made for.
+	of *v1.Pod
 	// begun are the steps that were begun: see key.
 	begun map[string]bool
 	// start and resize are the places of the last steps that were begun.
@@ -116,7 +120,7 @@ func (p *pod) left() string {
 		return "the sandbox"
 	}
 	for _, s := range plan.Start {
-		if !s.Hold.Holds() && !p.begun["start "+s.Container.Name] && !p.pulls[s.Container.Name] {
+		if !s.Hold.Holds() && !p.begun["start "+s.Container.Name] && !p.waitsForImage(s.Container.Spec(p.of)) {
 			return fmt.Sprintf("the start of %v", s.Container)
 		}
 	}
@@ -127,4 +131,12 @@ func (p *pod) left() string {
 		}
 	}
 	return ""
+}
+
+// waitsForImage reports whether a pull that a container needs has failed: its next pull may have
+// to wait.
+func (p *pod) waitsForImage(spec *v1.Container) bool {
+	return p.failedPulls[spec.Image] || slices.ContainsFunc(p.of.Spec.Volumes, func(v v1.Volume) bool {
+		return v.Image != nil && p.failedPulls[v.Image.Reference]
+	})
 }
