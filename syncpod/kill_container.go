@@ -42,7 +42,7 @@ type kill struct {
 
 // killContainer ends a container within its time, or two seconds if there is less left
 // when it is told to stop: first the preStop handler, then those it has to wait for, then
-// the stop. A runtime that does not answer by then has Config.Limits.StopTimeout more. It fails
+// the stop. A handler that still runs when the time is over has the two seconds of the stop, too. A runtime that does not answer by then has Config.Limits.StopTimeout more. It fails
 // unless the runtime has said that the container, or its sandbox, is stopped.
 func (s *stopper) killContainer(ctx context.Context, k kill) (err error) {
 	began := time.Now()
@@ -51,7 +51,8 @@ func (s *stopper) killContainer(ctx context.Context, k kill) (err error) {
 		return s.disposeOfCreated(ctx, k)
 	}
 	s.announce(k)
-	s.preStop(ctx, k)
+	end := s.preStop(ctx, k)
+	defer end()
 	if err := k.wait(ctx); err != nil {
 		return err
 	}
@@ -84,18 +85,40 @@ func (k kill) about() *v1.ObjectReference {
 	return aboutContainer(k.pod, k.ref)
 }
 
-// preStop runs the handler, once for each instance, until the deadline. Its
-// failure is told and otherwise ignored.
-func (s *stopper) preStop(ctx context.Context, k kill) {
+// preStopExtension is how much longer than the grace period a preStop handler may run. The API documents it: a handler
+// that still runs when the grace period expires has two seconds more, once. The container is stopped in these seconds.
+const preStopExtension = minStopSeconds * time.Second
+
+// preStop runs the handler, once for each instance, and returns when it has ended or the deadline has passed. A handler
+// that still runs then continues beside the stop, for preStopExtension at most: end cancels it, and returns when it has ended.
+func (s *stopper) preStop(ctx context.Context, k kill) (end func()) {
 	req, ok := k.preStopRequest()
 	if !ok || k.status.State != runtime.ContainerRunning {
-		return
+		return func() {}
 	}
 	if !time.Now().Before(k.deadline) || !k.memory.mark(k.status.ID.ID, memory.PreStopRun) {
-		return
+		return func() {}
 	}
-	hooking, cancel := context.WithDeadline(ctx, k.deadline)
-	defer cancel()
+	hooking, cancel := context.WithDeadline(ctx, k.deadline.Add(preStopExtension))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.runPreStop(ctx, hooking, k, req)
+	}()
+	timer := time.NewTimer(time.Until(k.deadline))
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// runPreStop runs the handler until hooking ends, which ends with ctx. A failure is reported, and otherwise ignored.
+func (s *stopper) runPreStop(ctx, hooking context.Context, k kill, req hook.Request) {
 	began := time.Now()
 	_, err := s.config.Deps.Hooks.Run(hooking, req)
 	s.config.Observer.HookEnded(k.pod, k.status.Name, PreStop, time.Since(began), err)

@@ -122,6 +122,52 @@ func TestK1_TimeToEnd(t *testing.T) {
 	}
 }
 
+// K1: a handler that still runs when the grace period expires has two seconds more, once, in which its container is stopped;
+// so do those of sidecars. One that ends in these seconds has not failed.
+func TestK1_AHookThatRunsHasTwoSecondsMore(t *testing.T) {
+	hooked := func(c v1.Container, seconds string) v1.Container { return preStop(c, "sleep", seconds) }
+	for name, tc := range map[string]struct {
+		pod        *v1.Pod
+		deaf       bool
+		took, hook time.Duration
+		failed     int
+	}{
+		"hook hangs":           {testPod(containers(hooked(ctr("app"), "1000"))), true, 32 * time.Second, 32 * time.Second, 1},
+		"hook ends in them":    {testPod(containers(hooked(ctr("app"), "31"))), true, 32 * time.Second, 31 * time.Second, 0},
+		"container ends first": {testPod(containers(hooked(ctr("app"), "1000"))), false, 30 * time.Second, 30 * time.Second, 1},
+		"sidecars": {testPod(inits(hooked(sidecar("s1"), "1000"), hooked(sidecar("s2"), "1000")), containers(hooked(ctr("app"), "1000"))),
+			true, 32 * time.Second, 32 * time.Second, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				n.settle(tc.pod, time.Minute)
+				if tc.deaf {
+					n.stubborn("app")
+					for _, c := range tc.pod.Spec.InitContainers {
+						n.stubborn(c.Name)
+					}
+				}
+				if took := n.end(tc.pod, nil); took != tc.took {
+					t.Errorf("the pod ended after %v, want %v", took, tc.took)
+				}
+				n.wantEnded()
+				hooks := n.Journal().Of(critest.ExecSync)
+				if len(hooks) != 1+len(tc.pod.Spec.InitContainers) {
+					t.Errorf("%d handlers were run\n%v", len(hooks), hooks)
+				}
+				for _, c := range hooks {
+					if took := c.End.Sub(c.Start); took != tc.hook {
+						t.Errorf("the handler of %s ran for %v, want %v", c.Container, took, tc.hook)
+					}
+				}
+				if got := n.events.count("FailedPreStopHook"); got != tc.failed {
+					t.Errorf("%d events, want %d\n%q", got, tc.failed, n.events.all)
+				}
+			})
+		})
+	}
+}
+
 func TestK1_HookLeavesTheRestOfTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(preStop(ctr("app"), "sleep", "12")))
