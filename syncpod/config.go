@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -146,15 +145,7 @@ func (c *Config) setDefaults() {
 	if c.Node.Containers.MaskedPaths == nil {
 		c.Node.Containers.MaskedPaths = thermalThrottle(cpusDir)
 	}
-	if c.Extensions.Cgroups != nil {
-		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), cgroupCleaner{c.Extensions.Cgroups})
-	}
-	if c.Extensions.Allocations != nil {
-		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), c.Extensions.Allocations)
-	}
-	if c.Extensions.Devices != nil {
-		c.Extensions.Clean = append(slices.Clone(c.Extensions.Clean), c.Extensions.Devices)
-	}
+	c.Extensions.Clean = c.Extensions.cleaners()
 	if c.Sink == nil {
 		c.Sink = nopSink{}
 	}

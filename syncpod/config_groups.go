@@ -84,6 +84,22 @@ type Extensions struct {
 	Clean []Cleaner
 }
 
+// cleaners returns all that is called for a pod that has stopped for good. Cgroups, resources and
+// devices, for which other pods may wait, come before Clean: directories may take long.
+func (e *Extensions) cleaners() []Cleaner {
+	var all []Cleaner
+	if e.Cgroups != nil {
+		all = append(all, cgroupCleaner{e.Cgroups})
+	}
+	if e.Allocations != nil {
+		all = append(all, e.Allocations)
+	}
+	if e.Devices != nil {
+		all = append(all, e.Devices)
+	}
+	return append(all, e.Clean...)
+}
+
 // Limits say how long things may take, and how many may happen at a time.
 type Limits struct {
 	// InitialBackOff and MaxBackOff are the waits before a container that crashes, or

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/metrics"
@@ -13,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
@@ -239,6 +241,77 @@ func (b *busyRemains) count(pod types.UID) (n int) {
 	defer b.mu.Unlock()
 	for _, uid := range b.tried {
 		if uid == pod {
+			n++
+		}
+	}
+	return n
+}
+
+// Directories that take hours to remove hold up those of other pods for a minute at a time: all are
+// tried, and again until they are removed.
+func TestHugeRemainsDoNotHoldUpOthers(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		const pods = 12
+		var left []*v1.Pod
+		for i := range pods {
+			name := fmt.Sprintf("huge%d", i)
+			left = append(left, pod("file", name, name, forever))
+		}
+		n.leave(nil, left...)
+		removeAll(t, n)
+
+		huge := &hugeRemains{needs: 10 * time.Minute, spent: map[types.UID]time.Duration{}}
+		src := source.NewStaticPush("file")
+		n.start([]source.Source{src}, func(c *loop.Config) { c.Sync.Extensions.Clean = []syncpod.Cleaner{huge} })
+		set(t, src)
+		time.Sleep(5 * time.Minute)
+		if got := huge.tried(); got != pods {
+			t.Errorf("%d directories were tried, want %d", got, pods)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := huge.removed(); got != pods {
+			t.Errorf("%d directories are removed, want %d", got, pods)
+		}
+	})
+}
+
+// hugeRemains need a time for each pod, which may be in several parts.
+type hugeRemains struct {
+	syncpod.CleanerFunc
+	needs time.Duration
+	mu    sync.Mutex
+	spent map[types.UID]time.Duration
+}
+
+func (h *hugeRemains) RemovePod(ctx context.Context, pod types.UID) error {
+	h.mu.Lock()
+	left := h.needs - h.spent[pod]
+	h.spent[pod] += 0
+	h.mu.Unlock()
+	began := time.Now()
+	var err error
+	select {
+	case <-time.After(left):
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.spent[pod] += time.Since(began)
+	return err
+}
+
+func (h *hugeRemains) tried() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.spent)
+}
+
+func (h *hugeRemains) removed() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, spent := range h.spent {
+		if spent >= h.needs {
 			n++
 		}
 	}

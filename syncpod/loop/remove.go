@@ -19,7 +19,8 @@ const (
 	// parallelRemovals is how many pods are removed from the runtime at a time, and of how many
 	// the records are deleted.
 	parallelRemovals = 4
-	// removalTimeout bounds one try to remove a pod from the runtime, lest others wait for it.
+	// removalTimeout bounds one try to remove a pod from the runtime, and one to remove its
+	// directory and records, lest others wait for it. What is left is removed in a later try.
 	removalTimeout = time.Minute
 )
 
@@ -42,8 +43,8 @@ func (l work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.
 		return nil
 	}
 	err := l.deleteRecords(ctx, w.UID)
-	if err != nil && !wanted || ctx.Err() != nil {
-		return err
+	if err != nil && (!wanted || errors.Is(err, context.DeadlineExceeded)) || ctx.Err() != nil {
+		return err // a directory that takes longer is not passed on to a new pod with the UID
 	}
 	if err != nil { // a new pod with the UID does not wait for the disk
 		l.config.Log.Error(err, "records of a pod are not deleted", "podUID", w.UID)
@@ -117,13 +118,16 @@ func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) e
 	return nil
 }
 
-// deleteRecords deletes the directory of a pod, which may be large, its record and its status.
+// deleteRecords deletes the directory of a pod, its record and its status. The directory may be
+// large: after removalTimeout other pods have the slot, and the next try continues.
 func (l *Loop) deleteRecords(ctx context.Context, uid types.UID) error {
 	release, err := take(ctx, l.deletions)
 	if err != nil {
 		return err
 	}
 	defer release()
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	defer cancel()
 	err = l.syncer.Forget(ctx, uid)
 	if ctx.Err() != nil {
 		return err

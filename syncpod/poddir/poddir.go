@@ -61,8 +61,10 @@ type Refresher interface {
 type Dirs struct {
 	config Config
 	pods   string
-	// removals are those in progress.
-	removals chan struct{}
+	// tearDowns and removals are slots, taken by those in progress.
+	tearDowns, removals chan struct{}
+	// empty deletes all that is in a directory.
+	empty func(ctx context.Context, dir string) error
 }
 
 // ErrDirectory means that the directory of a pod cannot be made or used, which is no
@@ -83,13 +85,20 @@ func New(c Config) (*Dirs, error) {
 	if c.NodeHosts == "" {
 		c.NodeHosts = hostsPath
 	}
-	return &Dirs{config: c, pods: filepath.Join(c.Root, "pods"), removals: make(chan struct{}, parallelRemovals)}, nil
+	return &Dirs{
+		config: c, pods: filepath.Join(c.Root, "pods"), empty: empty,
+		tearDowns: make(chan struct{}, parallelRemovals), removals: make(chan struct{}, parallelRemovals),
+	}, nil
 }
 
 const (
-	// parallelRemovals is how many directories are removed at a time: each takes a thread
-	// of the process, and all pods of a node may stop at once.
+	// parallelRemovals is how many directories are removed at a time, and of how many pods the
+	// volumes are torn down: each takes a thread of the process, and all pods of a node may
+	// stop at once.
 	parallelRemovals = 16
+	// removalTurn is how long one directory is removed while others wait, and tearDownTimeout how
+	// long the volumes of one pod may take.
+	removalTurn, tearDownTimeout = 10 * time.Second, 2 * time.Minute
 	// dirMode is that of directories that no container sees, as a kubelet has it.
 	dirMode = 0o750
 	// containersDir, volumesDir and pluginsDir are in each pod's directory.

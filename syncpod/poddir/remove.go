@@ -30,18 +30,13 @@ func (d *Dirs) CleanPod(ctx context.Context, pod *v1.Pod) error {
 }
 
 // RemovePod removes the directory of a pod of which nothing runs. That there is
-// none is no error. After an error, such as one that wraps [ErrMounted], it may be
-// called again.
+// none is no error. A directory that takes long is removed in turns with those of other
+// pods. After an error, such as one that wraps [ErrMounted], or the end of ctx, RemovePod
+// may be called again, and continues.
 func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {
 	dir, err := d.Dir(uid)
 	if err != nil {
 		return err
-	}
-	select {
-	case d.removals <- struct{}{}:
-		defer func() { <-d.removals }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 	info, err := os.Lstat(dir)
 	switch {
@@ -52,18 +47,65 @@ func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
 	}
-	if d.config.Volumes != nil {
-		if err := d.config.Volumes.TearDown(ctx, uid, dir); err != nil {
+	if err := d.tearDown(ctx, uid, dir); err != nil {
+		return err
+	}
+	for done := false; !done; {
+		if done, err = d.removeSome(ctx, uid, dir); err != nil {
 			return err
 		}
 	}
-	if err := nothingMounted(dir); err != nil {
+	return os.Remove(dir)
+}
+
+// tearDown takes back what deleting files does not. It does not wait for directories that are
+// removed, which may take long.
+func (d *Dirs) tearDown(ctx context.Context, uid types.UID, dir string) error {
+	if d.config.Volumes == nil {
+		return nil
+	}
+	release, err := take(ctx, d.tearDowns)
+	if err != nil {
 		return err
 	}
-	if err := empty(ctx, dir); err != nil {
-		return fmt.Errorf("remove the directory of pod %s: %w", uid, err)
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, tearDownTimeout)
+	defer cancel()
+	return d.config.Volumes.TearDown(ctx, uid, dir)
+}
+
+// removeSome deletes what a directory contains for at most removalTurn, and reports whether all of
+// it is deleted. Directories take turns: a pod may have filled its own so that others would wait
+// for hours.
+func (d *Dirs) removeSome(ctx context.Context, uid types.UID, dir string) (done bool, err error) {
+	release, err := take(ctx, d.removals)
+	if err != nil {
+		return false, err
 	}
-	return os.Remove(dir)
+	defer release()
+	if err := nothingMounted(dir); err != nil {
+		return false, err
+	}
+	turn, cancel := context.WithTimeout(ctx, removalTurn)
+	defer cancel()
+	err = d.empty(turn, dir)
+	switch {
+	case err == nil:
+		return true, nil
+	case turn.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return false, nil
+	}
+	return false, fmt.Errorf("remove the directory of pod %s: %w", uid, err)
+}
+
+// take takes one of a number of slots. Callers that wait get one in their order.
+func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func nothingMounted(dir string) error {
