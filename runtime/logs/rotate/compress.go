@@ -10,20 +10,40 @@ import (
 	"os"
 )
 
+// memberSize is how much of a file is compressed at a time. A compressed file consists of a gzip
+// member for each, and so can be continued.
+const memberSize = 1 << 20
+
+// partial is how far the compression of a file has come.
+type partial struct {
+	// name is the file, "" if no compression is in progress.
+	name string
+	// read are the bytes of the file that are compressed, written the bytes that they take.
+	read, written int64
+}
+
 // compress makes of a file a compressed one, which is on the disk before it takes its
-// name, and then removes the file.
-func compress(ctx context.Context, dir folder, name, to string) error {
+// name, and then removes the file. If ctx ends before, it is not done: p is how far it has
+// come, and the next call with that continues.
+func compress(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error) {
 	from, err := openRegular(dir, name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer from.Close()
 	info, err := from.Stat()
 	if err != nil {
-		return err
+		return false, err
+	}
+	if p.name != name {
+		*p = partial{name: name}
 	}
 	temporary := to + ".tmp"
-	err = compressTo(ctx, dir, temporary, from, info)
+	done, err = compressTo(ctx, dir, temporary, from, info, p)
+	if err == nil && !done {
+		return false, nil
+	}
+	*p = partial{}
 	if err == nil { // readers go by when it was written to last
 		err = dir.Chtimes(temporary, info.ModTime(), info.ModTime())
 	}
@@ -31,26 +51,56 @@ func compress(ctx context.Context, dir folder, name, to string) error {
 		err = dir.Rename(temporary, to)
 	}
 	if err != nil {
-		return errors.Join(err, removeIfThere(dir, temporary))
+		return false, errors.Join(err, removeIfThere(dir, temporary))
 	}
-	return dir.Remove(name)
+	return true, dir.Remove(name)
 }
 
-func compressTo(ctx context.Context, dir folder, name string, from io.Reader, info fs.FileInfo) error {
-	file, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
-	if err != nil {
-		return err
+// compressTo compresses what p has left of a file, until ctx ends.
+func compressTo(ctx context.Context, dir folder, name string, from *os.File, info fs.FileInfo, p *partial) (done bool, err error) {
+	flags := os.O_WRONLY
+	if p.written == 0 {
+		if err := removeIfThere(dir, name); err != nil {
+			return false, err
+		}
+		flags |= os.O_CREATE | os.O_EXCL
 	}
-	w := gzip.NewWriter(file)
-	w.ModTime = info.ModTime()
-	_, err = io.Copy(w, reader{ctx, from})
-	if err == nil {
-		err = w.Close()
+	file, err := dir.OpenFile(name, flags, info.Mode().Perm())
+	if err != nil {
+		return false, err
+	}
+	for err == nil && !done && ctx.Err() == nil {
+		done, err = compressMember(file, from, info, p)
 	}
 	if err == nil {
 		err = file.Sync()
 	}
-	return errors.Join(err, file.Close())
+	return done, errors.Join(err, file.Close())
+}
+
+// compressMember compresses the next part of a file, and reports whether it was the last.
+func compressMember(file, from *os.File, info fs.FileInfo, p *partial) (last bool, err error) {
+	to := &counted{WriterAt: file, at: p.written}
+	w := gzip.NewWriter(to)
+	w.ModTime = info.ModTime()
+	n, err := io.Copy(w, io.NewSectionReader(from, p.read, memberSize))
+	if err == nil {
+		err = w.Close()
+	}
+	p.read, p.written = p.read+n, to.at
+	return n < memberSize, err
+}
+
+// counted writes to a place in a file, and knows where it is.
+type counted struct {
+	io.WriterAt
+	at int64
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.WriteAt(b, c.at)
+	c.at += int64(n)
+	return n, err
 }
 
 func removeIfThere(dir folder, name string) error {
@@ -77,17 +127,4 @@ func openRegular(dir folder, name string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%s was replaced", name), err, file.Close())
 	}
 	return file, nil
-}
-
-// A reader reads until its context ends.
-type reader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r reader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(b)
 }

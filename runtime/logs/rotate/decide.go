@@ -39,6 +39,8 @@ type File struct {
 	Size int64
 	// Regular: it is neither a directory nor a link or anything else.
 	Regular bool
+	// InProgress: it is compressed in part by the caller, who continues.
+	InProgress bool
 }
 
 // Action is what a Step does.
@@ -61,8 +63,8 @@ type Reason string
 
 // The reasons of steps.
 const (
-	// Unfinished: the file was to be a compressed one, and whoever made it ended.
-	Unfinished Reason = "it was compressed in part by an agent that has ended"
+	// Unfinished: the file was to be a compressed one, and is not continued.
+	Unfinished Reason = "it was compressed in part, and is not continued"
 	// Doubled: there is a compressed file of the same.
 	Doubled Reason = "it was compressed, and is there a second time"
 	// Excess: there are as many newer files as may be.
@@ -102,7 +104,7 @@ const (
 
 // Decide says what is to be done with the files of a log of that name, of a container that
 // runs, in the order in which it is to be done: nothing, if it is not full and nothing was
-// left half done. Files that are not of the log are passed over. The error names a file of
+// left half done. Compressions come last, as they may take long. Files that are not of the log are passed over. The error names a file of
 // the log that is not a regular one; nothing is to be done then. now gives a rotation its
 // name, in the time zone that it has.
 func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
@@ -110,25 +112,34 @@ func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := f.tidy()
+	var rotation []Step
+	old := f.stamps[:max(0, len(f.stamps)-1)] // all but the newest are compressed
 	switch {
 	case f.current == nil:
-		return append(steps, Step{Action: Reopen, File: log, Reason: Missing}), nil
-	case f.current.Size < p.maxSize():
-		return steps, nil
+		rotation = []Step{{Action: Reopen, File: log, Reason: Missing}}
+	case f.current.Size >= p.maxSize():
+		excess := max(0, len(f.stamps)-(p.maxFiles()-2))
+		for _, s := range f.stamps[:excess] {
+			rotation = append(rotation, Step{Action: Remove, File: f.parts[s], Reason: Excess})
+		}
+		old = f.stamps[excess:]
+		rotation = append(rotation,
+			Step{Action: Rename, File: log, To: log + "." + f.next(now), Reason: Full},
+			Step{Action: Reopen, File: log, Reason: Full})
 	}
-	for _, s := range f.stamps[:max(0, len(f.stamps)-(p.maxFiles()-2))] {
-		steps = append(steps, Step{Action: Remove, File: f.parts[s], Reason: Excess})
-		delete(f.parts, s)
-	}
-	for _, s := range f.stamps {
-		if name := f.parts[s]; name != "" && !strings.HasSuffix(name, compressed) {
+	compressions := f.compress(old)
+	return slices.Concat(f.tidy(compressions), rotation, compressions), nil
+}
+
+// compress compresses parts of these times that are not.
+func (f *logFiles) compress(stamps []string) []Step {
+	var steps []Step
+	for _, s := range stamps {
+		if name := f.parts[s]; !strings.HasSuffix(name, compressed) {
 			steps = append(steps, Step{Action: Compress, File: name, To: name + compressed, Reason: Rotated})
 		}
 	}
-	return append(steps,
-		Step{Action: Rename, File: log, To: log + "." + f.next(now), Reason: Full},
-		Step{Action: Reopen, File: log, Reason: Full}), nil
+	return steps
 }
 
 // logFiles are the files of one log.
@@ -138,12 +149,13 @@ type logFiles struct {
 	// these times in order.
 	parts  map[string]string
 	stamps []string
-	// doubled and unfinished are of no use.
+	// doubled are of no use, and unfinished only if they are in progress.
 	doubled, unfinished []string
+	inProgress          map[string]bool
 }
 
 func filesOf(log string, files []File) (logFiles, error) {
-	f := logFiles{parts: map[string]string{}}
+	f := logFiles{parts: map[string]string{}, inProgress: map[string]bool{}}
 	for i := range files {
 		file := &files[i]
 		suffix, ours := strings.CutPrefix(file.Name, log)
@@ -157,6 +169,7 @@ func filesOf(log string, files []File) (logFiles, error) {
 			f.current = file
 		case strings.HasSuffix(suffix, unfinished):
 			f.unfinished = append(f.unfinished, file.Name)
+			f.inProgress[file.Name] = file.InProgress
 		default:
 			f.add(stamp, file.Name)
 		}
@@ -195,10 +208,14 @@ func (f *logFiles) add(stamp, name string) {
 	}
 }
 
-// tidy removes what an agent has left that ended in the middle.
-func (f *logFiles) tidy() []Step {
+// tidy removes what an agent has left that ended in the middle, and what is in progress without
+// being one of the compressions that follow.
+func (f *logFiles) tidy(compressions []Step) []Step {
 	var steps []Step
 	for _, name := range f.unfinished {
+		if f.inProgress[name] && slices.ContainsFunc(compressions, func(s Step) bool { return s.File+unfinished == name }) {
+			continue
+		}
 		steps = append(steps, Step{Action: Remove, File: name, Reason: Unfinished})
 	}
 	for _, name := range f.doubled {

@@ -23,6 +23,9 @@ func sized(names ...string) []File {
 		if strings.HasSuffix(f.Name, "@") {
 			f.Name, f.Regular = strings.TrimSuffix(f.Name, "@"), false
 		}
+		if strings.HasSuffix(f.Name, "+") {
+			f.Name, f.InProgress = strings.TrimSuffix(f.Name, "+"), true
+		}
 		files = append(files, f)
 	}
 	return files
@@ -46,13 +49,13 @@ func TestDecide(t *testing.T) {
 		},
 		"two that were rotated": {
 			sized("0.log=100", "0.log.20261122-110000.gz", "0.log.20261122-111000"), Policy{MaxSize: 100},
-			"compress 0.log.20261122-111000 to 0.log.20261122-111000.gz: it was rotated away; " +
-				"rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full",
+			"rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full; " +
+				"compress 0.log.20261122-111000 to 0.log.20261122-111000.gz: it was rotated away",
 		},
 		"as many as may be": {
 			sized("0.log=100", "0.log.20261122-080000.gz", "0.log.20261122-090000.gz", "0.log.20261122-100000.gz", "0.log.20261122-110000"), Policy{MaxSize: 100},
-			"remove 0.log.20261122-080000.gz: there are enough newer ones; compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated away; " +
-				"rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full",
+			"remove 0.log.20261122-080000.gz: there are enough newer ones; rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full; " +
+				"compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated away",
 		},
 		"two files": {
 			sized("0.log=100", "0.log.20261122-090000.gz", "0.log.20261122-110000"), Policy{MaxSize: 100, MaxFiles: 2},
@@ -61,11 +64,24 @@ func TestDecide(t *testing.T) {
 		},
 		"left half done": {
 			sized("0.log=1", "0.log.20261122-090000.gz.tmp", "0.log.20261122-090000", "0.log.20261122-080000", "0.log.20261122-080000.gz"), Policy{MaxSize: 100},
-			"remove 0.log.20261122-090000.gz.tmp: it was compressed in part by an agent that has ended; remove 0.log.20261122-080000: it was compressed, and is there a second time",
+			"remove 0.log.20261122-090000.gz.tmp: it was compressed in part, and is not continued; remove 0.log.20261122-080000: it was compressed, and is there a second time",
+		},
+		"rotated, and not compressed": {
+			sized("0.log=1", "0.log.20261122-080000.gz", "0.log.20261122-090000", "0.log.20261122-110000"), Policy{MaxSize: 100},
+			"compress 0.log.20261122-090000 to 0.log.20261122-090000.gz: it was rotated away",
+		},
+		"in progress": {
+			sized("0.log=1", "0.log.20261122-090000", "0.log.20261122-090000.gz.tmp+", "0.log.20261122-110000"), Policy{MaxSize: 100},
+			"compress 0.log.20261122-090000 to 0.log.20261122-090000.gz: it was rotated away",
+		},
+		"in progress, and too many": {
+			sized("0.log=100", "0.log.20261122-090000", "0.log.20261122-090000.gz.tmp+"), Policy{MaxSize: 100, MaxFiles: 2},
+			"remove 0.log.20261122-090000.gz.tmp: it was compressed in part, and is not continued; remove 0.log.20261122-090000: there are enough newer ones; " +
+				"rename 0.log to 0.log.20261122-120000: it is full; reopen 0.log: it is full",
 		},
 		"twice in a second": {
 			sized("0.log=100", "0.log.20261122-120000"), Policy{MaxSize: 100},
-			"compress 0.log.20261122-120000 to 0.log.20261122-120000.gz: it was rotated away; rename 0.log to 0.log.20261122-120001: it is full; reopen 0.log: it is full",
+			"rename 0.log to 0.log.20261122-120001: it is full; reopen 0.log: it is full; compress 0.log.20261122-120000 to 0.log.20261122-120000.gz: it was rotated away",
 		},
 		"the clock goes back": {
 			sized("0.log=100", "0.log.20261231-235959.gz"), Policy{MaxSize: 100},

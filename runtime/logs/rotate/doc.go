@@ -24,6 +24,9 @@
 // is a new file all the same. If its answer is lost, nothing is renamed: it may yet begin
 // a new file. Of a log that is not there the runtime is asked for again at the next pass.
 //
+// Compression comes after all rotations of a pass, and takes a bounded time of it: it is
+// continued in the next pass. A compressed file consists of several gzip members.
+//
 // A file is compressed beside itself, on the disk before it takes its name, and removed
 // only then. Wherever the agent ends, every line is in one file at least; where there
 // are two of one part, the next agent removes the one that is not compressed, and what

@@ -22,8 +22,8 @@ func ExampleDecide() {
 	fmt.Println(err)
 	// Output:
 	// remove 0.log.20261122-080000.gz: there are enough newer ones
-	// compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated away
 	// rename 0.log to 0.log.20261122-120000: it is full
 	// reopen 0.log: it is full
+	// compress 0.log.20261122-110000 to 0.log.20261122-110000.gz: it was rotated away
 	// <nil>
 }

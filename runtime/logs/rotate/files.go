@@ -61,39 +61,40 @@ func openIn(root *os.Root, name, path string) (*os.Root, error) {
 	return next, nil
 }
 
-// rotateIn does with the log of that name what is to be done.
-func rotateIn(ctx context.Context, dir folder, log string, p Policy, reopen func(context.Context) error) error {
-	files, err := list(dir)
+// rotateIn does with the log of that name what is to be done, but for compressions, which it
+// returns. partial is the compression that is in progress, if there is one.
+func rotateIn(ctx context.Context, dir folder, log string, p Policy, partial partial, reopen func(context.Context) error) (compressions []Step, err error) {
+	files, err := list(dir, partial)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	steps, err := Decide(log, files, p, time.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rotated := ""
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil && step.Action != Reopen {
-			return err
+			return nil, err
 		}
 		switch step.Action {
 		case Remove:
 			err = dir.Remove(step.File)
 		case Compress:
-			err = compress(ctx, dir, step.File, step.To)
+			compressions = append(compressions, step)
 		case Rename:
 			err, rotated = dir.Rename(step.File, step.To), step.To
 		case Reopen:
 			err = reopenLog(ctx, dir, log, rotated, reopen)
 		}
 		if err != nil {
-			return fmt.Errorf("%v: %w", step, err)
+			return nil, fmt.Errorf("%v: %w", step, err)
 		}
 	}
-	return nil
+	return compressions, nil
 }
 
-func list(dir folder) ([]File, error) {
+func list(dir folder, partial partial) ([]File, error) {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return nil, err
@@ -107,7 +108,10 @@ func list(dir folder) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, File{Name: e.Name(), Size: info.Size(), Regular: info.Mode().IsRegular()})
+		files = append(files, File{
+			Name: e.Name(), Size: info.Size(), Regular: info.Mode().IsRegular(),
+			InProgress: partial.name != "" && e.Name() == partial.name+unfinished,
+		})
 	}
 	return files, nil
 }

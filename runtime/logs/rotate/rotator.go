@@ -48,9 +48,12 @@ type Config struct {
 }
 
 const (
-	// parallel is how many logs are rotated at a time: of a runtime that hangs, others
-	// wait for a few.
+	// parallel is how many logs are rotated at a time, and how many compressed: of a runtime
+	// that hangs, others wait for a few.
 	parallel = 4
+	// compressTime is how long a pass compresses, and compressTurn how long one log. What is
+	// left then is continued in the next pass.
+	compressTime, compressTurn = 10 * time.Second, 2 * time.Second
 	// reopenTimeout is how long the runtime may take to begin a new file.
 	reopenTimeout = 10 * time.Second
 	// A log that failed is left alone for firstPause, and each time that it fails again
@@ -62,6 +65,8 @@ const (
 // A Rotator rotates logs. Its methods may be called concurrently.
 type Rotator struct {
 	config Config
+	// compress is the function of that name.
+	compress func(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error)
 
 	mu sync.Mutex
 	// logs are those of the containers that ran in the last pass, by container ID.
@@ -75,6 +80,11 @@ type logState struct {
 	// due is when a log that has failed is tried again, pause how long that was.
 	due   time.Time
 	pause time.Duration
+	// compressions are left of the last rotation, partial is how far the first of them has come,
+	// and compressed when the log had its last turn.
+	compressions []Step
+	partial      partial
+	compressed   time.Time
 }
 
 // New returns a Rotator. It does nothing until Rotate is called.
@@ -90,30 +100,45 @@ func New(c Config) (*Rotator, error) {
 	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("rotate: Config.Policy.%w", err)
 	}
-	return &Rotator{config: c, logs: map[string]*logState{}}, nil
+	return &Rotator{config: c, compress: compress, logs: map[string]*logState{}}, nil
 }
 
 // Rotate makes one pass over the logs of all containers that run. It goes on when
 // something cannot be done, which is tried again in a later pass, and returns all that
 // went wrong.
+//
+// All logs that are full are rotated before any is compressed. Compression ends after 10 s, and
+// is continued in the next pass: a large log does not delay the rotation of others.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	logs := r.running()
+	rotated := each(ctx, logs, func(log containerLog) error {
+		if !r.isDue(log) {
+			return nil
+		}
+		return r.settle(log, r.rotate(ctx, log))
+	})
+	turns, cancel := context.WithTimeout(ctx, compressTime)
+	defer cancel()
+	return errors.Join(rotated, each(turns, inTurn(logs), func(log containerLog) error {
+		return r.compressLog(turns, log)
+	}))
+}
+
+// each calls do with each log until ctx ends, a few at a time.
+func each(ctx context.Context, logs []containerLog, do func(containerLog) error) error {
 	errs := make([]error, len(logs))
-	turns := make(chan struct{}, parallel)
+	slots := make(chan struct{}, parallel)
 	var workers sync.WaitGroup
 	for i, log := range logs {
+		slots <- struct{}{}
 		if ctx.Err() != nil {
 			break
 		}
-		if !r.isDue(log) {
-			continue
-		}
-		turns <- struct{}{}
 		workers.Go(func() {
-			errs[i] = r.settle(log, r.rotate(ctx, log))
-			<-turns
+			errs[i] = do(log)
+			<-slots
 		})
 	}
 	workers.Wait()
@@ -178,17 +203,13 @@ func (r *Rotator) settle(log containerLog, err error) error {
 	}
 	log.pause = min(max(2*log.pause, firstPause), maxPause)
 	log.due = time.Now().Add(log.pause)
+	log.tidied, log.compressions = false, nil // which is decided again then
 	return fmt.Errorf("rotate: log of container %q of pod %s: %w", log.container, log.pod, err)
 }
 
-// rotate does with a log what is to be done.
+// rotate does with a log what is to be done, but for compressions.
 func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
-	for field, name := range map[string]string{"directory of the pod": log.directory, "name": log.container} {
-		if err := safepath.Element(field, name); err != nil {
-			return err
-		}
-	}
-	root, err := openDirectory(r.config.LogsRoot, log.directory, log.container)
+	root, err := r.open(log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it logs elsewhere, or nowhere
 	}
@@ -196,10 +217,56 @@ func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 		return err
 	}
 	defer root.Close()
-	return rotateIn(ctx, root, log.log, r.config.Policy, func(ctx context.Context) error {
+	log.compressions, err = rotateIn(ctx, root, log.log, r.config.Policy, log.partial, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
 		defer cancel()
 		_, err := r.config.Runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: log.id})
 		return err
 	})
+	return err
+}
+
+// open opens the directory of a log.
+func (r *Rotator) open(log containerLog) (*os.Root, error) {
+	for field, name := range map[string]string{"directory of the pod": log.directory, "name": log.container} {
+		if err := safepath.Element(field, name); err != nil {
+			return nil, err
+		}
+	}
+	return openDirectory(r.config.LogsRoot, log.directory, log.container)
+}
+
+// inTurn returns the logs that have something to compress, those first that wait longest.
+func inTurn(logs []containerLog) []containerLog {
+	var turns []containerLog
+	for _, log := range logs {
+		if len(log.compressions) > 0 {
+			turns = append(turns, log)
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b containerLog) int { return a.compressed.Compare(b.compressed) })
+	return turns
+}
+
+// compressLog gives a log its turn.
+func (r *Rotator) compressLog(ctx context.Context, log containerLog) error {
+	ctx, cancel := context.WithTimeout(ctx, compressTurn)
+	defer cancel()
+	log.compressed = time.Now()
+	root, err := r.open(log)
+	if err != nil {
+		return r.settle(log, err)
+	}
+	defer root.Close()
+	for len(log.compressions) > 0 && ctx.Err() == nil {
+		step := log.compressions[0]
+		done, err := r.compress(ctx, root, step.File, step.To, &log.partial)
+		if err != nil {
+			return r.settle(log, fmt.Errorf("%v: %w", step, err))
+		}
+		if done {
+			log.compressions = log.compressions[1:]
+		}
+	}
+	return nil
 }

@@ -362,13 +362,18 @@ func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
 			must(t, err)
 			defer dir.Close()
 			left := step
-			err = rotateIn(t.Context(), crashing{dir, &left}, "0.log", p, func(ctx context.Context) error {
+			compressions, err := rotateIn(t.Context(), crashing{dir, &left}, "0.log", p, partial{}, func(ctx context.Context) error {
 				if left--; left < 0 {
 					return status.Error(codes.Canceled, "the agent has ended")
 				}
 				_, err := w.ReopenContainerLog(ctx, nil)
 				return err
 			})
+			for _, s := range compressions {
+				if err == nil {
+					_, err = compress(t.Context(), crashing{dir, &left}, s.File, s.To, new(partial))
+				}
+			}
 			if err == nil {
 				most = max(most, step)
 				return

@@ -1,0 +1,199 @@
+package rotate
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
+)
+
+// brief is a context that ends when its end was asked for once.
+type brief struct {
+	context.Context
+	asked bool
+}
+
+func (b *brief) Err() error {
+	if b.asked {
+		return context.DeadlineExceeded
+	}
+	b.asked = true
+	return nil
+}
+
+// A compression that is cut short again and again comes to its end, and nothing is done twice.
+func TestCompressionIsContinued(t *testing.T) {
+	for _, size := range []int{0, 100, memberSize, 2*memberSize + 100} {
+		dir, err := os.OpenRoot(t.TempDir())
+		must(t, err)
+		defer dir.Close()
+		text := bytes.Repeat([]byte("a line\n"), size/7+1)[:size]
+		must(t, dir.WriteFile("0.log.1", text, 0o640))
+		must(t, dir.WriteFile("0.log.1.gz.tmp", []byte("of an earlier agent"), 0o640))
+		var p partial
+		turns, done := 0, false
+		for ; !done && turns < 10; turns++ {
+			done, err = compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p)
+			must(t, err)
+		}
+		if want := size/memberSize + 1; turns != want || !done {
+			t.Errorf("%d bytes: done %v after %d turns, want %d", size, done, turns, want)
+		}
+		file, err := dir.Open("0.log.1.gz")
+		must(t, err)
+		defer file.Close()
+		unpacked, err := gzip.NewReader(file)
+		must(t, err)
+		if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%d bytes: %d are read, %v", size, len(got), err)
+		}
+		entries, err := os.ReadDir(dir.Name())
+		if err != nil || len(entries) != 1 {
+			t.Errorf("%d bytes: %v is left, %v", size, entries, err)
+		}
+	}
+}
+
+// manyPods is a runtime.Cache with pods that have one container each.
+type manyPods []string
+
+func (p manyPods) UIDs() (uids []types.UID) {
+	for _, name := range p {
+		uids = append(uids, types.UID(name))
+	}
+	return uids
+}
+
+func (p manyPods) Get(uid types.UID) (*runtime.PodStatus, error) {
+	c := runtime.ContainerStatus{Name: "app", State: runtime.ContainerRunning}
+	c.ID.ID = string(uid)
+	return &runtime.PodStatus{UID: uid, Namespace: "default", Name: string(uid), Containers: []runtime.ContainerStatus{c}}, nil
+}
+
+// manyWriters write the logs of manyPods.
+type manyWriters struct{ root string }
+
+func (w manyWriters) dir(pod string) string {
+	return filepath.Join(w.root, "default_"+pod+"_"+pod, "app")
+}
+
+func (w manyWriters) fill(t *testing.T, pod string) {
+	t.Helper()
+	must(t, os.MkdirAll(w.dir(pod), 0o755))
+	must(t, os.WriteFile(filepath.Join(w.dir(pod), "0.log"), make([]byte, 2000), 0o640))
+}
+
+func (w manyWriters) ReopenContainerLog(_ context.Context, req *runtimeapi.ReopenContainerLogRequest, _ ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error) {
+	return &runtimeapi.ReopenContainerLogResponse{}, os.WriteFile(filepath.Join(w.dir(req.ContainerId), "0.log"), nil, 0o640)
+}
+
+// parts returns how many files of a log were rotated away, and how many of them are compressed.
+func (w manyWriters) parts(t *testing.T, pod string) (parts, packed int) {
+	t.Helper()
+	entries, err := os.ReadDir(w.dir(pod))
+	must(t, err)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), compressed) {
+			packed++
+		}
+		if e.Name() != "0.log" && !strings.HasSuffix(e.Name(), ".tmp") {
+			parts++
+		}
+	}
+	return parts, packed
+}
+
+// Logs that take hours to compress, more of them than are compressed at a time, delay neither the
+// rotation of any log nor, for long, the compression of others, and a pass ends.
+func TestSlowCompressionDelaysNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		writers, pods := manyWriters{root}, manyPods{"small"}
+		for i := range 2 * parallel {
+			pods = append(pods, fmt.Sprintf("huge%d", i))
+		}
+		r, err := New(Config{Pods: pods, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
+		must(t, err)
+		r.compress = func(ctx context.Context, dir folder, name, to string, p *partial) (bool, error) {
+			if strings.Contains(dir.(*os.Root).Name(), "small") {
+				return compress(ctx, dir, name, to, p)
+			}
+			<-ctx.Done()
+			return false, nil
+		}
+		for pass := range 5 {
+			for _, pod := range pods {
+				writers.fill(t, pod)
+			}
+			began := time.Now()
+			must(t, r.Rotate(t.Context()))
+			if took := time.Since(began); took > compressTime+compressTurn {
+				t.Errorf("pass %d takes %v", pass, took)
+			}
+			for _, pod := range pods {
+				if parts, _ := writers.parts(t, pod); parts != min(pass+1, 4) {
+					t.Errorf("pass %d: the log of %s has %d parts, want %d", pass, pod, parts, min(pass+1, 4))
+				}
+			}
+			if _, packed := writers.parts(t, "small"); packed != min(pass, 3) {
+				t.Errorf("pass %d: %d parts of the small log are compressed, want %d", pass, packed, min(pass, 3))
+			}
+		}
+	})
+}
+
+// Logs are compressed in turns: of many each has one before any has a second.
+func TestLogsAreCompressedInTurns(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		writers, pods := manyWriters{root}, manyPods{}
+		for i := range 40 {
+			pods = append(pods, fmt.Sprintf("huge%d", i))
+		}
+		r, err := New(Config{Pods: pods, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
+		must(t, err)
+		var mu sync.Mutex
+		turns := map[string]int{}
+		r.compress = func(ctx context.Context, dir folder, _, _ string, _ *partial) (bool, error) {
+			mu.Lock()
+			turns[dir.(*os.Root).Name()]++
+			mu.Unlock()
+			<-ctx.Done()
+			return false, nil
+		}
+		for range 2 {
+			for _, pod := range pods {
+				writers.fill(t, pod)
+			}
+			must(t, r.Rotate(t.Context()))
+			time.Sleep(time.Second)
+		}
+		for range 2 {
+			must(t, r.Rotate(t.Context()))
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		var counts []int
+		for _, n := range turns {
+			counts = append(counts, n)
+		}
+		if len(counts) != len(pods) || slices.Max(counts)-slices.Min(counts) > 1 {
+			t.Errorf("the turns of %d logs are %v, want %d with as many each", len(counts), counts, len(pods))
+		}
+	})
+}
