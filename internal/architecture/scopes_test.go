@@ -26,8 +26,6 @@ var scoped = []string{"podworkers", "syncpod", "syncpod/internal/...", "syncpod/
 // only fall.
 var largeScopes = map[string]int{
 	"podworkers.Workers": 42, "syncpod.observedPod": 41, "syncpod.preparation": 46, "syncpod.start": 121, "syncpod.work": 89,
-	"syncpod/loop.Loop": 80, "syncpod/loop.evictor": 86, "syncpod/loop.gcStates": 82, "syncpod/loop.looks": 82, "syncpod/loop.observer": 85,
-	"syncpod/loop.work": 86, "syncpod/loop.workStatuses": 81,
 }
 
 // A scope is a struct type and the number of the methods that a pointer to it has.

@@ -8,7 +8,7 @@ import (
 )
 
 // admittedPods are the pods that run or are to run, in the order of their UIDs, as they are
-// told to an Admission for each new pod. The list is guarded by Loop.mu. It is made anew only
+// told to an Admission for each new pod. The list is guarded by podTable.mu. It is made anew only
 // after something other than the addition of a pod: many pods come at once.
 type admittedPods struct {
 	pods []*v1.Pod
@@ -20,25 +20,25 @@ type admittedPods struct {
 
 // admitted returns the pods that run or are to run, in the order of their UIDs. The list
 // belongs to the caller.
-func (l *Loop) admitted() []*v1.Pod {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ends := l.states.endsNow(); !l.beside.known || l.beside.ends != ends {
-		l.beside = admittedPods{known: true, ends: ends}
-		for _, uid := range l.uids() {
-			if state := l.states.get(uid); !state.ends() {
-				l.beside.pods = append(l.beside.pods, l.workerPods[uid].pod)
+func (t *podTable) admitted() []*v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ends := t.states.endsNow(); !t.beside.known || t.beside.ends != ends {
+		t.beside = admittedPods{known: true, ends: ends}
+		for _, uid := range t.uids() {
+			if state := t.states.get(uid); !state.ends() {
+				t.beside.pods = append(t.beside.pods, t.pods[uid].pod)
 			}
 		}
 	}
-	return slices.Clone(l.beside.pods)
+	return slices.Clone(t.beside.pods)
 }
 
 // admit enters a pod that is taken on. It must be called with mu held.
-func (l *Loop) admit(pod *v1.Pod) {
-	if state := l.states.get(pod.UID); !l.beside.known || state.ends() {
+func (t *podTable) admit(pod *v1.Pod) {
+	if state := t.states.get(pod.UID); !t.beside.known || state.ends() {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(l.beside.pods, pod, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
-	l.beside.pods = slices.Insert(l.beside.pods, at, pod)
+	at, _ := slices.BinarySearchFunc(t.beside.pods, pod, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	t.beside.pods = slices.Insert(t.beside.pods, at, pod)
 }

@@ -20,8 +20,8 @@ func (l *Loop) availableChanged(err error) {
 	l.runtime.open()
 	l.listed.Store(true)
 	l.before.forgetOthers(l.watcher.Pods())
-	l.news.raise()
-	l.housekeeping.raise()
+	l.table.news.raise()
+	l.table.housekeeping.raise()
 }
 
 // gate is open or closed. The zero gate is open.

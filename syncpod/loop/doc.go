@@ -15,6 +15,8 @@
 //	shutdown.go    Shutdown: pods stop in the order of their priority
 //	feed.go        what each source has said, and what all of them want
 //	reconcile.go   that is compared with what the workers know: stop, update, add
+//	table.go       the pods that the workers know
+//	notices.go     log lines and events about pods and the node
 //	evictor.go     how a pressure.Manager looks after the node
 //	oom.go         what is told of processes that were killed for lack of memory
 //	admitted.go    who runs beside a new pod, for an Admission

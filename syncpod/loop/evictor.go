@@ -38,7 +38,7 @@ func (l *Loop) makeEvictor() error {
 	if c.EvictionPolicy == nil {
 		return nil
 	}
-	config := pressure.Config{Policy: *c.EvictionPolicy, Agent: evictor{l}, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
+	config := pressure.Config{Policy: *c.EvictionPolicy, Agent: evictor{l.table, l.sources, l.collectors, l.KillPod}, Stats: c.Stats, Evicted: c.Evicted, Log: c.Log, LogsRoot: c.logsRoot()}
 	if c.Root != "" {
 		config.State = filepath.Join(c.Root, "evictions")
 	}
@@ -50,7 +50,7 @@ func (l *Loop) makeEvictor() error {
 		return fmt.Errorf("loop: Config.EvictionPolicy: %w", err)
 	}
 	l.pressure = manager
-	c.Admission = underPressure{l, c.Admission}
+	l.reconciler.admission = underPressure{l, c.Admission}
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (l *Loop) makeEvictor() error {
 func (l *Loop) relieve(ctx context.Context) {
 	defer l.pressure.Wait()
 	l.pressure.Look(ctx)
-	l.every(ctx, l.config.EvictionPolicy.Every(), func() { l.pressure.Look(ctx) })
+	l.collectors.every(ctx, l.config.EvictionPolicy.Every(), func() { l.pressure.Look(ctx) })
 }
 
 // Pressure returns what was last decided for the need of the node: its conditions
@@ -89,54 +89,59 @@ func (a underPressure) Admit(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
 }
 
 // An evictor does what a pressure.Manager asks for.
-type evictor struct{ *Loop }
+type evictor struct {
+	table      *podTable
+	sources    *feeds
+	collectors *collectors
+	kill       func(context.Context, types.UID, podworkers.StopRequest) error
+}
 
 var _ pressure.Agent = evictor{}
 
-func (l evictor) Running() []pressure.Pod {
+func (e evictor) Running() []pressure.Pod {
 	var list []pressure.Pod
-	for _, pod := range l.admitted() {
-		if l.workers.State(pod.UID).TerminationRequested {
+	for _, pod := range e.table.admitted() {
+		if e.table.workers.State(pod.UID).TerminationRequested {
 			continue
 		}
-		if status := l.lastStatus(pod.UID); !status.Empty() {
+		if status := e.table.lastStatus(pod.UID); !status.Empty() {
 			list = append(list, pressure.Pod{Pod: pod, Status: status})
 		}
 	}
 	return list
 }
 
-func (l evictor) Find(uid types.UID) (known *v1.Pod, unwanted bool) {
-	return l.knownPod(uid), l.unwanted(uid)
+func (e evictor) Find(uid types.UID) (known *v1.Pod, unwanted bool) {
+	return e.table.find(uid), e.sources.unwanted(uid)
 }
 
-func (l evictor) Evict(ctx context.Context, e eviction.Eviction) error {
-	return l.KillPod(ctx, e.Pod.UID, podworkers.StopRequest{
-		Evict: true, GracePeriodSeconds: &e.GraceSeconds,
-		Report: &podworkers.StopReport{Reason: eviction.Reason, Message: e.Message, Disruption: e.Disruption},
+func (e evictor) Evict(ctx context.Context, evicted eviction.Eviction) error {
+	return e.kill(ctx, evicted.Pod.UID, podworkers.StopRequest{
+		Evict: true, GracePeriodSeconds: &evicted.GraceSeconds,
+		Report: &podworkers.StopReport{Reason: eviction.Reason, Message: evicted.Message, Disruption: evicted.Disruption},
 	})
 }
 
-func (l evictor) CleanedUp(uid types.UID) bool { return l.workers.State(uid).ShouldBeFinished }
+func (e evictor) CleanedUp(uid types.UID) bool { return e.table.workers.State(uid).ShouldBeFinished }
 
-func (l evictor) Reclaim(ctx context.Context, what eviction.Reclaim) error {
+func (e evictor) Reclaim(ctx context.Context, what eviction.Reclaim) error {
 	if what == eviction.UnusedImages {
-		if images, ok := l.config.ImageCollector.(interface{ RemoveUnused(context.Context) error }); ok {
+		if images, ok := e.collectors.config.ImageCollector.(interface{ RemoveUnused(context.Context) error }); ok {
 			return images.RemoveUnused(ctx)
 		}
 		return nil
 	}
 	var errs []error
-	for _, c := range l.config.Collectors {
-		errs = append(errs, l.collectOnce(ctx, c))
+	for _, c := range e.collectors.config.Collectors {
+		errs = append(errs, e.collectors.collectOnce(ctx, c))
 	}
 	return errors.Join(errs...)
 }
 
-func (l evictor) Warn(about *v1.Pod, reason, message string) {
+func (e evictor) Warn(about *v1.Pod, reason, message string) {
 	if about == nil {
-		l.nodeEvent(reason, message)
+		e.table.nodeEvent(reason, message)
 		return
 	}
-	l.event(about, reason, message)
+	e.table.podEvent(about, reason, message)
 }

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/go-logr/logr"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
 // feed is one source, and what it has said.
 type feed struct {
 	source.Source
-	// The fields below are guarded by Loop.feedsMu.
+	// The fields below are guarded by feeds.mu.
 
 	// snapshot is the last one delivered, at its time; delivered is zero before the
 	// first.
@@ -33,37 +35,44 @@ type feed struct {
 	departed map[types.UID]*v1.Pod
 }
 
+// feeds are all sources of a Loop, and what they want.
+type feeds struct {
+	log logr.Logger
+	// delivered is called each time a source has delivered.
+	delivered func(configsChanged bool)
+
+	mu  sync.Mutex
+	all []*feed
+}
+
 // errSourceEnded stands for the error of a source that has returned none.
 var errSourceEnded = errors.New("it has ended and will deliver nothing more")
 
-// runFeed runs a source until ctx ends. That it has failed changes nothing for its
+// run runs a source until ctx ends. That it has failed changes nothing for its
 // pods, nor for other sources (kubernetes #140257).
-func (l *Loop) runFeed(ctx context.Context, f *feed) {
-	err := f.Run(ctx, func(s source.Snapshot) { l.deliver(f, s) })
+func (fs *feeds) run(ctx context.Context, f *feed) {
+	err := f.Run(ctx, func(s source.Snapshot) { fs.deliver(f, s) })
 	if ctx.Err() != nil {
 		return
 	}
 	if err == nil {
 		err = errSourceEnded
 	}
-	l.config.Log.Error(err, "source ended", "source", f.Name())
-	l.feedsMu.Lock()
-	defer l.feedsMu.Unlock()
+	fs.log.Error(err, "source ended", "source", f.Name())
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	f.failed, f.since = err, time.Now()
 }
 
-func (l *Loop) deliver(f *feed, s source.Snapshot) {
-	l.feedsMu.Lock()
+func (fs *feeds) deliver(f *feed, s source.Snapshot) {
+	fs.mu.Lock()
 	for _, err := range f.newErrors(s) {
-		l.config.Log.Error(err, "error of a source", "source", f.Name())
+		fs.log.Error(err, "error of a source", "source", f.Name())
 	}
 	f.depart(s)
 	f.snapshot, f.delivered = s, time.Now()
-	l.feedsMu.Unlock()
-	l.news.raise()
-	if s.ConfigsChanged {
-		l.lookAtConfigs()
-	}
+	fs.mu.Unlock()
+	fs.delivered(s.ConfigsChanged)
 }
 
 // newErrors are those that the last snapshot had not.
@@ -93,26 +102,6 @@ func (f *feed) depart(next source.Snapshot) {
 	}
 }
 
-// lookAtConfigs has all pods looked at that may have mounted a ConfigMap or a Secret,
-// whichever source they are from.
-func (l *Loop) lookAtConfigs() {
-	l.mu.Lock()
-	uids := slices.DeleteFunc(l.uids(), func(uid types.UID) bool { return !mountsConfigs(l.workerPods[uid].pod) })
-	l.mu.Unlock()
-	for _, uid := range uids {
-		l.lookAgain(uid)
-	}
-}
-
-func mountsConfigs(pod *v1.Pod) bool {
-	for i := range pod.Spec.Volumes {
-		if vol := &pod.Spec.Volumes[i]; vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // ready reports whether the source has said all that it wants.
 func (f *feed) ready() bool { return !f.delivered.IsZero() && !f.snapshot.Incomplete }
 
@@ -138,19 +127,19 @@ type desiredPods struct {
 }
 
 // desired asks all sources. Of a source that has not spoken nothing is known.
-func (l *Loop) desired() desiredPods {
-	l.feedsMu.Lock()
-	defer l.feedsMu.Unlock()
-	return l.desiredNow()
+func (fs *feeds) desired() desiredPods {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.desiredNow()
 }
 
 // takeDesired asks all sources, and takes from them what has departed since.
-func (l *Loop) takeDesired() desiredPods {
-	l.feedsMu.Lock()
-	defer l.feedsMu.Unlock()
-	d := l.desiredNow()
+func (fs *feeds) takeDesired() desiredPods {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	d := fs.desiredNow()
 	d.departed = map[types.UID]desiredPod{}
-	for _, f := range l.feeds {
+	for _, f := range fs.all {
 		for uid, pod := range f.departed {
 			d.departed[uid] = desiredPod{pod, f.Name()}
 		}
@@ -159,11 +148,11 @@ func (l *Loop) takeDesired() desiredPods {
 	return d
 }
 
-// desiredNow must be called with feedsMu held.
-func (l *Loop) desiredNow() desiredPods {
+// desiredNow must be called with mu held.
+func (fs *feeds) desiredNow() desiredPods {
 	d := desiredPods{known: map[string]bool{}, complete: true}
 	from := map[types.UID]string{}
-	for _, f := range l.feeds {
+	for _, f := range fs.all {
 		known := f.ready()
 		d.known[f.Name()] = known
 		d.complete = d.complete && known
@@ -203,17 +192,17 @@ func (d desiredPods) uids() map[types.UID]bool {
 }
 
 // wants reports whether a source wants a pod with that UID by now.
-func (l *Loop) wants(uid types.UID) bool {
-	l.feedsMu.Lock()
-	defer l.feedsMu.Unlock()
-	return uid != "" && slices.ContainsFunc(l.feeds, func(f *feed) bool { return f.uids[uid] })
+func (fs *feeds) wants(uid types.UID) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return uid != "" && slices.ContainsFunc(fs.all, func(f *feed) bool { return f.uids[uid] })
 }
 
 // unwanted reports whether it is certain that no source wants a pod with that UID.
-func (l *Loop) unwanted(uid types.UID) bool {
-	l.feedsMu.Lock()
-	defer l.feedsMu.Unlock()
-	return !slices.ContainsFunc(l.feeds, func(f *feed) bool { return !f.ready() || f.uids[uid] })
+func (fs *feeds) unwanted(uid types.UID) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return !slices.ContainsFunc(fs.all, func(f *feed) bool { return !f.ready() || f.uids[uid] })
 }
 
 // undecided reports whether a pod that is not desired, and only known to the runtime,

@@ -57,14 +57,9 @@ type SyncFailure struct {
 
 // Health returns what is wrong now. It waits for nothing but locks.
 func (l *Loop) Health() Health {
-	h := Health{At: time.Now(), Runtime: l.watcher.Health(), Conflicts: l.desired().conflicts}
-	l.feedsMu.Lock()
-	for _, f := range l.feeds {
-		h.Sources = append(h.Sources, f.health())
-	}
-	l.feedsMu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	h := Health{At: time.Now(), Runtime: l.watcher.Health(), Sources: l.sources.health(), Conflicts: l.sources.desired().conflicts}
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
 	h.Store = l.storeErr
 	for _, uid := range l.states.uids() {
 		state := l.states.get(uid)
@@ -73,12 +68,21 @@ func (l *Loop) Health() Health {
 			continue
 		}
 		failure := SyncFailure{UID: uid, Err: trouble, Since: state.since}
-		if wp := l.workerPods[uid]; wp != nil {
+		if wp := l.table.pods[uid]; wp != nil {
 			failure.Name = fullName(wp.pod)
 		}
 		h.Pods = append(h.Pods, failure)
 	}
 	return h
+}
+
+func (fs *feeds) health() (all []SourceHealth) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.all {
+		all = append(all, f.health())
+	}
+	return all
 }
 
 func (f *feed) health() SourceHealth {

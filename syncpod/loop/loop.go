@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/apistatus"
@@ -26,47 +23,29 @@ import (
 // A Loop keeps the pods running that its sources want. Make one with New; its
 // methods may be called concurrently.
 type Loop struct {
-	config  Config
-	syncer  syncer
-	workers *podworkers.Workers
-	watcher *pleg.Watcher
-	sink    sink
-	events  *eventQueue     // nil if the embedder has no recorder
-	rotator *rotate.Rotator // nil if logs are not rotated
+	config     Config
+	syncer     syncer
+	workers    *podworkers.Workers
+	watcher    *pleg.Watcher
+	sources    *feeds
+	table      *podTable
+	states     *podStates
+	sink       sink
+	before     *seenBefore // by an earlier agent
+	house      *housekeeper
+	reconciler *reconciler
+	collectors *collectors
+	events     *eventQueue // nil if the embedder has no recorder
 	// pressure is nil without an EvictionPolicy.
 	pressure *pressure.Manager
-	states   *podStates
-	before   *seenBefore // by an earlier agent
 	runtime  gate
 	ran      atomic.Bool
-	// children are what Run has started.
-	children sync.WaitGroup
 	// listed: the runtime has said once what it has.
 	listed atomic.Bool
-	// news is raised when a source has delivered, housekeeping when there may be something to
-	// stop or to remove.
-	news, housekeeping flag
-
-	// collecting is held while a Collector is called.
-	collecting sync.Mutex
-
-	// removals are slots for removing pods from the runtime, and deletions those for deleting
-	// records of pods.
-	removals, deletions chan struct{}
-
-	feedsMu sync.Mutex
-	feeds   []*feed
-
-	// mu is held while the workers are told of pods. It is taken before any lock of
-	// theirs or of the states, and the watcher is not called under it.
-	mu         sync.Mutex
-	workerPods map[types.UID]*workerPod
-	beside     admittedPods
-	// shuttingDown: new pods are not started any more.
-	shuttingDown bool
-	// versionsWait: a pod waits for another version of it, which nobody looks after, to end.
-	versionsWait bool
-	// storeErr is why the store, or the records of pods, could not be read.
+	// children are what Run has started.
+	children sync.WaitGroup
+	// storeErr is why the store, or the records of pods, could not be read. It is guarded by
+	// the table's mu.
 	storeErr error
 }
 
@@ -78,17 +57,15 @@ func New(c Config) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{
-		config: c, events: events,
-		states: &podStates{pods: map[types.UID]*podState{}},
-		news:   make(flag, 1), housekeeping: make(flag, 1), removals: make(chan struct{}, parallelRemovals),
-		deletions:  make(chan struct{}, parallelRemovals),
-		workerPods: map[types.UID]*workerPod{},
-		before:     newSeenBefore(),
+	l := &Loop{config: c, events: events, states: &podStates{pods: map[types.UID]*podState{}}, before: newSeenBefore()}
+	l.table = &podTable{
+		notices: notices{c.Log, c.Sync.Events, c.NodeName}, states: l.states, cache: c.Watch.Cache,
+		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
-	l.sink = sink{podStates: l.states, seen: l.lastStatus, store: c.Store, next: c.Sync.Sink}
+	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
+	l.sources = &feeds{log: c.Log, delivered: l.table.sourceDelivered}
 	for _, s := range c.Sources {
-		l.feeds = append(l.feeds, &feed{Source: s})
+		l.sources.all = append(l.sources.all, &feed{Source: s})
 	}
 	if err := l.assemble(); err != nil {
 		return nil, err
@@ -112,23 +89,31 @@ func (l *Loop) assemble() error {
 	watchConfig := c.Watch
 	watchConfig.Reader, watchConfig.Observer = reader{c.Watch.Reader, l.before}, lookObserver{c.Watch.Observer, l}
 	watchConfig.Observed = syncer.Observe // a container may exit, and its record be lost, between two works
-	watchConfig.Changed = func(uid types.UID, _ *runtime.PodStatus) { l.lookAgain(uid) }
+	watchConfig.Changed = func(uid types.UID, _ *runtime.PodStatus) { l.table.lookAgain(uid) }
 	watchConfig.AvailableChanged = l.availableChanged
 	watchConfig.Busy = func(uid types.UID) bool { state := l.states.get(uid); return state.busy() }
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
-	if l.rotator, err = c.makeRotator(); err != nil {
+	rotator, err := c.makeRotator()
+	if err != nil {
 		return err
 	}
 	workersConfig := c.Workers
-	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = work{l}, workStatuses{l}, observer{l}
+	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = l.work(), workStatuses{l}, observer{l, c.Workers.Observer}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
+	l.table.workers = l.workers
+	l.house = &housekeeper{
+		table: l.table, sources: l.sources, watcher: l.watcher, listed: &l.listed,
+		removes: c.Client != nil, interval: c.HousekeepingInterval,
+	}
+	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, listed: &l.listed}
+	l.collectors = &collectors{config: c, notices: l.table.notices, watcher: l.watcher, rotator: rotator, states: gcStates{l.workers, l.sources}}
 	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices, c.Sync.Extensions.Lifecycle} {
 		if n, ok := part.(notifier); ok {
-			n.Notify(l.lookAgain)
+			n.Notify(l.table.lookAgain)
 		}
 	}
 	return l.makeEvictor()
@@ -173,25 +158,17 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	start(l.workers.Run)
 	start(l.runProbes)
-	for _, f := range l.feeds {
-		l.children.Go(func() { l.runFeed(ctx, f) })
+	for _, f := range l.sources.all {
+		l.children.Go(func() { l.sources.run(ctx, f) })
 	}
-	l.children.Go(func() { l.follow(ctx) })
-	l.children.Go(func() { l.keepHouse(ctx) })
-	for _, c := range l.config.Collectors {
-		l.children.Go(func() { l.collect(ctx, c) })
-	}
-	if l.config.ImageCollector != nil {
-		l.children.Go(func() { l.collectImages(ctx) })
-	}
-	if l.config.OOM != nil {
-		l.children.Go(func() { l.watchOOM(ctx) })
+	l.children.Go(func() { l.reconciler.run(ctx) })
+	l.children.Go(func() { l.house.run(ctx) })
+	l.collectors.start(ctx, &l.children)
+	if oom := l.config.OOM; oom != nil {
+		l.children.Go(func() { (&oomReporter{oom, l.table}).run(ctx) })
 	}
 	if l.pressure != nil {
 		l.children.Go(func() { l.relieve(ctx) })
-	}
-	if l.rotator != nil {
-		l.children.Go(func() { l.rotateLogs(ctx) })
 	}
 	<-ctx.Done()
 	l.windUp()
@@ -221,7 +198,7 @@ func (l *Loop) windUp() {
 }
 
 func (l *Loop) runProbes(ctx context.Context) error {
-	if err := l.config.Probes.Run(ctx, l.lookAgain); err != nil {
+	if err := l.config.Probes.Run(ctx, l.table.lookAgain); err != nil {
 		return fmt.Errorf("loop: Config.Probes: %w", err)
 	}
 	return nil
@@ -246,9 +223,9 @@ func (l *Loop) Drain(ctx context.Context) error {
 }
 
 func (l *Loop) forgetDrained(ctx context.Context) error {
-	l.mu.Lock()
-	uids := l.uids()
-	l.mu.Unlock()
+	l.table.mu.Lock()
+	uids := l.table.uids()
+	l.table.mu.Unlock()
 	var errs []error
 	for _, uid := range uids {
 		if state := l.states.get(uid); state.over() || l.workers.State(uid).TerminationRequested {
@@ -269,7 +246,7 @@ func (l *Loop) forgetDrained(ctx context.Context) error {
 // a Store, but for a static pod that was stopped without a Report and is not over by its
 // restart policy.
 func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
-	pod := l.knownPod(uid)
+	pod := l.table.find(uid)
 	if pod == nil {
 		return fmt.Errorf("loop: pod %s is not known", uid)
 	}
@@ -298,17 +275,3 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 	}
 	return nil
 }
-
-// knownPod returns the pod that the workers have, nil if they were not told of any.
-func (l *Loop) knownPod(uid types.UID) *v1.Pod {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if wp := l.workerPods[uid]; wp != nil {
-		return wp.pod
-	}
-	return nil
-}
-
-// uids returns the pods that the workers know, in order. It must be called with mu
-// held.
-func (l *Loop) uids() []types.UID { return slices.Sorted(maps.Keys(l.workerPods)) }

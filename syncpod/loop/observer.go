@@ -14,13 +14,16 @@ import (
 )
 
 // observer writes down how the work on pods goes, and tells the embedder's.
-type observer struct{ *Loop }
+type observer struct {
+	loop *Loop
+	next podworkers.Observer
+}
 
 var _ podworkers.Observer = observer{}
 
 func (o observer) PodSeen(uid types.UID, at time.Time) {
-	o.states.update(uid, func(s *podState) { s.phase, s.worked, s.lookedAt = podworkers.Syncing, new(atomic.Bool), time.Time{} })
-	o.config.Workers.Observer.PodSeen(uid, at)
+	o.loop.states.update(uid, func(s *podState) { s.phase, s.worked, s.lookedAt = podworkers.Syncing, new(atomic.Bool), time.Time{} })
+	o.next.PodSeen(uid, at)
 }
 
 // PhaseChanged has finished pods removed at once. Two steps of a short life may be told in
@@ -28,22 +31,22 @@ func (o observer) PodSeen(uid types.UID, at time.Time) {
 func (o observer) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	switch {
 	case to < podworkers.Forgotten:
-		o.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
-	case o.wants(uid):
-		o.news.raise() // a new pod with the UID has waited
+		o.loop.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
+	case o.loop.sources.wants(uid):
+		o.loop.table.news.raise() // a new pod with the UID has waited
 	}
 	if to == podworkers.Finished || to == podworkers.Forgotten {
-		o.housekeeping.raise()
+		o.loop.table.housekeeping.raise()
 	}
-	o.config.Workers.Observer.PhaseChanged(uid, from, to)
+	o.next.PhaseChanged(uid, from, to)
 }
 
 // SyncStarted has it remembered by when a pod has to end. The call that ends it follows when
 // the runtime has told of the pod, and this agent may be gone by then.
 func (o observer) SyncStarted(w podworkers.Work) {
 	if w.Type != podworkers.RemovePod {
-		o.states.worked(w.UID).Store(true)
-		o.states.update(w.UID, func(s *podState) {
+		o.loop.states.worked(w.UID).Store(true)
+		o.loop.states.update(w.UID, func(s *podState) {
 			s.calls++
 			if w.Type != podworkers.SyncTerminatedPod {
 				s.lookedAt = time.Time{}
@@ -51,19 +54,19 @@ func (o observer) SyncStarted(w podworkers.Work) {
 		})
 	}
 	if w.Type == podworkers.SyncTerminatingPod {
-		record := o.syncer.SetDeadline(w.UID, w.Deadline)
-		o.children.Go(func() { record(context.Background()) })
+		record := o.loop.syncer.SetDeadline(w.UID, w.Deadline)
+		o.loop.children.Go(func() { record(context.Background()) })
 	}
-	o.watcher.Hold(w.UID)
-	o.config.Workers.Observer.SyncStarted(w)
+	o.loop.watcher.Hold(w.UID)
+	o.next.SyncStarted(w)
 }
 
 func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	var acted bool
 	if w.Type == podworkers.RemovePod {
-		o.states.removalFailed(w.UID, err)
+		o.loop.states.removalFailed(w.UID, err)
 	} else {
-		o.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
+		o.loop.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
 	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
 		acted = true // and nobody else will ask
@@ -71,11 +74,11 @@ func (o observer) SyncEnded(w podworkers.Work, took time.Duration, err error) {
 	// What was done is looked at now, events or not (kubernetes #137362). A call that
 	// follows uses that look, which therefore begins after the end of this one, unless the
 	// last look of a stop is enough for it.
-	o.watcher.Release(w.UID, acted)
-	o.config.Workers.Observer.SyncEnded(w, took, err)
+	o.loop.watcher.Release(w.UID, acted)
+	o.next.SyncEnded(w, took, err)
 }
 
-func (o observer) SyncAbandoned(w podworkers.Work) { o.config.Workers.Observer.SyncAbandoned(w) }
+func (o observer) SyncAbandoned(w podworkers.Work) { o.next.SyncAbandoned(w) }
 
 // lookObserver tells which pods the runtime does not tell of, and the embedder's of
 // all else.
@@ -91,7 +94,7 @@ func (o lookObserver) Looked(uid types.UID, took time.Duration, err error) {
 	if err == nil || errors.Is(err, cri.ErrUnavailable) {
 		return
 	}
-	if pod := o.loop.knownPod(uid); pod != nil {
-		o.loop.event(pod, "FailedSync", "error determining status: "+err.Error())
+	if pod := o.loop.table.find(uid); pod != nil {
+		o.loop.table.podEvent(pod, "FailedSync", "error determining status: "+err.Error())
 	}
 }

@@ -12,9 +12,8 @@ import (
 // W6: two steps of a life that are told in the other order leave the pod where it is, so that
 // what of it starts late is tidied up; and a new life begins from the first step.
 func TestW6_StepsOfALifeInEitherOrder(t *testing.T) {
-	l := &Loop{housekeeping: make(flag, 1), states: &podStates{pods: map[types.UID]*podState{}}}
-	l.config.Workers.Observer = podworkers.NopObserver{}
-	o := observer{l}
+	l := &Loop{table: &podTable{housekeeping: make(flag, 1)}, states: &podStates{pods: map[types.UID]*podState{}}}
+	o := observer{l, podworkers.NopObserver{}}
 	o.PodSeen("u", time.Now())
 	o.PhaseChanged("u", podworkers.Terminated, podworkers.Finished)
 	o.PhaseChanged("u", podworkers.Terminating, podworkers.Terminated)

@@ -31,16 +31,16 @@ type Pod struct {
 // that are not dealt with yet, and those that still stop. They are in the order of
 // namespace, name and UID.
 func (l *Loop) Pods() []Pod {
-	desired := l.desired()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	pods := make([]Pod, 0, max(len(desired.pods), len(l.workerPods)))
+	desired := l.sources.desired()
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	pods := make([]Pod, 0, max(len(desired.pods), len(l.table.pods)))
 	for _, w := range desired.pods {
-		if l.workerPods[w.pod.UID] == nil {
+		if l.table.pods[w.pod.UID] == nil {
 			pods = append(pods, Pod{Pod: w.pod, Source: w.source})
 		}
 	}
-	for uid, wp := range l.workerPods {
+	for uid, wp := range l.table.pods {
 		state := l.states.get(uid)
 		p := Pod{Pod: wp.pod, Source: wp.source, Removed: wp.desired == nil, Phase: state.phase}
 		if state.status != nil {

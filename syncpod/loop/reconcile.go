@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,19 +12,34 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
-// follow tells the workers what the sources say, each time they say something.
-func (l *Loop) follow(ctx context.Context) {
+// reconciler tells the workers what the sources want.
+type reconciler struct {
+	table     *podTable
+	sources   *feeds
+	watcher   *pleg.Watcher
+	house     *housekeeper
+	admission Admission // nil if all pods are admitted
+	// listed: the runtime has said once what it has.
+	listed *atomic.Bool
+	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
+	shuttingDown bool
+}
+
+// run tells the workers what the sources say, each time they say something.
+func (r *reconciler) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.news:
+		case <-r.table.news:
 		}
-		l.reconcile(ctx)
+		r.reconcile(ctx)
 	}
 }
 
@@ -32,51 +48,51 @@ func (l *Loop) follow(ctx context.Context) {
 // earlier agent has left one of them behind (kubernetes #126711). What ran before the
 // agent was started is adopted, so that has to be known before a pod is to run. The time of
 // one that is to stop runs before that, too.
-func (l *Loop) reconcile(ctx context.Context) {
-	listed := l.listed.Load()
-	desired, pods := l.takeDesired(), l.watcher.Pods()
-	l.stopUndesired(desired)
-	l.mu.Lock()
-	l.stopOrphans(desired, desired.uids(), pods)
-	l.mu.Unlock()
+func (r *reconciler) reconcile(ctx context.Context) {
+	listed := r.listed.Load()
+	desired, pods := r.sources.takeDesired(), r.watcher.Pods()
+	r.stopUndesired(desired)
+	r.table.mu.Lock()
+	r.house.stopOrphans(desired, desired.uids(), pods)
+	r.table.mu.Unlock()
 	running := map[types.UID]bool{}
 	for _, p := range pods {
 		running[p.UID] = p.Running
 	}
-	for _, w := range l.withoutOtherVersions(l.update(desired), desired, pods) {
+	for _, w := range r.withoutOtherVersions(r.update(desired), desired, pods) {
 		if ctx.Err() != nil {
 			return
 		}
 		if listed || w.pod.DeletionTimestamp != nil {
-			l.add(w, running[w.pod.UID] || !listed)
+			r.add(w, running[w.pod.UID] || !listed)
 		}
 	}
-	l.housekeeping.raise()
+	r.table.housekeeping.raise()
 }
 
 // stopUndesired stops the pods that no source wants any more.
-func (l *Loop) stopUndesired(desired desiredPods) {
+func (r *reconciler) stopUndesired(desired desiredPods) {
 	isDesired := desired.uids()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, uid := range l.uids() {
-		wp := l.workerPods[uid]
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	for _, uid := range r.table.uids() {
+		wp := r.table.pods[uid]
 		last := desired.departed[uid]
 		switch {
 		case isDesired[uid]:
 			continue
 		case wp.desired == nil:
 			if last.source == wp.source && last.pod != nil {
-				l.shorten(wp, last.pod) // it came and went again meanwhile
+				r.table.shorten(wp, last.pod) // it came and went again meanwhile
 			}
 			continue
 		}
-		l.log(wp.pod).Info("pod removed", "source", wp.source)
+		r.table.log(wp.pod).Info("pod removed", "source", wp.source)
 		if last.source == wp.source && !wp.restartRequested && differs(wp.desired, last.pod) {
-			wp.pod = withStatus(last.pod, l.states.get(uid).status)
+			wp.pod = withStatus(last.pod, r.table.states.get(uid).status)
 		}
-		wp.desired, wp.pod, l.beside.known = nil, deleted(wp.pod), false
-		l.tell(wp, podworkers.Update{Type: podworkers.Kill})
+		wp.desired, wp.pod, r.table.beside.known = nil, deleted(wp.pod), false
+		r.table.tell(wp, podworkers.Update{Type: podworkers.Kill})
 	}
 }
 
@@ -93,32 +109,32 @@ func deleted(pod *v1.Pod) *v1.Pod {
 
 // update tells of the pods that have changed, and returns those that are new, in
 // the order in which they were created.
-func (l *Loop) update(desired desiredPods) (additions []desiredPod) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
 	for _, w := range desired.pods {
-		wp := l.workerPods[w.pod.UID]
+		wp := r.table.pods[w.pod.UID]
 		switch {
-		case wp == nil && l.workers.State(w.pod.UID).Known: // there will be news when the orphan is forgotten
+		case wp == nil && r.table.workers.State(w.pod.UID).Known: // there will be news when the orphan is forgotten
 		case wp == nil:
 			additions = append(additions, w)
 		case wp.desired == nil:
-			l.log(w.pod).Info("pod comes again", "source", w.source)
+			r.table.log(w.pod).Info("pod comes again", "source", w.source)
 			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
-			if l.workers.State(w.pod.UID).Phase <= podworkers.Finished { // or else it is added when the old one is forgotten
-				l.tell(wp, podworkers.Update{Type: podworkers.Create})
+			if r.table.workers.State(w.pod.UID).Phase <= podworkers.Finished { // or else it is added when the old one is forgotten
+				r.table.tell(wp, podworkers.Update{Type: podworkers.Create})
 			}
-			l.shorten(wp, wp.desired)
+			r.table.shorten(wp, wp.desired)
 		case wp.restartRequested: // it has to wait, whatever it says now
 			if differs(wp.desired, w.pod) {
 				wp.desired, wp.source = w.pod, w.source
-				l.shorten(wp, wp.desired)
+				r.table.shorten(wp, wp.desired)
 			}
 		case differs(wp.desired, w.pod):
-			l.log(w.pod).Info("pod changed", "source", w.source)
+			r.table.log(w.pod).Info("pod changed", "source", w.source)
 			wp.desired, wp.source = w.pod, w.source
-			wp.pod, l.beside.known = withStatus(w.pod, l.states.get(w.pod.UID).status), false
-			l.tell(wp, podworkers.Update{Type: podworkers.Changed})
+			wp.pod, r.table.beside.known = withStatus(w.pod, r.table.states.get(w.pod.UID).status), false
+			r.table.tell(wp, podworkers.Update{Type: podworkers.Changed})
 		}
 	}
 	slices.SortStableFunc(additions, func(a, b desiredPod) int {
@@ -127,85 +143,86 @@ func (l *Loop) update(desired desiredPods) (additions []desiredPod) {
 	return additions
 }
 
-// shorten gives a pod that is stopping no more time than asked was given, which was deleted
-// meanwhile: its source may have lost it for a moment, so that the two are the same.
-func (l *Loop) shorten(wp *workerPod, asked *v1.Pod) {
-	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
-		l.tell(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
-	}
-}
-
 // add takes a new pod on, of which the runtime may run something that an earlier agent has
 // started. One that may not run is taken on as over: it is cleaned up
 // after once, whatever becomes of it at its source (kubernetes #118472).
-func (l *Loop) add(w desiredPod, running bool) {
+func (r *reconciler) add(w desiredPod, running bool) {
 	uid := w.pod.UID
-	pod := withStatus(w.pod, l.states.get(uid).status)
-	l.log(pod).Info("pod added", "source", w.source)
+	pod := withStatus(w.pod, r.table.states.get(uid).status)
+	r.table.log(pod).Info("pod added", "source", w.source)
 	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
-		if refusal := l.decideAdmission(pod); refusal != nil {
-			pod = l.refused(pod, refusal)
+		if refusal := r.decideAdmission(pod); refusal != nil {
+			pod = r.refused(pod, refusal)
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.workers.State(uid).Known {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	if r.table.workers.State(uid).Known {
 		return // there will be news when the orphan is forgotten
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
-	l.workerPods[uid] = wp
-	l.admit(pod)
-	u := podworkers.Update{Type: podworkers.Create, Status: l.lastStatus(uid)}
+	r.table.pods[uid] = wp
+	r.table.admit(pod)
+	u := podworkers.Update{Type: podworkers.Create, Status: r.table.lastStatus(uid)}
 	if running {
 		u.RuntimePod = &podworkers.RuntimePod{UID: uid, Name: pod.Name, Namespace: pod.Namespace}
 	}
-	l.tell(wp, u)
+	r.table.tell(wp, u)
 }
 
 // decideAdmission returns why a new pod may not run, nil if it may. A static pod that comes
 // while the node is shut down is for the next agent, which is noted.
-func (l *Loop) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
-	if refusal := l.shutdownRejection(); refusal != nil {
-		l.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) })
+func (r *reconciler) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
+	if refusal := r.shutdownRejection(); refusal != nil {
+		r.table.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) })
 		return refusal
 	}
-	if l.config.Admission == nil {
+	if r.admission == nil {
 		return nil
 	}
-	return l.config.Admission.Admit(pod, l.admitted())
+	return r.admission.Admit(pod, r.table.admitted())
 }
 
 // refused returns the pod as one that has failed, and sees to it that this is told.
-func (l *Loop) refused(pod *v1.Pod, r *syncpod.Rejection) *v1.Pod {
-	l.log(pod).Info("pod refused", "reason", r.Reason)
+func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
+	r.table.log(pod).Info("pod refused", "reason", why.Reason)
 	failed := *pod
-	failed.Status = apistatus.Rejected(*pod.Status.DeepCopy(), r.Reason, r.Message)
-	l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = &failed.Status, true })
-	l.event(pod, r.Reason, r.Message)
+	failed.Status = apistatus.Rejected(*pod.Status.DeepCopy(), why.Reason, why.Message)
+	r.table.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = &failed.Status, true })
+	r.table.podEvent(pod, why.Reason, why.Message)
 	return &failed
 }
 
-// event records a warning about a pod.
-func (l *Loop) event(pod *v1.Pod, reason, message string) {
-	if l.config.Sync.Events == nil {
-		return
+// withoutOtherVersions returns the new pods but for static ones of whose name another pod
+// runs that may be an orphan or not: their source has not said yet which of the two it
+// wants. They wait until it has, or until the other one has ended.
+func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []pleg.Pod) []desiredPod {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	isDesired := desired.uids()
+	undecided := map[desiredName]bool{}
+	for _, p := range pods {
+		if !isDesired[p.UID] && r.table.pods[p.UID] == nil && desired.undecided(p.Source) && r.house.hasProcesses(p) {
+			undecided[desiredName{p.Source, p.Namespace, p.Name}] = true
+		}
 	}
-	l.config.Sync.Events.Eventf(reference(pod), v1.EventTypeWarning, reason, "%s", message)
+	kept := slices.DeleteFunc(additions, func(w desiredPod) bool {
+		return runtime.IsStatic(w.pod) && undecided[desiredName{w.source, w.pod.Namespace, w.pod.Name}] &&
+			!slices.ContainsFunc(pods, func(p pleg.Pod) bool { return p.Running && p.UID == w.pod.UID })
+	})
+	r.table.versionsWait = len(kept) < len(additions)
+	return kept
 }
 
-// lastStatus returns what the runtime last reported of a pod, nil if that is not
-// known.
-func (l *Loop) lastStatus(uid types.UID) *runtime.PodStatus {
-	status, known, err := l.config.Watch.Cache.Newer(uid, time.Time{})
-	if !known || err != nil {
+// desiredName is that of a pod of a source.
+type desiredName struct{ source, namespace, name string }
+
+// shutdownRejection returns why no new pod is started, nil if they are.
+func (r *reconciler) shutdownRejection() *syncpod.Rejection {
+	r.table.mu.Lock()
+	defer r.table.mu.Unlock()
+	if !r.shuttingDown {
 		return nil
 	}
-	return status
-}
-
-// reference is how events name a pod, those of a Syncer, too.
-func reference(pod *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-	}
+	return &syncpod.Rejection{Reason: shutdown.RejectedReason, Message: shutdown.RejectedMessage}
 }

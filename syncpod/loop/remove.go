@@ -24,66 +24,65 @@ const (
 	removalTimeout = time.Minute
 )
 
-// RemovePod removes what the node has of a pod: first what the runtime has, then directories, devices
+// remover removes what the node has of pods.
+type remover struct {
+	config  *Config
+	table   *podTable
+	sources *feeds
+	syncer  syncer
+	// fresh returns what the runtime has of a pod since a time.
+	fresh func(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
+	// removals are slots for removing pods from the runtime, and deletions those for deleting
+	// records of pods.
+	removals, deletions chan struct{}
+}
+
+// removePod removes what the node has of a pod: first what the runtime has, then directories, devices
 // and cgroups, and last the records, by which the next agent finds the rest if this one is
 // killed. By any of it a new pod with the UID would be taken to have had its run.
-func (l work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	l.config.Probes.Forget(w.UID)
+func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	r.config.Probes.Forget(w.UID)
 	if w.Pod != nil { // its work has ended: nothing has to be found by its status
-		if err := l.config.Store.Delete(ctx, w.UID); err != nil {
-			l.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
+		if err := r.config.Store.Delete(ctx, w.UID); err != nil {
+			r.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
 		}
 	}
-	if err := l.removeFromRuntime(ctx, status); err != nil {
+	if err := r.removeFromRuntime(ctx, status); err != nil {
 		return err
 	}
-	wanted := l.wants(w.UID)
-	if !wanted && !l.unwanted(w.UID) {
-		l.drop(w, true) // a source that has not spoken yet may want the pod with its records
+	wanted := r.sources.wants(w.UID)
+	if !wanted && !r.sources.unwanted(w.UID) {
+		r.table.drop(w, true) // a source that has not spoken yet may want the pod with its records
 		return nil
 	}
-	err := l.deleteRecords(ctx, w.UID)
+	err := r.deleteRecords(ctx, w.UID)
 	if err != nil && (!wanted || errors.Is(err, context.DeadlineExceeded)) || ctx.Err() != nil {
 		return err // a directory that takes longer is not passed on to a new pod with the UID
 	}
 	if err != nil { // a new pod with the UID does not wait for the disk
-		l.config.Log.Error(err, "records of a pod are not deleted", "podUID", w.UID)
+		r.config.Log.Error(err, "records of a pod are not deleted", "podUID", w.UID)
 	}
-	l.drop(w, false)
+	r.table.drop(w, false)
 	return nil
-}
-
-// drop drops what the Loop knows of a pod that has been removed, or may be except for its records.
-func (l *Loop) drop(w podworkers.Work, recorded bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.workerPods, w.UID)
-	l.beside.known = false
-	switch {
-	case !recorded:
-		l.states.delete(w.UID)
-	case w.Pod != nil: // by its status a pod that comes again would be over
-		l.states.update(w.UID, func(s *podState) { *s = podState{} })
-	}
 }
 
 // removeFromRuntime removes what the runtime has of a pod. It fails unless a last look finds
 // nothing. Without a Client it does nothing, as Config.Client says.
-func (l *Loop) removeFromRuntime(ctx context.Context, status *runtime.PodStatus) error {
-	if l.config.Client == nil || status.Empty() {
+func (r remover) removeFromRuntime(ctx context.Context, status *runtime.PodStatus) error {
+	if r.config.Client == nil || status.Empty() {
 		return nil
 	}
-	release, err := take(ctx, l.removals)
+	release, err := take(ctx, r.removals)
 	if err != nil {
 		return err
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
-	if err := l.removeSandboxes(ctx, status); err != nil {
+	if err := r.removeSandboxes(ctx, status); err != nil {
 		return err
 	}
-	left, err := l.fresh(ctx, status.UID, time.Now())
+	left, err := r.fresh(ctx, status.UID, time.Now())
 	if err == nil && !left.Empty() {
 		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", left.UID, len(left.Sandboxes), len(left.Containers))
 	}
@@ -102,15 +101,15 @@ func take(ctx context.Context, slots chan struct{}) (release func(), err error) 
 
 // removeSandboxes stops sandboxes before it removes them, even such as look stopped: their
 // network may still be there (containerd #5768), but for those that this agent has stopped.
-func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
-	stopped := l.states.get(status.UID).sandboxesStopped
+func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+	stopped := r.table.states.get(status.UID).sandboxesStopped
 	for _, sb := range status.Sandboxes {
 		if !slices.Contains(stopped, sb.ID) {
-			if err := l.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
+			if err := r.config.Sync.Deps.Sandboxes.Stop(ctx, sb.ID); err != nil {
 				return fmt.Errorf("pod %s: %w", status.UID, err)
 			}
 		}
-		_, err := l.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
+		_, err := r.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
 		if err := cri.IgnoreNotFound(err); err != nil {
 			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)
 		}
@@ -120,17 +119,17 @@ func (l *Loop) removeSandboxes(ctx context.Context, status *runtime.PodStatus) e
 
 // deleteRecords deletes the directory of a pod, its record and its status. The directory may be
 // large: after removalTimeout other pods have the slot, and the next try continues.
-func (l *Loop) deleteRecords(ctx context.Context, uid types.UID) error {
-	release, err := take(ctx, l.deletions)
+func (r remover) deleteRecords(ctx context.Context, uid types.UID) error {
+	release, err := take(ctx, r.deletions)
 	if err != nil {
 		return err
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
-	err = l.syncer.Forget(ctx, uid)
+	err = r.syncer.Forget(ctx, uid)
 	if ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, l.config.Store.Delete(ctx, uid))
+	return errors.Join(err, r.config.Store.Delete(ctx, uid))
 }

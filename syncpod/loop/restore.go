@@ -25,9 +25,9 @@ func (l *Loop) restore(ctx context.Context) {
 	defer cancel()
 	for wait := firstRestoreTry; ; wait = min(2*wait, lastRestoreTry) {
 		lost, err := l.tryRestore(ctx)
-		l.mu.Lock()
+		l.table.mu.Lock()
 		l.storeErr = errors.Join(lost, err)
-		l.mu.Unlock()
+		l.table.mu.Unlock()
 		if lost != nil {
 			l.config.Log.Error(lost, "some statuses of pods are lost")
 		}

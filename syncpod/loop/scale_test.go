@@ -14,28 +14,29 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// loopOf is a Loop that has taken on so many pods of one source, and does not run.
-func loopOf(t testing.TB, pods int) *Loop {
+// reconcilerOf is the reconciler of a Loop that has taken on so many pods of one source, and does
+// not run.
+func reconcilerOf(t testing.TB, pods int) *reconciler {
 	t.Helper()
 	workers, err := podworkers.New(podworkers.Config{Syncer: work{}, Observer: podworkers.NopObserver{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &feed{Source: source.NewPush()}
-	l := &Loop{
-		workers: workers, states: &podStates{pods: map[types.UID]*podState{}}, workerPods: map[types.UID]*workerPod{}, feeds: []*feed{f},
+	table := &podTable{
+		workers: workers, states: &podStates{pods: map[types.UID]*podState{}}, cache: &runtime.Cache{}, pods: map[types.UID]*workerPod{},
 		news: make(flag, 1), housekeeping: make(flag, 1),
 	}
-	l.config.Watch.Cache = &runtime.Cache{}
+	f := &feed{Source: source.NewPush()}
+	r := &reconciler{table: table, sources: &feeds{delivered: table.sourceDelivered, all: []*feed{f}}}
 	all := make([]*v1.Pod, pods)
 	for i := range all {
 		all[i] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprintf("%05d", i))}}
 	}
-	l.deliver(f, source.Snapshot{Pods: all})
-	for _, w := range l.desired().pods {
-		l.add(w, false)
+	r.sources.deliver(f, source.Snapshot{Pods: all})
+	for _, w := range r.sources.desired().pods {
+		r.add(w, false)
 	}
-	return l
+	return r
 }
 
 func uidsOf(pods []*v1.Pod) (uids []types.UID) {
@@ -47,32 +48,32 @@ func uidsOf(pods []*v1.Pod) (uids []types.UID) {
 
 // What is told of the pods beside a new one is what a walk through all of them finds.
 func TestAdmittedPods(t *testing.T) {
-	l := loopOf(t, 5)
+	r := reconcilerOf(t, 5)
 	want := []types.UID{"00000", "00001", "00002", "00003", "00004"}
 	check := func(what string) {
 		t.Helper()
-		if got := uidsOf(l.admitted()); !slices.Equal(got, want) {
+		if got := uidsOf(r.table.admitted()); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
 	check("all")
-	l.admitted()[0] = nil
+	r.table.admitted()[0] = nil
 	check("after a caller has changed its list")
-	l.states.update("00001", func(s *podState) { s.phase = podworkers.Terminated })
+	r.table.states.update("00001", func(s *podState) { s.phase = podworkers.Terminated })
 	want = slices.Delete(want, 1, 2)
 	check("after one has stopped")
-	l.states.update("00003", func(s *podState) { s.status = &v1.PodStatus{Phase: v1.PodFailed} })
+	r.table.states.update("00003", func(s *podState) { s.status = &v1.PodStatus{Phase: v1.PodFailed} })
 	want = slices.Delete(want, 2, 3)
 	check("after one is over")
-	l.add(desiredPod{podOf("00002+"), "api"}, false)
+	r.add(desiredPod{podOf("00002+"), "api"}, false)
 	want = slices.Insert(want, 2, types.UID("00002+"))
 	check("after an addition")
-	l.states.delete("00003")
+	r.table.states.delete("00003")
 	want = slices.Insert(want, 3, types.UID("00003"))
 	check("after one begins anew")
-	l.stopUndesired(desiredPods{pods: []desiredPod{{pod: podOf("00002")}}})
-	for _, p := range l.admitted() {
-		if p != l.workerPods[p.UID].pod {
+	r.stopUndesired(desiredPods{pods: []desiredPod{{pod: podOf("00002")}}})
+	for _, p := range r.table.admitted() {
+		if p != r.table.pods[p.UID].pod {
 			t.Errorf("pod %s is told of as it was before", p.UID)
 		}
 	}
@@ -81,15 +82,16 @@ func TestAdmittedPods(t *testing.T) {
 // To ask whether a pod that is gone may come back costs the same however many there are:
 // it is asked of each one that has left something.
 func TestToAskOfOnePodIsNotToWalkThroughAll(t *testing.T) {
-	l := loopOf(t, 1000)
-	if l.isCertain("other") != true || l.unwanted("00007") {
+	r := reconcilerOf(t, 1000)
+	states := gcStates{r.table.workers, r.sources}
+	if states.isCertain("other") != true || r.sources.unwanted("00007") {
 		t.Error("what is not wanted is said to be, or the other way round")
 	}
-	if allocations := testing.AllocsPerRun(10, func() { l.isCertain("other") }); allocations > 0 {
+	if allocations := testing.AllocsPerRun(10, func() { states.isCertain("other") }); allocations > 0 {
 		t.Errorf("%v allocations, want none", allocations)
 	}
-	l.feeds = append(l.feeds, &feed{Source: source.NewPush()})
-	if l.isCertain("other") {
+	r.sources.all = append(r.sources.all, &feed{Source: source.NewPush()})
+	if states.isCertain("other") {
 		t.Error("it is certain before all sources have spoken")
 	}
 }
@@ -98,9 +100,9 @@ func TestToAskOfOnePodIsNotToWalkThroughAll(t *testing.T) {
 func BenchmarkAdmitted(b *testing.B) {
 	for _, pods := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
-			l := loopOf(b, pods)
+			r := reconcilerOf(b, pods)
 			for b.Loop() {
-				l.admitted()
+				r.table.admitted()
 			}
 		})
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
@@ -57,13 +56,13 @@ func shutdownReport() *podworkers.StopReport {
 // beginShutdown has new pods refused from now on, and returns those that are there and not
 // over, as they were reported last.
 func (l *Loop) beginShutdown() []*v1.Pod {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.shuttingDown = true
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	l.reconciler.shuttingDown = true
 	var pods []*v1.Pod
-	for _, uid := range l.uids() {
+	for _, uid := range l.table.uids() {
 		if state := l.states.get(uid); !state.over() {
-			pods = append(pods, l.workerPods[uid].pod)
+			pods = append(pods, l.table.pods[uid].pod)
 		}
 	}
 	return pods
@@ -96,17 +95,7 @@ func (l *Loop) stopGroup(ctx context.Context, group shutdown.Group) {
 
 func (l *Loop) stopForShutdown(ctx context.Context, uid types.UID, grace int64) {
 	err := l.KillPod(ctx, uid, podworkers.StopRequest{GracePeriodSeconds: &grace, Report: shutdownReport()})
-	if err != nil && l.knownPod(uid) != nil {
+	if err != nil && l.table.find(uid) != nil {
 		l.config.Log.Info("a pod has not stopped in its time", "podUID", uid, "state", l.workers.State(uid).String(), "reason", err.Error())
 	}
-}
-
-// shutdownRejection returns why no new pod is started, nil if they are.
-func (l *Loop) shutdownRejection() *syncpod.Rejection {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.shuttingDown {
-		return nil
-	}
-	return &syncpod.Rejection{Reason: shutdown.RejectedReason, Message: shutdown.RejectedMessage}
 }

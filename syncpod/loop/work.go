@@ -30,17 +30,33 @@ type syncer interface {
 var _ syncer = (*syncpod.Syncer)(nil)
 
 // work does what workers ask for with a syncer.
-type work struct{ *Loop }
+type work struct {
+	table   *podTable
+	syncer  syncer
+	probes  Probes
+	sink    sink
+	remover remover
+}
 
 var _ podworkers.Syncer = work{}
 
+func (l *Loop) work() work {
+	return work{
+		table: l.table, syncer: l.syncer, probes: l.config.Probes, sink: l.sink,
+		remover: remover{
+			config: &l.config, table: l.table, sources: l.sources, syncer: l.syncer, fresh: l.fresh,
+			removals: make(chan struct{}, parallelRemovals), deletions: make(chan struct{}, parallelRemovals),
+		},
+	}
+}
+
 func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
-	l.config.Probes.Observe(w.Pod, status, false)
+	l.probes.Observe(w.Pod, status, false)
 	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
 	acted := !result.Plan.NoOp() && ctx.Err() == nil
-	l.states.update(w.UID, func(s *podState) { s.acted, s.leaves = acted, undone(result) })
+	l.table.states.update(w.UID, func(s *podState) { s.acted, s.leaves = acted, undone(result) })
 	if err := l.sink.repeat(ctx, w.Pod); err != nil {
-		l.log(w.Pod).Error(err, "status not delivered")
+		l.table.log(w.Pod).Error(err, "status not delivered")
 	}
 	return podworkers.Result{Terminal: result.Over, Next: result.NextTry}, err
 }
@@ -58,8 +74,8 @@ func undone(r syncpod.Result) error {
 }
 
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	pod := l.ofSource(w.Pod)
-	l.config.Probes.Observe(pod, status, true)
+	pod := l.table.ofSource(w.Pod)
+	l.probes.Observe(pod, status, true)
 	t := syncpod.Termination{Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline}
 	if w.Report != nil {
 		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
@@ -79,11 +95,11 @@ func (l work) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
 	for _, sb := range status.Sandboxes {
 		ids = append(ids, sb.ID)
 	}
-	l.states.update(uid, func(s *podState) { s.sandboxesStopped = ids })
+	l.table.states.update(uid, func(s *podState) { s.sandboxesStopped = ids })
 }
 
 func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	keep := l.states.get(w.UID).phase == podworkers.Terminated
+	keep := l.table.states.get(w.UID).phase == podworkers.Terminated
 	err := l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
 	})
@@ -92,8 +108,12 @@ func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, 
 }
 
 func (l work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	l.config.Probes.Forget(w.UID)
-	pod := l.ofSource(w.Pod)
+	l.probes.Forget(w.UID)
+	pod := l.table.ofSource(w.Pod)
 	err := l.syncer.SyncTerminatedPod(ctx, pod, status)
 	return errors.Join(err, l.sink.repeat(ctx, pod))
+}
+
+func (l work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	return l.remover.removePod(ctx, w, status)
 }

@@ -5,15 +5,12 @@ import (
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/go-logr/logr"
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 )
 
 // A workerPod is a pod that the workers were told of, from then until they forget it.
-// It is guarded by Loop.mu, which is held while they are told, so that what they are
+// It is guarded by podTable.mu, which is held while they are told, so that what they are
 // told last is what is true.
 type workerPod struct {
 	source string
@@ -96,52 +93,10 @@ func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondi
 
 func fullName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// log is where the lines about a pod go.
-func (l *Loop) log(pod *v1.Pod) logr.Logger {
-	return l.config.Log.WithValues("pod", fullName(pod), "podUID", pod.UID)
-}
-
-// tell gives the workers news of a pod. It must be called with mu held.
-func (l *Loop) tell(wp *workerPod, u podworkers.Update) {
-	u.Pod = wp.pod
-	if wp.endedBefore {
-		u.Pod = sourceless(wp.pod)
-	}
-	if err := l.workers.UpdatePod(u); err != nil {
-		l.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
-	}
-}
-
 // sourceless returns the pod as one of no source.
 func sourceless(pod *v1.Pod) *v1.Pod {
 	copied := *pod // shares all but the annotations
 	copied.Annotations = maps.Clone(pod.Annotations)
 	delete(copied.Annotations, runtime.AnnotationConfigSource)
 	return &copied
-}
-
-// ofSource returns the pod that the workers have as pod, with its source.
-func (l *Loop) ofSource(pod *v1.Pod) *v1.Pod {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if wp := l.workerPods[pod.UID]; wp != nil && wp.endedBefore {
-		return wp.pod
-	}
-	return pod
-}
-
-// lookAgain has a pod worked on because something of it has changed. Of one that
-// nobody wants, or that has ended, it is a matter of housekeeping.
-func (l *Loop) lookAgain(uid types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	wp := l.workerPods[uid]
-	if wp == nil && l.versionsWait {
-		l.news.raise()
-	}
-	if wp == nil || l.states.get(uid).phase >= podworkers.Terminated {
-		l.housekeeping.raise()
-		return
-	}
-	l.tell(wp, podworkers.Update{Type: podworkers.Sync})
 }

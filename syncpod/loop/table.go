@@ -1,0 +1,161 @@
+package loop
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+)
+
+// podTable holds the pods that the workers know, and is the only way to them.
+type podTable struct {
+	notices
+	workers *podworkers.Workers
+	states  *podStates
+	cache   *runtime.Cache
+	// news is raised when a source has delivered, housekeeping when there may be something to
+	// stop or to remove.
+	news, housekeeping flag
+
+	// mu is held while the workers are told of pods. It is taken before any lock of
+	// theirs or of the states, and the watcher is not called under it.
+	mu     sync.Mutex
+	pods   map[types.UID]*workerPod
+	beside admittedPods
+	// versionsWait: a pod waits for another version of it, which nobody looks after, to end.
+	versionsWait bool
+}
+
+// find returns the pod that the workers have, nil if they were not told of any.
+func (t *podTable) find(uid types.UID) *v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wp := t.pods[uid]; wp != nil {
+		return wp.pod
+	}
+	return nil
+}
+
+// all returns the pods that the workers know, in the order of their UIDs.
+func (t *podTable) all() []*v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var pods []*v1.Pod
+	for _, uid := range t.uids() {
+		pods = append(pods, t.pods[uid].pod)
+	}
+	return pods
+}
+
+// uids returns the pods that the workers know, in order. It must be called with mu
+// held.
+func (t *podTable) uids() []types.UID { return slices.Sorted(maps.Keys(t.pods)) }
+
+// desiredUIDs returns the pods of the workers that sources want. It must be called with
+// mu held.
+func (t *podTable) desiredUIDs() []types.UID {
+	return slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return t.pods[uid].desired == nil })
+}
+
+// lastStatus returns what the runtime last reported of a pod, nil if that is not
+// known.
+func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
+	status, known, err := t.cache.Newer(uid, time.Time{})
+	if !known || err != nil {
+		return nil
+	}
+	return status
+}
+
+// tell gives the workers news of a pod. It must be called with mu held.
+func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
+	u.Pod = wp.pod
+	if wp.endedBefore {
+		u.Pod = sourceless(wp.pod)
+	}
+	if err := t.workers.UpdatePod(u); err != nil {
+		t.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
+	}
+}
+
+// shorten gives a pod that is stopping no more time than asked was given, which was deleted
+// meanwhile: its source may have lost it for a moment, so that the two are the same.
+func (t *podTable) shorten(wp *workerPod, asked *v1.Pod) {
+	if grace := asked.DeletionGracePeriodSeconds; grace != nil {
+		t.tell(wp, podworkers.Update{Type: podworkers.Kill, Stop: &podworkers.StopRequest{GracePeriodSeconds: grace}})
+	}
+}
+
+// ofSource returns the pod that the workers have as pod, with its source.
+func (t *podTable) ofSource(pod *v1.Pod) *v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wp := t.pods[pod.UID]; wp != nil && wp.endedBefore {
+		return wp.pod
+	}
+	return pod
+}
+
+// lookAgain has a pod worked on because something of it has changed. Of one that
+// nobody wants, or that has ended, it is a matter of housekeeping.
+func (t *podTable) lookAgain(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wp := t.pods[uid]
+	if wp == nil && t.versionsWait {
+		t.news.raise()
+	}
+	if wp == nil || t.states.get(uid).phase >= podworkers.Terminated {
+		t.housekeeping.raise()
+		return
+	}
+	t.tell(wp, podworkers.Update{Type: podworkers.Sync})
+}
+
+// sourceDelivered has the pods reconciled with what a source has delivered.
+func (t *podTable) sourceDelivered(configsChanged bool) {
+	t.news.raise()
+	if configsChanged {
+		t.lookAtConfigs()
+	}
+}
+
+// lookAtConfigs has all pods looked at that may have mounted a ConfigMap or a Secret,
+// whichever source they are from.
+func (t *podTable) lookAtConfigs() {
+	t.mu.Lock()
+	uids := slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return !mountsConfigs(t.pods[uid].pod) })
+	t.mu.Unlock()
+	for _, uid := range uids {
+		t.lookAgain(uid)
+	}
+}
+
+func mountsConfigs(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if vol := &pod.Spec.Volumes[i]; vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// drop drops what the Loop knows of a pod that has been removed, or may be except for its records.
+func (t *podTable) drop(w podworkers.Work, recorded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.pods, w.UID)
+	t.beside.known = false
+	switch {
+	case !recorded:
+		t.states.delete(w.UID)
+	case w.Pod != nil: // by its status a pod that comes again would be over
+		t.states.update(w.UID, func(s *podState) { *s = podState{} })
+	}
+}
