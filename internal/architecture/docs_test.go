@@ -13,7 +13,9 @@ import (
 var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	testName = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
-	rowName  = regexp.MustCompile(`(?m)^\| ([A-Z][0-9]+)(?:, ([A-Z][0-9]+))? \|`)
+	// fuzzTarget is a target in a document, with the directory of its package.
+	fuzzTarget = regexp.MustCompile("`(Fuzz\\w+)` \\(([\\w./]+)\\)")
+	rowName    = regexp.MustCompile(`(?m)^\| ([A-Z][0-9]+)(?:, ([A-Z][0-9]+))? \|`)
 )
 
 // TestDocsNameTests holds the documents to what they promise: a deviation is shown
@@ -54,6 +56,38 @@ func TestSecurityNamesTests(t *testing.T) {
 	for _, promise := range promises {
 		if !testName.MatchString(promise) {
 			t.Errorf("SECURITY.md promises without a test: %s", promise)
+		}
+	}
+}
+
+// TestProofNamesFuzzTargets: the tables of fuzz targets name those that exist, by package, and all
+// of them: a parser without a target is a row that is missing.
+func TestProofNamesFuzzTargets(t *testing.T) {
+	_, page, found := strings.Cut(read(t, "docs/PROOF.md"), "\n## Fuzzing\n")
+	if !found {
+		t.Fatal("docs/PROOF.md has no section Fuzzing")
+	}
+	page, _, _ = strings.Cut(page, "\n## ")
+	var named, targets []string
+	for _, m := range fuzzTarget.FindAllStringSubmatch(page, -1) {
+		named = append(named, m[1]+" of "+m[2])
+	}
+	for _, test := range allTests(t) {
+		if strings.HasPrefix(test.name, "Fuzz") {
+			targets = append(targets, test.name+" of "+test.dir)
+		}
+	}
+	if len(targets) < 40 {
+		t.Errorf("%d fuzz targets are found", len(targets))
+	}
+	for _, name := range named {
+		if !slices.Contains(targets, name) {
+			t.Errorf("docs/PROOF.md names %s, which does not exist", name)
+		}
+	}
+	for _, name := range targets {
+		if !slices.Contains(named, name) {
+			t.Errorf("docs/PROOF.md does not name %s", name)
 		}
 	}
 }
@@ -126,20 +160,34 @@ func hasRow(test, row string) bool { return strings.HasPrefix(test, "Test"+row+"
 func testNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
+	for _, test := range allTests(t) {
+		names = append(names, test.name)
+	}
+	return names
+}
+
+// A testFunction is a test or a fuzz target, with the directory of its package.
+type testFunction struct{ name, dir string }
+
+// allTests returns those of all modules.
+func allTests(t *testing.T) []testFunction {
+	t.Helper()
+	var all []testFunction
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
+		dir, _ := filepath.Rel(root, filepath.Dir(path)) // both are below root
 		for _, m := range testFunc.FindAllStringSubmatch(string(text), -1) {
-			names = append(names, m[1])
+			all = append(all, testFunction{m[1], filepath.ToSlash(dir)})
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return all
 }
 
 func read(t *testing.T, name string) string {

@@ -1,0 +1,39 @@
+package device
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+// FuzzKept: whatever the file of a pod's devices holds, it is an error or devices that a runtime can
+// be asked for, and that are written and read as the same.
+func FuzzKept(f *testing.F) {
+	for _, text := range []string{
+		"", "null", "{}", `{"version":1,"containers":{}}`, `{"version":1,"containers":{"app":{"devices":[{"hostPath":"/dev/a","containerPath":"/dev/b","permissions":"rw"}]}}}`,
+		`{"version":1,"containers":{"app":{"mounts":[{"hostPath":"/../x","containerPath":"/"}],"env":{"A=":""},"cdiDevices":["a/b=c"]}}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s, again stored
+		if parse(text, &s) != nil {
+			return
+		}
+		for name, given := range s.Containers {
+			if err := given.Validate(); err != nil {
+				t.Errorf("container %q: %v", name, err)
+			}
+		}
+		once, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := parse(once, &again); err != nil {
+			t.Fatalf("%s became %s: %v", text, once, err)
+		}
+		if twice, err := json.Marshal(again); err != nil || !reflect.DeepEqual(once, twice) {
+			t.Errorf("%s became %s, and then %s, %v", text, once, twice, err)
+		}
+	})
+}

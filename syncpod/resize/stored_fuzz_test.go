@@ -1,0 +1,53 @@
+package resize_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/resize"
+)
+
+// FuzzAllocation: whatever the file of an allocation holds, its pod can be resized and forgotten, and
+// is written so that the next Allocator reads the same.
+func FuzzAllocation(f *testing.F) {
+	for _, text := range []string{
+		"", "null", "{}", `{"version":1,"containers":{"app":{"requests":{"cpu":"2"},"limits":{"memory":"1Gi"}}},"requests":{"cpu":"2"}}`,
+		`{"version":9,"containers":{"":{"requests":{"cpu":"-1e-30"}}}}`, `{"containers":{"app":{"requests":{"cpu":"9e999999999"}}}}`, `{"version":"x"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "a.json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := pod("a", "1", "1Gi")
+		a := agent(t, dir)
+		answer, err := a.Allot(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := agent(t, dir)
+		again, err := next.Allot(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			got, want := of(again, name), of(answer, name)
+			if got != want {
+				t.Errorf("%s is %s for the next Allocator, and was %s", name, got, want)
+			}
+		}
+		if err := next.RemovePod(t.Context(), p.UID); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func of(a resize.Answer, name v1.ResourceName) string {
+	q := a.Pod.Spec.Containers[0].Resources.Requests[name]
+	return q.String()
+}
