@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/internal/base/quantities"
 )
 
 // A Threshold is how little may be available before something has to go.
@@ -77,6 +79,9 @@ func parseAmount(text string) (Amount, error) {
 			return Amount{}, errors.New("want a percentage of 0% to 100%")
 		}
 		return Amount{Percent: percent}, nil
+	}
+	if err := quantities.Check(text); err != nil {
+		return Amount{}, err
 	}
 	q, err := resource.ParseQuantity(text)
 	switch {

@@ -19,6 +19,14 @@ func bomb(levels, width int) string {
 	return b.String()
 }
 
+// TestQuantitiesAlone: a text that is no quantity may look like one.
+func TestQuantitiesAlone(t *testing.T) {
+	m := testFolder(t).decode("/f", []byte("{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {a: 1e-266666600x}}, spec: {containers: [{name: a, image: \"e266666600\"}]}}"))
+	if len(m.errors) > 0 || len(m.objects) != 1 {
+		t.Errorf("%v, %d objects", m.errors, len(m.objects))
+	}
+}
+
 // allocated returns how many bytes a function allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
@@ -55,6 +63,10 @@ func TestHostileManifestsTakeBoundedMemory(t *testing.T) {
 		"equal keys, often":       {strings.Repeat("---\na: b\na: c\n", 700_000), "the file has more than 100 errors: the rest is not read", 40 * mib},
 		"items of nothing":        {`{"apiVersion": "v1", "kind": "List", "items": [` + strings.Repeat("0,", 4<<20) + "0]}", "the file has more than 100 errors: the rest is not read", 100 * mib},
 		"items that are not":      {`{"apiVersion": "v1", "kind": "List", "items": {"a": 1}}`, "items: Invalid value: it must be a list", 20 * mib},
+		"endless quantities": {
+			"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, resources: {limits: {memory: 1e-266666600, cpu: \"E266666600\"}}}], volumes: [{name: v, emptyDir: {sizeLimit: 1E+100}}]}}",
+			"spec.containers[0].resources.limits[cpu]: Invalid value: \"E266666600\": the exponent of a quantity has at most 2 digits", 20 * mib,
+		},
 		"wrong values": {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {" + manyKeys(20_000) + "}}", "it must be a text, and is a number", 150 * mib,
 		},

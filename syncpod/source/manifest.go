@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/podsync/podsync/internal/base/quantities"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
@@ -267,6 +268,12 @@ func fill[T any](d *decoder, raw []byte, h *head) (o *T, unknown []error) {
 	if h.APIVersion != "v1" {
 		d.refuse(h, unsupported("apiVersion", h.APIVersion, "v1"))
 		return nil, nil
+	}
+	if quantities.Suspect(raw) { // the decoder would not end
+		if err := unfit[T](raw, h.Kind == kindPod, nil); err != nil {
+			d.refuse(h, err)
+			return nil, nil
+		}
 	}
 	o = new(T)
 	unknown, err := kjson.UnmarshalStrict(raw, o)

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/podsync/podsync/internal/base/quantities"
 )
 
 // misfits finds the fields of JSON that do not fit a type of the API: the decoder stops
@@ -105,6 +108,9 @@ func fieldOf(t reflect.Type, name string) reflect.Type {
 // leaf decodes a value as the decoder would.
 func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 	raw, err := json.Marshal(value)
+	if err == nil && t == reflect.TypeFor[resource.Quantity]() {
+		err = quantities.Check(strings.Trim(string(raw), `"`))
+	}
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(t).Interface())
 	}
