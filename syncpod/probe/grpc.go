@@ -86,6 +86,9 @@ func (healthCodec) Unmarshal(data []byte, v any) error {
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
+		if !num.IsValid() {
+			return errors.New("the number of a field is too large")
+		}
 		data = data[n:]
 		if num == 1 && typ == protowire.VarintType {
 			value, n := protowire.ConsumeVarint(data)

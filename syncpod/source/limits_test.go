@@ -64,7 +64,7 @@ func TestHostileManifestsTakeBoundedMemory(t *testing.T) {
 		"items of nothing":        {`{"apiVersion": "v1", "kind": "List", "items": [` + strings.Repeat("0,", 4<<20) + "0]}", "the file has more than 100 errors: the rest is not read", 100 * mib},
 		"items that are not":      {`{"apiVersion": "v1", "kind": "List", "items": {"a": 1}}`, "items: Invalid value: it must be a list", 20 * mib},
 		"endless quantities": {
-			"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, resources: {limits: {memory: 1e-266666600, cpu: \"E266666600\"}}}], volumes: [{name: v, emptyDir: {sizeLimit: 1E+100}}]}}",
+			"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, resources: {limits: {memory: \"1e-266666600\", cpu: \"E266666600\"}}}], volumes: [{name: v, emptyDir: {sizeLimit: \"1E+100\"}}]}}",
 			"spec.containers[0].resources.limits[cpu]: Invalid value: \"E266666600\": the exponent of a quantity has at most 2 digits", 20 * mib,
 		},
 		"wrong values": {
