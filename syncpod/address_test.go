@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -169,7 +170,7 @@ func TestS1_SandboxInUseIsKept(t *testing.T) {
 // A pod in the node's network has the addresses of the node.
 func TestAddressesOfTheNodesNetwork(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.restart(func(c *syncpod.Config) { c.Node.HostIPs = []string{"192.0.2.1"} })
+		n.restart(func(c *syncpod.Config) { c.Node.HostIPs = func() []string { return []string{"192.0.2.1"} } })
 		pod := testPod(func(p *v1.Pod) {
 			p.Spec.HostNetwork, p.Spec.SecurityContext = true, &v1.PodSecurityContext{}
 			p.Spec.Containers[0].Env = []v1.EnvVar{{Name: "IP", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}}}
@@ -178,6 +179,34 @@ func TestAddressesOfTheNodesNetwork(t *testing.T) {
 		asked := n.Journal().Of(critest.CreateContainer)[0].Request().(*runtimeapi.CreateContainerRequest).GetConfig()
 		if e := asked.GetEnvs(); len(e) == 0 || e[0].GetKey() != "IP" || string(e[0].GetValue()) != "192.0.2.1" {
 			t.Errorf("environment %v, want some of them and Key %q and Value %q", e, "IP", "192.0.2.1")
+		}
+	})
+}
+
+// E5: addresses and name servers of the node may change while it runs: each status and each sandbox has those of its time. A pod
+// in the node's network keeps its address, as with a kubelet.
+func TestE5_AddressesOfTheNodeChange(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		address, server := "192.0.2.1", "192.0.2.10"
+		n.restart(func(c *syncpod.Config) {
+			c.Node.HostIPs = func() []string { return []string{address} }
+			c.Node.DNS = func() sandbox.NodeDNS { return sandbox.NodeDNS{Servers: []string{server}} }
+		})
+		pod := testPod(func(p *v1.Pod) {
+			p.Spec.HostNetwork, p.Spec.SecurityContext, p.Spec.DNSPolicy = true, &v1.PodSecurityContext{}, v1.DNSDefault
+		})
+		n.settle(pod, time.Minute)
+		address, server = "192.0.2.2", "192.0.2.20"
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.settle(pod, time.Minute)
+		if s := n.report.last(); s.HostIP != address || len(s.HostIPs) != 1 || s.HostIPs[0].IP != address || s.PodIP != "192.0.2.1" {
+			t.Errorf("addresses %q, %v, %q of the pod; want %q and 192.0.2.1", s.HostIP, s.HostIPs, s.PodIP, address)
+		}
+		for i, want := range []string{"192.0.2.10", "192.0.2.20"} {
+			asked := n.Journal().Of(critest.RunPodSandbox)[i].Request().(*runtimeapi.RunPodSandboxRequest).GetConfig()
+			if got := asked.GetDnsConfig().GetServers(); len(got) != 1 || got[0] != want {
+				t.Errorf("sandbox %d has the servers %q, want %q", i, got, want)
+			}
 		}
 	})
 }

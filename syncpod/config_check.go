@@ -29,10 +29,11 @@ func (n *Node) check() error {
 			return fmt.Errorf("%s %q is not an absolute path", dir.field, dir.path)
 		}
 	}
+	dns := n.dns()
 	for _, list := range []struct {
 		field     string
 		addresses []string
-	}{{"HostIPs", n.HostIPs}, {"DNS.Servers", n.DNS.Servers}, {"DNS.ClusterServers", n.DNS.ClusterServers}} {
+	}{{"HostIPs", n.hostIPs()}, {"DNS.Servers", dns.Servers}, {"DNS.ClusterServers", dns.ClusterServers}} {
 		for i, address := range list.addresses {
 			if _, err := netip.ParseAddr(address); err != nil {
 				return fmt.Errorf("%s[%d] %q is not an IP address", list.field, i, address)

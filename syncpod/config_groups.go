@@ -15,15 +15,17 @@ import (
 
 // Node is what a Syncer is told of the node that pods run on.
 type Node struct {
-	// HostIPs are the IP addresses of the node, the primary first.
-	HostIPs []string
+	// HostIPs returns the IP addresses of the node, the primary first. It is called at each use, so that statuses have the
+	// addresses as they are. Default: none are known.
+	HostIPs func() []string
 	// Allocatable is what the node can give to pods.
 	Allocatable v1.ResourceList
-	// DNS is what the node knows about name resolution, of which package sandbox makes
-	// the resolver configuration of each pod that Deps.Prepare gives none. Default: that
+	// DNS returns what the node knows about name resolution, of which package sandbox makes
+	// the resolver configuration of each pod that Deps.Prepare gives none. It is called for each
+	// sandbox, but the ClusterDomain of /etc/hosts is that of New. Default: the configuration
 	// is left to the runtime, which takes the node's own; a pod with a dnsConfig has
 	// what stands there alone.
-	DNS sandbox.NodeDNS
+	DNS func() sandbox.NodeDNS
 	// RecursiveReadOnly are the runtime handlers that mount read-only what is mounted below a
 	// volume, too (KEP-3857), by the features in the runtime's Status; the default one is "".
 	// Default: none does, and containers that need it do not start.
@@ -40,6 +42,20 @@ type Node struct {
 	// for log shippers that look in /var/log/containers: an absolute path; it is made if
 	// missing. Default: no links.
 	LogLinks string
+}
+
+func (n *Node) hostIPs() []string {
+	if n.HostIPs == nil {
+		return nil
+	}
+	return n.HostIPs()
+}
+
+func (n *Node) dns() sandbox.NodeDNS {
+	if n.DNS == nil {
+		return sandbox.NodeDNS{}
+	}
+	return n.DNS()
 }
 
 // Objects gets API objects that specs of pods name.

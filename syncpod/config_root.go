@@ -33,7 +33,7 @@ func (c *Config) fromRoot() error {
 		}
 		c.Deps.Volumes = volumes
 	}
-	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.DNS.ClusterDomain, Volumes: c.Deps.Volumes})
+	dirs, err := poddir.New(poddir.Config{Root: c.Root, LogsRoot: c.Node.LogsRoot, ClusterDomain: c.Node.dns().ClusterDomain, Volumes: c.Deps.Volumes})
 	if err != nil {
 		return fmt.Errorf("syncpod: Config.Root: %w", err)
 	}

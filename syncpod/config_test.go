@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -29,32 +30,36 @@ func TestNewNamesTheField(t *testing.T) {
 		var good syncpod.Config
 		n.restart(func(c *syncpod.Config) { good = *c })
 		for field, spoil := range map[string]func(*syncpod.Config){
-			"Config.Client is missing, or else Config.Deps.Runtime":     func(c *syncpod.Config) { *c = syncpod.Config{} },
-			"Config.Client is missing, or else Config.Deps.Statuses":    func(c *syncpod.Config) { c.Deps.Statuses = nil },
-			"Config.Client is not connected: make it with cri.Dial":     func(c *syncpod.Config) { c.Client = &cri.Client{} },
-			`Config.RuntimeName "a://b" has a colon`:                    func(c *syncpod.Config) { c.RuntimeName = "a://b" },
-			`Config.RuntimeName "a/b" has`:                              func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "a/b" },
-			"Config.RuntimeName is missing: only":                       func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "" },
-			"Config.Extensions.Admit[1] is nil":                         func(c *syncpod.Config) { c.Extensions.Admit = []syncpod.Admitter{admitAll, nil} },
-			"Config.Extensions.Clean[0] is nil":                         func(c *syncpod.Config) { c.Extensions.Clean = []syncpod.Cleaner{nil} },
-			`Config.Node.LogsRoot "logs" is not an absolute path`:       func(c *syncpod.Config) { c.Node.LogsRoot = "logs" },
-			`Config.Node.LogLinks "./links" is not an absolute path`:    func(c *syncpod.Config) { c.Node.LogLinks = "./links" },
-			`Config.Node.HostIPs[1] "bad" is not an IP address`:         func(c *syncpod.Config) { c.Node.HostIPs = []string{"::1", "bad"} },
-			`Config.Node.DNS.Servers[0] "dns.example" is not an IP`:     func(c *syncpod.Config) { c.Node.DNS.Servers = []string{"dns.example"} },
-			`Config.Node.DNS.ClusterServers[0] "" is not an IP address`: func(c *syncpod.Config) { c.Node.DNS.ClusterServers = []string{""} },
-			"Config.Deps.Runtime":                                       func(c *syncpod.Config) { c.Deps.Runtime = nil },
-			"Config.RuntimeName":                                        func(c *syncpod.Config) { c.RuntimeName = "" },
-			"Config.Deps.Statuses":                                      func(c *syncpod.Config) { c.Deps.Statuses = nil },
-			"Config.Deps.Sandboxes":                                     func(c *syncpod.Config) { c.Deps.Sandboxes = nil },
-			"Config.Deps.Images":                                        func(c *syncpod.Config) { c.Deps.Images = nil },
-			"Config.Node.Containers.MemoryBytes":                        func(c *syncpod.Config) { c.Node.Containers.MemoryBytes = -1 },
-			"Config.Limits.StopTimeout":                                 func(c *syncpod.Config) { c.Limits.StopTimeout = -1 },
-			"Config.Limits.PostStartTimeout":                            func(c *syncpod.Config) { c.Limits.PostStartTimeout = -1 },
-			"Config.Limits.CleanupTimeout":                              func(c *syncpod.Config) { c.Limits.CleanupTimeout = -1 },
-			"Config.Limits.NameReservedRetries":                         func(c *syncpod.Config) { c.Limits.NameReservedRetries = -1 },
-			"Config.Limits.MaxParallelStarts":                           func(c *syncpod.Config) { c.Limits.MaxParallelStarts = -2 },
-			"InitialBackOff and MaxBackOff":                             func(c *syncpod.Config) { c.Limits.InitialBackOff = -1 },
-			"Owner.Name":                                                func(c *syncpod.Config) { c.Owner.Name = "a b" },
+			"Config.Client is missing, or else Config.Deps.Runtime":  func(c *syncpod.Config) { *c = syncpod.Config{} },
+			"Config.Client is missing, or else Config.Deps.Statuses": func(c *syncpod.Config) { c.Deps.Statuses = nil },
+			"Config.Client is not connected: make it with cri.Dial":  func(c *syncpod.Config) { c.Client = &cri.Client{} },
+			`Config.RuntimeName "a://b" has a colon`:                 func(c *syncpod.Config) { c.RuntimeName = "a://b" },
+			`Config.RuntimeName "a/b" has`:                           func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "a/b" },
+			"Config.RuntimeName is missing: only":                    func(c *syncpod.Config) { c.Client, c.RuntimeName = n.Client, "" },
+			"Config.Extensions.Admit[1] is nil":                      func(c *syncpod.Config) { c.Extensions.Admit = []syncpod.Admitter{admitAll, nil} },
+			"Config.Extensions.Clean[0] is nil":                      func(c *syncpod.Config) { c.Extensions.Clean = []syncpod.Cleaner{nil} },
+			`Config.Node.LogsRoot "logs" is not an absolute path`:    func(c *syncpod.Config) { c.Node.LogsRoot = "logs" },
+			`Config.Node.LogLinks "./links" is not an absolute path`: func(c *syncpod.Config) { c.Node.LogLinks = "./links" },
+			`Config.Node.HostIPs[1] "bad" is not an IP address`:      func(c *syncpod.Config) { c.Node.HostIPs = func() []string { return []string{"::1", "bad"} } },
+			`Config.Node.DNS.Servers[0] "dns.example" is not an IP`: func(c *syncpod.Config) {
+				c.Node.DNS = func() sandbox.NodeDNS { return sandbox.NodeDNS{Servers: []string{"dns.example"}} }
+			},
+			`Config.Node.DNS.ClusterServers[0] "" is not an IP address`: func(c *syncpod.Config) {
+				c.Node.DNS = func() sandbox.NodeDNS { return sandbox.NodeDNS{ClusterServers: []string{""}} }
+			},
+			"Config.Deps.Runtime":                func(c *syncpod.Config) { c.Deps.Runtime = nil },
+			"Config.RuntimeName":                 func(c *syncpod.Config) { c.RuntimeName = "" },
+			"Config.Deps.Statuses":               func(c *syncpod.Config) { c.Deps.Statuses = nil },
+			"Config.Deps.Sandboxes":              func(c *syncpod.Config) { c.Deps.Sandboxes = nil },
+			"Config.Deps.Images":                 func(c *syncpod.Config) { c.Deps.Images = nil },
+			"Config.Node.Containers.MemoryBytes": func(c *syncpod.Config) { c.Node.Containers.MemoryBytes = -1 },
+			"Config.Limits.StopTimeout":          func(c *syncpod.Config) { c.Limits.StopTimeout = -1 },
+			"Config.Limits.PostStartTimeout":     func(c *syncpod.Config) { c.Limits.PostStartTimeout = -1 },
+			"Config.Limits.CleanupTimeout":       func(c *syncpod.Config) { c.Limits.CleanupTimeout = -1 },
+			"Config.Limits.NameReservedRetries":  func(c *syncpod.Config) { c.Limits.NameReservedRetries = -1 },
+			"Config.Limits.MaxParallelStarts":    func(c *syncpod.Config) { c.Limits.MaxParallelStarts = -2 },
+			"InitialBackOff and MaxBackOff":      func(c *syncpod.Config) { c.Limits.InitialBackOff = -1 },
+			"Owner.Name":                         func(c *syncpod.Config) { c.Owner.Name = "a b" },
 		} {
 			c := good
 			spoil(&c)

@@ -72,7 +72,9 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 			[]string{`FailedMount  MountVolume.SetUp failed for volume "a" : `, `FailedMount  MountVolume.SetUp failed for volume "b" : `}},
 		"cgroup": {testPod(), func(_ *node, c *syncpod.Config) { c.Extensions.Cgroups = &cgroups{err: errBroken} },
 			[]string{"FailedCreatePodContainer  unable to ensure pod container exists: "}},
-		"resolver": {testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = "Nosuch" }), func(_ *node, c *syncpod.Config) { c.Node.DNS.Servers = []string{"192.0.2.1"} },
+		"resolver": {testPod(func(p *v1.Pod) { p.Spec.DNSPolicy = "Nosuch" }), func(_ *node, c *syncpod.Config) {
+			c.Node.DNS = func() sandbox.NodeDNS { return sandbox.NodeDNS{Servers: []string{"192.0.2.1"}} }
+		},
 			[]string{"FailedCreatePodSandBox  Failed to create pod sandbox: "}},
 		"status of the sandbox": {testPod(), func(n *node, _ *syncpod.Config) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})

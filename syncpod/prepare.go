@@ -93,7 +93,7 @@ func volumeErrors(err error) (all []*volume.Error) {
 // resolver adds the configuration of the pod's resolver, where that is not left
 // to the runtime.
 func (p *preparation) resolver() error {
-	in, node := &p.sandbox.input, p.config.Node.DNS
+	in, node := &p.sandbox.input, p.config.Node.dns()
 	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
 	unknown := len(node.Servers)+len(node.Searches)+len(node.Options)+len(node.ClusterServers) == 0
 	if in.DNS != nil || unknown && p.pod.Spec.DNSConfig == nil && p.pod.Spec.DNSPolicy != v1.DNSNone {

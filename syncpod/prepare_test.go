@@ -169,7 +169,7 @@ func TestResolverOfAPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				n.restart(func(c *syncpod.Config) {
-					c.Node.DNS = tc.node
+					c.Node.DNS = func() sandbox.NodeDNS { return tc.node }
 					if tc.given != nil {
 						c.Deps.Prepare = syncpod.PreparerFunc(func(context.Context, *v1.Pod) (sandbox.Input, error) { return *tc.given, nil })
 					}

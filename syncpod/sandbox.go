@@ -167,7 +167,7 @@ func primary(ips []string) string {
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.
 func (o *observedPod) podIPs() []string {
 	if o.pod.Spec.HostNetwork {
-		return o.config.Node.HostIPs
+		return o.config.Node.hostIPs()
 	}
 	return o.status.IPs()
 }

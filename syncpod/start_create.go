@@ -60,7 +60,7 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 	}
 	vars, err := env.Resolve(ctx, env.Input{
 		Pod: st.pod, Container: st.spec.Name,
-		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.HostIPs, Allocatable: st.config.Node.Allocatable,
+		PodIPs: st.sandbox.ips, HostIPs: st.config.Node.hostIPs(), Allocatable: st.config.Node.Allocatable,
 	}, st.config.Objects.Sources)
 	if err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ func (c *Config) makeProbes() error {
 		config := probe.Config{
 			Exec: c.Client, Unhealthy: c.probeEvents("Unhealthy"), Warning: c.probeEvents("ProbeWarning"), Observer: c.ProbeObserver,
 		}
-		if len(c.Sync.Node.HostIPs) > 0 {
-			config.HostIP = c.Sync.Node.HostIPs[0]
+		if hostIPs := c.Sync.Node.HostIPs; hostIPs != nil {
+			config.HostIP = func() string { return first(hostIPs()) }
 		}
 		prober, err := probe.New(config)
 		if err != nil {
@@ -39,6 +39,13 @@ func (c *Config) makeProbes() error {
 	}
 	c.Sync.Deps.Probes = c.Probes
 	return nil
+}
+
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
 }
 
 // probeEvents makes an event with a reason of whatever is told of a probe.

@@ -47,7 +47,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.Sync.Client is not connected", func(c *loop.Config) { c.Client, c.Sync.Client = nil, &cri.Client{} }},
 		{"Config.Extensions.Admit[0] is nil", func(c *loop.Config) { c.Sync.Extensions.Admit = []syncpod.Admitter{nil} }},
 		{"Config.Node.LogsRoot", func(c *loop.Config) { c.Sync.Node.LogsRoot = "logs" }},
-		{"Config.Node.HostIPs[0]", func(c *loop.Config) { c.Sync.Node.HostIPs = []string{"bad"} }},
+		{"Config.Node.HostIPs[0]", func(c *loop.Config) { c.Sync.Node.HostIPs = func() []string { return []string{"bad"} } }},
 	} {
 		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewStaticPush("a")}}
 		c.Sync.RuntimeName = "critest"

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -37,8 +38,9 @@ type Config struct {
 	// than through the node's network. It must return when its context ends.
 	// Default: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// HostIP is where pods in the node's network are probed. Default: 127.0.0.1.
-	HostIP string
+	// HostIP returns the address at which pods in the node's network are probed. It is called for each probe. Default, also
+	// if it returns none: 127.0.0.1.
+	HostIP func() string
 	// Unhealthy is told of each failure of a probe, with a message for people. It
 	// must not wait for anything. Default: nobody is.
 	Unhealthy func(pod *v1.Pod, container string, kind Kind, message string)
@@ -72,8 +74,8 @@ func New(c Config) (*Prober, error) {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{FallbackDelay: -1}).DialContext
 	}
-	if c.HostIP == "" {
-		c.HostIP = "127.0.0.1"
+	if c.HostIP == nil {
+		c.HostIP = func() string { return "" }
 	}
 	if c.Unhealthy == nil {
 		c.Unhealthy = func(*v1.Pod, string, Kind, string) {}
@@ -194,7 +196,7 @@ func (p *Prober) ProbeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 // addressOf returns the pod's first address.
 func (p *Prober) addressOf(spec *v1.Pod, status *runtime.PodStatus) string {
 	if spec.Spec.HostNetwork {
-		return p.config.HostIP
+		return cmp.Or(p.config.HostIP(), "127.0.0.1")
 	}
 	if ips := status.IPs(); len(ips) > 0 {
 		return ips[0]

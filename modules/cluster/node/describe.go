@@ -67,7 +67,7 @@ func declaredFeatures() []string {
 
 func (n *Node) addresses() []v1.NodeAddress {
 	var all []v1.NodeAddress
-	for _, ip := range n.config.IPs {
+	for _, ip := range n.config.IPs() {
 		all = append(all, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip.String()})
 	}
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: n.config.Name})

@@ -38,8 +38,8 @@ type Config struct {
 	Runtime Runtime
 	// Name is that of the node. Required.
 	Name string
-	// IPs are the addresses of the node, the primary first. Required.
-	IPs []netip.Addr
+	// IPs returns the addresses of the node, the primary first. It is called for each look at the machine. Required.
+	IPs func() []netip.Addr
 	// Port is where the node serves its API. Default: it does not.
 	Port int32
 	// ProviderID is the node's name with a cloud. Default: none.
@@ -112,7 +112,7 @@ func New(c Config) (*Node, error) {
 		return nil, errors.New("node: Config.Runtime is missing")
 	case c.Name == "":
 		return nil, errors.New("node: Config.Name is missing")
-	case len(c.IPs) == 0:
+	case c.IPs == nil:
 		return nil, errors.New("node: Config.IPs is missing")
 	case c.Capacity == nil || c.Allocatable == nil:
 		return nil, errors.New("node: Config.Capacity or Allocatable is missing")

@@ -74,7 +74,7 @@ func configOf(kube *fake.Clientset, runtime node.Runtime) node.Config {
 		{Signal: eviction.MemoryAvailable, Value: eviction.Amount{Percent: 50}, Grace: time.Minute}, // a soft one reserves nothing
 	}}
 	return node.Config{
-		Kube: kube, Runtime: runtime, Name: "n1", IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Port: 10250,
+		Kube: kube, Runtime: runtime, Name: "n1", IPs: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("10.0.0.1")} }, Port: 10250,
 		Capacity: capacity, Allocatable: node.Allocatable(capacity, node.Reserved(rules, capacity)),
 	}
 }

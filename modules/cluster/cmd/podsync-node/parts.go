@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
-	"net/netip"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,7 +29,6 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/cgroup"
@@ -202,7 +198,7 @@ func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, er
 
 func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
 	c := node.Config{
-		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Runtime: a.runtime, Name: a.name, IPs: a.ips, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
+		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Runtime: a.runtime, Name: a.name, IPs: a.addresses, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,
@@ -220,7 +216,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 	if err != nil {
 		return err
 	}
-	sync, err := a.sync(ctx, room)
+	sync, err := a.sync(ctx, room, events)
 	if err != nil {
 		return err
 	}
@@ -275,14 +271,17 @@ func (p *parts) refused(pod *v1.Pod, err error) {
 }
 
 // sync says how the work on a pod is done.
-func (a *agent) sync(ctx context.Context, room room) (syncpod.Config, error) {
+func (a *agent) sync(ctx context.Context, room room, events record.EventRecorder) (syncpod.Config, error) {
 	k := a.kubelet
 	c := syncpod.Config{Owner: cri.Owner{AdoptUnmarked: a.adopt}, Node: syncpod.Node{
 		Allocatable: room.allocatable, LogsRoot: k.PodLogsDir, LogLinks: filepath.Join(filepath.Dir(k.PodLogsDir), "containers"),
 		Containers: container.Node{NoCPUQuota: !*k.CPUCFSQuota, SeccompRoot: filepath.Join(a.root, "seccomp"), SeccompDefault: *k.SeccompDefault, GroupOOMKill: groupOOMKill(k, cgroupMount)},
 	}}
-	for _, ip := range a.ips {
-		c.Node.HostIPs = append(c.Node.HostIPs, ip.String())
+	c.Node.HostIPs = func() (ips []string) {
+		for _, ip := range a.addresses() {
+			ips = append(ips, ip.String())
+		}
+		return ips
 	}
 	if k.CPUCFSQuotaPeriod != nil {
 		c.Node.Containers.CPUPeriod = k.CPUCFSQuotaPeriod.Duration
@@ -294,10 +293,11 @@ func (a *agent) sync(ctx context.Context, room room) (syncpod.Config, error) {
 	if err := os.MkdirAll(c.Node.LogLinks, 0o755); err != nil {
 		return c, fmt.Errorf("podLogsDir: %w", err)
 	}
-	var err error
-	if c.Node.DNS, err = a.dns(); err != nil {
+	resolver, err := newResolver(k, a.name, a.log, events)
+	if err != nil {
 		return c, err
 	}
+	c.Node.DNS = resolver.dns
 	if c.Node.RecursiveReadOnly, err = a.recursiveReadOnly(ctx); err != nil {
 		return c, err
 	}
@@ -340,20 +340,6 @@ func groupOOMKill(k *kubelet.KubeletConfiguration, mount string) bool {
 	return err == nil && (k.SingleProcessOOMKill == nil || !*k.SingleProcessOOMKill)
 }
 
-// dns is what the node knows about name resolution.
-func (a *agent) dns() (sandbox.NodeDNS, error) {
-	var d sandbox.NodeDNS
-	if path := *a.kubelet.ResolverConfig; path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return d, fmt.Errorf("resolvConf: %w", err)
-		}
-		d = sandbox.ParseResolvConf(string(text))
-	}
-	d.ClusterServers, d.ClusterDomain = a.kubelet.ClusterDNS, a.kubelet.ClusterDomain
-	return d, nil
-}
-
 // recursiveReadOnly returns the runtime handlers that can mount read-only recursively.
 func (a *agent) recursiveReadOnly(ctx context.Context) (handlers []string, err error) {
 	status, err := a.runtime.Status(ctx, &runtimeapi.StatusRequest{})
@@ -388,41 +374,4 @@ func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.
 		c.Allocatable = enforced
 	}
 	return tree.New(c)
-}
-
-// addressOf returns the address of the node on the way to an API server. If there is no way to
-// it now, it is guessed: the first of an interface that others can reach.
-func addressOf(host string, route func(string) ([]netip.Addr, error)) (ips []netip.Addr, guessed bool, err error) {
-	if ips, err = route(host); err == nil {
-		return ips, false, nil
-	}
-	addresses, interfacesErr := net.InterfaceAddrs()
-	for _, a := range addresses {
-		prefix, ok := a.(*net.IPNet)
-		if !ok || !prefix.IP.IsGlobalUnicast() {
-			continue
-		}
-		if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
-			return []netip.Addr{ip.Unmap()}, true, nil
-		}
-	}
-	return nil, false, errors.Join(err, interfacesErr)
-}
-
-// routeTo returns the address of the node on the way to an API server. Nothing is sent.
-func routeTo(host string) ([]netip.Addr, error) {
-	u, err := url.Parse(host)
-	if err != nil {
-		return nil, err
-	}
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
-	conn, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), port))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	return []netip.Addr{conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()}, nil
 }

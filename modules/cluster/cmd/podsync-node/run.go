@@ -8,8 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
-	"slices"
-	"time"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
@@ -57,10 +56,10 @@ type agent struct {
 	log     logr.Logger
 
 	// server is the URL of the API server, route finds the address of the node on the way to
-	// it; guessed says that there was no way when the address was looked for.
-	server  string
-	route   func(server string) ([]netip.Addr, error)
-	guessed bool
+	// it, and found has that address if no other was given.
+	server string
+	route  func(ctx context.Context, server string) ([]netip.Addr, error)
+	found  atomic.Pointer[[]netip.Addr]
 }
 
 // run runs the node until ctx ends.
@@ -104,9 +103,11 @@ func (a *agent) connect() (err error) {
 	main.ContentType = "application/vnd.kubernetes.protobuf"
 	main.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
-		if a.ips, a.guessed, err = addressOf(main.Host, a.route); err != nil {
+		ips, err := addressOf(main.Host, a.route)
+		if err != nil {
 			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
 		}
+		a.found.Store(&ips)
 	}
 	return a.clientsets(main)
 }
@@ -134,29 +135,6 @@ func (a *agent) clientsets(main *rest.Config) (err error) {
 	a.heartbeats, err = kubernetes.NewForConfig(heartbeat)
 	return err
 }
-
-// watchAddress ends the agent if the address of the node, which was guessed while there was no
-// way to the API server, turns out to be another: it is in the Node, in certificates and in pods.
-// The next agent has the right one, and leaves the pods alone.
-func (a *agent) watchAddress(ctx context.Context) error {
-	for a.guessed {
-		if ips, err := a.route(a.server); err == nil {
-			if slices.Equal(ips, a.ips) {
-				return nil
-			}
-			return fmt.Errorf("the address of the node is %v, and was taken for %v while there was no way to the API server", ips, a.ips)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(addressInterval):
-		}
-	}
-	return nil
-}
-
-// addressInterval is the time between two looks for a way to the API server.
-const addressInterval = 10 * time.Second
 
 // start runs the node.
 func (a *agent) start(ctx context.Context) error {

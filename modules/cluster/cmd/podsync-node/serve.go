@@ -100,7 +100,7 @@ func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error),
 	certFile, keyFile := k.TLSCertFile, k.TLSPrivateKeyFile
 	if certFile == "" {
 		var ips []net.IP
-		for _, ip := range a.ips {
+		for _, ip := range a.addresses() {
 			ips = append(ips, ip.AsSlice())
 		}
 		if certFile, keyFile, err = certificates.SelfSigned(a.certDir, a.name, ips); err != nil {

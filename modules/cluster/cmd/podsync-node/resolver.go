@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/sandbox"
+)
+
+// maxResolvConf bounds the file that is read for each sandbox.
+const maxResolvConf = 64 << 10
+
+// A resolver reads the node's resolver configuration for each sandbox: it may change while the node runs, as DHCP does it.
+type resolver struct {
+	path    string // empty for none
+	cluster sandbox.NodeDNS
+	failed  func(error)
+
+	mu sync.Mutex
+	// last is the last file that could be read, and err why it cannot be read now.
+	last sandbox.NodeDNS
+	err  error
+}
+
+// newResolver returns a resolver of a node's configuration. A file that cannot be read is an event of the node, as with a
+// kubelet, and a line in the log, once until it can be read again.
+func newResolver(k *kubelet.KubeletConfiguration, name string, log logr.Logger, events record.EventRecorder) (*resolver, error) {
+	node := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
+	r := &resolver{path: *k.ResolverConfig, cluster: sandbox.NodeDNS{ClusterServers: k.ClusterDNS, ClusterDomain: k.ClusterDomain}}
+	r.failed = func(err error) {
+		log.Error(err, "resolvConf cannot be read, pods get what was read last", "path", r.path)
+		events.Event(node, v1.EventTypeWarning, "CheckLimitsForResolvConf", err.Error())
+	}
+	if r.last, r.err = readResolvConf(r.path); r.err != nil {
+		return nil, fmt.Errorf("resolvConf: %w", r.err)
+	}
+	return r, nil
+}
+
+// dns returns what the node knows about name resolution now.
+func (r *resolver) dns() sandbox.NodeDNS {
+	now, err := readResolvConf(r.path)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.last = now
+	case r.err == nil:
+		r.failed(err)
+	}
+	r.err = err
+	d := r.last
+	d.ClusterServers, d.ClusterDomain = r.cluster.ClusterServers, r.cluster.ClusterDomain
+	return d
+}
+
+func readResolvConf(path string) (sandbox.NodeDNS, error) {
+	if path == "" {
+		return sandbox.NodeDNS{}, nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return sandbox.NodeDNS{}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return sandbox.NodeDNS{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxResolvConf+1))
+	if err == nil && len(text) > maxResolvConf {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxResolvConf)
+	}
+	if err != nil {
+		return sandbox.NodeDNS{}, err
+	}
+	return sandbox.ParseResolvConf(string(text)), nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/record"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// E5: the node's resolver configuration is read for each sandbox. While it cannot be read, the last one holds, which is one
+// event and not one for each sandbox.
+func TestE5_ResolverConfigurationIsReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("nameserver 192.0.2.1\n")
+	events := record.NewFakeRecorder(10)
+	k := &kubelet.KubeletConfiguration{ResolverConfig: &path, ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local"}
+	r, err := newResolver(k, "n1", logr.Discard(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(server string, told int) {
+		t.Helper()
+		d := r.dns()
+		if !slices.Equal(d.Servers, []string{server}) || !slices.Equal(d.ClusterServers, k.ClusterDNS) || d.ClusterDomain != k.ClusterDomain {
+			t.Errorf("%+v, want the server %s", d, server)
+		}
+		if got := len(events.Events); got != told {
+			t.Errorf("%d events, want %d", got, told)
+		}
+	}
+	want("192.0.2.1", 0)
+	write("nameserver 192.0.2.2\n")
+	want("192.0.2.2", 0)
+	write("nameserver 192.0.2.3\n" + strings.Repeat("#", maxResolvConf))
+	want("192.0.2.2", 1)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want("192.0.2.2", 1)
+	write("nameserver 192.0.2.4\n")
+	want("192.0.2.4", 1)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want("192.0.2.4", 2)
+	if event := <-events.Events; !strings.HasPrefix(event, "Warning CheckLimitsForResolvConf ") || !strings.Contains(event, "65536 bytes") {
+		t.Errorf("event %q", event)
+	}
+	if _, err := newResolver(k, "n1", logr.Discard(), events); err == nil || !strings.Contains(err.Error(), "resolvConf: ") {
+		t.Errorf("an agent starts with a directory: %v", err)
+	}
+}
