@@ -22,9 +22,19 @@ func makeDirIn(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error)
 	if err != nil && !exists {
 		return nil, err
 	}
-	dir, info, err := enter(parent, name)
-	if err != nil || exists {
+	if exists {
+		dir, _, err := enter(parent, name)
 		return dir, err
+	}
+	return takeOver(parent, name, mode)
+}
+
+// takeOver opens the directory that was just made, and gives it its mode. By now a container may
+// have put something else in its place.
+func takeOver(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) {
+	dir, info, err := enter(parent, name)
+	if err != nil {
+		return nil, err
 	}
 	if err := setMode(dir, info, mode); err != nil {
 		return nil, errors.Join(err, dir.Close())
@@ -41,6 +51,11 @@ func enter(parent *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	if !found.IsDir() {
 		return nil, nil, fmt.Errorf("%q is not a directory", name)
 	}
+	return open(parent, name, found)
+}
+
+// open opens a directory that was found under that name.
+func open(parent *os.Root, name string, found fs.FileInfo) (*os.Root, fs.FileInfo, error) {
 	dir, err := parent.OpenRoot(name + onlyDir)
 	if err != nil {
 		return nil, nil, err

@@ -121,11 +121,11 @@ func (t *Tree) delegate(mount *os.Root, dir string) error {
 		return nil
 	}
 	const file = "cgroup.subtree_control"
-	text, err := mount.ReadFile(path.Join(dir, file))
+	text, err := readFile(mount, path.Join(dir, file), maxSetting)
 	if err != nil {
 		return err
 	}
-	on := " " + strings.Join(strings.Fields(string(text)), " ") + " "
+	on := " " + strings.Join(strings.Fields(text), " ") + " "
 	for _, c := range settled() {
 		if t.kernel.controllers[c] == "" || strings.Contains(on, " "+c+" ") {
 			continue

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -91,11 +92,28 @@ type kernel struct {
 	pages []int64
 }
 
+const (
+	// maxSetting is how much is read of a file with a setting, and maxControllers how many entries
+	// of the directory of the controllers.
+	maxSetting, maxControllers = 64 << 10, 1024
+)
+
+// readFile returns at most limit bytes of a file of the kernel.
+func readFile(mount *os.Root, name string, limit int64) (string, error) {
+	file, err := mount.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, limit))
+	return string(text), err
+}
+
 // look finds out which version the kernel has mounted, and which controllers.
 func look(mount *os.Root) (kernel, error) {
-	if text, err := mount.ReadFile("cgroup.controllers"); err == nil {
+	if text, err := readFile(mount, "cgroup.controllers", maxSetting); err == nil {
 		k := kernel{version: cgroup.V2, trees: []string{"."}, controllers: map[string]string{}}
-		for _, c := range strings.Fields(string(text)) {
+		for _, c := range strings.Fields(text) {
 			k.controllers[c] = "."
 		}
 		return k.complete()
@@ -106,8 +124,8 @@ func look(mount *os.Root) (kernel, error) {
 		return k, err
 	}
 	defer top.Close()
-	entries, err := top.ReadDir(-1)
-	if err != nil {
+	entries, err := top.ReadDir(maxControllers)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return k, err
 	}
 	for _, e := range entries {

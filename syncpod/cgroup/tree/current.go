@@ -44,11 +44,11 @@ type cgroupFiles struct {
 }
 
 func (f cgroupFiles) text(controller, file string) string {
-	text, err := f.mount.ReadFile(path.Join(f.tree.kernel.controllers[controller], f.at, file))
+	text, err := readFile(f.mount, path.Join(f.tree.kernel.controllers[controller], f.at, file), maxSetting)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(text))
+	return strings.TrimSpace(text)
 }
 
 func (f cgroupFiles) number(controller, file string) (n int64, ok bool) {

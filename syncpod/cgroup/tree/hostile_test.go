@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -37,5 +39,40 @@ func TestHostileTreesAreRemoved(t *testing.T) {
 	k.must(tree.RemovePod(t.Context(), "u"))
 	if _, err := os.Lstat(top); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s: %v, want it removed", top, err)
+	}
+}
+
+// A container has as many processes as it can: the list is read once for many of them, and never
+// further than a limit.
+func TestManyProcessesAreKilledInLinearTime(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	const many, first = 20_000, 1 << 23 // numbers that no process can have
+	list := func(n int) {
+		t.Helper()
+		var text bytes.Buffer
+		for i := range n {
+			fmt.Fprintln(&text, first+i)
+		}
+		if err := root.WriteFile(procs, text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(many)
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	if n, err := killIn(t.Context(), root, "."); err != nil || n != many {
+		t.Errorf("%d processes, %v, want %d", n, err, many)
+	}
+	goruntime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 512 {
+		t.Errorf("%d processes took %d MiB, a list for each of them", many, took)
+	}
+	list(10 * many)
+	if found, err := processes(root, "."); err != nil || len(found) != maxProcesses/8 || found[len(found)-1] != first+len(found)-1 {
+		t.Errorf("of a list that is too long %d processes are read, %v, want %d", len(found), err, maxProcesses/8)
 	}
 }

@@ -65,21 +65,32 @@ func (t *Tree) killAll(ctx context.Context, mount *os.Root, at string) error {
 
 // killOnce kills all that runs, and returns how many processes there were.
 func (t *Tree) killOnce(ctx context.Context, mount *os.Root, at string) (found int, err error) {
-	for _, tree := range t.kernel.trees {
-		err := each(ctx, mount, path.Join(tree, at), func(above *os.Root, dir string) error {
-			n, err := killIn(above, dir)
-			found += n
-			return err
-		})
-		if err != nil {
+	found, err = t.inEach(ctx, mount, at, mayBeKilled)
+	if err != nil || found == 0 {
+		return found, err
+	}
+	if t.kernel.version == cgroup.V2 { // older kernels have no such file
+		kill := strings.TrimPrefix(path.Join(at, "cgroup.kill"), "/")
+		if err := ignoreNotExist(writeFile(mount, kill, "1")); err != nil {
 			return found, err
 		}
 	}
-	if found > 0 && t.kernel.version == cgroup.V2 {
-		// Older kernels cannot kill what is forked meanwhile.
-		err = ignoreNotExist(writeFile(mount, strings.TrimPrefix(path.Join(at, "cgroup.kill"), "/"), "1"))
-	}
+	_, err = t.inEach(ctx, mount, at, func(above *os.Root, dir string) (int, error) { return killIn(ctx, above, dir) })
 	return found, err
+}
+
+// inEach calls do with a cgroup and those below it, in all trees, and returns the sum.
+func (t *Tree) inEach(ctx context.Context, mount *os.Root, at string, do func(above *os.Root, dir string) (int, error)) (sum int, err error) {
+	for _, tree := range t.kernel.trees {
+		if err := each(ctx, mount, path.Join(tree, at), func(above *os.Root, dir string) error {
+			n, err := do(above, dir)
+			sum += n
+			return err
+		}); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
 }
 
 // each calls do with a directory and all directories in it, the deepest first: with a directory
@@ -162,26 +173,53 @@ func (d *descent) close() error {
 	return errors.Join(errs...)
 }
 
-// killIn kills the processes of one cgroup.
-func killIn(mount *os.Root, dir string) (found int, err error) {
+const (
+	// maxProcesses is how many bytes of a list of processes are read. Those that are beyond are
+	// found once the others are killed.
+	maxProcesses = 1 << 20
+	// batch is how many processes are held on to at a time, each with a descriptor.
+	batch = 256
+)
+
+// mayBeKilled counts the processes of one cgroup. It fails if one must not be killed.
+func mayBeKilled(mount *os.Root, dir string) (found int, err error) {
+	list, err := processes(mount, dir)
+	for _, pid := range list {
+		if pid <= 1 || pid == os.Getpid() {
+			return 0, fmt.Errorf("process %d in %s is not to be killed: it is the agent, the first one, or of another PID namespace", pid, dir)
+		}
+	}
+	return len(list), err
+}
+
+// killIn kills the processes of one cgroup. The list is read once for a batch of them: a container
+// may have as many processes as its limit allows.
+func killIn(ctx context.Context, mount *os.Root, dir string) (found int, err error) {
 	list, err := processes(mount, dir)
 	if err != nil {
 		return 0, err
 	}
-	for _, pid := range list {
-		if err := killOne(mount, dir, pid); err != nil {
+	for some := range slices.Chunk(list, batch) {
+		if err := ctx.Err(); err != nil {
+			return len(list), err
+		}
+		if err := killSome(mount, dir, some); err != nil {
 			return len(list), err
 		}
 	}
 	return len(list), nil
 }
 
+// processes returns processes of a cgroup.
 func processes(mount *os.Root, dir string) (list []int, err error) {
-	text, err := mount.ReadFile(path.Join(dir, procs))
+	text, err := readFile(mount, path.Join(dir, procs), maxProcesses)
 	if err != nil {
 		return nil, ignoreNotExist(err)
 	}
-	for _, field := range strings.Fields(string(text)) {
+	if len(text) == maxProcesses { // the last one may be cut
+		text = text[:strings.LastIndexByte(text, '\n')+1]
+	}
+	for field := range strings.FieldsSeq(text) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
 			return nil, fmt.Errorf("%s of %s: %w", procs, dir, err)
@@ -191,22 +229,37 @@ func processes(mount *os.Root, dir string) (list []int, err error) {
 	return list, nil
 }
 
-// killOne kills a process that is in a cgroup. It holds on to the process before it looks
-// again whether it is there: its number may be another one's by then.
-func killOne(mount *os.Root, dir string, pid int) error {
-	if pid <= 1 || pid == os.Getpid() {
-		return fmt.Errorf("process %d in %s is not to be killed: it is the agent, the first one, or of another PID namespace", pid, dir)
+// killSome kills processes that are in a cgroup. It holds on to the processes before it looks
+// again whether they are there: their numbers may be those of others by then.
+func killSome(mount *os.Root, dir string, pids []int) error {
+	held := make(map[int]*os.Process, len(pids))
+	defer func() {
+		for _, p := range held {
+			_ = p.Release()
+		}
+	}()
+	for _, pid := range pids {
+		if pid <= 1 || pid == os.Getpid() {
+			continue
+		}
+		p, err := os.FindProcess(pid)
+		if err != nil {
+			return err
+		}
+		held[pid] = p
 	}
-	p, err := os.FindProcess(pid)
+	again, err := processes(mount, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = p.Release() }()
-	if again, err := processes(mount, dir); err != nil || !slices.Contains(again, pid) {
-		return err
-	}
-	if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("process %d: %w", pid, err)
+	for _, pid := range again {
+		p := held[pid]
+		if p == nil {
+			continue
+		}
+		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("process %d: %w", pid, err)
+		}
 	}
 	return nil
 }
