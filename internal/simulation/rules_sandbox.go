@@ -91,7 +91,8 @@ func (tr *trace) addressAwaited(v *verdict) {
 // toldFirst checks that no sandbox is stopped, and what runs in it killed with it, before that
 // was told to stop. It judges containers that the runtime had shown to run before the work
 // began that stops the sandbox: others the agent could not know to run. Those that ended when
-// they were told, in that work, are tries of the rule, too.
+// they were told, in that work, are tries of the rule, too. Once the pod's time is over, a call to
+// stop a container may have failed because the runtime was away, which has not seen it.
 func (tr *trace) toldFirst(v *verdict) {
 	told := map[string]bool{}
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox) {
@@ -100,7 +101,7 @@ func (tr *trace) toldFirst(v *verdict) {
 			continue
 		}
 		work := tr.workAt(c)
-		if work == nil {
+		if work == nil || !c.Start.Before(work.Deadline) && tr.awayIn(work.from, c.Start) {
 			continue
 		}
 		for _, i := range tr.of(types.UID(c.PodUID)) {
@@ -111,4 +112,9 @@ func (tr *trace) toldFirst(v *verdict) {
 			}
 		}
 	}
+}
+
+// awayIn reports whether the runtime was away at some time of a span.
+func (tr *trace) awayIn(from, to time.Time) bool {
+	return slices.ContainsFunc(tr.away, func(away span) bool { return away.from.Before(to) && away.to.After(from) })
 }

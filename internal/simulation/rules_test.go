@@ -412,3 +412,26 @@ func TestSteadyUntilThePodHasFinished(t *testing.T) {
 		}
 	}
 }
+
+// A container whose pod's time is over may have been told in vain, while the runtime was away.
+func TestToldInVain(t *testing.T) {
+	for what, tc := range map[string]struct {
+		away     []span
+		deadline time.Time
+		broken   bool
+	}{
+		"the runtime is there":  {nil, at(2), true},
+		"it was away before":    {[]span{{at(1), at(2)}}, at(2), true},
+		"it is away":            {[]span{{at(2), at(4)}}, at(2), false},
+		"the pod has time left": {[]span{{at(2), at(4)}}, at(9), true},
+	} {
+		tr := one()
+		tr.instances["a"] = &instance{Process: critest.Process{ContainerID: "a", PodUID: "u", Container: "c0", SandboxID: "s", Started: at(1)}}
+		tr.shown["a"], tr.works = at(2), []workSpan{{0, podworkers.Work{UID: "u", Deadline: tc.deadline}, at(3)}}
+		tr.calls, tr.away = critest.Journal{call(critest.StopPodSandbox, 5, unchanged)}, tc.away
+		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "C9") })
+		if broken != tc.broken {
+			t.Errorf("%s: broken %t, want %t", what, broken, tc.broken)
+		}
+	}
+}
