@@ -21,6 +21,7 @@ func FuzzHTTPAnswer(f *testing.F) {
 	f.Add("HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 404 Not Found\r\n\r\n"+strings.Repeat("x", 200))
 	f.Add("HTTP/1.1 301 Moved\r\nLocation: http://[::1]:1/x\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n")
 	f.Add("HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/9.9 999\r\n\r\n")
+	f.Add("HTTP/1.1 200 OK\r\n"+strings.Repeat("A: b\r\n", headers/4)+"\r\n", "")
 	f.Fuzz(func(t *testing.T, first, next string) {
 		var read []*served
 		runner, err := hook.New(hook.Config{Exec: execFunc(noExec), MaxOutput: most, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
