@@ -15,14 +15,14 @@ const eventDeadline = "DeadlineExceeded"
 
 // expire ends a pod that has been active for longer than its activeDeadlineSeconds: it
 // has failed, whatever its containers do. One that is over stays what it is.
-func (o *observedPod) expire() {
-	until := o.activeUntil()
-	if until.IsZero() || time.Now().Before(until) || o.pod.DeletionTimestamp != nil || o.memory.status.ended() || ask(o.memory, (*memory.Pod).Evicted) != nil {
+func (w gathering) expire() {
+	until := w.activeUntil()
+	if until.IsZero() || time.Now().Before(until) || w.pod.DeletionTimestamp != nil || w.memory.status.ended() || ask(w.memory, (*memory.Pod).Evicted) != nil {
 		return
 	}
-	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *o.pod.Spec.ActiveDeadlineSeconds)
-	o.memory.do(func(p *memory.Pod) { p.Evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false) })
-	o.eventf(aboutPod(o.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
+	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *w.pod.Spec.ActiveDeadlineSeconds)
+	w.memory.do(func(p *memory.Pod) { p.Evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false) })
+	w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 
 // activeUntil is when the time of the pod is over, zero if it is not bounded. It counts

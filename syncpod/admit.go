@@ -14,7 +14,7 @@ import (
 var admitKey = memory.Key{Resources: "admission"}
 
 // admit asks whether the pod may run.
-func (w *work) admit(ctx context.Context) *Rejection {
+func (w gathering) admit(ctx context.Context) *Rejection {
 	for _, check := range w.config.Extensions.Admit {
 		if refused := check.AdmitPod(ctx, w.pod); refused != nil {
 			return refused
@@ -34,7 +34,7 @@ func (r *Rejection) problem() *apistatus.Problem {
 
 // block returns why the pod has to wait as a whole: it is not admitted, or it is to have
 // a network of its own and the node has none.
-func (w *work) block(ctx context.Context) actions.Hold {
+func (w gathering) block(ctx context.Context) actions.Hold {
 	if w.rejected = w.admit(ctx); w.rejected != nil {
 		w.held.pod = w.rejected.wait(w.memory, time.Now())
 		return w.held.pod.hold(actions.PodNotAdmitted)
@@ -61,7 +61,7 @@ func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 }
 
 // wait carries out the plan of a pod that is held up. The pod is not ended by that.
-func (w *work) wait(ctx context.Context) {
+func (w syncing) wait(ctx context.Context) {
 	if w.held.pod.Step == StepNetwork {
 		w.warn(ctx, eventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)
 	}

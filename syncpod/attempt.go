@@ -19,12 +19,12 @@ import (
 // attempt returns the number of a container's next instance: the highest of what
 // the plan, the logs and memory ask for. Each may have forgotten some, and none
 // goes by a clock (kubernetes #134153).
-func (o *observedPod) attempt(step startStep) (uint32, error) {
+func (st creating) attempt(step startStep) (uint32, error) {
 	name := step.Container.Name
-	if err := o.scanLogs(name); err != nil {
+	if err := st.scanLogs(name); err != nil {
 		return 0, err
 	}
-	return ask(o.memory, func(p *memory.Pod) uint32 { return p.Containers.Attempt(name, step.Attempt) }), nil
+	return ask(st.memory, func(p *memory.Pod) uint32 { return p.Containers.Attempt(name, step.Attempt) }), nil
 }
 
 // scanLogs looks once for what the logs tell of a container.
@@ -46,7 +46,7 @@ func (o *observedPod) scanLogs(name string) error {
 
 // warnOfSecondRun says that a container runs that is to run once and may have had its
 // run: it was asked to start, and nothing tells what came of that (kubernetes #51142).
-func (st *start) warnOfSecondRun() {
+func (st creating) warnOfSecondRun() {
 	name := st.spec.Name
 	if st.status.Latest(name) != nil || !st.memory.everStarted(name) {
 		return

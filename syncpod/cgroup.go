@@ -25,10 +25,13 @@ func cgroupKey(pod *v1.Pod) memory.Key {
 	return memory.Key{Resources: "memory of the pod " + limit.String()}
 }
 
+// podCgroup makes the cgroup of a pod.
+type podCgroup struct{ *observedPod }
+
 // ensureCgroup makes the cgroup of the pod, or brings it up to date. While containers
 // have to fit it both before and after they are changed, no limit is lowered, nor is one
 // of memory that is in use: that holds up nothing else.
-func (o *observedPod) ensureCgroup(ctx context.Context, changes bool) (parent string, err error) {
+func (o podCgroup) ensureCgroup(ctx context.Context, changes bool) (parent string, err error) {
 	raiser, raises := o.config.Extensions.Cgroups.(CgroupRaiser)
 	if raises && (changes || o.mayNotLower()) {
 		parent, err = raiser.RaiseCgroup(ctx, o.pod)
@@ -48,33 +51,36 @@ func (o *observedPod) ensureCgroup(ctx context.Context, changes bool) (parent st
 }
 
 // mayNotLower reports whether the pod was just seen to use more memory than it is to have.
-func (o *observedPod) mayNotLower() bool {
+func (o podCgroup) mayNotLower() bool {
 	o.memoryInUse = o.memory.held(cgroupKey(o.pod), time.Now())
 	return o.memoryInUse != nil
 }
 
+// lowering keeps the cgroup of a running pod up to date.
+type lowering struct{ *work }
+
 // keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
 // what was to be is prepared before.
-func (w *work) keepCgroup(ctx context.Context) {
+func (w lowering) keepCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := w.ensureCgroup(ctx, w.changesContainers()); err != nil {
+	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, w.changesContainers()); err != nil {
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }
 
 // changesContainers reports whether a running container is to have other resources than it
 // has: it is resized, or could not be stopped to start anew with them.
-func (w *work) changesContainers() bool { return w.resizes() || len(w.unstopped) > 0 }
+func (w lowering) changesContainers() bool { return resizing{w.work}.resizes() || len(w.unstopped) > 0 }
 
 // lowerCgroup is the end of a resize. While a container has not got its resources, the
 // cgroup stays as large as it was.
-func (w *work) lowerCgroup(ctx context.Context) {
+func (w lowering) lowerCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if w.resizes() && !w.resizeFailed() {
+	if (resizing{w.work}).resizes() && !(resizing{w.work}).resizeFailed() {
 		w.keepLowered(ctx)
 	}
 	if w.memoryInUse != nil {
@@ -82,8 +88,8 @@ func (w *work) lowerCgroup(ctx context.Context) {
 	}
 }
 
-func (w *work) keepLowered(ctx context.Context) {
-	if _, err := w.ensureCgroup(ctx, false); err != nil {
+func (w lowering) keepLowered(ctx context.Context) {
+	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, false); err != nil {
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }

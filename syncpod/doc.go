@@ -70,7 +70,7 @@
 // package apistatus. Here are the rules of carrying it out, in the order of the
 // steps above:
 //
-//	sync.go            SyncPod: the order of the steps, and what is remembered of a plan
+//	sync.go            SyncPod: the order of the steps, each a type of its own over the work that they share
 //	messages.go        1  termination messages
 //	active_deadline.go 2  the end of a pod that was active for too long
 //	facts.go           2  all that the decision depends on; explain.go says what was decided

@@ -14,29 +14,29 @@ import (
 
 // carryOut does what the plan says, in its order. What fails holds up what
 // depends on it, and nothing else.
-func (w *work) carryOut(ctx context.Context) {
+func (w syncing) carryOut(ctx context.Context) {
 	for _, ref := range w.plan.Release {
 		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.do(func(p *memory.Pod) { p.Kills.End(w.removes) }) // those that have failed, and are not wanted any more
-	} else if !w.killWholePod(ctx) {
+		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing{w.work}.removes) }) // those that have failed, and are not wanted any more
+	} else if !(clearing{w.work}).killWholePod(ctx) {
 		return
 	}
-	w.clearAway(ctx)
+	clearing{w.work}.clearAway(ctx)
 	if w.plan.Sandbox.Hold.Holds() {
 		w.fail(w.held.sandbox)
 		return
 	}
 	if len(w.plan.Start) == 0 && !w.plan.Sandbox.Create {
-		w.keepCgroup(ctx)
-	} else if !w.useSandbox(ctx) {
+		lowering{w.work}.keepCgroup(ctx)
+	} else if !(sandboxing{w.work}).useSandbox(ctx) {
 		return
 	}
-	w.finishHooks(ctx)
-	w.startAll(ctx)
-	w.resizeAll(ctx)
-	w.lowerCgroup(ctx)
+	starting{w.work}.finishHooks(ctx)
+	starting{w.work}.startAll(ctx)
+	resizing{w.work}.resizeAll(ctx)
+	lowering{w.work}.lowerCgroup(ctx)
 }
 
 // errors joins what failed, without what merely waits.
@@ -59,7 +59,7 @@ func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 // killWholePod stops all there is of the pod. Unless that succeeds no new
 // sandbox is made: containers of the old one may run on without it
 // (containerd #11029).
-func (w *work) killWholePod(ctx context.Context) bool {
+func (w clearing) killWholePod(ctx context.Context) bool {
 	if message := w.plan.SandboxMessage(); message != "" {
 		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "%s", message)
 	}
@@ -70,7 +70,7 @@ func (w *work) killWholePod(ctx context.Context) bool {
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
 	deadline := w.memory.killBy(memory.AllOfPod, podGrace(w.pod, nil))
-	err := w.stopper.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
+	err := w.syncer.stopper.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
@@ -79,6 +79,9 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	}
 	return err == nil
 }
+
+// clearing stops and removes what the plan says.
+type clearing struct{ *work }
 
 // removal is one instance that is to stop, or to go.
 type removal struct {
@@ -91,7 +94,7 @@ type removal struct {
 }
 
 // clearAway kills, clears and resets, all at once (kubernetes #102411).
-func (w *work) clearAway(ctx context.Context) {
+func (w clearing) clearAway(ctx context.Context) {
 	first, last := w.removals()
 	w.removeAll(ctx, first)
 	if len(w.unstopped) == 0 {
@@ -101,7 +104,7 @@ func (w *work) clearAway(ctx context.Context) {
 
 // removals returns what the plan stops and removes: first everything but the steps that
 // are to be last.
-func (w *work) removals() (first, last []removal) {
+func (w clearing) removals() (first, last []removal) {
 	for _, k := range w.plan.Kill {
 		first = append(first, removal{ref: k.Container, id: k.ID, step: StepKill, why: k.Reason, restart: k.Restart})
 	}
@@ -120,12 +123,12 @@ func (w *work) removals() (first, last []removal) {
 }
 
 // removes reports whether the plan stops or removes an instance.
-func (w *work) removes(id string) bool {
+func (w clearing) removes(id string) bool {
 	first, last := w.removals()
 	return slices.ContainsFunc(append(first, last...), func(r removal) bool { return r.id.ID == id })
 }
 
-func (w *work) removeAll(ctx context.Context, all []removal) {
+func (w clearing) removeAll(ctx context.Context, all []removal) {
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for i, r := range all {
@@ -153,15 +156,15 @@ func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus 
 	return &o.status.Containers[at]
 }
 
-func (w *work) removeOne(ctx context.Context, r removal) error {
+func (w clearing) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
 	spec := r.ref.Spec(w.pod)
 	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.mark(c.ID.ID, memory.StartRequested) {
-		w.record(ctx, w.memory) // if it is stopped and cannot be removed, it has exited, and has not run
+		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
 	if c.Live() {
 		deadline := w.memory.killBy(c.ID.ID, containerGrace(w.pod, spec, r.why))
-		err := w.stopper.killContainer(ctx, kill{
+		err := w.syncer.stopper.killContainer(ctx, kill{
 			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: actions.KillMessage(r.ref.Name, r.why, r.restart), podIP: primary(w.podIPs()),
 		})
 		if err != nil {
@@ -171,7 +174,7 @@ func (w *work) removeOne(ctx context.Context, r removal) error {
 	if !r.remove {
 		return nil
 	}
-	if err := w.stopper.removeContainer(ctx, r.id.ID); err != nil {
+	if err := w.syncer.stopper.removeContainer(ctx, r.id.ID); err != nil {
 		return err
 	}
 	if r.step == StepReset { // what is cleared may have run after all

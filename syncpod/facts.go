@@ -13,10 +13,13 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
+// gathering collects the facts that a decision depends on.
+type gathering struct{ *work }
+
 // gather collects all that the decision on the pod depends on: the completed status, what
 // is remembered, what the logs show, and what the parts of the agent answer. A pod that has
 // to end does not ask them.
-func (w *work) gather(ctx context.Context) actions.Input {
+func (w gathering) gather(ctx context.Context) actions.Input {
 	_, requested := actions.RestartAllRequested(w.pod, w.status)
 	in := actions.Input{
 		Pod: w.pod, Status: w.status, Probes: w.config.probeResults(w.pod.UID),
@@ -47,7 +50,7 @@ func (e *StepError) hold(why actions.Reason) actions.Hold {
 }
 
 // addHolds adds the back-offs that have not ended.
-func (w *work) addHolds(in *actions.Input, now time.Time) {
+func (w gathering) addHolds(in *actions.Input, now time.Time) {
 	if w.memory.holdsNothing() {
 		return
 	}
@@ -73,7 +76,7 @@ func (w *work) addHolds(in *actions.Input, now time.Time) {
 
 // crashWait returns until when a container has to wait that has ended, or that ends now
 // because a probe has failed.
-func (w *work) crashWait(spec *v1.Container, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) (until time.Time, wait bool) {
+func (w gathering) crashWait(spec *v1.Container, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) (until time.Time, wait bool) {
 	last := w.status.Latest(spec.Name)
 	if last == nil {
 		return time.Time{}, false
@@ -90,7 +93,7 @@ func (w *work) crashWait(spec *v1.Container, probes map[runtime.ContainerID]acti
 }
 
 // end returns why the pod has to end, whatever its containers do.
-func (w *work) end() actions.Reason {
+func (w gathering) end() actions.Reason {
 	switch {
 	case w.pod.DeletionTimestamp != nil:
 		return actions.PodDeleted
@@ -103,24 +106,24 @@ func (w *work) end() actions.Reason {
 }
 
 // restartsAll reports whether all containers are to restart.
-func (w *work) restartsAll(requested bool) bool {
+func (w gathering) restartsAll(requested bool) bool {
 	removed := !slices.ContainsFunc(w.status.Containers, w.mayRestart)
 	return ask(w.memory, func(p *memory.Pod) bool { return p.RestartsAll(requested, removed) })
 }
 
 // mayRestart reports whether an instance is of an init or a regular container.
-func (o *observedPod) mayRestart(c runtime.ContainerStatus) bool {
-	ref, found := actions.FindContainer(o.pod, c.Name)
+func (w gathering) mayRestart(c runtime.ContainerStatus) bool {
+	ref, found := actions.FindContainer(w.pod, c.Name)
 	return found && ref.Kind != actions.EphemeralContainer
 }
 
 // startedBefore returns the ephemeral containers that have been started and of which
 // nothing is left in the runtime. Their logs are read once. Logs that cannot be read show
 // nothing here: they fail the start.
-func (o *observedPod) startedBefore() (names []string) {
-	for i := range o.pod.Spec.EphemeralContainers {
-		name := o.pod.Spec.EphemeralContainers[i].Name
-		if o.status.Latest(name) == nil && o.scanLogs(name) == nil && o.memory.everStarted(name) {
+func (w gathering) startedBefore() (names []string) {
+	for i := range w.pod.Spec.EphemeralContainers {
+		name := w.pod.Spec.EphemeralContainers[i].Name
+		if w.status.Latest(name) == nil && w.scanLogs(name) == nil && w.memory.everStarted(name) {
 			names = append(names, name)
 		}
 	}
@@ -129,7 +132,7 @@ func (o *observedPod) startedBefore() (names []string) {
 
 // addressWait returns why the pod's sandbox is to be kept although it has no address,
 // nothing if it has one, or has been without for too long.
-func (w *work) addressWait(ctx context.Context) actions.Hold {
+func (w gathering) addressWait(ctx context.Context) actions.Hold {
 	if actions.SandboxFault(w.pod, w.status) != actions.SandboxNoAddress {
 		if ask(w.memory, func(p *memory.Pod) bool { return p.Sandbox.EndWait(w.status) }) {
 			w.memory.succeeded(sandboxKey)

@@ -40,7 +40,7 @@ func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
 
 // linkLog makes the link, if links are wanted and the log is there. That it
 // cannot be made is no reason not to run a container.
-func (st *start) linkLog() {
+func (st launching) linkLog() {
 	if st.config.Node.LogLinks == "" {
 		return
 	}

@@ -8,9 +8,12 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
+// mirroring keeps the mirror of a static pod.
+type mirroring struct{ *observedPod }
+
 // mirror sees to it that a static pod has its mirror. What fails is logged and
 // tried again with the next sync: the pod runs without it.
-func (o *observedPod) mirror(ctx context.Context) {
+func (o mirroring) mirror(ctx context.Context) {
 	if o.config.Extensions.Mirrors == nil || !runtime.IsStatic(o.pod) {
 		return
 	}
@@ -20,7 +23,7 @@ func (o *observedPod) mirror(ctx context.Context) {
 }
 
 // keepMirror replaces a mirror that shows another version, or is being deleted.
-func (o *observedPod) keepMirror(ctx context.Context) error {
+func (o mirroring) keepMirror(ctx context.Context) error {
 	mirror, err := o.config.Extensions.Mirrors.MirrorPod(ctx, o.pod)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 	var cgroup string
 	if p.config.Extensions.Cgroups != nil {
 		var err error
-		if cgroup, err = p.ensureCgroup(ctx, p.changes); err != nil {
+		if cgroup, err = (podCgroup{p.observedPod}).ensureCgroup(ctx, p.changes); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ const refreshTimeout = 5 * time.Second
 
 // refresh brings up to date what the containers of a pod that may run have mounted. If
 // that fails it is told and tried again, and they run on with what they have.
-func (w *work) refresh(ctx context.Context) {
+func (w syncing) refresh(ctx context.Context) {
 	if w.config.Deps.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
 		return
 	}

@@ -18,13 +18,16 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
+// resizing changes the resources of containers that run.
+type resizing struct{ *work }
+
 // resizes reports whether containers are to be resized in place.
-func (w *work) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
+func (w resizing) resizes() bool { return w.config.Deps.Updater != nil && len(w.plan.Resize) > 0 }
 
 // resizeAll changes the resources of running containers in place (KEP-1287), to
 // those of the pod as it was handed in: whoever has to agree to a change does so
 // before.
-func (w *work) resizeAll(ctx context.Context) {
+func (w resizing) resizeAll(ctx context.Context) {
 	if !w.resizes() {
 		return
 	}
@@ -55,7 +58,7 @@ func (e *StepError) waitsFor(c actions.ContainerRef) *StepError {
 }
 
 // resizeFailed reports whether a container has not got its resources.
-func (w *work) resizeFailed() bool {
+func (w resizing) resizeFailed() bool {
 	return slices.ContainsFunc(w.failed, func(f *StepError) bool { return f.Step == StepResize && f.Container.Name != "" })
 }
 
@@ -64,7 +67,7 @@ func resizeKey(c *v1.Container) memory.Key {
 	return memory.Key{Container: c.Name, Resources: c.Resources.String()}
 }
 
-func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) *StepError {
+func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) *StepError {
 	err := w.resize(ctx, step, spec)
 	if err == nil {
 		w.memory.succeeded(resizeKey(spec))
@@ -72,7 +75,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 		w.memory.do(func(p *memory.Pod) { p.Instances.SetResources(step.ID.ID, given) })
 		put(&w.resized, step.ID, true)
 		w.status = withInForce(w.status, step.ID, given)
-		w.record(ctx, w.memory)
+		w.record(ctx)
 		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
 		return nil
@@ -86,7 +89,7 @@ func (w *work) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.
 	return failed
 }
 
-func (w *work) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
+func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
 	config, err := container.Config(container.Input{
 		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
 	})
@@ -111,7 +114,7 @@ type usageReader interface {
 // checkMemory refuses a memory limit that is lower than before and below what cannot be
 // reclaimed from the container: the kernel would kill to keep it. Where the runtime does not
 // say how much that is the limit is tried.
-func (w *work) checkMemory(ctx context.Context, id string, before, limit int64) error {
+func (w resizing) checkMemory(ctx context.Context, id string, before, limit int64) error {
 	usage, ok := w.config.Deps.Updater.(usageReader)
 	if !ok || limit <= 0 || before != 0 && limit >= before {
 		return nil

@@ -12,9 +12,12 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
+// allotting asks what the pod is allotted, and reports what of that is not done yet.
+type allotting struct{ *work }
+
 // allot has the work done for the pod as it is allotted. Of one that is deleted nothing is
 // decided any more.
-func (w *work) allot(ctx context.Context) error {
+func (w allotting) allot(ctx context.Context) error {
 	if w.config.Extensions.Allocations == nil {
 		return nil
 	}
@@ -43,7 +46,7 @@ func (c *Config) allotted(pod *v1.Pod) *v1.Pod {
 
 // resizeConditions say that the pod asks for resources that it is not allotted, and that
 // its containers do not have those that it is.
-func (w *work) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
+func (w allotting) resizeConditions(failed []*StepError) (conditions []v1.PodCondition) {
 	if waits := w.allotted.Waits; waits != nil && waits.Outcome != resize.Accepted {
 		conditions = append(conditions, v1.PodCondition{
 			Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: string(waits.Outcome), Message: waits.Message,
@@ -61,7 +64,7 @@ func (w *work) resizeConditions(failed []*StepError) (conditions []v1.PodConditi
 }
 
 // resizeErrors are what a resize fails with, by container, and for the pod as a whole.
-func (w *work) resizeErrors(failed []*StepError) (why []string) {
+func (w allotting) resizeErrors(failed []*StepError) (why []string) {
 	for _, f := range failed {
 		switch {
 		case f.Step != StepResize || f.Err == nil:
@@ -81,7 +84,7 @@ type resizeTold struct {
 }
 
 // tellResize tells in events that a resize waits, with each new reason, and that it begins.
-func (w *work) tellResize(conditions []v1.PodCondition) {
+func (w allotting) tellResize(conditions []v1.PodCondition) {
 	var now resizeTold
 	for _, c := range conditions {
 		switch c.Type {
@@ -119,7 +122,7 @@ func (m *podMemory) tellResize(now resizeTold) (before resizeTold) {
 }
 
 // resizing reports whether a running container has other resources than it is allotted.
-func (w *work) resizing() bool {
+func (w allotting) resizing() bool {
 	for _, step := range w.plan.Resize {
 		if !w.resized[step.ID] && w.config.Deps.Updater != nil {
 			return true

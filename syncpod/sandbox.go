@@ -31,8 +31,11 @@ type inUse struct {
 // sandboxKey is what a sandbox's failures hold up: no container has that key.
 var sandboxKey = memory.Key{}
 
+// sandboxing gets a pod its sandbox.
+type sandboxing struct{ *work }
+
 // useSandbox gets the pod a sandbox, the one it has or a new one.
-func (w *work) useSandbox(ctx context.Context) bool {
+func (w sandboxing) useSandbox(ctx context.Context) bool {
 	failed := w.configureSandbox(ctx)
 	if failed == nil && w.plan.Sandbox.Create {
 		failed = w.createSandbox(ctx)
@@ -59,8 +62,8 @@ func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepEr
 	failed.NotBefore = o.memory.holdUp(key, failed, time.Now())
 }
 
-func (w *work) configureSandbox(ctx context.Context) *StepError {
-	if failed := (&preparation{&w.observedPod, &w.sandbox, w.changesContainers()}).run(ctx); failed != nil {
+func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
+	if failed := (&preparation{&w.observedPod, &w.sandbox, (lowering{w.work}).changesContainers()}).run(ctx); failed != nil {
 		return failed
 	}
 	in := &w.sandbox.input
@@ -79,8 +82,8 @@ func (w *work) configureSandbox(ctx context.Context) *StepError {
 	return nil
 }
 
-func (w *work) createSandbox(ctx context.Context) *StepError {
-	release, err := w.pace.Take(ctx, sandboxPriority)
+func (w sandboxing) createSandbox(ctx context.Context) *StepError {
+	release, err := w.syncer.pace.Take(ctx, sandboxPriority)
 	if err != nil {
 		return &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: err}
 	}
@@ -99,7 +102,7 @@ func (w *work) createSandbox(ctx context.Context) *StepError {
 }
 
 // useCreated takes note of the new sandbox, and reports it.
-func (w *work) useCreated(ctx context.Context, created sandbox.Created) *StepError {
+func (w sandboxing) useCreated(ctx context.Context, created sandbox.Created) *StepError {
 	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
 	if !w.pod.Spec.HostNetwork {
 		var err error
@@ -138,17 +141,17 @@ var errNoAddress = errors.New("the sandbox has no address yet")
 // awaitAddress returns a step to wait for if it is too early to replace the pod's
 // sandbox for want of an address: each sandbox is given the time of one back-off,
 // because its network may be under way, or be reported as gone just once.
-func (o *observedPod) awaitAddress(ctx context.Context) *StepError {
-	held := o.memory.held(sandboxKey, time.Now())
+func (w gathering) awaitAddress(ctx context.Context) *StepError {
+	held := w.memory.held(sandboxKey, time.Now())
 	if held != nil && errors.Is(held, errNoAddress) {
 		return held
 	}
-	if latest := o.status.LatestSandbox().ID; !ask(o.memory, func(p *memory.Pod) bool { return p.Sandbox.BeginWait(latest) }) {
+	if latest := w.status.LatestSandbox().ID; !ask(w.memory, func(p *memory.Pod) bool { return p.Sandbox.BeginWait(latest) }) {
 		return nil
 	}
-	o.tellNoAddress(ctx)
+	w.tellNoAddress(ctx)
 	failed := &StepError{Step: StepSandbox, Reason: ErrCreatePodSandbox, Err: errNoAddress}
-	o.holdUp(ctx, sandboxKey, failed)
+	w.holdUp(ctx, sandboxKey, failed)
 	return failed.waiting(failed.NotBefore)
 }
 

@@ -32,13 +32,16 @@ type start struct {
 	succeeded bool
 }
 
+// starting starts the containers of a plan.
+type starting struct{ *work }
+
 // errRanAfterAll keeps a container from another run before the one that it has had is
 // looked at.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
 // startAll starts the plan's containers in order. Their images are pulled side by
 // side, so that they come as early as they can.
-func (w *work) startAll(ctx context.Context) {
+func (w starting) startAll(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var pulls sync.WaitGroup
 	var starts []*start
@@ -55,28 +58,28 @@ func (w *work) startAll(ctx context.Context) {
 			w.fail(&StepError{Step: StepCreate, Reason: ErrCreateContainer, Container: step.Container, Err: errRanAfterAll})
 			continue
 		}
-		st := &start{work: w, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
-		if held := st.heldUp(); held != nil {
+		st := &start{work: w.work, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
+		if held := (progress{st}).heldUp(); held != nil {
 			w.fail(held)
 			continue
 		}
 		starts = append(starts, st)
-		pulls.Go(func() { st.ensureImages(ctx) })
+		pulls.Go(func() { pulling{st}.ensureImages(ctx) })
 	}
 	w.runAll(ctx, starts)
 }
 
 // runAll takes each container through its start. One that fails holds up no other:
 // what has to wait for it is not in the plan yet.
-func (w *work) runAll(ctx context.Context, starts []*start) {
+func (w starting) runAll(ctx context.Context, starts []*start) {
 	errs := make([]*StepError, len(starts))
 	var group sync.WaitGroup
 	for i, st := range starts {
 		if w.config.Limits.ParallelContainerStarts && st.Container.Kind == actions.RegularContainer {
-			group.Go(func() { errs[i] = st.run(ctx) })
+			group.Go(func() { errs[i] = progress{st}.run(ctx) })
 			continue
 		}
-		if errs[i] = st.run(ctx); ctx.Err() != nil {
+		if errs[i] = (progress{st}).run(ctx); ctx.Err() != nil {
 			break
 		}
 	}
@@ -91,9 +94,12 @@ func (w *work) runAll(ctx context.Context, starts []*start) {
 	}
 }
 
+// progress takes one container from its image to the end of its postStart handler.
+type progress struct{ *start }
+
 // heldUp returns why the plan does not have the container started now. The end of the last
 // instance is counted.
-func (st *start) heldUp() *StepError {
+func (st progress) heldUp() *StepError {
 	if st.Hold.Reason == actions.FailureBackOff {
 		return st.held.starts[st.spec.Name]
 	}
@@ -120,7 +126,7 @@ func (st *start) heldUp() *StepError {
 // lastEnd returns the container's current instance if it has ended, nil if there is none. One
 // that was killed because a probe failed has just ended, though the status is from before: it
 // counts as a crash.
-func (st *start) lastEnd(now time.Time) *runtime.ContainerStatus {
+func (st progress) lastEnd(now time.Time) *runtime.ContainerStatus {
 	last := st.status.Latest(st.Container.Name)
 	if last == nil || last.State == runtime.ContainerExited {
 		return last
@@ -145,7 +151,7 @@ func waitSince(end, now, until time.Time) time.Duration {
 }
 
 // run starts the container, and tells what came of it.
-func (st *start) run(ctx context.Context) *StepError {
+func (st progress) run(ctx context.Context) *StepError {
 	err := st.pipeline(ctx)
 	if st.succeeded = err == nil; st.succeeded {
 		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
@@ -166,8 +172,8 @@ func (st *start) run(ctx context.Context) *StepError {
 }
 
 // pipeline takes the container from its image to the end of its postStart handler.
-func (st *start) pipeline(ctx context.Context) *StepError {
-	images, failed := st.waitForImages(ctx)
+func (st progress) pipeline(ctx context.Context) *StepError {
+	images, failed := pulling{st.start}.waitForImages(ctx)
 	if failed != nil {
 		return failed
 	}
@@ -175,9 +181,9 @@ func (st *start) pipeline(ctx context.Context) *StepError {
 		return failed
 	}
 	st.event(v1.EventTypeNormal, eventStarted, "Container started")
-	st.linkLog()
+	launching{st.start}.linkLog()
 	if handler := st.postStart(); handler != nil {
-		return st.runPostStart(ctx, handler)
+		return launching{st.start}.runPostStart(ctx, handler)
 	}
 	return nil
 }
@@ -190,24 +196,24 @@ const (
 
 // inTurn creates and starts the container when its turn has come. The images are held
 // until the container is there, or will not be.
-func (st *start) inTurn(ctx context.Context, images imageResult) *StepError {
+func (st progress) inTurn(ctx context.Context, images imageResult) *StepError {
 	var failed *StepError
-	if endTurn, err := st.pace.Take(ctx, containerPriority); err != nil {
+	if endTurn, err := st.syncer.pace.Take(ctx, containerPriority); err != nil {
 		failed = &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
 	} else {
 		defer endTurn()
-		failed = st.create(ctx, images)
+		failed = creating{st.start}.create(ctx, images)
 	}
 	images.release()
 	if failed != nil {
 		return failed
 	}
-	return st.launch(ctx)
+	return launching{st.start}.launch(ctx)
 }
 
 // describe is an error as an event has it: the reason alone for one of the
 // image, which has had an event of its own.
-func (st *start) describe(err *StepError) string {
+func (st progress) describe(err *StepError) string {
 	if err.Step == StepImage {
 		return string(err.Reason)
 	}

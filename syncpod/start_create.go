@@ -22,8 +22,11 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
+// creating makes a container.
+type creating struct{ *start }
+
 // create makes the container.
-func (st *start) create(ctx context.Context, images imageResult) *StepError {
+func (st creating) create(ctx context.Context, images imageResult) *StepError {
 	attempt, err := st.attempt(st.startStep)
 	if err != nil {
 		return &StepError{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}
@@ -52,7 +55,7 @@ func (st *start) create(ctx context.Context, images imageResult) *StepError {
 	return nil
 }
 
-func (st *start) configure(ctx context.Context, images imageResult, attempt uint32) (*runtimeapi.ContainerConfig, error) {
+func (st creating) configure(ctx context.Context, images imageResult, attempt uint32) (*runtimeapi.ContainerConfig, error) {
 	img := images.image
 	found := container.Image{Ref: img.ID, UID: img.UID, Username: img.Username}
 	if err := container.CheckNonRoot(st.pod, st.spec, found); err != nil {
@@ -95,7 +98,7 @@ func (st *start) configure(ctx context.Context, images imageResult, attempt uint
 }
 
 // devices is what the container is given of the node's devices.
-func (st *start) devices(ctx context.Context) (device.Allotment, error) {
+func (st creating) devices(ctx context.Context) (device.Allotment, error) {
 	if st.config.Extensions.Devices == nil {
 		return device.Allotment{}, nil
 	}
@@ -149,7 +152,7 @@ func (r imageResult) explain(err error) error {
 }
 
 // targetID returns the container whose processes an ephemeral container sees.
-func (st *start) targetID() string {
+func (st creating) targetID() string {
 	if st.Container.Kind != actions.EphemeralContainer {
 		return ""
 	}
@@ -162,7 +165,7 @@ func (st *start) targetID() string {
 
 // ask asks the runtime for the container. An answer that leaves open what has
 // happened is followed by a look: what was made is adopted.
-func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
+func (st creating) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (string, error) {
 	for again := false; ; again = true {
 		resp, err := st.config.Deps.Runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
 			PodSandboxId: st.sandbox.id, Config: config, SandboxConfig: st.sandbox.config,
@@ -189,7 +192,7 @@ func (st *start) ask(ctx context.Context, config *runtimeapi.ContainerConfig) (s
 // what was asked for, and else stopped and removed, after which it pays to ask
 // again. With nothing listed the creation may still be under way, or the name
 // lost: the same attempt is asked for until it was refused too often.
-func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
+func (st creating) resolveCreate(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) (id string, retry bool, err error) {
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), st.config.Limits.CleanupTimeout)
 	defer cancel()
 	found, err := creation.Lookup[runtimeapi.Container]{
@@ -203,7 +206,7 @@ func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.Container
 		Remove: func(looking context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
 			if len(listed) > 0 && deadline.Over(ctx) { // the next agent may be the one that asks again
 				st.memory.used(st.spec.Name, config.GetMetadata().GetAttempt())
-				st.record(ctx, st.memory)
+				st.record(ctx)
 			}
 			return st.dispose(looking, listed, kept)
 		},
@@ -221,7 +224,7 @@ func (st *start) resolveCreate(ctx context.Context, config *runtimeapi.Container
 }
 
 // holders returns the container that has the name asked for, in a list of one or none.
-func (st *start) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
+func (st creating) holders(ctx context.Context, config *runtimeapi.ContainerConfig) ([]*runtimeapi.Container, error) {
 	selector := map[string]string{runtime.LabelPodUID: string(st.pod.UID), runtime.LabelContainerName: st.spec.Name}
 	maps.Copy(selector, st.config.Owner.Selector())
 	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: selector}})
@@ -238,21 +241,21 @@ func (st *start) holders(ctx context.Context, config *runtimeapi.ContainerConfig
 
 // isOurs reports whether a container is the one asked for: made for the same
 // sandbox and spec, and not started yet.
-func (st *start) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerConfig) bool {
+func (st creating) isOurs(c *runtimeapi.Container, config *runtimeapi.ContainerConfig) bool {
 	return c.GetPodSandboxId() == st.sandbox.id && c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED &&
 		c.GetAnnotations()[runtime.AnnotationHash] == config.GetAnnotations()[runtime.AnnotationHash]
 }
 
 // dispose stops and removes the containers that hold a name, but for the one kept.
-func (st *start) dispose(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
+func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
 	for _, c := range listed {
 		if c == kept {
 			continue
 		}
-		if err := st.stopper.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
+		if err := st.syncer.stopper.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
 			return err
 		}
-		if err := st.stopper.removeContainer(ctx, c.GetId()); err != nil {
+		if err := st.syncer.stopper.removeContainer(ctx, c.GetId()); err != nil {
 			return err
 		}
 	}
@@ -261,7 +264,7 @@ func (st *start) dispose(ctx context.Context, listed []*runtimeapi.Container, ke
 
 // countReserved gives an attempt up whose name stays reserved with nothing listed.
 // CRI-O refuses none: it lets the caller wait until its time is over.
-func (st *start) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
+func (st creating) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
 	if deadline.Over(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return
 	}

@@ -30,8 +30,11 @@ func (r imageResult) release() {
 	}
 }
 
+// pulling gets the images of a container that starts.
+type pulling struct{ *start }
+
 // ensureImages makes sure of the image of the container, and then of those that it mounts.
-func (st *start) ensureImages(ctx context.Context) {
+func (st pulling) ensureImages(ctx context.Context) {
 	var got imageResult
 	if got.image, got.err = st.askForImage(ctx, st.spec.Image, st.spec.ImagePullPolicy); got.err == nil {
 		got.volumes, got.err = st.askForVolumes(ctx)
@@ -44,7 +47,7 @@ func (st *start) ensureImages(ctx context.Context) {
 }
 
 // askForVolumes asks for the images that the container mounts, each once.
-func (st *start) askForVolumes(ctx context.Context) (images map[string]*image.Image, err error) {
+func (st pulling) askForVolumes(ctx context.Context) (images map[string]*image.Image, err error) {
 	for i := range st.pod.Spec.Volumes {
 		vol := &st.pod.Spec.Volumes[i]
 		if vol.Image == nil || !st.mounts(vol.Name) {
@@ -62,11 +65,11 @@ func (st *start) askForVolumes(ctx context.Context) (images map[string]*image.Im
 	return images, nil
 }
 
-func (st *start) mounts(volume string) bool {
+func (st pulling) mounts(volume string) bool {
 	return slices.ContainsFunc(st.spec.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == volume })
 }
 
-func (st *start) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*image.Image, error) {
+func (st pulling) askForImage(ctx context.Context, name string, policy v1.PullPolicy) (*image.Image, error) {
 	began := time.Now()
 	img, err := st.config.Deps.Images.EnsureImage(ctx, image.Request{
 		Image: name, Policy: policy,
@@ -86,7 +89,7 @@ func inBackOff(err error) bool {
 	return ok && e.Reason == image.ErrImagePullBackOff
 }
 
-func (st *start) waitForImages(ctx context.Context) (imageResult, *StepError) {
+func (st pulling) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	var got imageResult
 	select {
 	case got = <-st.image:
@@ -106,7 +109,7 @@ func (st *start) waitForImages(ctx context.Context) (imageResult, *StepError) {
 	return got, nil
 }
 
-func (st *start) tellPulled(name string, img *image.Image) {
+func (st pulling) tellPulled(name string, img *image.Image) {
 	text := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name)
 	if img.Pulled {
 		text = fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
@@ -115,7 +118,7 @@ func (st *start) tellPulled(name string, img *image.Image) {
 	st.event(v1.EventTypeNormal, eventPulled, "%s", text)
 }
 
-func (st *start) imageError(ctx context.Context, err error) *StepError {
+func (st pulling) imageError(ctx context.Context, err error) *StepError {
 	failed := &StepError{Step: StepImage, Reason: Reason(image.ErrImagePull), Err: err}
 	if e, ok := errors.AsType[*image.Error](err); ok {
 		failed.Reason, failed.NotBefore = Reason(e.Reason), e.RetryAt

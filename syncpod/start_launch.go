@@ -15,8 +15,11 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/memory"
 )
 
+// launching starts a container that was created, and runs its postStart handler.
+type launching struct{ *start }
+
 // launch starts the created container.
-func (st *start) launch(ctx context.Context) *StepError {
+func (st launching) launch(ctx context.Context) *StepError {
 	if err := st.config.Extensions.Lifecycle.PreStart(ctx, st.pod, st.spec, st.id); err != nil {
 		return &StepError{Step: StepPreStart, Reason: ErrPreStartHook, Err: err}
 	}
@@ -26,7 +29,7 @@ func (st *start) launch(ctx context.Context) *StepError {
 	}
 	first := ask(st.memory, func(p *memory.Pod) bool { return p.Containers.SetEverStarted(st.spec.Name, true) })
 	st.memory.mark(st.id.ID, memory.StartRequested)
-	st.record(ctx, st.memory)
+	st.record(ctx)
 	err := st.askToStart(ctx)
 	if !cri.Ambiguous(err) {
 		st.memory.unmark(st.id.ID, memory.StartRequested)
@@ -38,13 +41,13 @@ func (st *start) launch(ctx context.Context) *StepError {
 		return &StepError{Step: StepStart, Reason: ErrRunContainer, Err: err}
 	}
 	if started := st.asStarted(); ask(st.memory, func(p *memory.Pod) bool { return p.Containers.Started(started) }) {
-		st.record(ctx, st.memory) // at once: the runtime may lose it before anybody looks
+		st.record(ctx) // at once: the runtime may lose it before anybody looks
 	}
 	return nil
 }
 
 // asStarted is the started container, as a look at the runtime would show it.
-func (st *start) asStarted() runtime.ContainerStatus {
+func (st launching) asStarted() runtime.ContainerStatus {
 	return runtime.ContainerStatus{
 		Name: st.spec.Name, ID: st.id, Attempt: st.madeAttempt, State: runtime.ContainerRunning, StartedAt: time.Now(),
 		SandboxID: st.sandbox.id, SpecHash: runtime.HashContainer(st.spec), Image: st.spec.Image,
@@ -61,7 +64,7 @@ func (st *start) postStart() *v1.LifecycleHandler {
 // askToStart starts the container. If the answer leaves open what has happened
 // it looks, and does not ask again: a container that is not seen to run then is
 // cleared before it is replaced, because it may yet start (kubernetes #139670).
-func (st *start) askToStart(ctx context.Context) error {
+func (st launching) askToStart(ctx context.Context) error {
 	_, err := st.config.Deps.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: st.id.ID})
 	if err == nil {
 		return nil
@@ -73,7 +76,7 @@ func (st *start) askToStart(ctx context.Context) error {
 	return err
 }
 
-func (st *start) runs(ctx context.Context) bool {
+func (st launching) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, st.config.Limits.CleanupTimeout)
 	defer cancel()
 	resp, err := st.config.Deps.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: st.id.ID}})
@@ -91,7 +94,7 @@ func (st *start) runs(ctx context.Context) bool {
 // runPostStart runs the handler. If it fails or takes too long the container is
 // killed; if ctx ends first it is left as it is, to be run again or stopped by
 // whoever comes next.
-func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
+func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
 	_, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
@@ -104,7 +107,7 @@ func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler)
 	switch {
 	case err == nil:
 		st.memory.unmark(st.id.ID, memory.PostStartPending)
-		st.record(ctx, st.memory)
+		st.record(ctx)
 		return nil
 	case ctx.Err() != nil:
 		return &StepError{Step: StepPostStart, Reason: ErrPostStartHook, Err: ctx.Err()}
@@ -119,8 +122,8 @@ func (st *start) runPostStart(ctx context.Context, handler *v1.LifecycleHandler)
 	return failed
 }
 
-func (st *start) killAfterHook(ctx context.Context) error {
-	err := st.stopper.killContainer(ctx, kill{
+func (st launching) killAfterHook(ctx context.Context) error {
+	err := st.syncer.stopper.killContainer(ctx, kill{
 		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
 		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
 		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),
@@ -133,13 +136,13 @@ func (st *start) killAfterHook(ctx context.Context) error {
 
 // finishHooks runs the postStart handlers of containers that turned out to run
 // although their start, or their handler, was not seen to end.
-func (w *work) finishHooks(ctx context.Context) {
+func (w starting) finishHooks(ctx context.Context) {
 	if w.sandbox.ips == nil {
 		w.sandbox.ips = w.podIPs()
 	}
 	for _, step := range w.plan.PostStart {
-		st := &start{work: w, startStep: startStep{Container: step.Container}, spec: step.Container.Spec(w.pod), id: step.ID}
-		if failed := st.runPostStart(ctx, st.postStart()); failed != nil {
+		st := &start{work: w.work, startStep: startStep{Container: step.Container}, spec: step.Container.Spec(w.pod), id: step.ID}
+		if failed := (launching{st}).runPostStart(ctx, st.postStart()); failed != nil {
 			failed.Container = step.Container
 			w.fail(failed)
 		}

@@ -47,12 +47,12 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	}
 	m := s.remember(ctx, pod.UID)
 	m.do(func(p *memory.Pod) { p.Containers.NoteRunOnce(pod) })
-	w := &work{observedPod: observedPod{Syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
-	if err := w.allot(ctx); err != nil {
-		return w.result(), errors.Join(err, w.report.wait(ctx))
+	w := &work{observedPod: observedPod{notices: s.notices, syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
+	err := allotting{w}.allot(ctx)
+	if err == nil {
+		err = syncing{w}.run(ctx, status)
 	}
-	err := w.run(ctx, status)
-	return w.result(), errors.Join(err, w.report.wait(ctx))
+	return syncing{w}.result(), errors.Join(err, w.report.wait(ctx))
 }
 
 func validate(pod *v1.Pod) error {
@@ -70,7 +70,8 @@ func validate(pod *v1.Pod) error {
 
 // observedPod is a pod, and what is known of it.
 type observedPod struct {
-	*Syncer
+	notices
+	syncer *Syncer
 	// pod is the pod as it is allotted.
 	pod    *v1.Pod
 	memory *podMemory
@@ -81,6 +82,9 @@ type observedPod struct {
 	memoryInUse *StepError
 }
 
+// record keeps what has changed of the pod for the next agent.
+func (o *observedPod) record(ctx context.Context) { o.syncer.record(ctx, o.memory) }
+
 // outcome is what keeps containers of a pod from running. It has no lock: containers that
 // start side by side return their errors.
 type outcome struct {
@@ -90,7 +94,8 @@ type outcome struct {
 	unstopped map[string]bool
 }
 
-// work is one SyncPod.
+// work is what the steps of one SyncPod share. Each step is a type of its own, in the order of
+// the package's documentation, whose methods see the work and nothing of other steps.
 type work struct {
 	observedPod
 	outcome
@@ -111,13 +116,16 @@ type work struct {
 	nextRefresh time.Time
 }
 
-// run takes the steps in the order of the package's documentation.
-func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
-	if err := w.look(ctx, status); err != nil {
+// syncing takes the steps of a SyncPod.
+type syncing struct{ *work }
+
+// run takes them in the order of the package's documentation.
+func (w syncing) run(ctx context.Context, status *runtime.PodStatus) error {
+	if err := (inspecting{&w.observedPod}).look(ctx, status); err != nil {
 		return err
 	}
-	w.expire()
-	w.plan = w.decide(w.gather(ctx))
+	gathering{w.work}.expire()
+	w.plan = w.decide(gathering{w.work}.gather(ctx))
 	if !w.plan.NoOp() {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}
@@ -137,7 +145,7 @@ func (w *work) run(ctx context.Context, status *runtime.PodStatus) error {
 // those of containers that were not started in this work, and those of containers that were,
 // but whose status is from before. A container waits for the same reason until its start has
 // succeeded and a status shows it, so that its reported state does not change in between.
-func (w *work) unresolved(before []*StepError) (kept, started []*StepError) {
+func (w syncing) unresolved(before []*StepError) (kept, started []*StepError) {
 	for _, f := range before {
 		name := f.Container.Name
 		again := slices.ContainsFunc(w.failed, func(now *StepError) bool { return now.Container.Name == name })
@@ -154,24 +162,27 @@ func (w *work) unresolved(before []*StepError) (kept, started []*StepError) {
 }
 
 // act does what is to be done, as far as that goes.
-func (w *work) act(ctx context.Context) {
+func (w syncing) act(ctx context.Context) {
 	if w.over = w.plan.TerminatesPod(); w.over {
 		return
 	}
 	if w.memory.callOff(ctx) {
-		w.record(ctx, w.memory)
+		w.record(ctx)
 	}
 	if w.plan.Hold.Holds() {
 		w.wait(ctx)
 		return
 	}
-	w.mirror(ctx)
+	mirroring{&w.observedPod}.mirror(ctx)
 	w.carryOut(ctx)
 }
 
+// inspecting reads the status of a pod.
+type inspecting struct{ *observedPod }
+
 // look takes the status, or reads it. Sandboxes that have come up late, beside
 // the one in use, are removed first: they would make the pod start over.
-func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error {
+func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.Deps.Sandboxes.Unresolved(o.pod.UID) {
 		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
 			o.tellUnseen(ctx, err)
@@ -181,14 +192,14 @@ func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error
 	}
 	if status == nil {
 		var err error
-		if status, err = o.read(ctx, o.pod.UID, nil); err != nil {
+		if status, err = o.syncer.read(ctx, o.pod.UID, nil); err != nil {
 			o.tellUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
 		}
 	}
-	status = o.withMessages(o.pod, o.memory, ask(o.memory, func(p *memory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
+	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *memory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
 	o.memory.do(func(p *memory.Pod) { p.See(status) })
-	o.record(ctx, o.memory)
+	o.record(ctx)
 	o.memory.do(func(p *memory.Pod) {
 		o.status = p.Containers.WithStarts(p.Containers.WithSeen(status))
 		if o.config.Deps.Updater != nil {
@@ -198,11 +209,11 @@ func (o *observedPod) look(ctx context.Context, status *runtime.PodStatus) error
 	return nil
 }
 
-func (o *observedPod) sandboxInUse(status *runtime.PodStatus) string {
+func (o inspecting) sandboxInUse(status *runtime.PodStatus) string {
 	return ask(o.memory, func(p *memory.Pod) string { return p.Sandbox.InUse(status) })
 }
 
-func (o *observedPod) tellUnseen(ctx context.Context, err error) {
+func (o inspecting) tellUnseen(ctx context.Context, err error) {
 	o.warn(ctx, eventFailedSync, "error determining status: %v", err)
 }
 
@@ -217,8 +228,8 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 
 // tell reports the pod.
 func (w *work) tell(ctx context.Context, failed []*StepError) {
-	conditions := w.resizeConditions(failed)
-	w.tellResize(conditions)
+	conditions := allotting{w}.resizeConditions(failed)
+	allotting{w}.tellResize(conditions)
 	o := outlook{failed: failed, conditions: conditions}
 	if w.plan.Hold.Reason == actions.PodNotAdmitted {
 		o.blocked = w.rejected.problem()
@@ -233,7 +244,7 @@ func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 	return c.Deps.Probes.ProbeResults(uid)
 }
 
-func (w *work) result() Result {
+func (w syncing) result() Result {
 	r := Result{Plan: w.plan, Over: w.over, Failed: w.failed, NextTry: w.nextRefresh}
 	if !w.over {
 		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, w.activeUntil()), w.allotted.NextTry)

@@ -72,7 +72,7 @@ func (p *Pod) Evicted() *apistatus.Problem { return p.evicted }
 // Disruption returns the condition of a pod that was evicted because the node was under
 // pressure, none for any other.
 func (p *Pod) Disruption() []v1.PodCondition {
-	if p.evicted == nil || !p.disrupted {
+	if !p.disrupted {
 		return nil
 	}
 	return []v1.PodCondition{apistatus.DisruptionTarget(p.evicted.Message)}
