@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -57,7 +60,7 @@ func (f *knownFile) read() (map[string][]string, error) {
 	return k.Resources, nil
 }
 
-// maxKnown is the most bytes that are read: names of some hundred thousand devices.
+// maxKnown is the most bytes that are read and written: names of some hundred thousand devices.
 const maxKnown = 16 << 20
 
 // readBounded reads a regular file.
@@ -69,11 +72,14 @@ func readBounded(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxKnown {
 		return nil, fmt.Errorf("it is no regular file of at most %d bytes", maxKnown)
 	}
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that took its place does not block
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	if opened, err := file.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.Join(errors.New("it was replaced while it was opened"), err)
+	}
 	text, err := io.ReadAll(io.LimitReader(file, maxKnown+1))
 	if err == nil && len(text) > maxKnown {
 		err = fmt.Errorf("it has more than %d bytes", maxKnown)
@@ -89,7 +95,7 @@ func (m *Manager) remember() error {
 	m.mu.Lock()
 	now := known{knownVersion, m.ledger.Snapshot(time.Now())}
 	m.mu.Unlock()
-	text, err := json.Marshal(now)
+	text, err := now.text()
 	if err != nil || bytes.Equal(text, f.written) {
 		return err
 	}
@@ -99,6 +105,28 @@ func (m *Manager) remember() error {
 	}
 	f.written, f.failed = text, false
 	return nil
+}
+
+// text returns the content of the file. A file that the next agent would not read is an error, which
+// names the resource with the longest list: its plugin has registered too many devices, or names
+// that are too long.
+func (k known) text() ([]byte, error) {
+	text, err := json.Marshal(k)
+	if err != nil || len(text) <= maxKnown {
+		return text, err
+	}
+	longest, most := "", -1
+	for _, name := range slices.Sorted(maps.Keys(k.Resources)) {
+		size := 0
+		for _, id := range k.Resources[name] {
+			size += len(id)
+		}
+		if size > most {
+			longest, most = name, size
+		}
+	}
+	return nil, fmt.Errorf("the devices of plugins take %d bytes, and at most %d are remembered: resource %s has %d devices with names of %d bytes",
+		len(text), maxKnown, longest, len(k.Resources[longest]), most)
 }
 
 // rememberLater writes what could not be written, until ctx ends.
