@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 
 	"github.com/go-logr/logr"
 
@@ -24,7 +25,11 @@ func New(log *slog.Logger, c loop.Config) (*Agent, error) {
 	c.Workers.Observer = workers{metrics: a.counts}
 	c.Watch.Observer = watcher{metrics: a.counts}
 	c.Sync.Observer = containers{metrics: a.counts}
-	images, err := image.New(image.Config{Runtime: c.Client, Observer: pulls{metrics: a.counts}})
+	config := image.Config{Runtime: c.Client, Observer: pulls{metrics: a.counts}}
+	if c.Root != "" { // who may use which image outlives the agent
+		config.Dir = filepath.Join(c.Root, "images")
+	}
+	images, err := image.New(config)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,9 @@ func TestObserved(t *testing.T) {
 			`podsync_image_pull_seconds_count{outcome="ok"}`:                "2",
 			`podsync_pod_start_seconds_count`:                               "2",
 		})
+		if kept, err := filepath.Glob(filepath.Join(root, "images", "*", "*")); err != nil || len(kept) == 0 {
+			t.Errorf("nothing is kept of who may use which image: %v", err)
+		}
 		if err := rt.Restart(critest.Restart{Down: 20 * time.Second, Disconnect: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
@@ -110,22 +110,12 @@ func (f *memoryFile) read() (memory, error) {
 }
 
 func readMemory(path string) ([]byte, error) {
-	info, err := os.Lstat(path)
+	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	if info.Size() > maxMemory {
-		return nil, fmt.Errorf("it has %d bytes, which is more than %d", info.Size(), maxMemory)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxMemory))
+	defer root.Close()
+	return regular.Read(root, filepath.Base(path), maxMemory)
 }
 
 // usable returns a memory with the pods that can run, with the API's defaults as this agent

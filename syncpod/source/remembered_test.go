@@ -400,7 +400,7 @@ func TestRememberedPathThatIsOfNoUse(t *testing.T) {
 		must(t, os.MkdirAll(path, 0o700))
 		l := live(t, path, nil)
 		time.Sleep(time.Minute)
-		l.expect("incomplete error: what was remembered of the source in " + path + ": it is no regular file")
+		l.expect("incomplete error: what was remembered of the source in " + path + ": \"memory.json\" is not a regular file")
 		must(t, l.push.Set(pushed("a", "a:1")))
 		if got := l.words(); !strings.HasPrefix(got, "a=a:1 error: ") || !strings.Contains(got, "what is to be remembered of the source: ") {
 			t.Errorf("delivered is %q, want an error of the write", got)
