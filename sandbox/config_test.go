@@ -41,7 +41,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{sandbox.Input{Pod: policy}, "supplementalGroupsPolicy"},
 		{sandbox.Input{Pod: named("p", v1.PodSpec{Hostname: "A"})}, "spec.hostname"},
 		{sandbox.Input{Pod: named("p", v1.PodSpec{}), Hostname: sandbox.Hostname{Domain: "d"}}, "Input.Hostname"},
-		{sandbox.Input{Pod: fqdn, Hostname: sandbox.Hostname{Host: "h", Domain: strings.Repeat("d", 64)}}, "pod ns/p: spec.setHostnameAsFQDN"},
+		{sandbox.Input{Pod: fqdn, Hostname: sandbox.Hostname{Host: "h", Domain: strings.Repeat("d", 64)}}, "pod ns/p: failed to construct FQDN from pod hostname and cluster domain, FQDN h.d"},
 	} {
 		if got, err := sandbox.ConfigOf(tc.in); !matches(err, tc.want) || got != nil {
 			t.Errorf("%v, error %v; want an error with %q", got, err, tc.want)

@@ -34,15 +34,15 @@ func (h Hostname) FQDN() string {
 
 // Kernel returns the name the kernel is to report in the pod: the FQDN if the
 // pod asks for it (spec.setHostnameAsFQDN) and has a domain, and Host otherwise.
-// An FQDN of more than 64 characters is an error, as Linux cannot hold it.
+// An FQDN of more than 64 characters is an error, as Linux cannot hold it, with a kubelet's text.
 func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 	if pod == nil || pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || h.Domain == "" {
 		return h.Host, nil
 	}
 	fqdn := h.FQDN()
 	if len(fqdn) > maxKernelHostname {
-		return "", fmt.Errorf("spec.setHostnameAsFQDN is set, but %q has %d characters and the kernel takes %d",
-			fqdn, len(fqdn), maxKernelHostname)
+		return "", fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested): spec.setHostnameAsFQDN is set",
+			fqdn, maxKernelHostname, len(fqdn))
 	}
 	return fqdn, nil
 }

@@ -76,6 +76,10 @@ func TestFailuresOfAPodAreTold(t *testing.T) {
 			c.Node.DNS = func() sandbox.NodeDNS { return sandbox.NodeDNS{Servers: []string{"192.0.2.1"}} }
 		},
 			[]string{"FailedCreatePodSandBox  Failed to create pod sandbox: "}},
+		"FQDN is too long": {testPod(func(p *v1.Pod) {
+			p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = strings.Repeat("h", 63), "t", new(true)
+		}), func(*node, *syncpod.Config) {},
+			[]string{"FailedCreatePodSandBox  Failed to create pod sandbox: failed to construct FQDN from pod hostname and cluster domain, FQDN hhh"}},
 		"status of the sandbox": {testPod(), func(n *node, _ *syncpod.Config) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PodSandboxStatus}, Times: 1, Err: status.Error(codes.Internal, "broken")})
 		}, []string{"FailedPodSandBoxStatus  Unable to get pod sandbox status: "}},

@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -70,11 +71,13 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
 	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
 	config, err := sandbox.ConfigOf(*in)
+	cause := cmp.Or(errors.Unwrap(err), err) // an event names its pod
 	if err == nil {
 		w.sandbox.handler, err = sandbox.RuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
+		cause = err
 	}
 	if err != nil {
-		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", err)
+		w.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", cause)
 		return &StepError{Step: StepSandbox, Reason: ErrConfigPodSandbox, Err: err}
 	}
 	config.Labels = w.config.Owner.Mark(config.Labels)
