@@ -131,7 +131,7 @@ func (f *follower) next(ctx context.Context) error {
 	if same(newest, f.file) {
 		return newest.Close()
 	}
-	parts = parts[f.after(parts):]
+	parts = parts[f.after(ctx, parts):]
 	last := f.file
 	defer last.Close()
 	err = cmp.Or(f.flush(f.log, f.scan), f.printParts(ctx, parts))
@@ -147,13 +147,13 @@ func same(a, b *os.File) bool {
 
 // after returns how many of the parts are not newer than the file that was read. One
 // that is not among them any more was deleted, being older than all of them.
-func (f *follower) after(parts []part) int {
+func (f *follower) after(ctx context.Context, parts []part) int {
 	head := headOf(f.file)
 	i := slices.IndexFunc(parts, func(p part) bool {
 		if f.isAt(f.file, p.name) {
 			return true
 		}
-		c, err := openCompressed(f.root, p.name+compressed, 0)
+		c, err := openCompressed(ctx, f.root, p.name+compressed, 0)
 		if err != nil {
 			return false
 		}

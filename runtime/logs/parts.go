@@ -2,6 +2,7 @@ package logs
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +80,7 @@ func rotated(root *os.Root, log string) ([]part, error) {
 }
 
 // open opens a part from a place in it. It may have been compressed meanwhile.
-func (p part) open(root *os.Root, start int64) (io.ReadCloser, error) {
+func (p part) open(ctx context.Context, root *os.Root, start int64) (io.ReadCloser, error) {
 	f, err := openRegular(root, p.name)
 	if err == nil {
 		_, err = f.Seek(start, io.SeekStart)
@@ -88,14 +89,14 @@ func (p part) open(root *os.Root, start int64) (io.ReadCloser, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return openCompressed(root, p.name+compressed, start)
+	return openCompressed(ctx, root, p.name+compressed, start)
 }
 
 // tailStart returns where the tail begins in the part, and whether that is all of it.
-func (p part) tailStart(root *os.Root, c *counter) (start int64, whole bool, err error) {
+func (p part) tailStart(ctx context.Context, root *os.Root, c *counter) (start int64, whole bool, err error) {
 	f, err := openRegular(root, p.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return forwardTail(func() (io.ReadCloser, error) { return openCompressed(root, p.name+compressed, 0) }, c)
+		return forwardTail(func() (io.ReadCloser, error) { return openCompressed(ctx, root, p.name+compressed, 0) }, c)
 	}
 	if err != nil {
 		return 0, false, err
@@ -105,7 +106,7 @@ func (p part) tailStart(root *os.Root, c *counter) (start int64, whole bool, err
 	if err != nil {
 		return 0, false, err
 	}
-	return tailStart(f, info.Size(), c)
+	return tailStart(untilDone{ctx, f}, info.Size(), c)
 }
 
 // written returns when the part was written to last, at the latest, and that it never
@@ -139,24 +140,46 @@ func openIfThere(root *os.Root, name string) (*os.File, error) {
 	return f, err
 }
 
-// A compressedFile is read as what was compressed.
+// A compressedFile is read as what was compressed, until its context ends.
 type compressedFile struct {
-	*gzip.Reader
+	ctx  context.Context
+	gzip *gzip.Reader
 	file *os.File
+}
+
+func (f compressedFile) Read(p []byte) (int, error) {
+	if err := context.Cause(f.ctx); err != nil {
+		return 0, err
+	}
+	return f.gzip.Read(p)
 }
 
 func (f compressedFile) Close() error { return f.file.Close() }
 
-func openCompressed(root *os.Root, name string, start int64) (io.ReadCloser, error) {
+// untilDone reads until its context ends: of a large log, reading the tail takes long.
+type untilDone struct {
+	ctx context.Context
+	io.ReaderAt
+}
+
+func (u untilDone) ReadAt(p []byte, offset int64) (int, error) {
+	if err := context.Cause(u.ctx); err != nil {
+		return 0, err
+	}
+	return u.ReaderAt.ReadAt(p, offset)
+}
+
+func openCompressed(ctx context.Context, root *os.Root, name string, start int64) (io.ReadCloser, error) {
 	f, err := openRegular(root, name)
 	if err != nil {
 		return nil, err
 	}
 	r, err := gzip.NewReader(f)
+	c := compressedFile{ctx, r, f}
 	if err == nil {
-		_, err = io.CopyN(io.Discard, r, start)
+		_, err = io.CopyN(io.Discard, c, start)
 	}
-	return compressedFile{r, f}, closeIf(f, err)
+	return c, closeIf(f, err)
 }
 
 // closeIf closes what is of no use after an error, which it returns.

@@ -112,7 +112,7 @@ func (r *reading) begin(ctx context.Context) (newest *os.File, start int64, err 
 	if newest == nil && len(parts) == 0 {
 		return nil, 0, fmt.Errorf("logs: %s: %w", filepath.Join(r.root.Name(), r.log), fs.ErrNotExist)
 	}
-	parts, start, err = r.wantedParts(newest, parts)
+	parts, start, err = r.wantedParts(ctx, newest, parts)
 	if err == nil {
 		err = r.printParts(ctx, parts)
 	}
@@ -153,7 +153,7 @@ func (r *reading) isAt(f *os.File, name string) bool {
 
 // wantedParts leaves the parts that are wanted, with where each of them and the newest
 // begins.
-func (r *reading) wantedParts(newest *os.File, parts []part) (wanted []part, start int64, err error) {
+func (r *reading) wantedParts(ctx context.Context, newest *os.File, parts []part) (wanted []part, start int64, err error) {
 	parts = slices.DeleteFunc(parts, func(p part) bool {
 		written, ok := p.written(r.root)
 		return !ok || r.tooOld(written)
@@ -164,14 +164,17 @@ func (r *reading) wantedParts(newest *os.File, parts []part) (wanted []part, sta
 	count := &counter{wanted: r.wanted, want: r.tail}
 	whole := false
 	if newest != nil {
-		if start, whole, err = r.tailOf(newest, count); err != nil {
+		if start, whole, err = r.tailOf(ctx, newest, count); err != nil {
 			return nil, 0, fmt.Errorf("logs: %s: %w", r.log, err)
 		}
 	}
 	for i := len(parts) - 1; i >= 0 && !whole; i-- {
-		if parts[i].start, whole, err = parts[i].tailStart(r.root, count); err != nil {
+		if parts[i].start, whole, err = parts[i].tailStart(ctx, r.root, count); err != nil {
 			// That it cannot be read is told when it is.
 			parts[i].start, whole = 0, false
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, 0, err
 		}
 		wanted = append(wanted, parts[i])
 	}
@@ -179,12 +182,12 @@ func (r *reading) wantedParts(newest *os.File, parts []part) (wanted []part, sta
 	return wanted, start, nil
 }
 
-func (r *reading) tailOf(newest *os.File, count *counter) (start int64, whole bool, err error) {
+func (r *reading) tailOf(ctx context.Context, newest *os.File, count *counter) (start int64, whole bool, err error) {
 	info, err := newest.Stat()
 	if err != nil {
 		return 0, false, err
 	}
-	return tailStart(newest, info.Size(), count)
+	return tailStart(untilDone{ctx, newest}, info.Size(), count)
 }
 
 // printParts prints parts to which nothing is added any more.
@@ -199,7 +202,10 @@ func (r *reading) printParts(ctx context.Context, parts []part) error {
 
 // printPart prints a part. One that cannot be read is damage, not the end.
 func (r *reading) printPart(ctx context.Context, p part) error {
-	f, err := p.open(r.root, p.start)
+	f, err := p.open(ctx, r.root, p.start)
+	if ended := context.Cause(ctx); err != nil && ended != nil {
+		return ended
+	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) { // else it was deleted for its age
 			r.damaged(p.name, p.start, err)
@@ -224,7 +230,9 @@ func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
 		return printed
 	})
 	if err != nil && printed == nil {
-		r.damaged(file, s.read(), err)
+		if printed = ctx.Err(); printed == nil {
+			r.damaged(file, s.read(), err)
+		}
 	}
 	return printed
 }

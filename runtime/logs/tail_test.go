@@ -2,6 +2,8 @@ package logs
 
 import (
 	"bytes"
+	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -160,5 +162,37 @@ func writeFile(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The search for the tail ends with its context, in files of any size.
+func TestTailEndsWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil || w.Close() != nil {
+		t.Fatal("the test's file cannot be compressed")
+	}
+	for name, content := range map[string][]byte{"plain": bytes.Repeat([]byte("x\n"), 1<<10), "packed" + compressed: packed.Bytes()} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &reading{root: root, log: "plain", printer: &printer{window: window{tail: 5, wanted: [2]bool{true, true}}}}
+	if _, _, err := r.wantedParts(ctx, nil, []part{{name: "packed"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the tail of a compressed part: %v", err)
+	}
+	if _, _, err := (part{name: "plain"}).tailStart(ctx, root, &counter{want: 5}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the tail of a part: %v", err)
+	}
+	if _, err := (part{name: "packed"}).open(ctx, root, 1<<19); !errors.Is(err, context.Canceled) {
+		t.Errorf("a compressed part from its middle on: %v", err)
 	}
 }
