@@ -109,6 +109,7 @@ func TestB1_Crashes(t *testing.T) {
 		{app(), end("3", at(20)), 20, 20, 20},
 		{app(), end("4", at(20)), 21, 40, 40}, // ended in the same instant, by a coarse clock
 		{changed, end("5", at(30)), 30, 0, 0},
+		{changed, end("6", at(40)), 43, 7, 7}, // observed late: the wait counts from the end
 	} {
 		until, wait := b.Preview(tc.c, tc.last.ID, tc.last.FinishedAt, at(tc.now))
 		if i > 0 && (wait != (tc.preview > 0) || wait && until.Sub(at(tc.now)).Round(time.Second) != time.Duration(tc.preview)*time.Second) {
