@@ -166,9 +166,14 @@ func TestB1_RestoredCrashes(t *testing.T) {
 	again.restore(saved)
 	third.FinishedAt = now.Add(12 * time.Second)
 	again.Crashed(app(), third, third.FinishedAt)
+	fourth := end("4", now.Add(40*time.Second))
+	again.Crashed(app(), fourth, fourth.FinishedAt)
 	again.restore(saved)
-	if until, _ := again.Crashed(app(), third, third.FinishedAt); !until.Equal(third.FinishedAt.Add(20 * time.Second)) {
-		t.Errorf("a late record replaces what was counted since: %v", until.Sub(third.FinishedAt))
+	if until, _ := again.Crashed(app(), fourth, fourth.FinishedAt); !until.Equal(fourth.FinishedAt.Add(40 * time.Second)) {
+		t.Errorf("a late record replaces what was counted since: %v", until.Sub(fourth.FinishedAt))
+	}
+	if all := again.save(); len(all) != 2 || all[0].ID.ID != "4" {
+		t.Errorf("recorded %+v, want each container once, and app as it ended last", all)
 	}
 }
 

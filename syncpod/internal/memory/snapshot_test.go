@@ -18,7 +18,7 @@ func full() Record {
 		Deadline: now, NextAttempts: map[string]uint32{"app": 3, "b": 7}, EverStarted: []string{"app", "b"},
 		Exited: []runtime.ContainerStatus{ended}, Started: []runtime.ContainerStatus{began},
 		PostStartPending: []string{"1", "2"}, StartRequested: []string{"2"}, PreStopCompleted: []string{"3"},
-		Resources:     map[string]runtime.ContainerResources{"1": {CPULimit: 9}},
+		Resources:     map[string]runtime.ContainerResources{"1": {CPULimit: 9}, "2": {CPULimit: 1}},
 		CrashBackOffs: map[string]CrashBackOff{"app": {Definition: "d", Failures: 3, ID: runtime.ContainerID{Type: "critest", ID: "4"}, FinishedAt: now, CountedAt: now}},
 	}
 }
@@ -56,6 +56,7 @@ func TestK7_NewestOfTheRecord(t *testing.T) {
 func TestK7_LateRestore(t *testing.T) {
 	p := New(&Limits{})
 	p.Hasten(now.Add(-time.Hour))
+	p.Observe(statusOf(at("3", 1, exited)))
 	p.Containers.Used("app", 8)
 	p.Containers.SetEverStarted("c", true)
 	p.Containers.Used("b", 1)
@@ -64,7 +65,7 @@ func TestK7_LateRestore(t *testing.T) {
 	p.Restore(full())
 	s, news := p.Snapshot()
 	r := s.Record()
-	if !news || !r.Deadline.Equal(now.Add(-time.Hour)) || r.NextAttempts["app"] != 9 || r.NextAttempts["b"] != 7 || len(r.EverStarted) != 3 || len(r.Resources) != 2 {
+	if !news || !r.Deadline.Equal(now.Add(-time.Hour)) || r.NextAttempts["app"] != 9 || r.NextAttempts["b"] != 7 || len(r.EverStarted) != 3 || len(r.Resources) != 3 || len(r.Exited) != 1 || r.Exited[0].ID.ID != "4" {
 		t.Errorf("news %v, %+v", news, r)
 	}
 	if !p.Instances.Marked("1", StopSignalled) || !p.Instances.Marked("1", PostStartPending) || p.Instances.get("9").resources.CPULimit != 1 {
