@@ -9,10 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/podsync/podsync/internal/base/websocket"
+	"github.com/podsync/podsync/syncpod/server"
 )
 
 // watched has requests end with a context, and tells of each that has returned.
@@ -138,6 +142,29 @@ func TestCallerGoesAndDoesNotRead(t *testing.T) {
 			<-printed
 		}
 	}
+}
+
+// A caller that asks for a log and does not read it is not waited for longer than the idle timeout.
+func TestLogThatIsNotRead(t *testing.T) {
+	n := newNode(t, func(c *server.Config) { c.StreamIdleTimeout = 200 * time.Millisecond })
+	n.run("web", "sleep infinity", isRunning)
+	paths, err := filepath.Glob(filepath.Join(n.logsRoot(), "*", "app", "0.log"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("logs %q, %v", paths, err)
+	}
+	line := "2026-01-02T03:04:05.000000000Z stdout F " + strings.Repeat("x", 1000) + "\n"
+	if err := os.WriteFile(paths[0], []byte(strings.Repeat(line, 16<<10)), 0o600); err != nil { // more than all buffers take
+		t.Fatal(err)
+	}
+	returned := n.watched(t.Context())
+	conn, err := n.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /containerLogs/default/web/app HTTP/1.1\r\nHost: node1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	wantReturn(t, returned, "log that is not read")
 }
 
 // TestWebSocketThatIsRefused: what is asked for wrongly has not run.
