@@ -72,7 +72,7 @@ func (w lowering) keepCgroup(ctx context.Context) {
 
 // changesContainers reports whether a running container is to have other resources than it
 // has: it is resized, or could not be stopped to start anew with them.
-func (w lowering) changesContainers() bool { return resizing{w.work}.resizes() || len(w.unstopped) > 0 }
+func (w lowering) changesContainers() bool { return resizing(w).resizes() || len(w.unstopped) > 0 }
 
 // lowerCgroup is the end of a resize. While a container has not got its resources, the
 // cgroup stays as large as it was.
@@ -80,7 +80,7 @@ func (w lowering) lowerCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if (resizing{w.work}).resizes() && !(resizing{w.work}).resizeFailed() {
+	if resizing(w).resizes() && !resizing(w).resizeFailed() {
 		w.keepLowered(ctx)
 	}
 	if w.memoryInUse != nil {

@@ -19,24 +19,24 @@ func (w syncing) carryOut(ctx context.Context) {
 		w.config.Extensions.Lifecycle.Release(w.pod, ref.Name)
 	}
 	if !w.plan.KillPod {
-		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing{w.work}.removes) }) // those that have failed, and are not wanted any more
-	} else if !(clearing{w.work}).killWholePod(ctx) {
+		w.memory.do(func(p *memory.Pod) { p.Kills.End(clearing(w).removes) }) // those that have failed, and are not wanted any more
+	} else if !clearing(w).killWholePod(ctx) {
 		return
 	}
-	clearing{w.work}.clearAway(ctx)
+	clearing(w).clearAway(ctx)
 	if w.plan.Sandbox.Hold.Holds() {
 		w.fail(w.held.sandbox)
 		return
 	}
 	if len(w.plan.Start) == 0 && !w.plan.Sandbox.Create {
-		lowering{w.work}.keepCgroup(ctx)
-	} else if !(sandboxing{w.work}).useSandbox(ctx) {
+		lowering(w).keepCgroup(ctx)
+	} else if !sandboxing(w).useSandbox(ctx) {
 		return
 	}
-	starting{w.work}.finishHooks(ctx)
-	starting{w.work}.startAll(ctx)
-	resizing{w.work}.resizeAll(ctx)
-	lowering{w.work}.lowerCgroup(ctx)
+	starting(w).finishHooks(ctx)
+	starting(w).startAll(ctx)
+	resizing(w).resizeAll(ctx)
+	lowering(w).lowerCgroup(ctx)
 }
 
 // errors joins what failed, without what merely waits.

@@ -64,7 +64,7 @@ func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepEr
 }
 
 func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
-	if failed := (&preparation{&w.observedPod, &w.sandbox, (lowering{w.work}).changesContainers()}).run(ctx); failed != nil {
+	if failed := (&preparation{&w.observedPod, &w.sandbox, lowering(w).changesContainers()}).run(ctx); failed != nil {
 		return failed
 	}
 	in := &w.sandbox.input

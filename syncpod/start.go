@@ -173,7 +173,7 @@ func (st progress) run(ctx context.Context) *StepError {
 
 // pipeline takes the container from its image to the end of its postStart handler.
 func (st progress) pipeline(ctx context.Context) *StepError {
-	images, failed := pulling{st.start}.waitForImages(ctx)
+	images, failed := pulling(st).waitForImages(ctx)
 	if failed != nil {
 		return failed
 	}
@@ -181,9 +181,9 @@ func (st progress) pipeline(ctx context.Context) *StepError {
 		return failed
 	}
 	st.event(v1.EventTypeNormal, eventStarted, "Container started")
-	launching{st.start}.linkLog()
+	launching(st).linkLog()
 	if handler := st.postStart(); handler != nil {
-		return launching{st.start}.runPostStart(ctx, handler)
+		return launching(st).runPostStart(ctx, handler)
 	}
 	return nil
 }
@@ -202,13 +202,13 @@ func (st progress) inTurn(ctx context.Context, images imageResult) *StepError {
 		failed = &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
 	} else {
 		defer endTurn()
-		failed = creating{st.start}.create(ctx, images)
+		failed = creating(st).create(ctx, images)
 	}
 	images.release()
 	if failed != nil {
 		return failed
 	}
-	return launching{st.start}.launch(ctx)
+	return launching(st).launch(ctx)
 }
 
 // describe is an error as an event has it: the reason alone for one of the

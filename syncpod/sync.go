@@ -124,8 +124,8 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) error {
 	if err := (inspecting{&w.observedPod}).look(ctx, status); err != nil {
 		return err
 	}
-	gathering{w.work}.expire()
-	w.plan = w.decide(gathering{w.work}.gather(ctx))
+	gathering(w).expire()
+	w.plan = w.decide(gathering(w).gather(ctx))
 	if !w.plan.NoOp() {
 		w.config.Observer.PlanMade(w.pod, w.plan)
 	}
