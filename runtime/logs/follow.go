@@ -80,10 +80,12 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-f.changed:
 		case failed = <-f.ended:
 			over = true // all that it has printed is there; it is read once more
+		}
+		if err := ctx.Err(); err != nil { // Ended may return because of it, with an error of its own
+			return err
 		}
 	}
 }

@@ -148,7 +148,7 @@ type compressedFile struct {
 }
 
 func (f compressedFile) Read(p []byte) (int, error) {
-	if err := context.Cause(f.ctx); err != nil {
+	if err := f.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return f.gzip.Read(p)
@@ -163,7 +163,7 @@ type untilDone struct {
 }
 
 func (u untilDone) ReadAt(p []byte, offset int64) (int, error) {
-	if err := context.Cause(u.ctx); err != nil {
+	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return u.ReaderAt.ReadAt(p, offset)

@@ -57,7 +57,7 @@ func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, er
 	} else {
 		err = read.all(ctx)
 	}
-	return read.result(err)
+	return read.result(ctx, err)
 }
 
 // A reading is one read of a log.
@@ -67,11 +67,15 @@ type reading struct {
 	*printer
 }
 
-// result is the error of a read that ended with one.
-func (r *reading) result(err error) error {
+// result returns the error of Read for the error with which the read ended. Whatever was being
+// read when ctx ended, and whatever that wrapped, the error is that of ctx.
+func (r *reading) result(ctx context.Context, err error) error {
+	ended := ctx.Err()
 	switch {
 	case errors.Is(err, errLimit):
 		return nil
+	case ended != nil && errors.Is(err, ended):
+		return ended
 	case err != nil:
 		return err
 	case r.damage != nil:
@@ -173,7 +177,7 @@ func (r *reading) wantedParts(ctx context.Context, newest *os.File, parts []part
 			// That it cannot be read is told when it is.
 			parts[i].start, whole = 0, false
 		}
-		if err := context.Cause(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
 		wanted = append(wanted, parts[i])
@@ -203,7 +207,7 @@ func (r *reading) printParts(ctx context.Context, parts []part) error {
 // printPart prints a part. One that cannot be read is damage, not the end.
 func (r *reading) printPart(ctx context.Context, p part) error {
 	f, err := p.open(ctx, r.root, p.start)
-	if ended := context.Cause(ctx); err != nil && ended != nil {
+	if ended := ctx.Err(); err != nil && ended != nil {
 		return ended
 	}
 	if err != nil {

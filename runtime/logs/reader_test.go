@@ -320,6 +320,52 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// Whatever is being read when the context ends, Read returns the error of the context as it is, and
+// not its cause.
+func TestReadReturnsTheErrorOfItsContext(t *testing.T) {
+	path := logAt(t, entry(2, "stdout F", "two"))
+	write(t, path+".20260102-000001", entry(1, "stdout F", "one"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the caller has closed the connection"))
+	for _, o := range []*v1.PodLogOptions{nil, {TailLines: new(int64(1))}, {TailLines: new(int64(9))}, {Follow: true}, {Follow: true, TailLines: new(int64(9))}} {
+		var r logs.Reader
+		if err := r.Read(ctx, logs.Log{Path: path}, o, io.Discard, io.Discard); err != context.Canceled {
+			t.Errorf("%+v: error %v, want %v", o, err, context.Canceled)
+		}
+	}
+}
+
+// cancelling is a writer that cancels a context, and waits until Log.Ended has returned for that.
+type cancelling struct {
+	cancel   context.CancelFunc
+	returned chan struct{}
+}
+
+func (c cancelling) Write(b []byte) (int, error) {
+	c.cancel()
+	<-c.returned
+	return len(b), nil
+}
+
+// A follower whose context ends returns the error of the context, and not the one that Log.Ended
+// returns for the same end.
+func TestFollowReturnsTheErrorOfItsContext(t *testing.T) {
+	path := logAt(t, entry(1, "stdout F", "one"))
+	for range 50 { // which of the two a follower notices first is a matter of chance
+		ctx, cancel := context.WithCancel(t.Context())
+		out := cancelling{cancel, make(chan struct{})}
+		log := logs.Log{Path: path, Ended: func(ctx context.Context) error {
+			defer close(out.returned)
+			<-ctx.Done()
+			return fmt.Errorf("the watch of the container has ended: %v", ctx.Err()) // as a gRPC status does, it wraps nothing
+		}}
+		var r logs.Reader
+		if err := r.Read(ctx, log, &v1.PodLogOptions{Follow: true}, out, out); err != context.Canceled {
+			t.Fatalf("error %v, want %v", err, context.Canceled)
+		}
+	}
+}
+
 func TestReadEndsWithItsWriter(t *testing.T) {
 	path := logAt(t, entry(1, "stdout F", "one"))
 	pipe, w := io.Pipe()
