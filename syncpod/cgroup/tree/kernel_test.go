@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -208,6 +209,7 @@ func TestKernelVersion2(t *testing.T) {
 	if err := os.Mkdir(nested, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	threaded(t, filepath.Join(nested, "threads"))
 	ended := inCgroup(t, filepath.Join(nested, procs), "while :; do sleep 0.01 & done")
 	err = tree.in(func(mount *os.Root) error { return tree.remove(t.Context(), mount, root+at) })
 	if err != nil {
@@ -220,6 +222,17 @@ func TestKernelVersion2(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the cgroup is still there: %v", err)
+	}
+}
+
+// threaded makes a threaded cgroup, as a container can: the kernel does not list processes there.
+func threaded(t *testing.T, dir string) {
+	t.Helper()
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "cgroup.type"), []byte("threaded"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(filepath.Join(dir, procs)); !errors.Is(err, syscall.EOPNOTSUPP) {
+		t.Fatalf("the processes of a threaded cgroup: %v, want %v", err, syscall.EOPNOTSUPP)
 	}
 }
 

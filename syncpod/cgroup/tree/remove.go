@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/podsync/podsync/internal/base/filetree"
@@ -210,9 +211,13 @@ func killIn(ctx context.Context, mount *os.Root, dir string) (found int, err err
 	return len(list), nil
 }
 
-// processes returns processes of a cgroup.
+// processes returns processes of a cgroup. The kernel does not list those of a threaded cgroup
+// there, but in the domain above it. A container can make threaded cgroups.
 func processes(mount *os.Root, dir string) (list []int, err error) {
 	text, err := readFile(mount, path.Join(dir, procs), maxProcesses)
+	if errors.Is(err, syscall.EOPNOTSUPP) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, ignoreNotExist(err)
 	}
