@@ -55,9 +55,9 @@ func (r remover) removePod(ctx context.Context, w podworkers.Work, status *runti
 		r.table.drop(w, true) // a source that has not spoken yet may want the pod with its records
 		return nil
 	}
-	err := r.deleteRecords(ctx, w.UID)
-	if err != nil && (!wanted || errors.Is(err, context.DeadlineExceeded)) || ctx.Err() != nil {
-		return err // a directory that takes longer is not passed on to a new pod with the UID
+	unfinished, err := r.deleteRecords(ctx, w.UID)
+	if err != nil && (!wanted || unfinished) || ctx.Err() != nil {
+		return err // a new pod with the UID must not get a directory that is still being removed
 	}
 	if err != nil { // a new pod with the UID does not wait for the disk
 		r.config.Log.Error(err, "records of a pod are not deleted", "podUID", w.UID)
@@ -118,18 +118,19 @@ func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus)
 }
 
 // deleteRecords deletes the directory of a pod, its record and its status. The directory may be
-// large: after removalTimeout other pods have the slot, and the next try continues.
-func (r remover) deleteRecords(ctx context.Context, uid types.UID) error {
+// large: after removalTimeout the deletion is unfinished, other pods get the slot, and the next
+// try continues. The error does not say that: a part of the deletion may have timeouts of its own.
+func (r remover) deleteRecords(ctx context.Context, uid types.UID) (unfinished bool, err error) {
 	release, err := take(ctx, r.deletions)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
 	err = r.syncer.Forget(ctx, uid)
-	if ctx.Err() != nil {
-		return err
+	if err == nil || ctx.Err() == nil {
+		err = errors.Join(err, r.config.Store.Delete(ctx, uid))
 	}
-	return errors.Join(err, r.config.Store.Delete(ctx, uid))
+	return ctx.Err() != nil, err
 }
