@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,6 +166,92 @@ func TestLogThatIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantReturn(t, returned, "log that is not read")
+}
+
+// pipes is a listener whose connections have no buffer.
+type pipes struct {
+	server chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.server:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.IPAddr{} }
+
+// limited notes the deadline of the next write.
+type limited struct {
+	net.Conn
+	mu       sync.Mutex
+	deadline time.Time
+}
+
+func (l *limited) SetWriteDeadline(t time.Time) error {
+	l.mu.Lock()
+	l.deadline = t
+	l.mu.Unlock()
+	return l.Conn.SetWriteDeadline(t)
+}
+
+// askForLog asks for the log of a container on a connection without a buffer, and waits until the
+// connection has a state. It returns the deadline that the connection has then.
+func (n *node) askForLog(reads bool, want http.ConnState) time.Time {
+	n.Helper()
+	states, listener := make(chan http.ConnState, 10), pipes{make(chan net.Conn, 1), make(chan struct{})}
+	web := &http.Server{Handler: n.handler, ConnState: func(_ net.Conn, s http.ConnState) { states <- s }}
+	var running sync.WaitGroup
+	running.Go(func() { _ = web.Serve(listener) })
+	caller, theirs := net.Pipe()
+	n.Cleanup(func() {
+		if err := errors.Join(web.Close(), caller.Close()); err != nil {
+			n.Error(err)
+		}
+		running.Wait()
+	})
+	conn := &limited{Conn: theirs}
+	listener.server <- conn
+	if _, err := io.WriteString(caller, "GET /containerLogs/default/over/app HTTP/1.1\r\nHost: node1\r\n\r\n"); err != nil {
+		n.Fatal(err)
+	}
+	if reads {
+		running.Go(func() { _, _ = io.Copy(io.Discard, caller) })
+	}
+	patient := time.After(patience)
+	for {
+		select {
+		case state := <-states:
+			if state == want {
+				conn.mu.Lock()
+				defer conn.mu.Unlock()
+				return conn.deadline
+			}
+		case <-patient:
+			n.Fatalf("the connection does not become %v", want)
+		}
+	}
+}
+
+// The end of a log, which net/http buffers until the handler has returned, has the idle timeout, too.
+func TestEndOfALogThatIsNotRead(t *testing.T) {
+	n := newNode(t, func(c *server.Config) { c.StreamIdleTimeout = 200 * time.Millisecond })
+	n.run("over", "echo bye; exit 0", isOver)
+	n.askForLog(false, http.StateClosed)
+}
+
+// The deadline of the end of a log is not one of the next answer on the connection.
+func TestNextAnswerAfterALogHasNoDeadline(t *testing.T) {
+	n := newNode(t, nil)
+	n.run("over", "echo bye; exit 0", isOver)
+	if deadline := n.askForLog(true, http.StateIdle); !deadline.IsZero() {
+		t.Errorf("the connection has the deadline %v", deadline)
+	}
 }
 
 // TestWebSocketThatIsRefused: what is asked for wrongly has not run.

@@ -66,6 +66,7 @@ func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, 
 	out := &logWriter{w: w, control: http.NewResponseController(w), flush: o.Follow, idle: s.config.StreamIdleTimeout}
 	out.timer = time.AfterFunc(out.idle, cancel)
 	defer out.timer.Stop()
+	defer out.limit() // what net/http still buffers is sent after the return; then it clears the deadline
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if info, err := os.Lstat(log.Path); o.Follow && err == nil && info.Mode().IsRegular() {
 		if err := out.begin(); err != nil {
@@ -109,9 +110,12 @@ func (l *logWriter) begin() error {
 	return l.control.Flush()
 }
 
+// limit bounds the writes from now on. A writer without deadlines is bounded by its caller.
+func (l *logWriter) limit() { _ = l.control.SetWriteDeadline(time.Now().Add(l.idle)) }
+
 func (l *logWriter) Write(b []byte) (int, error) {
 	l.begun = true
-	_ = l.control.SetWriteDeadline(time.Now().Add(l.idle)) // a writer without deadlines is bounded by its caller
+	l.limit()
 	defer func() { _ = l.control.SetWriteDeadline(time.Time{}) }()
 	n, err := l.w.Write(b)
 	if err == nil && l.flush {
