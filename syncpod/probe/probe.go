@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -164,6 +165,9 @@ func (p *Prober) check(probe *probe) {
 		return
 	}
 	defer p.running.Done()
+	if spec.Spec.HostNetwork { // the address of the node may change at any time
+		target.ip = cmp.Or(p.config.HostIP(), "127.0.0.1")
+	}
 	began := time.Now()
 	o := p.outcome(ctx, target)
 	counts, changed := p.finish(probe, ctx, o, time.Since(began))

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -38,8 +37,9 @@ type Config struct {
 	// than through the node's network. It must return when its context ends.
 	// Default: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// HostIP returns the address at which pods in the node's network are probed. It is called for each probe. Default, also
-	// if it returns none: 127.0.0.1.
+	// HostIP returns the address at which pods in the node's network are probed. It is called
+	// before each check, by several goroutines at a time. Default, also if it returns "":
+	// 127.0.0.1.
 	HostIP func() string
 	// Unhealthy is told of each failure of a probe, with a message for people. It
 	// must not wait for anything. Default: nobody is.
@@ -138,7 +138,7 @@ func (p *Prober) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 		known = &pod{probes: map[key]*probe{}}
 		p.pods[spec.UID] = known
 	}
-	known.spec, known.ip = spec, p.addressOf(spec, status)
+	known.spec, known.ip = spec, addressOf(status)
 	wanted := wantedProbes(known, status, ending)
 	for k, probe := range known.probes {
 		if wanted[k] == nil {
@@ -193,11 +193,8 @@ func (p *Prober) ProbeResults(uid types.UID) map[runtime.ContainerID]actions.Pro
 	return results
 }
 
-// addressOf returns the pod's first address.
-func (p *Prober) addressOf(spec *v1.Pod, status *runtime.PodStatus) string {
-	if spec.Spec.HostNetwork {
-		return cmp.Or(p.config.HostIP(), "127.0.0.1")
-	}
+// addressOf returns the first address of the pod's sandbox.
+func addressOf(status *runtime.PodStatus) string {
 	if ips := status.IPs(); len(ips) > 0 {
 		return ips[0]
 	}

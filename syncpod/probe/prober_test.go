@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
@@ -380,6 +382,59 @@ func TestOldContainersAreSpread(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if got := n.commands.count("ready"); got < 50 {
 			t.Errorf("%d of 50 were probed after a period", got)
+		}
+	})
+}
+
+// A pod in the node's network is probed at the node's present address, without another Observe.
+// HostIP may take its time: the Prober is not locked meanwhile.
+func TestHostNetworkIsProbedAtThePresentAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var dialed []string
+		var p *probe.Prober
+		node := "192.0.2.7"
+		p, err := probe.New(probe.Config{
+			Exec: &commands{},
+			Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				dialed = append(dialed, address)
+				return nil, errors.New("refused")
+			},
+			HostIP: func() string {
+				p.ProbeResults(uid) // hangs if HostIP is called with the lock held
+				mu.Lock()
+				defer mu.Unlock()
+				return node
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx, func(types.UID) {}) }()
+		synctest.Wait()
+		ready := exec("")
+		ready.ProbeHandler = v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}
+		pod := podOf(v1.Container{Name: "app", ReadinessProbe: ready})
+		pod.Spec.HostNetwork = true
+		p.Observe(pod, running("a"), false)
+		for _, next := range []string{"192.0.2.8", ""} {
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			mu.Lock()
+			node = next
+			mu.Unlock()
+		}
+		time.Sleep(15 * time.Second)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if got := slices.Compact(dialed); !slices.Equal(got, []string{"192.0.2.7:80", "192.0.2.8:80", "127.0.0.1:80"}) {
+			t.Errorf("dialed %q", got)
 		}
 	})
 }
