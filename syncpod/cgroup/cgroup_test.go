@@ -218,6 +218,10 @@ func TestBadInput(t *testing.T) {
 	if _, err := cgroup.OfPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), "hugepages-big") {
 		t.Errorf("a size that is none: error %v", err)
 	}
+	pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{"hugepages-1e-266666600": {}}
+	if _, err := cgroup.OfPod(cgroup.Input{Pod: pod}); err == nil || !strings.Contains(err.Error(), `"hugepages-1e-266666600"`) || !strings.Contains(err.Error(), "exponent") {
+		t.Errorf("a size that takes hours to parse: error %v", err)
+	}
 }
 
 // What holds for the cgroup of any pod.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/internal/base/linux"
+	"github.com/podsync/podsync/internal/base/quantities"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -168,7 +169,11 @@ func reservedIn(class v1.PodQOSClass) string {
 func hugePages(spec *v1.PodSpec) (map[int64]int64, error) {
 	limits := map[int64]int64{}
 	for name := range pageNames(spec) {
-		size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix))
+		text := strings.TrimPrefix(string(name), v1.ResourceHugePagesPrefix)
+		if err := quantities.Check(text); err != nil {
+			return nil, fmt.Errorf("resource %.200q: the size of huge pages: %w", name, err)
+		}
+		size, err := resource.ParseQuantity(text)
 		if err != nil || size.Sign() <= 0 {
 			return nil, fmt.Errorf("resource %q names no size of huge pages", name)
 		}

@@ -196,8 +196,9 @@ func TestValidate(t *testing.T) {
 			c.Resources.Limits["memory"], c.Resources.Requests["memory"] = quantity("-1Mi"), quantity("-1Mi")
 			c.Resources.Limits["a b"], c.Resources.Requests["a b"] = quantity("1"), quantity("1")
 		}), c0 + "resources.limits[a b] " + c0 + "resources.limits[memory]"},
-		"over limit": {web(func(c *ctr) { c.Resources.Requests["memory"] = quantity("1Gi") }), c0 + "resources.requests[memory]"},
-		"huge pages": {web(func(c *ctr) { c.Resources.Requests["hugepages-2Mi"] = quantity("2Mi") }), c0 + "resources.requests[hugepages-2Mi]"},
+		"over limit":         {web(func(c *ctr) { c.Resources.Requests["memory"] = quantity("1Gi") }), c0 + "resources.requests[memory]"},
+		"huge pages":         {web(func(c *ctr) { c.Resources.Requests["hugepages-2Mi"] = quantity("2Mi") }), c0 + "resources.requests[hugepages-2Mi]"},
+		"endless huge pages": {web(func(c *ctr) { c.Resources.Limits["hugepages-1e-266666600"] = quantity("0") }), c0 + "resources.limits[hugepages-1e-266666600]"},
 		"extended": {web(func(c *ctr) {
 			c.Resources = v1.ResourceRequirements{Limits: v1.ResourceList{"a.com/b": quantity("1500m")}, Requests: v1.ResourceList{"a.com/b": quantity("1")}}
 		}), c0 + "resources.limits[a.com/b] " + c0 + "resources.requests[a.com/b]"},
