@@ -67,6 +67,26 @@ func TestHostileManifestsTakeBoundedMemory(t *testing.T) {
 			"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a, resources: {limits: {memory: \"1e-266666600\", cpu: \"E266666600\"}}}], volumes: [{name: v, emptyDir: {sizeLimit: \"1E+100\"}}]}}",
 			"spec.containers[0].resources.limits[cpu]: Invalid value: \"E266666600\": the exponent of a quantity has at most 2 digits", 20 * mib,
 		},
+		"an endless quantity before another": {
+			podJSON(`{"limits":{"cpu":"1e-266666600","cpu":"1"}}`, ""),
+			"spec.containers[0].resources.limits[cpu]: Invalid value: \"1e-266666600\": the exponent of a quantity has at most 2 digits", 20 * mib,
+		},
+		"an endless quantity in a field that comes again": {
+			podJSON(`{"limits":{"cpu":"1e-266666600"}}`, `,"resources":{"limits":{"cpu":"1"}}`),
+			"spec.containers[0].resources.limits[cpu]: Invalid value: \"1e-266666600\": the exponent of a quantity has at most 2 digits", 20 * mib,
+		},
+		"many endless quantities of one name": {
+			podJSON(`{"limits":{`+strings.Repeat(`"cpu":"1e-266666600",`, 100_000)+`"cpu":"1"}}`, ""),
+			"spec.containers[0].resources.limits[cpu]: Invalid value: \"1e-266666600\": the exponent of a quantity has at most 2 digits", 100 * mib,
+		},
+		"deeply nested JSON beside a quantity": {
+			podJSON(`{"limits":{"cpu":"1e-266666600"}}`, `,"a":`+strings.Repeat("[", 9000)+strings.Repeat("0,", 100_000)+"0"+strings.Repeat("]", 9000)),
+			"spec.containers[0].resources.limits[cpu]: Invalid value: \"1e-266666600\": the exponent of a quantity has at most 2 digits", 60 * mib,
+		},
+		"an endless size of huge pages": {
+			podJSON(`{"limits":{"hugepages-1e-266666600":"0"}}`, ""),
+			"spec.containers[0].resources.limits[hugepages-1e-266666600]: Invalid value: \"hugepages-1e-266666600\": the exponent of a quantity has at most 2 digits", 20 * mib,
+		},
 		"wrong values": {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {" + manyKeys(20_000) + "}}", "it must be a text, and is a number", 150 * mib,
 		},
@@ -91,6 +111,11 @@ func TestHostileManifestsTakeBoundedMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// podJSON is a pod with one container, with its resources and what follows them.
+func podJSON(resources, more string) string {
+	return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"a","resources":` + resources + more + `}]}}`
 }
 
 func manyKeys(n int) string {

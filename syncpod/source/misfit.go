@@ -1,10 +1,9 @@
 package source
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,15 +25,13 @@ type misfits struct {
 
 // findMisfits returns what does not fit the type, and the JSON without that.
 func findMisfits(raw []byte, t reflect.Type, values bool) (fits []byte, errs field.ErrorList) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var tree any
-	if err := decoder.Decode(&tree); err != nil {
+	tree, err := parseJSON(raw)
+	if err != nil {
 		return nil, nil
 	}
 	m := misfits{values: values}
 	tree = m.walk(nil, t, tree)
-	fits, err := json.Marshal(tree)
+	fits, err = appendJSON(nil, tree)
 	if err != nil {
 		return nil, m.errs
 	}
@@ -58,10 +55,11 @@ func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
 		return m.leaf(at, t, value)
 	}
 	switch v := value.(type) {
-	case map[string]any:
+	case jsonObject:
 		if t.Kind() == reflect.Struct || t.Kind() == reflect.Map {
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				v[key] = m.member(at, t, key, v[key])
+			slices.SortStableFunc(v, func(a, b jsonMember) int { return cmp.Compare(a.key, b.key) })
+			for i := range v {
+				v[i].value = m.member(at, t, v[i].key, v[i].value)
 			}
 			return v
 		}
@@ -107,7 +105,7 @@ func fieldOf(t reflect.Type, name string) reflect.Type {
 
 // leaf decodes a value as the decoder would.
 func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
-	raw, err := json.Marshal(value)
+	raw, err := appendJSON(nil, value)
 	if err == nil && t == reflect.TypeFor[resource.Quantity]() {
 		err = quantities.Check(strings.Trim(string(raw), `"`))
 	}
@@ -123,7 +121,7 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 		if want == aText && isScalar(value) {
 			problem.Detail += ": what is meant as text needs quotes"
 		}
-	} else if problem.Detail = err.Error(); m.values {
+	} else if problem.Detail = err.Error(); m.values && isScalar(value) {
 		problem.BadValue = value
 	}
 	if at == nil {
@@ -156,7 +154,7 @@ func wanted(t reflect.Type) string {
 
 // isScalar reports whether a value may have been meant as text.
 func isScalar(value any) bool {
-	_, isObject := value.(map[string]any)
+	_, isObject := value.(jsonObject)
 	_, isList := value.([]any)
 	return !isObject && !isList
 }
@@ -170,7 +168,7 @@ func kindOf(value any) string {
 		return "true or false"
 	case []any:
 		return "a list"
-	case map[string]any:
+	case jsonObject:
 		return "an object"
 	}
 	return "a number"
