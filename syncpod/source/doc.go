@@ -34,5 +34,5 @@
 //	                       remembered_answers.go when that counts
 //	remembered_file.go     the file: its format, encryption, and how it is replaced
 //	error.go         what is wrong with a manifest: yaml.go with its YAML, and
-//	                 misfit.go with the types of its fields
+//	                 misfit.go with the types of its fields, and json.go with all values of a key
 package source
