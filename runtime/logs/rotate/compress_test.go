@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,6 +68,150 @@ func TestCompressionIsContinued(t *testing.T) {
 			t.Errorf("%d bytes: %v is left, %v", size, entries, err)
 		}
 	}
+}
+
+// A compression is continued only in the file that it has left. It writes to nothing that has taken the
+// name of that file, and begins anew.
+func TestCompressionIsContinuedInItsOwnFile(t *testing.T) {
+	for name, replace := range map[string]func(dir *os.Root) error{
+		"nothing": func(*os.Root) error { return nil },
+		"a link": func(dir *os.Root) error {
+			return errors.Join(dir.Remove("0.log.1.gz.tmp"), dir.Symlink("0.log", "0.log.1.gz.tmp"))
+		},
+		"a hard link": func(dir *os.Root) error {
+			return errors.Join(dir.Remove("0.log.1.gz.tmp"), dir.Link("0.log", "0.log.1.gz.tmp"))
+		},
+		"no file": func(dir *os.Root) error { return dir.Remove("0.log.1.gz.tmp") },
+		"a directory": func(dir *os.Root) error {
+			return errors.Join(dir.Remove("0.log.1.gz.tmp"), dir.Mkdir("0.log.1.gz.tmp", 0o755))
+		},
+		"another file of the size": func(dir *os.Root) error {
+			info, err := dir.Stat("0.log.1.gz.tmp")
+			must(t, errors.Join(err, dir.Rename("0.log.1.gz.tmp", "old")))
+			return errors.Join(dir.WriteFile("0.log.1.gz.tmp", make([]byte, info.Size()), 0o640), dir.Remove("old"))
+		},
+		"the file, cut":         func(dir *os.Root) error { return os.Truncate(filepath.Join(dir.Name(), "0.log.1.gz.tmp"), 10) },
+		"the file, with a tail": func(dir *os.Root) error { return os.Truncate(filepath.Join(dir.Name(), "0.log.1.gz.tmp"), 1<<20) },
+	} {
+		replaced(t, name, replace)
+	}
+}
+
+// replaced has a compression continue after its file was replaced, and fails unless the compressed
+// file is whole and the log is as before.
+func replaced(t *testing.T, name string, replace func(dir *os.Root) error) {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	text, log := bytes.Repeat([]byte("a line\n"), memberSize/5), []byte("of the log\n")
+	must(t, errors.Join(dir.WriteFile("0.log.1", text, 0o640), dir.WriteFile("0.log", log, 0o640)))
+	var p partial
+	if done, err := compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p); done || err != nil {
+		t.Fatalf("%s: done %v, %v, want a part", name, done, err)
+	}
+	must(t, replace(dir))
+	if done, err := compress(t.Context(), dir, "0.log.1", "0.log.1.gz", &p); !done || err != nil {
+		t.Errorf("%s: done %v, %v", name, done, err)
+		return
+	}
+	if got, err := dir.ReadFile("0.log"); err != nil || !bytes.Equal(got, log) {
+		t.Errorf("%s: the log has %d bytes, %v, want %d", name, len(got), err, len(log))
+	}
+	file, err := dir.Open("0.log.1.gz")
+	must(t, err)
+	defer file.Close()
+	unpacked, err := gzip.NewReader(file)
+	must(t, err)
+	if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%s: %d bytes are read, %v, want %d", name, len(got), err, len(text))
+	}
+}
+
+// A part that was removed while it was compressed, for example with its container, leaves nothing.
+func TestCompressionOfAPartThatIsRemoved(t *testing.T) {
+	dir, err := os.OpenRoot(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	must(t, dir.WriteFile("0.log.1", make([]byte, 2*memberSize), 0o640))
+	var p partial
+	_, err = compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p)
+	must(t, errors.Join(err, dir.Remove("0.log.1")))
+	if done, err := compress(t.Context(), dir, "0.log.1", "0.log.1.gz", &p); !done || err != nil || p != (partial{}) {
+		t.Errorf("done %v, %v, %+v is left", done, err, p)
+	}
+	if entries, err := os.ReadDir(dir.Name()); err != nil || len(entries) > 0 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+}
+
+// What a container leaves to compress when it ends is compressed, also if that fails at first, and its
+// log is not rotated any more. Then nothing is remembered of it.
+func TestLogOfAContainerThatHasEndedIsCompressed(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		writers := manyWriters{root}
+		r, err := New(Config{Pods: manyPods{"web"}, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
+		must(t, err)
+		turn := func(compress func(ctx context.Context, dir folder, name, to string, p *partial) (bool, error)) error {
+			r.compress = compress
+			err := r.Rotate(t.Context())
+			time.Sleep(firstPause)
+			return err
+		}
+		aPart := func(ctx context.Context, dir folder, name, to string, p *partial) (bool, error) {
+			defer func() { <-ctx.Done() }()
+			return compress(&brief{Context: ctx}, dir, name, to, p)
+		}
+		for range 2 {
+			writers.fill(t, "web")
+			must(t, os.Truncate(filepath.Join(writers.dir("web"), "0.log"), 2*memberSize))
+			must(t, turn(aPart))
+		}
+		r.config.Pods = manyPods{}
+		writers.fill(t, "web")
+		must(t, turn(aPart))
+		failed := turn(func(context.Context, folder, string, string, *partial) (bool, error) { return false, io.ErrShortWrite })
+		if !errors.Is(failed, io.ErrShortWrite) {
+			t.Errorf("error %v, want %v", failed, io.ErrShortWrite)
+		}
+		must(t, turn(compress))
+		if parts, packed := writers.parts(t, "web"); parts != 2 || packed != 1 {
+			t.Errorf("%d parts, %d of them compressed, want 2 and 1", parts, packed)
+		}
+		if left, err := filepath.Glob(filepath.Join(writers.dir("web"), "*.tmp")); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+		must(t, turn(compress))
+		if len(r.logs) > 0 {
+			t.Errorf("%d logs are remembered", len(r.logs))
+		}
+	})
+}
+
+// A log whose directory is removed before it is compressed is forgotten without an error.
+func TestLogThatIsRemovedBeforeItIsCompressed(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		writers := manyWriters{root}
+		r, err := New(Config{Pods: manyPods{"web"}, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
+		must(t, err)
+		r.compress = func(ctx context.Context, _ folder, _, _ string, _ *partial) (bool, error) {
+			<-ctx.Done()
+			return false, nil
+		}
+		for range 2 {
+			writers.fill(t, "web")
+			must(t, r.Rotate(t.Context()))
+			time.Sleep(time.Second)
+		}
+		r.config.Pods = manyPods{}
+		must(t, os.RemoveAll(filepath.Join(root, "default_web_web")))
+		for range 2 {
+			must(t, r.Rotate(t.Context()))
+		}
+		if len(r.logs) > 0 {
+			t.Errorf("%d logs are remembered", len(r.logs))
+		}
+	})
 }
 
 // manyPods is a runtime.Cache with pods that have one container each.

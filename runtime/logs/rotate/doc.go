@@ -25,7 +25,8 @@
 // a new file. Of a log that is not there the runtime is asked for again at the next pass.
 //
 // Compression comes after all rotations of a pass, and takes a bounded time of it: it is
-// continued in the next pass. A compressed file consists of several gzip members.
+// continued in the next pass, also if the container has ended. A compressed file consists of
+// several gzip members.
 //
 // A file is compressed beside itself, on the disk before it takes its name, and removed
 // only then. Wherever the agent ends, every line is in one file at least; where there

@@ -16,7 +16,6 @@ import (
 type folder interface {
 	FS() fs.FS
 	Lstat(name string) (fs.FileInfo, error)
-	Open(name string) (*os.File, error)
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	Rename(from, to string) error
 	Remove(name string) error

@@ -3,6 +3,7 @@
 package rotate
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,22 @@ func TestPipe(t *testing.T) {
 	must(t, syscall.Mkfifo(filepath.Join(w.dir, "0.log.20261122-120000"), 0o600))
 	if err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "0.log.20261122-120000 is not a regular file") {
 		t.Errorf("error is %v, want an error and %q in it", err, "0.log.20261122-120000 is not a regular file")
+	}
+}
+
+// A pipe that takes the place of a compressed file before it is continued is not opened, with or without
+// a reader.
+func TestCompressionIsNotContinuedInAPipe(t *testing.T) {
+	for name, reads := range map[string]bool{"a pipe": false, "a pipe with a reader": true} {
+		replaced(t, name, func(dir *os.Root) error {
+			path := filepath.Join(dir.Name(), "0.log.1.gz.tmp")
+			if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil || !reads {
+				return err
+			}
+			pipe, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+			t.Cleanup(func() { pipe.Close() })
+			return err
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,15 +70,17 @@ type Rotator struct {
 	compress func(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error)
 
 	mu sync.Mutex
-	// logs are those of the containers that ran in the last pass, by container ID.
-	logs map[string]*logState
+	// logs are those of the containers that ran in the last pass, and of containers that have ended
+	// whose logs are not compressed yet, by container ID.
+	logs map[string]containerLog
 }
 
 // logState is what is known of a log. It is read and written by one goroutine at a time.
 type logState struct {
 	// tidied: what an earlier agent may have left half done was looked for.
 	tidied bool
-	// due is when a log that has failed is tried again, pause how long that was.
+	// due is when a log that has failed is tried again, pause how long that was. The pause is zero
+	// once rotation and all compressions have succeeded.
 	due   time.Time
 	pause time.Duration
 	// compressions are left of the last rotation, partial is how far the first of them has come,
@@ -100,7 +103,7 @@ func New(c Config) (*Rotator, error) {
 	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("rotate: Config.Policy.%w", err)
 	}
-	return &Rotator{config: c, compress: compress, logs: map[string]*logState{}}, nil
+	return &Rotator{config: c, compress: compress, logs: map[string]containerLog{}}, nil
 }
 
 // Rotate makes one pass over the logs of all containers that run. It goes on when
@@ -108,12 +111,14 @@ func New(c Config) (*Rotator, error) {
 // went wrong.
 //
 // All logs that are full are rotated before any is compressed. Compression ends after 10 s, and
-// is continued in the next pass: a large log does not delay the rotation of others.
+// is continued in the next pass: a large log does not delay the rotation of others. What a container
+// that has ended leaves to compress is compressed.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	logs := r.running()
-	rotated := each(ctx, logs, func(log containerLog) error {
+	running := r.running()
+	ended := r.keep(running)
+	rotated := each(ctx, running, func(log containerLog) error {
 		if !r.isDue(log) {
 			return nil
 		}
@@ -121,7 +126,7 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 	})
 	turns, cancel := context.WithTimeout(ctx, compressTime)
 	defer cancel()
-	return errors.Join(rotated, each(turns, inTurn(logs), func(log containerLog) error {
+	return errors.Join(rotated, each(turns, inTurn(slices.Concat(running, ended)), func(log containerLog) error {
 		return r.compressLog(turns, log)
 	}))
 }
@@ -145,18 +150,16 @@ func each(ctx context.Context, logs []containerLog, do func(containerLog) error)
 	return errors.Join(errs...)
 }
 
-// A containerLog is that of a container which runs.
+// A containerLog is the log of one container.
 type containerLog struct {
 	*logState
 	container, id       string
 	pod, directory, log string // the pod's directory is below LogsRoot
 }
 
-// running returns the logs of the containers that run, and forgets those of all others.
+// running returns the logs of the containers that run.
 func (r *Rotator) running() []containerLog {
 	var logs []containerLog
-	known := r.logs
-	r.logs = make(map[string]*logState, len(known))
 	for _, uid := range slices.Sorted(slices.Values(r.config.Pods.UIDs())) {
 		status, _ := r.config.Pods.Get(uid)
 		if status == nil {
@@ -167,11 +170,10 @@ func (r *Rotator) running() []containerLog {
 			if c.State != runtime.ContainerRunning {
 				continue
 			}
-			state := known[c.ID.ID]
+			state := r.logs[c.ID.ID].logState
 			if state == nil {
 				state = &logState{}
 			}
-			r.logs[c.ID.ID] = state
 			logs = append(logs, containerLog{
 				logState: state, container: c.Name, id: c.ID.ID, pod: status.Namespace + "/" + status.Name,
 				directory: status.Namespace + "_" + status.Name + "_" + string(status.UID),
@@ -182,10 +184,30 @@ func (r *Rotator) running() []containerLog {
 	return logs
 }
 
+// keep keeps the logs of the containers that run, and those of other containers that are not
+// compressed yet, which it returns. It forgets all others.
+func (r *Rotator) keep(running []containerLog) (ended []containerLog) {
+	known := r.logs
+	r.logs = make(map[string]containerLog, len(running))
+	for _, log := range running {
+		r.logs[log.id] = log
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if _, runs := r.logs[id]; !runs && len(known[id].compressions) > 0 {
+			r.logs[id] = known[id]
+			ended = append(ended, known[id])
+		}
+	}
+	return ended
+}
+
+// backsOff reports whether a log has failed and is not tried again yet.
+func (s *logState) backsOff() bool { return time.Now().Before(s.due) }
+
 // isDue reports whether a log is to be looked at closely. Most are not: one look at the
 // file says so.
 func (r *Rotator) isDue(log containerLog) bool {
-	if time.Now().Before(log.due) {
+	if log.backsOff() {
 		return false
 	}
 	if !log.tidied {
@@ -195,15 +217,20 @@ func (r *Rotator) isDue(log containerLog) bool {
 	return err != nil || !info.Mode().IsRegular() || info.Size() >= r.config.Policy.maxSize()
 }
 
-// settle notes how it went, and returns what is to be told of that.
+// settle records the result of a rotation or compression, and returns the error to report. While
+// compressions are left the pause stays as long as it is: the rotation before a compression that
+// keeps failing succeeds each time.
 func (r *Rotator) settle(log containerLog, err error) error {
 	if err == nil {
-		log.tidied, log.pause = true, 0
+		log.tidied = true
+		if len(log.compressions) == 0 {
+			log.pause = 0
+		}
 		return nil
 	}
 	log.pause = min(max(2*log.pause, firstPause), maxPause)
 	log.due = time.Now().Add(log.pause)
-	log.tidied, log.compressions = false, nil // which is decided again then
+	log.tidied = false // what is left to do is decided again then, if the container still runs
 	return fmt.Errorf("rotate: log of container %q of pod %s: %w", log.container, log.pod, err)
 }
 
@@ -236,11 +263,12 @@ func (r *Rotator) open(log containerLog) (*os.Root, error) {
 	return openDirectory(r.config.LogsRoot, log.directory, log.container)
 }
 
-// inTurn returns the logs that have something to compress, those first that wait longest.
+// inTurn returns the logs that have something to compress and do not back off, those first that
+// wait longest.
 func inTurn(logs []containerLog) []containerLog {
 	var turns []containerLog
 	for _, log := range logs {
-		if len(log.compressions) > 0 {
+		if len(log.compressions) > 0 && !log.backsOff() {
 			turns = append(turns, log)
 		}
 	}
@@ -254,6 +282,10 @@ func (r *Rotator) compressLog(ctx context.Context, log containerLog) error {
 	defer cancel()
 	log.compressed = time.Now()
 	root, err := r.open(log)
+	if errors.Is(err, fs.ErrNotExist) { // it was removed, with the pod for example
+		log.compressions, log.partial = nil, partial{}
+		return nil
+	}
 	if err != nil {
 		return r.settle(log, err)
 	}
@@ -267,6 +299,9 @@ func (r *Rotator) compressLog(ctx context.Context, log containerLog) error {
 		if done {
 			log.compressions = log.compressions[1:]
 		}
+	}
+	if len(log.compressions) == 0 {
+		log.pause = 0
 	}
 	return nil
 }

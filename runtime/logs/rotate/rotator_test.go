@@ -300,6 +300,51 @@ func TestFailuresAreTriedAgainEverMoreRarely(t *testing.T) {
 	})
 }
 
+// A compression that fails is tried again ever more rarely, though the rotation before it succeeds each
+// time, until a compression succeeds.
+func TestFailedCompressionIsTriedAgainEverMoreRarely(t *testing.T) {
+	inBubble(t, func(t *testing.T, root string) {
+		w := newWriter(t, root)
+		r := newRotator(t, root, w, Policy{MaxSize: 1000})
+		tries, full := 0, true
+		r.compress = func(ctx context.Context, dir folder, name, to string, p *partial) (bool, error) {
+			if tries++; full {
+				return false, errors.New("no space left on device")
+			}
+			return compress(ctx, dir, name, to, p)
+		}
+		w.print(11)
+		must(t, r.Rotate(t.Context()))
+		time.Sleep(10 * time.Second)
+		w.print(11)
+		for range 6 * 60 {
+			_ = r.Rotate(t.Context())
+			time.Sleep(10 * time.Second)
+		}
+		if tries < 8 || tries > 14 {
+			t.Errorf("it was compressed %d times in an hour", tries)
+		}
+		full = false
+		time.Sleep(maxPause)
+		must(t, r.Rotate(t.Context()))
+		if names := w.names(); len(names) != 3 || !strings.HasSuffix(names[1], compressed) {
+			t.Errorf("with space there are %v", names)
+		}
+		tries, full = 0, true
+		w.print(11)
+		for range 2 {
+			if err := r.Rotate(t.Context()); err == nil {
+				t.Error("a compression that fails is not reported")
+			}
+			time.Sleep(firstPause)
+		}
+		if tries != 2 {
+			t.Errorf("after a success, a compression that fails is tried %d times in %v, want 2", tries, 2*firstPause)
+		}
+		w.whole("at the end")
+	})
+}
+
 // crashing is a folder in which the agent ends before its nth change.
 type crashing struct {
 	*os.Root
