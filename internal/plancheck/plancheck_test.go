@@ -154,6 +154,13 @@ func begin() actions.Plan {
 	return p
 }
 
+// reset removes container web last of all, and makes all anew in a new sandbox.
+func reset() actions.Plan {
+	p := begin()
+	p.Reset = []actions.ResetStep{{Container: p.Start[0].Container, ID: runtime.ContainerID{ID: "old"}, Last: true}}
+	return p
+}
+
 func TestC12_Checker(t *testing.T) {
 	held := actions.Hold{Reason: actions.CrashBackOff}
 	for name, tc := range map[string]struct {
@@ -238,6 +245,15 @@ func TestC12_Checker(t *testing.T) {
 			a.start("worker")
 			a.start("web")
 		}, "CreateContainer web comes after"},
+		"a new sandbox before the last of a reset": {func(a *agent) {
+			a.plans(reset())
+			a.run()
+		}, ""},
+		"a start before the last of a reset": {func(a *agent) {
+			a.plans(reset())
+			a.run()
+			a.start("web")
+		}, "CreateContainer web comes too early"},
 		"a start before the sandbox": {func(a *agent) { a.plans(begin()); a.start("web") }, "CreateContainer web comes too early"},
 		"a start that has to wait": {func(a *agent) {
 			p := restart()

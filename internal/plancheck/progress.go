@@ -75,8 +75,8 @@ func (p *progress) enter(next stage) string {
 	if p.past = next; next == removing {
 		return ""
 	}
-	for id := range p.removals() {
-		if !p.begun[id] {
+	for id, last := range p.removals() {
+		if !p.begun[id] && !(last && next == making) { // the last of a reset waits until the others have succeeded
 			return "comes too early: " + id + " was not stopped or removed"
 		}
 	}
@@ -86,17 +86,18 @@ func (p *progress) enter(next stage) string {
 	return ""
 }
 
-// removals are the instances that the plan stops or removes, by ID.
+// removals are the instances that the plan stops or removes, by ID, and whether they are the last
+// of a reset.
 func (p *progress) removals() map[string]bool {
 	all := map[string]bool{}
 	for _, s := range p.plan.Kill {
-		all[s.ID.ID] = true
+		all[s.ID.ID] = false
 	}
 	for _, s := range p.plan.Clear {
-		all[s.ID.ID] = true
+		all[s.ID.ID] = false
 	}
 	for _, s := range p.plan.Reset {
-		all[s.ID.ID] = true
+		all[s.ID.ID] = s.Last
 	}
 	return all
 }

@@ -178,8 +178,9 @@ func (tr *trace) ended(i *instance) time.Time {
 func (tr *trace) resized(v *verdict) {
 	for _, i := range tr.inOrder() {
 		known := tr.pods[types.UID(i.PodUID)]
-		if i.Container == "c0" && i.Ended.IsZero() && known.cpu > 0 && known.unwanted().IsZero() && !tr.recordLost(known.pod.UID, i.Started, tr.end) {
-			v.want(tr.quotas[i.ContainerID] == 100*known.cpu, "%v has a quota of %d for %d", i, tr.quotas[i.ContainerID], known.cpu)
+		quota, listed := tr.quotas[i.ContainerID] // one that started while stock was taken is not listed
+		if listed && i.Container == "c0" && i.Ended.IsZero() && known.cpu > 0 && known.unwanted().IsZero() && !tr.recordLost(known.pod.UID, i.Started, tr.end) {
+			v.want(quota == 100*known.cpu, "%v has a quota of %d for %d", i, quota, known.cpu)
 		}
 	}
 }
