@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -95,6 +96,11 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 			return c.adopted(found), err
 		}
 	}
+	if c.attempt == math.MaxUint32 {
+		if err := c.removeLast(ctx); err != nil {
+			return Created{}, err
+		}
+	}
 	if dir := config.GetLogDirectory(); dir != "" {
 		if err := c.config.MakeLogDirectory(dir); err != nil {
 			return Created{}, fmt.Errorf("log directory: %w", err)
@@ -111,6 +117,17 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	// What was unresolved may have come up while this one was made.
 	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
+}
+
+// removeLast removes sandboxes that have the last number there is. The new sandbox has to have it,
+// too, and could not be told from them. No pod comes that far, but a runtime may report it wrongly.
+func (c *creating) removeLast(ctx context.Context) error {
+	listed, err := c.listPod(ctx, c.pod)
+	if err != nil {
+		return err
+	}
+	listed = slices.DeleteFunc(listed, func(s *runtimeapi.PodSandbox) bool { return s.GetMetadata().GetAttempt() != math.MaxUint32 })
+	return c.clear(ctx, listed, "", math.MaxUint32)
 }
 
 func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig) (id string, err error) {

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -566,6 +567,28 @@ func TestS1_Converges(t *testing.T) {
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
+		})
+	}
+}
+
+// No number follows the last one: a sandbox that has it gives way to the new one, and could not
+// be told from it.
+func TestLastAttemptIsUsedAgain(t *testing.T) {
+	for name, model := range map[string]critest.Model{"containerd": critest.Containerd2, "CRI-O": critest.CRIO} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, model)
+				config := podConfig()
+				config.Metadata.Attempt = math.MaxUint32
+				old, err := n.runner.Create(t.Context(), config, "")
+				n.Must(err)
+				n.Must(n.runner.Stop(t.Context(), old.ID))
+				created, err := n.runner.Create(t.Context(), config, "")
+				n.Must(err)
+				if all := n.Sandboxes(); len(all) != 1 || all[0].GetId() != created.ID || created.ID == old.ID || len(n.ready()) != 1 {
+					t.Errorf("sandboxes %v, want only the new one %s", all, created.ID)
+				}
+			})
 		})
 	}
 }
