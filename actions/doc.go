@@ -23,8 +23,7 @@
 //
 // The rules are asked in this order:
 //
-//  0. Is the pod to end whatever its containers do (Input.End)? Then it is stopped. Does it
-//     have to wait as a whole (Input.Blocked)? Then nothing that follows is done
+//  0. Is the pod to end whatever its containers do (Input.End)? Then it is stopped
 //     (compute.go).
 //  1. Do all containers restart? Then all are removed, and nothing else happens
 //     before that is done (restartall.go, KEP-5532).
@@ -40,7 +39,10 @@
 //     (compute.go).
 //  7. Which instances may come alive although their place is taken? (clear.go)
 //  8. Which postStart handlers were cut short? (poststart.go)
-//  9. Which of these steps have to wait, and until when? (compute.go)
+//  9. Which of these steps have to wait, and until when? (compute.go; for an address
+//     sandbox.go)
+//  10. Does the pod have to wait as a whole (Input.Blocked)? Then the steps are taken
+//     back; a pod that is over is stopped all the same (compute.go).
 //
 // What the caller remembers and the runtime has lost is part of the Input: see
 // Input.StatusComplete and the fields after it.

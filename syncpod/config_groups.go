@@ -133,7 +133,7 @@ type Limits struct {
 	CleanupTimeout time.Duration
 	// MaxParallelStarts is how many sandboxes and containers are started at once while
 	// the node has no processor to spare; the others wait for their turn, those of pods
-	// that have a sandbox first. While fewer than that would wait, none does. So most of
+	// that have a sandbox first. If fewer than this many would queue, all start at once. So most of
 	// many pods are up sooner, and the last no later. Starts that wait for something else
 	// than a processor hold up nobody for long.
 	// Default: one more than the node has processors. -1: all are started at once.

@@ -25,9 +25,9 @@ func seconds(n int64) time.Duration {
 // podGrace returns the time a pod has to end: what it is asked to be, or what
 // its deletion or its spec gives it, or else the least a container has.
 //
-// That time only gets shorter. Each place that keeps it holds to that: podworkers of
-// the requests (podworkers/grace.go), hasten of what an earlier agent was asked for,
-// killDeadlines of what stops while the pod goes on.
+// That time only gets shorter. Each place that keeps it holds to that: podworkers/grace.go
+// for the requests, memory.Pod.Hasten for the requests to an earlier agent, and
+// memory.KillDeadlines for containers that stop while the pod runs on.
 func podGrace(pod *v1.Pod, asked *int64) time.Duration {
 	switch {
 	case asked != nil:

@@ -24,7 +24,7 @@ type podMemory struct {
 	loading turn
 	saving  sync.Mutex
 
-	// mu guards all that follows, but for loading and saving.
+	// mu guards all that follows.
 	mu  sync.Mutex
 	pod memory.Pod
 	// failures hold up steps that have failed.
@@ -78,8 +78,8 @@ func (m *podMemory) used(name string, attempt uint32) {
 	m.do(func(p *memory.Pod) { p.Containers.Used(name, attempt) })
 }
 
-// killBy returns the deadline of what has to stop while the pod runs on, if it has that time
-// from now on or less.
+// killBy returns the deadline of a container, or of AllOfPod, that stops while the pod runs on:
+// grace from now, or earlier if an earlier try had an earlier one.
 func (m *podMemory) killBy(what string, grace time.Duration) time.Time {
 	deadline := time.Now().Add(grace)
 	return ask(m, func(p *memory.Pod) time.Time { return p.Kills.Begin(what, deadline) })

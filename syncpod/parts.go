@@ -129,7 +129,7 @@ type Cgroups interface {
 	RemoveCgroup(ctx context.Context, pod *v1.Pod) error
 }
 
-// CgroupRaiser is what [Cgroups] may be besides. It is called before containers are
+// CgroupRaiser is an optional interface of [Cgroups]. It is called before containers are
 // resized, and EnsureCgroup when they have been: limits go up from the pod to its
 // containers, and down the other way (KEP-1287).
 type CgroupRaiser interface {
@@ -232,7 +232,7 @@ type Lifecycle interface {
 	Release(pod *v1.Pod, container string)
 }
 
-// DeviceReporter is what [Devices] may be besides, or else a [Lifecycle]: it has given
+// DeviceReporter is an optional interface of [Devices], or else of a [Lifecycle]: it has given
 // containers devices, and knows how they are (KEP-4680). If it has a method
 // Notify(func(types.UID)), a loop.Loop calls that with what is to be told of pods whose devices
 // have changed.
@@ -264,8 +264,8 @@ type Cleaner interface {
 	CleanPod(ctx context.Context, pod *v1.Pod) error
 }
 
-// OrphanCleaner is what a [Cleaner] may be besides: one that can tidy up after a pod of
-// which no more than the UID is known, because it went while no agent was there. A
+// OrphanCleaner is an optional interface of a [Cleaner]: it cleans up after a pod of which no
+// more than the UID is known, because the pod was deleted while no agent ran. A
 // *poddir.Dirs is one.
 type OrphanCleaner interface {
 	// RemovePod tidies up after a pod of which nothing runs. That there is nothing to
@@ -273,9 +273,8 @@ type OrphanCleaner interface {
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
-// OrphanLister is what an [OrphanCleaner] may be besides: one that knows of which pods it still
-// keeps something. Those that are gone are found by that after a restart of the agent, also if
-// nothing else of them is known. A *device.Keeper is such.
+// OrphanLister is an optional interface of an [OrphanCleaner]: it lists the pods for which it still
+// holds state, so that leftovers are found after a restart of the agent. A *device.Keeper is one.
 type OrphanLister interface {
 	// KeptPods returns the pods of which something is kept. It is called when an agent begins,
 	// and must return soon.

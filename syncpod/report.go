@@ -36,7 +36,7 @@ func (f StatusSinkFunc) SetPodStatus(ctx context.Context, pod *v1.Pod, status v1
 	return f(ctx, pod, status)
 }
 
-// statusKeeper is what a [StatusSink] may be besides: it keeps statuses as they are, or copies
+// statusKeeper is an optional interface of a [StatusSink]: it keeps statuses as they are, or copies
 // what others get of them, so that the copy is spared that is made for other sinks.
 type statusKeeper interface {
 	KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error

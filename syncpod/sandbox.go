@@ -50,9 +50,9 @@ func (w sandboxing) useSandbox(ctx context.Context) bool {
 	return false
 }
 
-// holdUp makes a failed step wait before its next try, unless the failure says
-// nothing of the step: that the agent gave up, or the runtime was away. A runtime that
-// is away for the same step again, and there in between, is so because of the step.
+// holdUp makes a failed step wait before its next try, unless the failure says nothing of the
+// step: the agent gave up, or the runtime was unavailable. If the same step keeps failing with
+// Unavailable, the step itself crashes the runtime, and it is held up.
 func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return

@@ -263,7 +263,7 @@ func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, 
 }
 
 // countReserved gives an attempt up whose name stays reserved with nothing listed.
-// CRI-O refuses none: it lets the caller wait until its time is over.
+// CRI-O does not reject the request; it blocks until the caller's deadline.
 func (st creating) countReserved(ctx context.Context, config *runtimeapi.ContainerConfig, cause error) {
 	if deadline.Over(ctx) || !creation.NameTaken(cause) && !errors.Is(cause, cri.ErrDeadline) {
 		return

@@ -94,8 +94,8 @@ type outcome struct {
 	unstopped map[string]bool
 }
 
-// work is what the steps of one SyncPod share. Each step is a type of its own, in the order of
-// the package's documentation, whose methods see the work and nothing of other steps.
+// work is what the steps of one SyncPod share. Each step is a type of its own, so that a
+// method sees few others; a step may convert itself to another to use it.
 type work struct {
 	observedPod
 	outcome
@@ -255,10 +255,10 @@ func (w syncing) result() Result {
 	return r
 }
 
-// Observe tells of a status of a pod that was read for anybody else, at any time: work
-// on the pod may be in progress, and the runtime may have lost what the status tells
-// when that is over. Of a pod that the Syncer does not know nothing is kept. The status
-// must not be nil, is read only, and may be older than others.
+// Observe records a pod status that another component has read. It may be called at any time, also
+// while the pod is being synced: the runtime may have lost what the status shows when the sync ends.
+// Statuses of unknown pods are ignored. The status must not be nil, is not written to, and may be
+// older than others.
 func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
 	if m := s.known.get(status.UID); m != nil && ask(m, func(p *memory.Pod) bool { return p.Observe(status) }) {
 		s.record(ctx, m)

@@ -18,7 +18,7 @@ func (l *Loop) availableChanged(err error) {
 		return
 	}
 	l.runtime.open()
-	l.listed.Store(true)
+	l.table.listed.Store(true)
 	l.before.forgetOthers(l.watcher.Pods())
 	l.table.news.raise()
 	l.table.housekeeping.raise()

@@ -89,12 +89,12 @@ type Config struct {
 	// part: that of a kubelet is the zero policy. It needs a Client, and logs that are
 	// files. Default: none are rotated, as runtimes do not do so either.
 	LogPolicy *rotate.Policy
-	// NodeName is the node that events are about which are of no pod: that images cannot
-	// be removed, or that it is short of something. Default: there are no such events.
+	// NodeName is the involved object of events that concern no pod: that images cannot be
+	// removed, or that the node is under pressure. Default: there are no such events.
 	NodeName string
 
-	// Watch says how the runtime is watched. Its Changed, AvailableChanged and Busy
-	// must be nil; its Owner is that of Sync. If its Reader is a syncpod.StatusReader, as the
+	// Watch says how the runtime is watched. Its Changed, AvailableChanged, Observed and
+	// Busy must be nil; its Owner is that of Sync. If its Reader is a syncpod.StatusReader, as the
 	// default is, work looks at pods with the watcher, unless Sync.Deps.Statuses is set.
 	Watch pleg.Config
 	// Workers says when there is work on pods. Its Syncer and Status must be nil. Its
@@ -178,6 +178,7 @@ func (c *Config) checkParts() error {
 		{"Sync.Deps.Probes", c.Sync.Deps.Probes != nil},
 		{"Watch.Changed", c.Watch.Changed != nil},
 		{"Watch.AvailableChanged", c.Watch.AvailableChanged != nil},
+		{"Watch.Observed", c.Watch.Observed != nil},
 		{"Watch.Busy", c.Watch.Busy != nil},
 		{"Workers.Syncer", c.Workers.Syncer != nil},
 		{"Workers.Status", c.Workers.Status != nil},

@@ -1,12 +1,14 @@
 package loop_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
@@ -36,6 +38,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"Config.HousekeepingInterval is negative", func(c *loop.Config) { c.HousekeepingInterval = -1 }},
 		{"Config.CollectInterval is negative", func(c *loop.Config) { c.CollectInterval = -1 }},
 		{"Config.ProbeObserver is set, and so is Probes", func(c *loop.Config) { c.Probes, c.ProbeObserver = unprobed{}, probe.NopObserver{} }},
+		{"Config.Watch.Observed is set", func(c *loop.Config) { c.Watch.Observed = func(context.Context, *runtime.PodStatus) {} }},
 		{"Config.Watch.Busy is set", func(c *loop.Config) { c.Watch.Busy = func(types.UID) bool { return false } }},
 		{"Config.Watch.Owner", func(c *loop.Config) { c.Watch.Owner = cri.Owner{Name: "other"} }},
 		{"Config.Watch: ", func(c *loop.Config) { c.Watch.MinRetry = -time.Second }},

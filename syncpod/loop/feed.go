@@ -113,8 +113,10 @@ type desiredPod struct {
 
 // desiredPods are what all sources want at a moment.
 type desiredPods struct {
-	// pods are in the order of the sources, and of their snapshots.
-	pods []desiredPod
+	// pods are in the order of the sources, and of their snapshots. sources are the names of
+	// their sources by UID.
+	pods    []desiredPod
+	sources map[types.UID]string
 	// conflicts say why pods are not among them: their UID is that of another.
 	conflicts []error
 	// known are the sources that have said all that they want.
@@ -150,18 +152,17 @@ func (fs *feeds) takeDesired() desiredPods {
 
 // desiredNow must be called with mu held.
 func (fs *feeds) desiredNow() desiredPods {
-	d := desiredPods{known: map[string]bool{}, complete: true}
-	from := map[types.UID]string{}
+	d := desiredPods{sources: map[types.UID]string{}, known: map[string]bool{}, complete: true}
 	for _, f := range fs.all {
 		known := f.ready()
 		d.known[f.Name()] = known
 		d.complete = d.complete && known
 		for _, pod := range f.snapshot.Pods {
-			if err := usable(pod, from); err != nil {
+			if err := usable(pod, d.sources); err != nil {
 				d.conflicts = append(d.conflicts, fmt.Errorf("source %s: %w", f.Name(), err))
 				continue
 			}
-			from[pod.UID] = f.Name()
+			d.sources[pod.UID] = f.Name()
 			d.pods = append(d.pods, desiredPod{pod, f.Name()})
 		}
 	}
@@ -182,14 +183,8 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 	return nil
 }
 
-// uids returns the pods that are desired.
-func (d desiredPods) uids() map[types.UID]bool {
-	uids := make(map[types.UID]bool, len(d.pods))
-	for _, w := range d.pods {
-		uids[w.pod.UID] = true
-	}
-	return uids
-}
+// has reports whether a pod is desired.
+func (d desiredPods) has(uid types.UID) bool { return d.sources[uid] != "" }
 
 // wants reports whether a source wants a pod with that UID by now.
 func (fs *feeds) wants(uid types.UID) bool {

@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,8 +17,6 @@ type housekeeper struct {
 	table   *podTable
 	sources *feeds
 	watcher *pleg.Watcher
-	// listed: the runtime has said once what it has.
-	listed *atomic.Bool
 	// removes: what the runtime has of pods is removed, for which there has to be a Client.
 	removes  bool
 	interval time.Duration
@@ -34,7 +31,7 @@ func (h *housekeeper) run(ctx context.Context) {
 			return
 		case <-h.table.housekeeping:
 		}
-		if !h.listed.Load() {
+		if !h.table.listed.Load() {
 			continue
 		}
 		began := time.Now()
@@ -60,26 +57,25 @@ func (h *housekeeper) rest(ctx context.Context, d time.Duration) {
 // stop, remove and forget.
 func (h *housekeeper) doHousekeeping() {
 	desired, pods := h.sources.desired(), h.watcher.Pods()
-	isDesired := desired.uids()
 	h.table.mu.Lock()
 	defer h.table.mu.Unlock()
-	h.stopOrphans(desired, isDesired, pods)
+	h.stopOrphans(desired, pods)
 	h.stopOrphanedContainers(pods)
 	h.table.workers.SyncKnownPods(h.table.desiredUIDs())
-	h.removeOrphans(desired, isDesired, pods)
+	h.removeOrphans(desired, pods)
 }
 
 // isOrphan reports whether no source wants a pod of the runtime that the workers do not know. It
 // waits until the pod's source has said what it wants (kubernetes #105547, #107730). It must be called
 // with the table's mu held.
-func (h *housekeeper) isOrphan(desired desiredPods, isDesired map[types.UID]bool, p pleg.Pod) bool {
-	return !isDesired[p.UID] && h.table.pods[p.UID] == nil && !desired.undecided(p.Source) && !h.table.workers.State(p.UID).Known
+func (h *housekeeper) isOrphan(desired desiredPods, p pleg.Pod) bool {
+	return !desired.has(p.UID) && h.table.pods[p.UID] == nil && !desired.undecided(p.Source) && !h.table.workers.State(p.UID).Known
 }
 
 // stopOrphans has the workers stop orphans that run. It must be called with the table's mu held.
-func (h *housekeeper) stopOrphans(desired desiredPods, isDesired map[types.UID]bool, pods []pleg.Pod) {
+func (h *housekeeper) stopOrphans(desired desiredPods, pods []pleg.Pod) {
 	for _, p := range pods {
-		if p.Running && h.isOrphan(desired, isDesired, p) {
+		if p.Running && h.isOrphan(desired, p) {
 			h.table.logger.Info("orphaned pod is stopped", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID, "source", p.Source)
 			h.stop(p)
 		}
@@ -116,11 +112,11 @@ func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
 // removeOrphans has the workers remove what earlier agents have left of pods: what the runtime has of
 // those that do not run, which stays there without a Client, and, once all sources have spoken, what is
 // recorded of those that the runtime does not have. It must be called with the table's mu held.
-func (h *housekeeper) removeOrphans(desired desiredPods, isDesired map[types.UID]bool, pods []pleg.Pod) {
+func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 	inRuntime := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		inRuntime[p.UID] = p.Running || h.removes
-		if !p.Running && inRuntime[p.UID] && h.isOrphan(desired, isDesired, p) {
+		if !p.Running && inRuntime[p.UID] && h.isOrphan(desired, p) {
 			h.table.workers.RemoveOrphan(runtimePod(p))
 		}
 	}
@@ -128,7 +124,7 @@ func (h *housekeeper) removeOrphans(desired desiredPods, isDesired map[types.UID
 		return // it will be called again
 	}
 	for _, uid := range h.table.states.uids() {
-		if !isDesired[uid] && h.table.pods[uid] == nil && !inRuntime[uid] {
+		if !desired.has(uid) && h.table.pods[uid] == nil && !inRuntime[uid] {
 			h.table.workers.RemoveOrphan(podworkers.RuntimePod{UID: uid})
 		}
 	}

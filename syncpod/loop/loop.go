@@ -40,8 +40,6 @@ type Loop struct {
 	pressure *pressure.Manager
 	runtime  gate
 	ran      atomic.Bool
-	// listed: the runtime has said once what it has.
-	listed atomic.Bool
 	// children are what Run has started.
 	children sync.WaitGroup
 	// storeErr is why the store, or the records of pods, could not be read. It is guarded by
@@ -106,10 +104,10 @@ func (l *Loop) assemble() error {
 	}
 	l.table.workers = l.workers
 	l.house = &housekeeper{
-		table: l.table, sources: l.sources, watcher: l.watcher, listed: &l.listed,
+		table: l.table, sources: l.sources, watcher: l.watcher,
 		removes: c.Client != nil, interval: c.HousekeepingInterval,
 	}
-	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, listed: &l.listed}
+	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
 	l.collectors = &collectors{config: c, notices: l.table.notices, watcher: l.watcher, rotator: rotator, states: gcStates{l.workers, l.sources}}
 	for _, part := range []any{c.Sync.Extensions.Allocations, c.Sync.Extensions.Devices, c.Sync.Extensions.Lifecycle} {
 		if n, ok := part.(notifier); ok {

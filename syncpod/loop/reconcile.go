@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,8 +24,6 @@ type reconciler struct {
 	watcher   *pleg.Watcher
 	house     *housekeeper
 	admission Admission // nil if all pods are admitted
-	// listed: the runtime has said once what it has.
-	listed *atomic.Bool
 	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
 	shuttingDown bool
 }
@@ -49,11 +46,11 @@ func (r *reconciler) run(ctx context.Context) {
 // agent was started is adopted, so that has to be known before a pod is to run. The time of
 // one that is to stop runs before that, too.
 func (r *reconciler) reconcile(ctx context.Context) {
-	listed := r.listed.Load()
+	listed := r.table.listed.Load()
 	desired, pods := r.sources.takeDesired(), r.watcher.Pods()
 	r.stopUndesired(desired)
 	r.table.mu.Lock()
-	r.house.stopOrphans(desired, desired.uids(), pods)
+	r.house.stopOrphans(desired, pods)
 	r.table.mu.Unlock()
 	running := map[types.UID]bool{}
 	for _, p := range pods {
@@ -72,14 +69,13 @@ func (r *reconciler) reconcile(ctx context.Context) {
 
 // stopUndesired stops the pods that no source wants any more.
 func (r *reconciler) stopUndesired(desired desiredPods) {
-	isDesired := desired.uids()
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
 	for _, uid := range r.table.uids() {
 		wp := r.table.pods[uid]
 		last := desired.departed[uid]
 		switch {
-		case isDesired[uid]:
+		case desired.has(uid):
 			continue
 		case wp.desired == nil:
 			if last.source == wp.source && last.pod != nil {
@@ -160,6 +156,10 @@ func (r *reconciler) add(w desiredPod, running bool) {
 	if r.table.workers.State(uid).Known {
 		return // there will be news when the orphan is forgotten
 	}
+	if r.shuttingDown && !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+		r.table.news.raise() // it was admitted before the shutdown began, which does not know it
+		return
+	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
 	r.table.pods[uid] = wp
 	r.table.admit(pod)
@@ -199,10 +199,9 @@ func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []pleg.Pod) []desiredPod {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
-	isDesired := desired.uids()
 	undecided := map[desiredName]bool{}
 	for _, p := range pods {
-		if !isDesired[p.UID] && r.table.pods[p.UID] == nil && desired.undecided(p.Source) && r.house.hasProcesses(p) {
+		if !desired.has(p.UID) && r.table.pods[p.UID] == nil && desired.undecided(p.Source) && r.house.hasProcesses(p) {
 			undecided[desiredName{p.Source, p.Namespace, p.Name}] = true
 		}
 	}

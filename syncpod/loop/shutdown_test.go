@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/shutdown"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -106,6 +108,41 @@ func TestShutdown(t *testing.T) {
 		}
 		if n.running("uid-static") != 1 {
 			t.Error("the next agent has not started the static pod")
+		}
+	})
+}
+
+// TestShutdownWhileAPodIsAdmitted: a pod that was admitted before the shutdown began, and is not
+// known to it, is refused, and nothing of it starts.
+func TestShutdownWhileAPodIsAdmitted(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := source.NewPush()
+		var a *agent
+		ended := make(chan error, 1)
+		a = n.start([]source.Source{src}, func(c *loop.Config) {
+			c.Admission = loop.AdmissionFunc(func(pod *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
+				if pod.Name == "late" && len(ended) == 0 {
+					go func() { ended <- a.Shutdown(t.Context(), shutdown.Policy{GracePeriod: 30 * time.Second}) }()
+					time.Sleep(time.Second)
+				}
+				return nil
+			})
+		})
+		polite := rankedPod("polite", 0, 30, stopsAfter(3))
+		set(t, src, polite)
+		time.Sleep(10 * time.Second)
+		set(t, src, polite, rankedPod("late", 0, 30, stopsAfter(3)))
+		time.Sleep(time.Minute)
+		if s := a.sink.of("uid-late"); s.Phase != v1.PodFailed || s.Reason != "NodeShutdown" {
+			t.Errorf("what was admitted meanwhile is %s %s", s.Phase, s.Reason)
+		}
+		for _, c := range n.Journal().Of(critest.RunPodSandbox) {
+			if c.PodUID == "uid-late" {
+				t.Errorf("a sandbox is made at %v", c.Start)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Shutdown: %v", err)
 		}
 	})
 }

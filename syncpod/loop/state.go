@@ -15,9 +15,8 @@ import (
 
 // podStates are what is known of each pod, besides its definition: what was reported of
 // it, and how the work on it goes. A pod that the workers do not know has a state if an
-// earlier agent has left records of it. That comes from the workers, also while Loop.mu is held
-// to tell them something, so there is a lock for it alone: it is held for moments only, and
-// nothing is called meanwhile.
+// earlier agent has left records of it. The workers report changes of it, also while podTable.mu
+// is held, so it has a lock of its own, which is held for moments and never across a call.
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
@@ -45,8 +44,8 @@ type podState struct {
 	// acted: the call in flight has changed something; leaves is what it leaves undone.
 	acted  bool
 	leaves error
-	// err is what the last work came to, and held what a SyncPod leaves undone until a
-	// failure before it may be tried again.
+	// err is the error of the last call. held joins the failures that it did not retry because
+	// their back-off has not ended.
 	err, held error
 	// since is when the pod was last well: since then there was one of the two.
 	since time.Time

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,7 +14,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// podTable holds the pods that the workers know, and is the only way to them.
+// podTable holds the pods that the workers were given. What the sources say reaches the workers
+// through it alone.
 type podTable struct {
 	notices
 	workers *podworkers.Workers
@@ -22,13 +24,16 @@ type podTable struct {
 	// news is raised when a source has delivered, housekeeping when there may be something to
 	// stop or to remove.
 	news, housekeeping flag
+	// listed: the runtime has been listed once.
+	listed atomic.Bool
 
 	// mu is held while the workers are told of pods. It is taken before any lock of
 	// theirs or of the states, and the watcher is not called under it.
 	mu     sync.Mutex
 	pods   map[types.UID]*workerPod
 	beside admittedPods
-	// versionsWait: a pod waits for another version of it, which nobody looks after, to end.
+	// versionsWait: a static pod is not started, because the runtime still runs another pod of its
+	// name that may be an orphan.
 	versionsWait bool
 }
 

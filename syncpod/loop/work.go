@@ -76,7 +76,7 @@ func undone(r syncpod.Result) error {
 func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	pod := l.table.ofSource(w.Pod)
 	l.probes.Observe(pod, status, true)
-	t := syncpod.Termination{Pod: pod, Status: status, GraceSeconds: w.GracePeriodSeconds, Deadline: w.Deadline}
+	t := syncpod.Termination{Pod: pod, Status: status, Deadline: w.Deadline}
 	if w.Report != nil {
 		t.Evicted = &apistatus.Problem{Reason: apistatus.Reason(w.Report.Reason), Message: w.Report.Message}
 		t.Disruption = w.Report.Disruption

@@ -39,8 +39,8 @@ func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return without(status, cut)
 }
 
-// WithoutCutStarts returns a status without them, for a report of a pod that ends: the error
-// that the runtime reports of one is no end of the container.
+// WithoutCutStarts returns a status without the instances whose start was cut short, for a report
+// of a pod that ends: the error that the runtime reports of one is no end of the container.
 func (i Instances) WithoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	if status == nil {
 		return nil

@@ -133,8 +133,8 @@ func (p *Pod) See(status *runtime.PodStatus) {
 	}
 }
 
-// Observe keeps the same of a status that may be older than others. It reports whether the
-// status has an instance that has run, or has exited, and that was not known to.
+// Observe does the same with a status that may be older than others. It reports whether it learned
+// of an instance that has run or has exited.
 func (p *Pod) Observe(status *runtime.PodStatus) (news bool) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
