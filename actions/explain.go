@@ -113,13 +113,13 @@ func (d *decision) steps(ref ContainerRef) []string {
 	}
 	for _, s := range p.Start {
 		if s.Container == ref {
-			say("%s as attempt %d: %v", s.Hold.verb("is started"), s.Attempt, s.Reason)
+			say("%s as attempt %d: %v", s.Hold.phrase("is started", "is to be started"), s.Attempt, s.Reason)
 			did = append(did, s.Hold.sentences("The start")...)
 		}
 	}
 	for _, s := range p.Resize {
 		if s.Container == ref {
-			say("%s its %s changed in place: %v", s.Hold.verb("has"), s.resources(), s.Reason)
+			say("%s its %s changed in place: %v", s.Hold.phrase("has", "is to have"), s.resources(), s.Reason)
 			did = append(did, s.Hold.sentences("The change")...)
 		}
 	}
@@ -140,15 +140,12 @@ func explainKill(s KillStep) string {
 	return message
 }
 
-// verb returns what is done, or is to be done when the wait is over.
-func (h Hold) verb(now string) string {
-	switch {
-	case !h.Holds():
-		return now
-	case now == "has":
-		return "is to have"
+// phrase returns now, or later if there is a wait.
+func (h Hold) phrase(now, later string) string {
+	if h.Holds() {
+		return later
 	}
-	return "is to be started"
+	return now
 }
 
 // sentences say that something waits, if it does.

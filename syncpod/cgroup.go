@@ -59,13 +59,13 @@ func (o podCgroup) mayNotLower() bool {
 // lowering keeps the cgroup of a running pod up to date.
 type lowering struct{ *work }
 
-// keepCgroup brings the cgroup up to date of a pod of which nothing is to be started:
-// what was to be is prepared before.
-func (w lowering) keepCgroup(ctx context.Context) {
+// updateCgroup brings the pod's cgroup up to date. changes says that the resources of a running
+// container change after it.
+func (w lowering) updateCgroup(ctx context.Context, changes bool) {
 	if w.config.Extensions.Cgroups == nil {
 		return
 	}
-	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, w.changesContainers()); err != nil {
+	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, changes); err != nil {
 		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }
@@ -81,16 +81,10 @@ func (w lowering) lowerCgroup(ctx context.Context) {
 		return
 	}
 	if resizing(w).resizes() && !resizing(w).resizeFailed() {
-		w.keepLowered(ctx)
+		w.updateCgroup(ctx, false)
 	}
 	if w.memoryInUse != nil {
 		w.fail(w.memoryInUse)
-	}
-}
-
-func (w lowering) keepLowered(ctx context.Context) {
-	if _, err := (podCgroup{&w.observedPod}).ensureCgroup(ctx, false); err != nil {
-		w.fail(&StepError{Step: StepPrepare, Reason: ErrPreparePod, Err: err})
 	}
 }
 

@@ -73,7 +73,7 @@
 //	sync.go            SyncPod: the order of the steps, each a type of its own over the work that they share
 //	messages.go        1  termination messages
 //	active_deadline.go 2  the end of a pod that was active for too long
-//	facts.go           2  all that the decision depends on; explain.go says what was decided
+//	facts.go           2  all that the decision depends on, and the decision; explain.go explains it
 //	attempt.go         13 which attempt is next, and what the logs show
 //	admit.go           2, 6, 7  admission, and the network
 //	report.go          4, 15  one status after another, each delivered once

@@ -29,7 +29,7 @@ func (w syncing) carryOut(ctx context.Context) {
 		return
 	}
 	if len(w.plan.Start) == 0 && !w.plan.Sandbox.Create {
-		lowering(w).keepCgroup(ctx)
+		lowering(w).updateCgroup(ctx, lowering(w).changesContainers())
 	} else if !sandboxing(w).useSandbox(ctx) {
 		return
 	}

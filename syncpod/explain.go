@@ -34,11 +34,3 @@ func (s *Syncer) Explain(uid types.UID) string {
 	}
 	return text.String()
 }
-
-// decide makes the plan, and keeps what it was made from.
-func (w *work) decide(in actions.Input) actions.Plan {
-	w.memory.mu.Lock()
-	defer w.memory.mu.Unlock()
-	w.memory.decided = &in
-	return actions.Compute(in)
-}

@@ -37,6 +37,12 @@ func (w gathering) gather(ctx context.Context) actions.Input {
 	return in
 }
 
+// decide makes the plan, and keeps what it was made from for Explain.
+func (w *work) decide(in actions.Input) actions.Plan {
+	w.memory.setDecided(&in)
+	return actions.Compute(in)
+}
+
 // heldSteps are the failures for which steps have to wait: those of the pod as a whole, of
 // its sandbox, and of the starts and resizes of containers by name.
 type heldSteps struct {

@@ -73,6 +73,13 @@ func (m *podMemory) everStarted(name string) bool {
 	return ask(m, func(p *memory.Pod) bool { return p.Containers.EverStarted(name) })
 }
 
+// setDecided keeps what the last plan was made from.
+func (m *podMemory) setDecided(in *actions.Input) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.decided = in
+}
+
 // used notes that an attempt has become a container, or was given up.
 func (m *podMemory) used(name string, attempt uint32) {
 	m.do(func(p *memory.Pod) { p.Containers.Used(name, attempt) })
