@@ -230,10 +230,10 @@ func TestStreamsOfAPodAreBounded(t *testing.T) {
 	f := newFollower(t)
 	f.pod("a", "one")
 	f.pod("a", "two")
-	f.fill("ann", "a/one", 64)
-	f.fill("bob", "a/one", 64)
-	f.refused("ann", "a/one", "pod is 128")
-	f.refused("carol", "a/one", "pod is 128")
+	f.fill("ann", "a/one", 160)
+	f.fill("bob", "a/one", 160)
+	f.refused("ann", "a/one", "pod is 320")
+	f.refused("carol", "a/one", "pod is 320")
 	f.fill("ann", "a/two", 1)
 	f.again("carol", "a/one")
 }
@@ -245,9 +245,9 @@ func TestStreamsOfANamespaceAreBounded(t *testing.T) {
 		f.pod("a", pod)
 	}
 	f.pod("b", "four")
-	f.fill("ann", "a/one", 128)
-	f.fill("bob", "a/two", 128)
-	f.refused("ann", "a/three", "namespace is 256")
+	f.fill("ann", "a/one", 176)
+	f.fill("bob", "a/two", 176)
+	f.refused("ann", "a/three", "namespace is 352")
 	f.fill("ann", "b/four", 1)
 	f.again("carol", "a/three")
 }

@@ -13,8 +13,9 @@ const (
 	// defaultStreamIdleTimeout is a kubelet's.
 	defaultStreamIdleTimeout = 4 * time.Hour
 	// maxStreams bounds the streams that are open at a time. All users of an API server are one
-	// user here, so one namespace gets two thirds of what a user gets, and one pod a third.
-	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 256, 128
+	// user here, so a namespace, and a pod, must leave some of that user's to others. One pod
+	// takes 100 commands and 200 followers at once.
+	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 352, 320
 )
 
 // A streamScope is a part of the node with a limit of open streams: the node itself, a user, a

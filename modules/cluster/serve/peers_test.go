@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -265,5 +266,68 @@ func TestRequestsOfOneConnectionDoNotEndIt(t *testing.T) {
 			t.Errorf("status %d, closed %t, want it broken off and the connection open", status, p.closed)
 		}
 		close(leave)
+	})
+}
+
+// address is the far end of a connection.
+type address struct {
+	net.Conn
+	tcp net.TCPAddr
+}
+
+func (a address) RemoteAddr() net.Addr { return &a.tcp }
+
+// caller is a new connection from an address, as the server and as the caller have it.
+func caller(ip string) (server, client net.Conn) {
+	near, far := net.Pipe()
+	return address{near, net.TCPAddr{IP: net.ParseIP(ip), Port: 1}}, far
+}
+
+// isClosed reports whether the other end of a connection is closed.
+func isClosed(conn net.Conn) bool {
+	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := conn.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
+}
+
+// TestStrangersAreClosed: one too many of an address closes the oldest, all others stay for
+// strangerLife.
+func TestStrangersAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newPeers()
+		var far []net.Conn
+		for range maxStrangersOfAddress + 1 {
+			server, client := caller("192.0.2.1")
+			defer client.Close()
+			if all.enter(server) == nil {
+				t.Fatal("a connection is refused")
+			}
+			far = append(far, client)
+		}
+		for i, conn := range far {
+			if closed := isClosed(conn); closed != (i == 0) {
+				t.Errorf("connection %d of %d is closed: %t", i, len(far), closed)
+			}
+		}
+		time.Sleep(strangerLife)
+		synctest.Wait()
+		for i, conn := range far {
+			if !isClosed(conn) {
+				t.Errorf("connection %d outlives %v", i, strangerLife)
+			}
+		}
+	})
+}
+
+// TestConnectionsAreBounded: one beyond all that there may be is closed at once.
+func TestConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newPeers()
+		all.open = maxConnections
+		server, client := caller("192.0.2.1")
+		defer client.Close()
+		if p := all.enter(server); p != nil || !isClosed(client) || all.open != maxConnections {
+			t.Errorf("%v, and %d are open, want none more than %d", p, all.open, maxConnections)
+		}
 	})
 }

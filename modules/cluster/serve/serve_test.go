@@ -278,3 +278,35 @@ func TestTLSIsRestricted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCipherSuitesAreRestricted: of TLS 1.2, the version whose suites can be chosen.
+func TestCipherSuitesAreRestricted(t *testing.T) {
+	ca := newAuthority(t)
+	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	const only = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 // HTTP/2 needs it
+	go func() {
+		ended <- serve(ctx, Config{
+			Handler: http.NotFoundHandler(), Certificate: func() (*tls.Certificate, error) { return &own, nil },
+			TLS: &tls.Config{CipherSuites: []uint16{only}},
+		}, lis)
+	}()
+	for suite, want := range map[uint16]bool{only: true, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: false} {
+		conn, err := tls.Dial("tcp", lis.Addr().String(), &tls.Config{RootCAs: ca.pool(), MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}})
+		if (err == nil) != want {
+			t.Errorf("%s: %v, want it to be agreed on: %t", tls.CipherSuiteName(suite), err, want)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
