@@ -240,7 +240,7 @@ func TestSlowTreesDoNotPutOffLimits(t *testing.T) {
 			return context.Cause(ctx)
 		}}
 		var pods []*v1.Pod
-		for i := range 20 {
+		for i := range 12 {
 			pods = append(pods, hostilePod(types.UID(fmt.Sprintf("slow%02d", i)), "2Mi"))
 		}
 		pods = append(pods, hostilePod("honest", "2Mi"))
@@ -342,6 +342,105 @@ func TestVolumeBesideASlowOneIsMeasured(t *testing.T) {
 	})
 }
 
+// treesPod is a pod with emptyDirs of these names, and no limit.
+func treesPod(names ...string) *v1.Pod {
+	pod := hostilePod("many", "2Mi")
+	pod.Spec.Containers[0].Resources, pod.Spec.Volumes = v1.ResourceRequirements{}, nil
+	for _, name := range names {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("2Mi"))}}})
+	}
+	return pod
+}
+
+// walkOf returns a walk that takes so long for each tree of many entries, which have so many bytes
+// together.
+func walkOf(takes map[string]time.Duration, bytes map[string]uint64) func(context.Context, string, func(filetree.Entry) error) error {
+	return func(ctx context.Context, dir string, visit func(filetree.Entry) error) error {
+		name := filepath.Base(dir)
+		const steps = 50
+		for range steps {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(takes[name] / steps):
+			}
+			for range 5 * manyEntries / steps {
+				if err := visit(filetree.Entry{Links: 1}); err != nil {
+					return err
+				}
+			}
+		}
+		return visit(filetree.Entry{Bytes: bytes[name], Links: 1})
+	}
+}
+
+// A pod with several large trees is measured after some passes, though its time is not enough for
+// all of them in one: it is not evicted for that, and a tree that exceeds its limit is found.
+func TestSeveralLargeTreesAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes, bytes := map[string]time.Duration{}, map[string]uint64{}
+		var names []string
+		for i := range 6 {
+			name := fmt.Sprintf("v%d", i)
+			names = append(names, name)
+			takes[name], bytes[name] = 10*time.Second, 1<<20
+		}
+		m := &measurer{podsRoot: "/x", walk: walkOf(takes, bytes)}
+		pod := treesPod(names...)
+		pass := func() string {
+			time.Sleep(5 * time.Minute)
+			began := time.Now()
+			defer func() {
+				if took := time.Since(began); took > maxPodTime+maxPodTime/quickPart {
+					t.Errorf("a pass took %v", took)
+				}
+			}()
+			return evicted(t, m, time.Now(), pod)
+		}
+		for i := range 12 {
+			if got := pass(); got != "" {
+				t.Fatalf("pass %d: evicted: %q", i, got)
+			}
+		}
+		for _, name := range names {
+			if of := m.known[pod.UID].volumes[name]; of.bytes != 1<<20 {
+				t.Errorf("%s: %d bytes, want that it was counted to the end", name, of.bytes)
+			}
+		}
+		bytes["v3"] = 3 << 20
+		got := ""
+		for i := 0; i < 8 && got == ""; i++ {
+			got = pass()
+		}
+		if !strings.Contains(got, `volume "v3" exceeds the limit "2Mi"`) {
+			t.Errorf("evicted: %q, want it to be for v3", got)
+		}
+	})
+}
+
+// A tree that takes longer than the longest time exceeds its limit, whatever other trees the pod has,
+// and however many pods like it there are.
+func TestEndlessTreeBesideLargeOnesExceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := map[string]time.Duration{"a": 3 * time.Second, "b": 3 * time.Second, "c": 15 * time.Second, "d": 15 * time.Second, "endless": 25 * time.Second}
+		m := &measurer{podsRoot: "/x", walk: walkOf(takes, nil)}
+		first, second := treesPod("a", "b", "c", "d", "endless"), treesPod("endless")
+		second.Name, second.UID = "second", "second"
+		got := map[string]bool{}
+		for range 24 {
+			time.Sleep(5 * time.Minute)
+			for line := range strings.Lines(evicted(t, m, time.Now(), first, second)) {
+				got[strings.TrimSpace(line)] = true
+			}
+		}
+		for _, name := range []string{"many", "second"} {
+			if want := name + `: Usage of EmptyDir volume "endless" cannot be measured, which exceeds the limit "2Mi".`; !got[want] || len(got) != 2 {
+				t.Errorf("evicted: %v, want %q", got, want)
+			}
+		}
+	})
+}
+
 // A tree cannot be measured if the longest time is over twice in a row for its number of entries.
 func TestSlowForItsEntries(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -353,6 +452,7 @@ func TestSlowForItsEntries(t *testing.T) {
 		"twice":                {[]int{1e6, 1e6}, []bool{true, true}, true},
 		"a slow disk":          {[]int{manyEntries, manyEntries, manyEntries}, []bool{true, true, true}, false},
 		"less time":            {[]int{1e6, 1e6}, []bool{false, true}, false},
+		"less time in between": {[]int{1e6, 1e6, 1e6}, []bool{true, false, true}, true},
 		"complete in between":  {[]int{1e6, 0, 1e6}, []bool{true, true, true}, false},
 		"slow disk in between": {[]int{1e6, 1, 1e6}, []bool{true, true, true}, false},
 	} {
@@ -360,7 +460,7 @@ func TestSlowForItsEntries(t *testing.T) {
 		for i, n := range c.entries {
 			now := tree{entries: n}
 			if n > 0 {
-				now = now.cut(c.longest[i])
+				now = now.cut(last, c.longest[i])
 			}
 			last = now.after(last)
 		}

@@ -28,6 +28,9 @@ const (
 	// podTime is how long one pod is measured; a pod whose time was over has twice as much in
 	// the next pass, up to maxPodTime.
 	podTime, maxPodTime = 2 * time.Second, 16 * time.Second
+	// quickPart is the part of a pod's time that its other trees have together, in addition, while
+	// one of its slow trees has the pod's time.
+	quickPart = 4
 	// maxEntries is how many files and directories of one tree are counted. A tree with more
 	// cannot be measured.
 	maxEntries = 4_000_000
@@ -65,8 +68,10 @@ type tree struct {
 	unread int
 	err    error
 	// entries is how many entries were counted, and slow how many times in a row there were more
-	// than manyEntries when the longest time for a measurement was over.
+	// than manyEntries when the tree alone had had the longest time for a measurement.
 	entries, slow int
+	// settled is when the tree was last counted to the end, or had the pod's whole time.
+	settled time.Time
 }
 
 // usage returns what counts. What the pod does in the moment of a measurement may keep it from
@@ -82,18 +87,19 @@ func (t tree) after(last tree) tree {
 		t.bytes, t.inodes = max(t.bytes, last.bytes), max(t.inodes, last.inodes)
 		t.unread += last.unread
 	}
-	if t.slow > 0 {
-		t.slow += last.slow
-	}
 	return t
 }
 
-// cut returns a tree for which the time was over. It is not complete, and if the time was the
-// longest one, that is for its number of entries: on a slow disk fewer are counted.
-func (t tree) cut(longest bool) tree {
+// cut returns a tree for which the time was over. It is not complete, and if the tree had the
+// longest time, its number of entries is the reason: on a slow disk fewer are counted. A share of
+// that time says nothing about the tree.
+func (t tree) cut(last tree, longest bool) tree {
 	t.unread = 1
-	if longest && t.entries > manyEntries {
-		t.slow = 1
+	switch {
+	case !longest:
+		t.slow = last.slow
+	case t.entries > manyEntries:
+		t.slow = last.slow + 1
 	}
 	return t
 }
@@ -134,8 +140,11 @@ func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time
 	if safepath.Element("metadata.uid", string(pod.UID)) != nil {
 		return of
 	}
-	if m.inTurn(ctx, m.trees(pod, last, &of), min(podTime<<min(last.cuts, 8), maxPodTime)) {
+	if inTurn(ctx, m.trees(pod, last, &of), min(podTime<<min(last.cuts, 8), maxPodTime), now) {
 		of.cuts = last.cuts + 1
+		if ctx.Err() != nil { // the pass was over before the pod's time: others do not come before it
+			of.cuts = last.cuts
+		}
 	}
 	return of
 }
@@ -184,22 +193,55 @@ func containers(pod *v1.Pod) []string {
 	return names
 }
 
-// inTurn measures trees, and reports whether the time was over for one of them. Each has an equal
-// share of the time that is left. Those that were cut short last come last: they have the time
-// that the others did not need, and take none from them.
-func (m *measurer) inTurn(ctx context.Context, turns []turn, limit time.Duration) (cut bool) {
-	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.last.unread, b.last.unread) })
-	end := time.Now().Add(limit)
-	for i, t := range turns {
-		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(turns)-i))
-		now := t.measure(share)
-		if share.Err() != nil && now.unread > 0 {
-			cut = true
-			now = now.cut(limit == maxPodTime && ctx.Err() == nil)
-		}
-		cancel()
-		t.keep(now.after(t.last))
+// inTurn measures trees, and reports whether the time was over for one of them. Trees that were
+// counted to the end last time share the time equally, and only a part of it if there are others.
+// Of the others one has the whole time, and the rest has what it leaves: they change places, so
+// that each is counted to the end if the whole time is enough for it.
+func inTurn(ctx context.Context, turns []turn, limit time.Duration, now time.Time) (cut bool) {
+	slices.SortStableFunc(turns, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(min(a.last.unread, 1), min(b.last.unread, 1)), a.last.settled.Compare(b.last.settled))
+	})
+	quick := slices.IndexFunc(turns, func(t turn) bool { return t.last.unread > 0 })
+	share := limit / quickPart
+	if quick < 0 {
+		quick, share = len(turns), limit
 	}
+	end := time.Now().Add(share)
+	for i, t := range turns[:quick] {
+		cut = t.run(ctx, time.Until(end)/time.Duration(quick-i), false, now) || cut
+	}
+	end = time.Now().Add(limit)
+	for i, t := range turns[quick:] {
+		left := time.Until(end)
+		if i == 0 {
+			left = limit
+		}
+		if left <= 0 || ctx.Err() != nil {
+			t.keep(t.last)
+			cut = true
+			continue
+		}
+		cut = t.run(ctx, left, i == 0, now) || cut
+	}
+	return cut
+}
+
+// run measures the tree for at most so long, which is the pod's whole time or a share of it, and
+// reports whether the time was over.
+func (t turn) run(ctx context.Context, limit time.Duration, whole bool, now time.Time) (cut bool) {
+	share, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	of := t.measure(share)
+	cut = share.Err() != nil && of.unread > 0
+	whole = whole && ctx.Err() == nil
+	if cut {
+		of = of.cut(t.last, whole && limit == maxPodTime)
+	}
+	of.settled = t.last.settled
+	if whole || !cut {
+		of.settled = now
+	}
+	t.keep(of.after(t.last))
 	return cut
 }
 
