@@ -142,7 +142,7 @@ func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time
 	}
 	if inTurn(ctx, m.trees(pod, last, &of), min(podTime<<min(last.cuts, 8), maxPodTime), now) {
 		of.cuts = last.cuts + 1
-		if ctx.Err() != nil { // the pass was over before the pod's time: others do not come before it
+		if ctx.Err() != nil { // the pass ended before the pod's time: the pod keeps its place in the order
 			of.cuts = last.cuts
 		}
 	}
@@ -195,8 +195,8 @@ func containers(pod *v1.Pod) []string {
 
 // inTurn measures trees, and reports whether the time was over for one of them. Trees that were
 // counted to the end last time share the time equally, and only a part of it if there are others.
-// Of the others one has the whole time, and the rest has what it leaves: they change places, so
-// that each is counted to the end if the whole time is enough for it.
+// Of the others the tree that waits longest has the whole time, and the next ones have what it
+// leaves. So after some passes each tree is counted to the end, if the whole time is enough for it.
 func inTurn(ctx context.Context, turns []turn, limit time.Duration, now time.Time) (cut bool) {
 	slices.SortStableFunc(turns, func(a, b turn) int {
 		return cmp.Or(cmp.Compare(min(a.last.unread, 1), min(b.last.unread, 1)), a.last.settled.Compare(b.last.settled))
