@@ -17,25 +17,31 @@ const (
 	routeTimeout = 5 * time.Second
 )
 
+// A foundAddress is an address of the node that no option gives.
+type foundAddress struct {
+	ips []netip.Addr
+	// guessed means that there was no way to the API server when the address was found.
+	guessed bool
+}
+
 // addresses returns the addresses of the node: those of --node-ip, or the one on the way to the API server.
 func (a *agent) addresses() []netip.Addr {
 	if found := a.found.Load(); found != nil {
-		return *found
+		return found.ips
 	}
 	return a.ips
 }
 
-// watchAddress follows the address on the way to the API server until ctx ends, if no other was given: it may have been guessed
-// while there was no way, and DHCP may give the node another one. While there is no way, the last address holds.
+// watchAddress replaces the address of the node until ctx ends, if no option gives it: one that was guessed as soon as there is a
+// way to the API server, and any other when no interface of the node has it any more, because DHCP may assign another one. An
+// address that an interface has is kept: the way may differ each time, with several servers or temporary IPv6 addresses, and the
+// Node and its pods would have another address each time. While there is no way, the last address holds.
 func (a *agent) watchAddress(ctx context.Context) error {
 	if len(a.ips) > 0 {
 		return nil
 	}
 	for {
-		if ips, err := a.route(ctx, a.server); err == nil && !slices.Equal(ips, a.addresses()) {
-			a.log.Info("The address of the node has changed", "from", a.addresses(), "to", ips)
-			a.found.Store(&ips)
-		}
+		a.checkAddress(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -44,24 +50,55 @@ func (a *agent) watchAddress(ctx context.Context) error {
 	}
 }
 
-// addressOf returns the address of the node on the way to an API server. If there is no way to
-// it now, it is guessed: the first of an interface that others can reach.
-func addressOf(host string, route func(context.Context, string) ([]netip.Addr, error)) ([]netip.Addr, error) {
-	ips, err := route(context.Background(), host)
+// checkAddress replaces the address of the node if it has to be.
+func (a *agent) checkAddress(ctx context.Context) {
+	found := a.found.Load()
+	if found != nil && !found.guessed {
+		present, err := a.interfaces()
+		if err != nil || !slices.ContainsFunc(found.ips, func(ip netip.Addr) bool { return !slices.Contains(present, ip) }) {
+			return
+		}
+	}
+	ips, err := a.route(ctx, a.server)
+	if err != nil {
+		return
+	}
+	if !slices.Equal(ips, a.addresses()) {
+		a.log.Info("The address of the node has changed", "from", a.addresses(), "to", ips)
+	}
+	a.found.Store(&foundAddress{ips: ips})
+}
+
+// findAddress finds the address of the node on the way to the API server. If there is no way to
+// it now, the address is guessed: the first of an interface that others can reach.
+func (a *agent) findAddress() error {
+	ips, err := a.route(context.Background(), a.server)
 	if err == nil {
-		return ips, nil
+		a.found.Store(&foundAddress{ips: ips})
+		return nil
 	}
-	addresses, interfacesErr := net.InterfaceAddrs()
+	present, interfacesErr := a.interfaces()
+	for _, ip := range present {
+		if ip.IsGlobalUnicast() {
+			a.found.Store(&foundAddress{ips: []netip.Addr{ip}, guessed: true})
+			return nil
+		}
+	}
+	return errors.Join(err, interfacesErr)
+}
+
+// interfaceAddresses returns the addresses of the node's interfaces.
+func interfaceAddresses() ([]netip.Addr, error) {
+	addresses, err := net.InterfaceAddrs()
+	var ips []netip.Addr
 	for _, a := range addresses {
-		prefix, ok := a.(*net.IPNet)
-		if !ok || !prefix.IP.IsGlobalUnicast() {
-			continue
-		}
-		if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
-			return []netip.Addr{ip.Unmap()}, nil
+		if prefix, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(prefix.IP); ok {
+				ips = append(ips, ip.Unmap())
+			}
 		}
 	}
-	return nil, errors.Join(err, interfacesErr)
+	return ips, err
 }
 
 // routeTo returns the address of the node on the way to an API server. Nothing is sent.
@@ -79,5 +116,5 @@ func routeTo(ctx context.Context, host string) ([]netip.Addr, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	return []netip.Addr{conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()}, nil
+	return []netip.Addr{conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")}, nil
 }

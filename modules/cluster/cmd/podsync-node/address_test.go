@@ -25,8 +25,15 @@ func TestE5_AddressIsFollowed(t *testing.T) {
 				return []netip.Addr{first}, nil
 			}
 			return []netip.Addr{second}, nil
+		}, interfaces: func() ([]netip.Addr, error) {
+			if time.Since(began) < 3*time.Minute {
+				return []netip.Addr{guessed, first}, nil
+			}
+			return []netip.Addr{guessed, second}, nil
 		}}
-		a.found.Store(&[]netip.Addr{guessed})
+		if err := a.findAddress(); err != nil {
+			t.Fatal(err)
+		}
 		ended := make(chan error)
 		go func() { ended <- a.watchAddress(ctx) }()
 		for i, want := range []netip.Addr{guessed, first, first, second} {
@@ -40,6 +47,50 @@ func TestE5_AddressIsFollowed(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// An address is kept as long as an interface has it, though the way to the API server changes: its name may have several records, and
+// temporary IPv6 addresses come and expire. It is also kept while the interfaces are not known.
+func TestE5_AddressDoesNotFlap(t *testing.T) {
+	first, second, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
+	var present []netip.Addr
+	var unknown error
+	asked := 0
+	a := &agent{route: func(context.Context, string) ([]netip.Addr, error) {
+		asked++
+		return []netip.Addr{[]netip.Addr{first, second, third}[(asked-1)%3]}, nil
+	}, interfaces: func() ([]netip.Addr, error) { return present, unknown }}
+	if err := a.findAddress(); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name    string
+		present []netip.Addr
+		unknown error
+		want    netip.Addr
+	}{
+		{"all are there", []netip.Addr{first, second, third}, nil, first},
+		{"all are there still", []netip.Addr{third, second, first}, nil, first},
+		{"the interfaces are not known", nil, errors.New("no netlink"), first},
+		{"the address has expired", []netip.Addr{second, third}, nil, second},
+		{"the next one stays", []netip.Addr{second, third}, nil, second},
+		{"the first one is back", []netip.Addr{first, second, third}, nil, second},
+		{"only the last one is there", []netip.Addr{third}, nil, third},
+	} {
+		present, unknown = step.present, step.unknown
+		a.checkAddress(t.Context())
+		if got := a.addresses(); !slices.Equal(got, []netip.Addr{step.want}) {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// The addresses of this machine are found.
+func TestInterfaceAddresses(t *testing.T) {
+	ips, err := interfaceAddresses()
+	if err != nil || !slices.Contains(ips, netip.MustParseAddr("127.0.0.1")) {
+		t.Errorf("%v, %v, want one to be 127.0.0.1", ips, err)
+	}
 }
 
 // An address that was given is not looked for.

@@ -56,10 +56,12 @@ type agent struct {
 	log     logr.Logger
 
 	// server is the URL of the API server, route finds the address of the node on the way to
-	// it, and found has that address if no other was given.
-	server string
-	route  func(ctx context.Context, server string) ([]netip.Addr, error)
-	found  atomic.Pointer[[]netip.Addr]
+	// it, interfaces lists all addresses of the node, and found has the one that is in use if no
+	// option gives it.
+	server     string
+	route      func(ctx context.Context, server string) ([]netip.Addr, error)
+	interfaces func() ([]netip.Addr, error)
+	found      atomic.Pointer[foundAddress]
 }
 
 // run runs the node until ctx ends.
@@ -67,7 +69,7 @@ func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: klog.Background(), route: routeTo}
+	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.config); err != nil {
@@ -103,11 +105,9 @@ func (a *agent) connect() (err error) {
 	main.ContentType = "application/vnd.kubernetes.protobuf"
 	main.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if len(a.ips) == 0 {
-		ips, err := addressOf(main.Host, a.route)
-		if err != nil {
+		if err := a.findAddress(); err != nil {
 			return fmt.Errorf("--node-ip is missing, and not found: %w", err)
 		}
-		a.found.Store(&ips)
 	}
 	return a.clientsets(main)
 }
