@@ -59,16 +59,23 @@ type part struct {
 	start int64
 }
 
-// rotated returns the parts of a log that were rotated away, the oldest first.
+// rotated returns the parts of a log that were rotated away, the oldest first. It reads names alone:
+// ReadDir of a Root inspects each file after it has read the names, and leaves out a part that is
+// replaced by its compressed file in between.
 func rotated(root *os.Root, log string) ([]part, error) {
-	entries, err := fs.ReadDir(root.FS(), ".")
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	all, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, e := range entries {
-		if isRotated(e.Name(), log) {
-			names = append(names, strings.TrimSuffix(e.Name(), compressed))
+	for _, name := range all {
+		if isRotated(name, log) {
+			names = append(names, strings.TrimSuffix(name, compressed))
 		}
 	}
 	slices.Sort(names)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,6 +164,42 @@ func writeFile(t *testing.T, path string, text []byte) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A part that takes the name of its compressed file while the parts are listed is among them: without
+// it a reader misses its lines, and a follower prints others twice.
+func TestPartIsListedWhileItIsCompressed(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	plain := filepath.Join(dir, "0.log.20260102-000001")
+	writeFile(t, plain, nil)
+	done := make(chan struct{})
+	var renaming sync.WaitGroup
+	renaming.Go(func() {
+		for from, to := plain, plain+compressed; ; from, to = to, from {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := os.Rename(from, to); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 3000 {
+		if parts, err := rotated(root, "0.log"); err != nil || len(parts) != 1 {
+			t.Errorf("parts %v, %v, want one", parts, err)
+			break
+		}
+	}
+	close(done)
+	renaming.Wait()
 }
 
 // The search for the tail ends with its context, in files of any size.
