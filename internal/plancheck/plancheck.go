@@ -130,6 +130,11 @@ func (c *Checker) planMade(of *v1.Pod, plan actions.Plan) {
 	if plan.Sandbox.ID != "" {
 		p.sandbox = plan.Sandbox.ID
 	}
+	for id := range p.removals() {
+		if c.containers[id] == nil { // the agent knows of it by a record, and the runtime has not listed it
+			c.containers[id] = &container{pod: of.UID}
+		}
+	}
 }
 
 func (c *Checker) pulled(uid types.UID, image string, err error) {

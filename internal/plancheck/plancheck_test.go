@@ -249,6 +249,14 @@ func TestC12_Checker(t *testing.T) {
 			a.plans(reset())
 			a.run()
 		}, ""},
+		"a removal of an instance that was not listed": {func(a *agent) {
+			p := reset()
+			p.Reset[0].ID.ID, p.Start = "recorded", nil
+			a.plans(p)
+			a.remove("recorded")
+			a.run()
+			a.ended(nil)
+		}, ""},
 		"a start before the last of a reset": {func(a *agent) {
 			a.plans(reset())
 			a.run()
