@@ -112,8 +112,11 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(t).Interface())
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return value
+	case len(m.errs) == maxProblems:
+		return nil
 	}
 	problem := field.Invalid(at, field.OmitValueType{}, "")
 	if want := wanted(t); want != "" {
@@ -127,9 +130,7 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 	if at == nil {
 		problem.Field = "the object"
 	}
-	if len(m.errs) < maxProblems {
-		m.errs = append(m.errs, problem)
-	}
+	m.errs = append(m.errs, problem)
 	return nil
 }
 
