@@ -119,8 +119,9 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
 
-// removeLast removes sandboxes that have the last number there is. The new sandbox has to have it,
-// too, and could not be told from them. No pod comes that far, but a runtime may report it wrongly.
+// removeLast removes the sandboxes with the highest attempt number that exists. The new sandbox gets
+// the same number, so that the agent could not distinguish them. No pod has that many sandboxes, but
+// a runtime may report a wrong number.
 func (c *creating) removeLast(ctx context.Context) error {
 	listed, err := c.listPod(ctx, c.pod)
 	if err != nil {

@@ -571,8 +571,8 @@ func TestS1_Converges(t *testing.T) {
 	}
 }
 
-// No number follows the last one: a sandbox that has it gives way to the new one, and could not
-// be told from it.
+// A sandbox with the highest attempt number is removed before a new one is created: both would have
+// the same number.
 func TestLastAttemptIsUsedAgain(t *testing.T) {
 	for name, model := range map[string]critest.Model{"containerd": critest.Containerd2, "CRI-O": critest.CRIO} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
 	return &podMemory{uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits)}
 }
 
-// do calls f with what is remembered, which no other call reads or changes meanwhile.
+// do calls f with the pod's memory while no other call reads or changes it.
 func (m *podMemory) do(f func(*memory.Pod)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,14 +176,14 @@ type memories struct {
 	undeleted map[types.UID]bool
 }
 
-// get returns what is remembered of a pod, nil for nothing.
+// get returns the memory of a pod, nil if there is none.
 func (m *memories) get(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[uid]
 }
 
-// of returns what is remembered of a pod, and remembers it from now on.
+// of returns the memory of a pod, and adds one if there is none.
 func (m *memories) of(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +198,7 @@ func (m *memories) of(uid types.UID) *podMemory {
 	return p
 }
 
-// take returns what is remembered of a pod, nil for nothing, and forgets it.
+// take removes the memory of a pod and returns it, nil if there was none.
 func (m *memories) take(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()

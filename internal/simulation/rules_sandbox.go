@@ -88,11 +88,11 @@ func (tr *trace) addressAwaited(v *verdict) {
 	}
 }
 
-// toldFirst checks that no sandbox is stopped, and what runs in it killed with it, before that
-// was told to stop. It judges containers that the runtime had shown to run before the work
-// began that stops the sandbox: others the agent could not know to run. Those that ended when
-// they were told, in that work, are tries of the rule, too. Once the pod's time is over, a call to
-// stop a container may have failed because the runtime was away, which has not seen it.
+// toldFirst checks that the agent stops the containers of a sandbox before the sandbox, which kills
+// them. It judges containers that the runtime reported to run before the work began that stops the
+// sandbox; the agent could not know of others. A container that ended because it was stopped in
+// that work counts as a test of the rule. After the pod's deadline, a StopContainer call may have
+// failed without reaching the runtime, because the runtime was unavailable.
 func (tr *trace) toldFirst(v *verdict) {
 	told := map[string]bool{}
 	for _, c := range tr.calls.Of(critest.StopContainer, critest.StopPodSandbox) {

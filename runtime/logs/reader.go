@@ -67,8 +67,8 @@ type reading struct {
 	*printer
 }
 
-// result returns the error of Read for the error with which the read ended. Whatever was being
-// read when ctx ended, and whatever that wrapped, the error is that of ctx.
+// result returns the error of Read for the error with which the read ended. If ctx has ended, it
+// is the error of ctx itself, not one that wraps it.
 func (r *reading) result(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	switch {

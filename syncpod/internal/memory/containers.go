@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/internal/podcontainer"
 )
 
-// container is what is remembered of one container of a pod, whatever its instances.
+// container is the memory of one container of a pod, over all its instances.
 type container struct {
 	name string
 	// nextAttempt is the number of the next instance, as far as is known here.
@@ -37,7 +37,7 @@ type container struct {
 	resetBefore uint32
 }
 
-// Containers are what is remembered of containers, sorted by name. A pod has few of them: a
+// Containers are the containers that the agent remembers, sorted by name. A pod has few of them: a
 // list takes less memory than a map.
 type Containers []*container
 
@@ -45,7 +45,7 @@ func (c Containers) find(name string) (at int, found bool) {
 	return slices.BinarySearchFunc(c, name, func(known *container, name string) int { return strings.Compare(known.name, name) })
 }
 
-// of returns what is remembered of a container, and remembers it from now on.
+// of returns the container of that name, and adds it if it is missing.
 func (c *Containers) of(name string) *container {
 	at, found := c.find(name)
 	if !found {
@@ -54,7 +54,7 @@ func (c *Containers) of(name string) *container {
 	return (*c)[at]
 }
 
-// get returns what is remembered of a container.
+// get returns the container of that name, the zero value if it is missing.
 func (c Containers) get(name string) container {
 	if at, found := c.find(name); found {
 		return *c[at]
@@ -230,7 +230,7 @@ func (c Containers) HasRunSince(status *runtime.PodStatus, name string) bool {
 	})
 }
 
-// ForgetRun drops what is known of an instance that was removed so that all starts over,
+// ForgetRun drops the facts about an instance that was removed so that all starts over,
 // and of those before it, for good.
 func (c *Containers) ForgetRun(instance *runtime.ContainerStatus) {
 	known := c.of(instance.Name)

@@ -82,7 +82,7 @@ func (c CrashBackOff) equal(other CrashBackOff) bool {
 		c.FinishedAt.Equal(other.FinishedAt) && c.CountedAt.Equal(other.CountedAt)
 }
 
-// savedCrash is what is recorded of the ends of a container.
+// savedCrash is the recorded part of a container's crash back-off.
 type savedCrash struct {
 	container string
 	CrashBackOff

@@ -27,7 +27,7 @@ const (
 	PreStopCompleted
 )
 
-// instance is what is remembered of one instance.
+// instance is the memory of one instance.
 type instance struct {
 	// id is the runtime's.
 	id    string
@@ -38,14 +38,14 @@ type instance struct {
 	resources *runtime.ContainerResources
 }
 
-// Instances are what is remembered of instances, sorted by ID, as Containers are by name.
+// Instances are the instances that the agent remembers, sorted by ID.
 type Instances []*instance
 
 func (i Instances) find(id string) (at int, found bool) {
 	return slices.BinarySearchFunc(i, id, func(inst *instance, id string) int { return strings.Compare(inst.id, id) })
 }
 
-// of returns what is remembered of an instance, and remembers it from now on.
+// of returns the instance with that ID, and adds it if it is missing.
 func (i *Instances) of(id string) *instance {
 	at, found := i.find(id)
 	if !found {
@@ -54,7 +54,7 @@ func (i *Instances) of(id string) *instance {
 	return (*i)[at]
 }
 
-// get returns what is remembered of an instance.
+// get returns the instance with that ID, one without marks if it is missing.
 func (i Instances) get(id string) instance {
 	if at, found := i.find(id); found {
 		return *i[at]
@@ -62,7 +62,7 @@ func (i Instances) get(id string) instance {
 	return instance{id: id}
 }
 
-// dropMissing drops what is remembered of instances that are not in a status, but that they
+// dropMissing drops the memory of instances that are not in a status, but that they
 // were asked to start.
 func (i *Instances) dropMissing(status *runtime.PodStatus) {
 	*i = slices.DeleteFunc(*i, func(inst *instance) bool {

@@ -150,7 +150,7 @@ func TestRecordOfAMemory(t *testing.T) {
 	}
 }
 
-// A record that could be loaded late does not replace what is known by then.
+// A record that is loaded late does not replace newer facts.
 func TestLateRecordReplacesNothing(t *testing.T) {
 	instance := func(name, id string, attempt uint32, state runtime.ContainerState) runtime.ContainerStatus {
 		return runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: id}, Attempt: attempt, State: state}

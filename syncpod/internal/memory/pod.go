@@ -12,15 +12,14 @@ import (
 
 // Pod is what an agent remembers of one pod. Make one with New.
 type Pod struct {
-	// Containers are what is known of each container by its name, Instances what is known
-	// of each instance by its ID.
+	// Containers are by name, Instances by ID.
 	Containers Containers
 	Instances  Instances
 	// Crashes hold up containers that end again and again.
 	Crashes Crashes
 	// Kills are the deadlines of what has to stop while the pod runs on.
 	Kills KillDeadlines
-	// Sandbox is what is known of the pod's sandboxes.
+	// Sandbox holds the facts about the pod's sandboxes.
 	Sandbox Sandbox
 
 	// deadline is the earliest end that the pod was given, zero while it may run.

@@ -2,7 +2,7 @@ package memory
 
 import "github.com/podsync/podsync/runtime"
 
-// Sandbox is what is remembered of a pod's sandboxes.
+// Sandbox holds the facts about a pod's sandboxes.
 type Sandbox struct {
 	// made is the sandbox that this agent created last, and unaddressed one that is, or was,
 	// waited for to get an address.

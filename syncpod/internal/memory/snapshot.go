@@ -17,7 +17,7 @@ type Snapshot struct {
 	crashes    []savedCrash
 }
 
-// savedContainer is what is recorded of a container. Its current instance is not written to.
+// savedContainer is the recorded part of a container. Its current instance is not written to.
 type savedContainer struct {
 	name        string
 	nextAttempt uint32
@@ -25,7 +25,7 @@ type savedContainer struct {
 	current     *runtime.ContainerStatus
 }
 
-// savedInstance is what is recorded of an instance. The resources are not written to.
+// savedInstance is the recorded part of an instance. The resources are not written to.
 type savedInstance struct {
 	id        string
 	marks     Mark
@@ -139,7 +139,7 @@ func (r Snapshot) requestsMore(old Snapshot) bool {
 	})
 }
 
-// unmarked returns what is recorded beside a mark.
+// unmarked returns the recorded instances without one mark, and drops those that have nothing else.
 func unmarked(all []savedInstance, without Mark) []savedInstance {
 	if !slices.ContainsFunc(all, func(i savedInstance) bool { return i.marks&without != 0 }) {
 		return all

@@ -52,7 +52,7 @@ func TestK7_NewestOfTheRecord(t *testing.T) {
 	}
 }
 
-// K7: what is known when the record is read is not replaced by less.
+// K7: a record that is loaded late does not replace newer facts.
 func TestK7_LateRestore(t *testing.T) {
 	p := New(&Limits{})
 	p.Hasten(now.Add(-time.Hour))
@@ -78,7 +78,7 @@ func TestK7_LateRestore(t *testing.T) {
 	}
 }
 
-// Each change of what is recorded is worth a write, and nothing else is.
+// A snapshot differs from the last one if, and only if, a recorded fact has changed.
 func TestNews(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Pod)
