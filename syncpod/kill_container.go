@@ -40,10 +40,11 @@ type kill struct {
 	turn <-chan bool
 }
 
-// killContainer ends a container within its time, or two seconds if there is less left
-// when it is told to stop: first the preStop handler, then those it has to wait for, then
-// the stop. A handler that still runs when the time is over has the two seconds of the stop, too. A runtime that does not answer by then has Config.Limits.StopTimeout more. It fails
-// unless the runtime has said that the container, or its sandbox, is stopped.
+// killContainer stops a container by its deadline, or within two seconds if there is less left: it
+// runs the preStop handler, waits for the containers that stop first, and then stops it. A handler
+// that still runs at the deadline continues for two seconds beside the stop. A runtime that does
+// not answer has Config.Limits.StopTimeout more. killContainer fails unless the runtime has
+// answered that the container, or its sandbox, is stopped.
 func (s *stopper) killContainer(ctx context.Context, k kill) (err error) {
 	began := time.Now()
 	defer func() { s.config.Observer.ContainerStopped(k.pod, k.status.Name, time.Since(began), err) }()
@@ -85,12 +86,13 @@ func (k kill) about() *v1.ObjectReference {
 	return aboutContainer(k.pod, k.ref)
 }
 
-// preStopExtension is how much longer than the grace period a preStop handler may run. The API documents it: a handler
-// that still runs when the grace period expires has two seconds more, once. The container is stopped in these seconds.
+// preStopExtension is how long a preStop handler may run beyond the grace period, once, as the API
+// documents it. The container is stopped in these seconds.
 const preStopExtension = minStopSeconds * time.Second
 
-// preStop runs the handler, once for each instance, and returns when it has ended or the deadline has passed. A handler
-// that still runs then continues beside the stop, for preStopExtension at most: end cancels it, and returns when it has ended.
+// preStop runs the handler, once for each instance, and returns when it has ended or the deadline
+// has passed. A handler that still runs then continues beside the stop, for at most
+// preStopExtension: end cancels it, and returns when it has ended.
 func (s *stopper) preStop(ctx context.Context, k kill) (end func()) {
 	req, ok := k.preStopRequest()
 	if !ok || k.status.State != runtime.ContainerRunning {
@@ -117,7 +119,8 @@ func (s *stopper) preStop(ctx context.Context, k kill) (end func()) {
 	}
 }
 
-// runPreStop runs the handler until hooking ends, which ends with ctx. A failure is reported, and otherwise ignored.
+// runPreStop runs the handler until hooking ends, which ends with ctx. It reports a failure in an
+// event, and otherwise ignores it.
 func (s *stopper) runPreStop(ctx, hooking context.Context, k kill, req hook.Request) {
 	began := time.Now()
 	_, err := s.config.Deps.Hooks.Run(hooking, req)

@@ -37,7 +37,7 @@ type podTable struct {
 	versionsWait bool
 }
 
-// find returns the pod that the workers have, nil if they were not told of any.
+// find returns the pod as the workers have it, nil if they do not have it.
 func (t *podTable) find(uid types.UID) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-// tell gives the workers news of a pod. It must be called with mu held.
+// tell passes an update of a pod to the workers. It must be called with mu held.
 func (t *podTable) tell(wp *workerPod, u podworkers.Update) {
 	u.Pod = wp.pod
 	if wp.endedBefore {
@@ -107,8 +107,8 @@ func (t *podTable) ofSource(pod *v1.Pod) *v1.Pod {
 	return pod
 }
 
-// lookAgain has a pod worked on because something of it has changed. Of one that
-// nobody wants, or that has ended, it is a matter of housekeeping.
+// lookAgain requests a sync of a pod because something of it has changed. A pod that no source
+// wants, or that has ended, is left to the housekeeping.
 func (t *podTable) lookAgain(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,8 +131,7 @@ func (t *podTable) sourceDelivered(configsChanged bool) {
 	}
 }
 
-// lookAtConfigs has all pods looked at that may have mounted a ConfigMap or a Secret,
-// whichever source they are from.
+// lookAtConfigs requests a sync of all pods, of any source, that may mount a ConfigMap or a Secret.
 func (t *podTable) lookAtConfigs() {
 	t.mu.Lock()
 	uids := slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return !mountsConfigs(t.pods[uid].pod) })
@@ -151,7 +150,8 @@ func mountsConfigs(pod *v1.Pod) bool {
 	return false
 }
 
-// drop drops what the Loop knows of a pod that has been removed, or may be except for its records.
+// drop forgets a pod that has been removed. recorded: its records are kept, because a source that
+// has not delivered yet may want it.
 func (t *podTable) drop(w podworkers.Work, recorded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
