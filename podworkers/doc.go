@@ -33,17 +33,19 @@
 //	stray.go      what runs of a pod that should have stopped
 //	pod_state.go  what others may ask
 //
-//	workers.go           New, Run, UpdatePod; effects are followed
-//	workers_work.go      the work of one pod: begun, cancelled, abandoned, ended
-//	workers_ready.go     which pod is next
-//	workers_retry.go     how long until the next try
-//	workers_timers.go    one timer for all pods
-//	workers_kill.go      KillPod
-//	workers_drain.go     Drain
-//	workers_ask.go       SyncKnownPods, KillRuntimePod and State
-//	workers_tell.go      log and Observer, after the lock is released
-//	workers_config.go    Config; workers_syncer.go, workers_observer.go and
-//	                     workers_errors.go: what Workers call, tell and return
+//	workers.go            Workers: the lock and the goroutines; New, Run, UpdatePod
+//	workers_scheduler.go  what the lock guards: updates are taken, effects followed
+//	workers_work.go       the work of one pod: started, cancelled, abandoned, ended
+//	workers_job.go        one call of the Syncer, without the lock
+//	workers_ready.go      which pod is next
+//	workers_retry.go      how long until the next try
+//	workers_timers.go     one timer for all pods
+//	workers_kill.go       KillPod
+//	workers_drain.go      Drain
+//	workers_ask.go        SyncKnownPods, KillRuntimePod and State
+//	workers_report.go     log and Observer, after the lock is released
+//	workers_config.go     Config; workers_syncer.go, workers_observer.go and
+//	                      workers_errors.go: what Workers call, tell and return
 //
 // # The life of a pod
 //

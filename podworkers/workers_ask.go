@@ -10,17 +10,17 @@ import (
 // [Set.SyncKnownPods]. Pods that no source wants are stopped. The effects of what it
 // returns have been seen to and are left out.
 func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
-	then := followUp{now: time.Now()}
+	then := change{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	known, orphaned = w.set.SyncKnownPods(desired)
+	known, orphaned = w.scheduler.set.SyncKnownPods(desired)
 	for _, pods := range [][]KnownPod{orphaned, known} {
 		for i := range pods {
 			e := pods[i].Effects
-			if p := w.pods[pods[i].UID]; p != nil && p.phase != Syncing && p.err != nil {
+			if p := w.scheduler.pods[pods[i].UID]; p != nil && p.phase != Syncing && p.err != nil {
 				e.Work = false // what stops it, or cleans up after it, has failed and is tried again in time
 			}
-			w.follow(pods[i].UID, e, &then)
+			w.scheduler.follow(pods[i].UID, e, &then)
 			pods[i].Effects = Effects{}
 		}
 	}
@@ -31,27 +31,27 @@ func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod
 // have stopped; see [Set.KillRuntimePod]. It is stopped. The error is ErrStopped, or
 // tells that the pod has no UID.
 func (w *Workers) KillRuntimePod(pod RuntimePod) error {
-	then := followUp{now: time.Now()}
+	then := change{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	if _, err := w.acceptable(Update{Type: Kill, RuntimePod: &pod}); err != nil {
+	if _, err := w.scheduler.acceptable(Update{Type: Kill, RuntimePod: &pod}); err != nil {
 		return err
 	}
-	w.follow(pod.UID, w.set.KillRuntimePod(then.now, pod), &then)
+	w.scheduler.follow(pod.UID, w.scheduler.set.KillRuntimePod(then.now, pod), &then)
 	return nil
 }
 
 // RemoveOrphan has a pod removed that the workers do not know; see [Set.RemoveOrphan].
 func (w *Workers) RemoveOrphan(pod RuntimePod) {
-	then := followUp{now: time.Now()}
+	then := change{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	w.follow(pod.UID, w.set.RemoveOrphan(pod), &then)
+	w.scheduler.follow(pod.UID, w.scheduler.set.RemoveOrphan(pod), &then)
 }
 
 // State returns where a pod stands; see [Set.State].
 func (w *Workers) State(uid types.UID) PodState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.set.State(uid)
+	return w.scheduler.set.State(uid)
 }

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// drain is the stopping of all pods. A nil drain is none.
+// drain is the stopping of all pods. A nil drain is none. Workers.mu guards left; the callers
+// of Drain read over, and err once over is closed, without it.
 type drain struct {
 	left map[types.UID]struct{}
-	// err is why it ended; it is written before over is closed.
-	err  error
+	err  error // why it ended
 	over chan struct{}
 }
 
@@ -42,13 +42,13 @@ func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 	return stillStopping(fmt.Sprintf("%d pods are", left), context.Cause(ctx), failed)
 }
 
-// undrained returns how many pods are still stopping, and what the last work of
-// the first of them that fails has failed with.
+// undrained returns how many pods are still stopping, and the error of the first of
+// them whose last work failed.
 func (w *Workers) undrained(d *drain) (left int, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, uid := range slices.Sorted(maps.Keys(d.left)) {
-		if p := w.pods[uid]; p.err != nil {
+		if p := w.scheduler.pods[uid]; p.err != nil {
 			return len(d.left), fmt.Errorf("pod %s: %w", uid, p.err)
 		}
 	}
@@ -56,30 +56,34 @@ func (w *Workers) undrained(d *drain) (left int, failed error) {
 }
 
 func (w *Workers) beginDrain(stop StopRequest) (*drain, error) {
-	then := followUp{now: time.Now()}
+	then := change{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&then)
-	if w.stage == stopping {
-		return nil, ErrStopped
-	}
-	if w.drain == nil || w.drain.ended() {
-		w.drain = &drain{left: map[types.UID]struct{}{}, over: make(chan struct{})}
-	}
-	d := w.drain
-	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
-		d.add(w.pods[uid])
-		w.stop(w.pods[uid], stop, &then)
-	}
-	d.check()
-	return d, nil
+	return w.scheduler.beginDrain(stop, &then)
 }
 
-// stop asks for one pod to be stopped of which nothing new is known. One without
-// a definition, which the Set does not take, is being stopped or has finished.
-func (w *Workers) stop(p *worker, r StopRequest, then *followUp) {
-	u := Update{Type: Kill, Pod: p.state.definition(), Stop: w.request(&r, nil)}
-	if e, err := w.set.Update(then.now, u); err == nil {
-		w.followUp(p, p.uid, e, then)
+// beginDrain stops all pods. It goes on with a drain that has not ended.
+func (s *scheduler) beginDrain(stop StopRequest, then *change) (*drain, error) {
+	if s.stage == stopping {
+		return nil, ErrStopped
+	}
+	if s.drain == nil || s.drain.ended() {
+		s.drain = &drain{left: map[types.UID]struct{}{}, over: make(chan struct{})}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
+		s.drain.add(s.pods[uid])
+		s.stop(s.pods[uid], stop, then)
+	}
+	s.drain.check()
+	return s.drain, nil
+}
+
+// stop stops one pod without an update of it. A pod without a definition, for which the Set
+// refuses the update, is being stopped or has finished.
+func (s *scheduler) stop(p *worker, r StopRequest, then *change) {
+	u := Update{Type: Kill, Pod: p.state.definition(), Stop: s.requests.add(&r, nil)}
+	if e, err := s.set.Update(then.now, u); err == nil {
+		s.followFor(p, p.uid, e, then)
 	}
 }
 
@@ -89,7 +93,7 @@ func (d *drain) add(p *worker) {
 	}
 }
 
-// finished tells that nothing is left to do for a pod.
+// finished records that a pod has no work left.
 func (d *drain) finished(uid types.UID) {
 	if d == nil {
 		return

@@ -20,7 +20,7 @@ import (
 func (w *Workers) KillPod(ctx context.Context, u Update) error {
 	u.Type = Kill
 	answer := make(chan error, 1)
-	id, err := w.take(u, answer)
+	id, err := w.update(u, answer)
 	if err != nil {
 		return err
 	}
@@ -39,19 +39,19 @@ func (w *Workers) KillPod(ctx context.Context, u Update) error {
 	}
 }
 
-// forgetRequest says that nobody waits for a request any more, and returns what
-// the pod's last work failed with.
+// forgetRequest drops a request whose caller no longer waits, and returns the error of
+// the pod's last work.
 func (w *Workers) forgetRequest(id StopID, uid types.UID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.asked, id)
-	if p := w.pods[uid]; p != nil {
+	delete(w.scheduler.requests.waiting, id)
+	if p := w.scheduler.pods[uid]; p != nil {
 		return p.err
 	}
 	return nil
 }
 
-// stillStopping is the error of who waits no longer.
+// stillStopping is the error of a caller that waits no longer.
 func stillStopping(who string, cause, failed error) error {
 	if failed == nil {
 		return fmt.Errorf("podworkers: %s still stopping: %w", who, cause)
@@ -59,27 +59,39 @@ func stillStopping(who string, cause, failed error) error {
 	return fmt.Errorf("podworkers: %s still stopping: %w; last failure: %w", who, cause, failed)
 }
 
-// request returns a stop request for the Set, and remembers who waits for it.
-// The caller's own is not written to.
-func (w *Workers) request(r *StopRequest, answer chan<- error) *StopRequest {
+// requests are the stops whose callers wait for them. Workers.mu guards it.
+type requests struct {
+	waiting map[StopID]chan<- error
+	last    StopID
+}
+
+// add returns a stop request for the Set, with an ID if answer is not nil. It does
+// not write to r.
+func (q *requests) add(r *StopRequest, answer chan<- error) *StopRequest {
 	var own StopRequest
 	if r != nil {
 		own = *r
 	}
 	own.ID = 0
 	if answer != nil {
-		w.lastID++
-		own.ID = w.lastID
-		w.asked[own.ID] = answer
+		q.last++
+		own.ID = q.last
+		q.waiting[own.ID] = answer
 	}
 	return &own
 }
 
-// answer tells who waits for a request how it ended. Channels have room for one
-// answer and get one, so it does not block.
-func (w *Workers) answer(id StopID, err error) {
-	if answer, ok := w.asked[id]; ok {
-		delete(w.asked, id)
+// answer answers a request. Channels have room for one answer and get one, so it does
+// not block.
+func (q *requests) answer(id StopID, err error) {
+	if answer, ok := q.waiting[id]; ok {
+		delete(q.waiting, id)
 		answer <- err
+	}
+}
+
+func (q *requests) answerAll(err error) {
+	for id := range q.waiting {
+		q.answer(id, err)
 	}
 }

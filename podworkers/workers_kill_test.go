@@ -95,7 +95,7 @@ func TestCallersStopIDsAreIgnored(t *testing.T) {
 			return Result{}, nil
 		}
 		answer := b.killing(b.t.Context(), Update{Pod: pod("slow")})
-		b.update(kill(pod("a"), b.lastID, nil))
+		b.update(kill(pod("a"), b.scheduler.requests.last, nil))
 		b.unanswered(answer)
 		b.pass(time.Second)
 		b.answered(answer, nil)

@@ -1,10 +1,12 @@
 package podworkers
 
-// ready holds the pods that have work nobody has taken yet, in the order in
-// which they got it. Those that are to stop come before those that are to run,
-// which may have to wait (see Config.MaxConcurrent). The zero ready has none.
+// ready holds the pods whose work has not started yet, in the order in which they got it.
+// Pods that are to stop come before pods that are to run, which may have to wait. The zero
+// ready has none.
 type ready struct {
 	stops, syncs []*worker
+	// syncing counts the calls of SyncPod in flight, limit is Config.MaxConcurrent.
+	syncing, limit int
 }
 
 // place is where in ready a pod is.
@@ -27,6 +29,11 @@ func (r *ready) add(p *worker) {
 		p.queued = inStops
 		r.stops = append(r.stops, p)
 	}
+}
+
+// any reports whether there is a pod in line whose work can start now.
+func (r *ready) any() bool {
+	return len(r.stops) > 0 || len(r.syncs) > 0 && (r.limit == 0 || r.syncing < r.limit)
 }
 
 // next takes a pod out of line. It returns nil if the next in line is not there

@@ -36,8 +36,8 @@ func TestMaxConcurrentDelaysOnlySyncs(t *testing.T) {
 		b.pass(time.Second)
 		b.wants("e", SyncPod)
 		b.pass(time.Second)
-		if b.Workers.syncing != 0 {
-			t.Errorf("%d syncs counted when none is in flight", b.Workers.syncing)
+		if b.scheduler.ready.syncing != 0 {
+			t.Errorf("%d syncs counted when none is in flight", b.scheduler.ready.syncing)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func TestPodsAreInLineOnce(t *testing.T) {
 			}
 		}
 	}
-	if len(w.ready.syncs) != 1 || len(w.ready.stops) != 1 {
-		t.Errorf("in line %d times to run, %d times to stop", len(w.ready.syncs), len(w.ready.stops))
+	if len(w.scheduler.ready.syncs) != 1 || len(w.scheduler.ready.stops) != 1 {
+		t.Errorf("in line %d times to run, %d times to stop", len(w.scheduler.ready.syncs), len(w.scheduler.ready.stops))
 	}
 }

@@ -30,7 +30,7 @@ func TestE3_CallersContextIsNotTheWorks(t *testing.T) {
 		answer := b.killing(ctx, Update{Pod: pod("a")})
 		b.pass(time.Second)
 		b.answered(answer, context.DeadlineExceeded)
-		if len(b.Workers.asked) != 0 {
+		if len(b.scheduler.requests.waiting) != 0 {
 			t.Error("who gave up waiting is still waited for")
 		}
 		b.pass(9 * time.Second)

@@ -247,10 +247,11 @@ func (b *bubble) empty() {
 	w := b.Workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	s := &w.scheduler
 	for what, n := range map[string]int{
-		"pods": len(w.pods), "set": len(w.set.pods), "asked": len(w.asked), "timers": len(w.timers.heap),
-		"stops": len(w.ready.stops), "syncs": len(w.ready.syncs), "syncing": w.syncing,
-		"static turns": len(w.set.statics.running), "static lines": len(w.set.statics.waiting),
+		"pods": len(s.pods), "set": len(s.set.pods), "requests": len(s.requests.waiting), "timers": len(s.timers.heap),
+		"stops": len(s.ready.stops), "syncs": len(s.ready.syncs), "syncing": s.ready.syncing,
+		"static turns": len(s.set.statics.running), "static lines": len(s.set.statics.waiting),
 	} {
 		if n != 0 {
 			b.t.Errorf("%d left in %s, want 0", n, what)

@@ -161,7 +161,7 @@ func (s *stress) settled() {
 			s.t.Errorf("%s is to run, calls %v", uid, s.scripted.types(uid))
 		}
 	}
-	if n := len(s.Workers.pods); n != len(s.wanted) {
+	if n := len(s.scheduler.pods); n != len(s.wanted) {
 		s.t.Errorf("%d pods left, want %d", n, len(s.wanted))
 	}
 }

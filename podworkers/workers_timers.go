@@ -15,7 +15,7 @@ type timers struct {
 	heap timerHeap
 	// armed is when the runtime's timer goes off, zero if it does not.
 	armed time.Time
-	// earlier is signalled when something is due before that.
+	// earlier is signalled when something is due before that. Run reads it without the lock.
 	earlier chan struct{}
 }
 

@@ -14,15 +14,16 @@ var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "s
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
-	"podworkers/workers.go":              "gives each busy pod a goroutine",
+	"podworkers/workers.go":              "holds the lock, and gives each busy pod a goroutine",
 	"podworkers/workers_ask.go":          "puts questions to a Set that many share",
 	"podworkers/workers_config.go":       "takes a log",
 	"podworkers/workers_drain.go":        "waits for all pods to stop",
+	"podworkers/workers_job.go":          "calls the Syncer",
 	"podworkers/workers_kill.go":         "waits for a pod to stop",
+	"podworkers/workers_scheduler.go":    "holds the context of all work",
 	"podworkers/workers_syncer.go":       "says what is called with a context",
-	"podworkers/workers_tell.go":         "tells log and observer, and starts goroutines",
 	"podworkers/workers_timers.go":       "wakes up when something is due",
-	"podworkers/workers_work.go":         "calls the Syncer",
+	"podworkers/workers_work.go":         "makes the context of one work",
 	"runtime/cache.go":                   "lets a caller wait for a newer status",
 	"runtime/logs/rotate/compress.go":    "compresses a file",
 	"runtime/logs/rotate/files.go":       "does with files what was decided",
