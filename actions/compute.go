@@ -60,18 +60,9 @@ func (d *decision) decide() {
 func (d *decision) block() {
 	d.plan = Plan{Sandbox: d.plan.Sandbox, Hold: d.Blocked}
 	d.plan.Sandbox.Create = false
-	if d.Blocked.Reason == PodNotAdmitted && d.anyLive() {
+	if d.Blocked.Reason == PodNotAdmitted && d.Status.Live() {
 		d.killPod(PodNotAdmitted)
 	}
-}
-
-// anyLive reports whether the runtime has anything of the pod to stop.
-func (d *decision) anyLive() bool {
-	if d.Status == nil {
-		return false
-	}
-	return slices.ContainsFunc(d.Status.Containers, func(c runtime.ContainerStatus) bool { return c.Live() }) ||
-		readySandboxes(d.Status) > 0
 }
 
 // goOn brings every container to where it should be, in the sandbox that the

@@ -34,6 +34,17 @@ func (k ContainerKind) String() string {
 	return "container"
 }
 
+// List returns the name of the list in the pod's spec, such as "initContainers".
+func (k ContainerKind) List() string {
+	switch k {
+	case InitContainer:
+		return "initContainers"
+	case EphemeralContainer:
+		return "ephemeralContainers"
+	}
+	return "containers"
+}
+
 // ContainerRef names one container of the pod's spec.
 type ContainerRef struct {
 	Kind ContainerKind
@@ -48,16 +59,7 @@ func (r ContainerRef) String() string { return fmt.Sprintf("%s %q", r.Kind, r.Na
 
 // path returns where the container stands in the pod, such as
 // spec.initContainers[1].
-func (r ContainerRef) path() string {
-	list := "containers"
-	switch r.Kind {
-	case InitContainer:
-		list = "initContainers"
-	case EphemeralContainer:
-		list = "ephemeralContainers"
-	}
-	return fmt.Sprintf("spec.%s[%d]", list, r.Index)
-}
+func (r ContainerRef) path() string { return fmt.Sprintf("spec.%s[%d]", r.Kind.List(), r.Index) }
 
 func initRef(pod *v1.Pod, i int) ContainerRef {
 	return ContainerRef{InitContainer, i, pod.Spec.InitContainers[i].Name}

@@ -166,6 +166,25 @@ func (c *ContainerStatus) In(sb *SandboxStatus) bool {
 // out can still happen.
 func (c *ContainerStatus) Live() bool { return c != nil && c.State != ContainerExited }
 
+// Live reports whether anything of the pod is alive: a container that is Live, or a sandbox
+// that is ready.
+func (s *PodStatus) Live() bool {
+	if s == nil {
+		return false
+	}
+	for i := range s.Containers {
+		if s.Containers[i].Live() {
+			return true
+		}
+	}
+	for i := range s.Sandboxes {
+		if s.Sandboxes[i].State == SandboxReady {
+			return true
+		}
+	}
+	return false
+}
+
 // IPs returns the pod's addresses, those of its active sandbox, the primary
 // first. The slice belongs to the status.
 func (s *PodStatus) IPs() []string {

@@ -119,3 +119,21 @@ func TestStateWords(t *testing.T) {
 		}
 	}
 }
+
+// K6: a pod is alive while a container of it runs, or may run, or a sandbox of it is ready.
+func TestK6_WhatIsAlive(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *PodStatus
+		want   bool
+	}{
+		"unknown pod": {nil, false},
+		"nothing":     {&PodStatus{}, false},
+		"dead":        {&PodStatus{Containers: []ContainerStatus{{State: ContainerExited}}, Sandboxes: []SandboxStatus{{}}}, false},
+		"a container": {&PodStatus{Containers: []ContainerStatus{{State: ContainerExited}, {State: ContainerUnknown}}, Sandboxes: []SandboxStatus{{}}}, true},
+		"a sandbox":   {&PodStatus{Sandboxes: []SandboxStatus{{}, {State: SandboxReady}}}, true},
+	} {
+		if got := tc.status.Live(); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // eventDeadline is also the reason of the pod's status, as a kubelet has it.
@@ -22,7 +23,7 @@ func (w gathering) expire() {
 	}
 	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *w.pod.Spec.ActiveDeadlineSeconds)
 	w.memory.do(func(p *memory.Pod) { p.Evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false) })
-	w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
+	w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }
 
 // activeUntil is when the time of the pod is over, zero if it is not bounded. It counts

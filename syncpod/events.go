@@ -9,8 +9,8 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/go-logr/logr"
-	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // EventRecorder gets what happens to pods, for whoever runs kubectl describe. The object
@@ -82,33 +82,8 @@ func (n notices) eventf(about *v1.ObjectReference, kind, reason, format string, 
 // warn tells what keeps the pod from running. That the agent is to end does not count.
 func (o *observedPod) warn(ctx context.Context, reason, format string, args ...any) {
 	if ctx.Err() == nil {
-		o.eventf(aboutPod(o.pod), v1.EventTypeWarning, reason, format, args...)
+		o.eventf(podref.Pod(o.pod), v1.EventTypeWarning, reason, format, args...)
 	}
-}
-
-// aboutPod is how events name a pod: nil for one of which no spec is known.
-func aboutPod(pod *v1.Pod) *v1.ObjectReference {
-	if pod == nil {
-		return nil
-	}
-	return &v1.ObjectReference{
-		Kind: "Pod", APIVersion: "v1",
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-	}
-}
-
-// aboutContainer is how events name a container of the pod.
-func aboutContainer(pod *v1.Pod, ref actions.ContainerRef) *v1.ObjectReference {
-	list := "containers"
-	switch ref.Kind {
-	case actions.InitContainer:
-		list = "initContainers"
-	case actions.EphemeralContainer:
-		list = "ephemeralContainers"
-	}
-	about := aboutPod(pod)
-	about.FieldPath = "spec." + list + "{" + ref.Name + "}"
-	return about
 }
 
 // withoutIDs returns an error's text with identifiers replaced: they differ each
@@ -138,12 +113,5 @@ func idNames(status *runtime.PodStatus) []string {
 	return pairs
 }
 
-// log is where the lines about a pod go; pod is nil if no spec of it is known.
-func (n notices) log(pod *v1.Pod) logr.Logger {
-	if pod == nil {
-		return n.config.Log
-	}
-	return n.config.Log.WithValues("pod", podName(pod), "podUID", pod.UID)
-}
-
-func podName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+// log returns the logger for lines about a pod, which is nil if no spec of it is known.
+func (n notices) log(pod *v1.Pod) logr.Logger { return podref.Log(n.config.Log, pod) }

@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // carryOut does what the plan says, in its order. What fails holds up what
@@ -61,7 +62,7 @@ func (o *outcome) fail(e *StepError) { o.failed = append(o.failed, e) }
 // (containerd #11029).
 func (w clearing) killWholePod(ctx context.Context) bool {
 	if message := w.plan.SandboxMessage(); message != "" {
-		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "%s", message)
+		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventSandboxChanged, "%s", message)
 	}
 	return w.stopAll(ctx, w.plan.KillReason.String())
 }
@@ -74,7 +75,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
+		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, w.idNames()...))
 		w.fail(&StepError{Step: StepKill, Reason: ErrKillPodSandbox, Err: err})
 	}
 	return err == nil
@@ -140,7 +141,7 @@ func (w clearing) removeAll(ctx context.Context, all []removal) {
 			continue
 		}
 		if ctx.Err() == nil {
-			w.eventf(aboutContainer(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
+			w.eventf(podref.Container(w.pod, r.ref), v1.EventTypeWarning, eventFailedKill, "error killing container %s: %s", r.ref.Name, withoutIDs(errs[i], w.idNames()...))
 		}
 		w.fail(&StepError{Step: r.step, Reason: ErrKillContainer, Container: r.ref, Err: errs[i]})
 		put(&w.unstopped, r.ref.Name, true)

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // kill is the end of one container.
@@ -81,9 +82,9 @@ func (s *stopper) announce(k kill) {
 // about is how events name the container, or its pod if it is in no spec.
 func (k kill) about() *v1.ObjectReference {
 	if k.spec == nil {
-		return aboutPod(k.pod)
+		return podref.Pod(k.pod)
 	}
-	return aboutContainer(k.pod, k.ref)
+	return podref.Container(k.pod, k.ref)
 }
 
 // preStopExtension is how long a preStop handler may run beyond the grace period, once, as the API
@@ -180,7 +181,7 @@ func (s *stopper) stop(ctx context.Context, k kill) error {
 		}
 		return err
 	}
-	s.eventf(aboutPod(k.pod), v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
+	s.eventf(podref.Pod(k.pod), v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
 	return s.escalate(ctx, k)
 }
 

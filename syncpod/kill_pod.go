@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -171,9 +170,3 @@ func (t *turns) done(i int, stopped bool) {
 }
 
 func (t *turns) wait() { t.group.Wait() }
-
-// live reports whether anything of the pod runs or may yet run.
-func live(status *runtime.PodStatus) bool {
-	return slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.Live() }) ||
-		slices.ContainsFunc(status.Sandboxes, func(sb runtime.SandboxStatus) bool { return sb.State == runtime.SandboxReady })
-}

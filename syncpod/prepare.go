@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -104,7 +105,7 @@ func (p *preparation) resolver() error {
 		if unknown && warning.Kind == sandbox.ClusterDNSMissing {
 			continue // there is no cluster to speak of
 		}
-		p.eventf(aboutPod(p.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
+		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
 	}
 	in.DNS = dns
 	return err
@@ -118,7 +119,7 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 	}
 	secrets, err := p.config.Objects.PullSecrets.PullSecrets(ctx, p.pod)
 	if err != nil && ctx.Err() == nil {
-		p.eventf(aboutPod(p.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
+		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
 	}
 	p.sandbox.secrets = secrets
 }

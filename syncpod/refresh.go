@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // refreshTimeout bounds what the work on a pod waits for its volumes.
@@ -22,7 +23,7 @@ func (w syncing) refresh(ctx context.Context) {
 	defer cancel()
 	next, err := w.config.Deps.Refresh.RefreshPod(bounded, w.pod)
 	if err != nil && ctx.Err() == nil {
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
+		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
 	}
 	w.nextRefresh = next
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // StatusSink takes the status of a pod, as package apistatus makes it, whenever
@@ -117,7 +118,7 @@ func (r *report) wait(ctx context.Context) error {
 	r.deliveries.Wait()
 	r.deliver(ctx)
 	if err := r.memory.status.undelivered(); err != nil {
-		return fmt.Errorf("report the status of pod %s: %w", podName(r.pod), err)
+		return fmt.Errorf("report the status of pod %s: %w", podref.Name(r.pod), err)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // resizing changes the resources of containers that run.
@@ -76,7 +77,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 		put(&w.resized, step.ID, true)
 		w.status = withInForce(w.status, step.ID, given)
 		w.record(ctx)
-		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
+		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeNormal, eventResized, "Container %s resized", spec.Name)
 		w.log(w.pod).Info("container resized", "container", spec.Name)
 		return nil
 	}
@@ -84,7 +85,7 @@ func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *
 	w.holdUp(ctx, resizeKey(spec), failed)
 	w.fail(failed)
 	if ctx.Err() == nil {
-		w.eventf(aboutContainer(w.pod, step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
+		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeWarning, eventResizeFailed, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
 	}
 	return failed
 }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -30,7 +31,7 @@ func (w allotting) allot(ctx context.Context) error {
 		err = errors.New("Extensions.Allocations returned neither a pod nor an error")
 	}
 	if err != nil {
-		return fmt.Errorf("syncpod: resources of pod %s: %w", podName(w.pod), err)
+		return fmt.Errorf("syncpod: resources of pod %s: %w", podref.Name(w.pod), err)
 	}
 	w.pod, w.allotted = answer.Pod, answer
 	return nil
@@ -100,10 +101,10 @@ func (w allotting) tellResize(conditions []v1.PodCondition) {
 		if now.waits.Outcome == resize.Infeasible {
 			reason = eventResizeInfeasible
 		}
-		w.eventf(aboutPod(w.pod), v1.EventTypeWarning, reason, "Pod resize %s: %s", now.waits.Outcome, now.waits.Message)
+		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, reason, "Pod resize %s: %s", now.waits.Outcome, now.waits.Message)
 	}
 	if now.started && !before.started {
-		w.eventf(aboutPod(w.pod), v1.EventTypeNormal, eventResizeStarted, "Pod resize started")
+		w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventResizeStarted, "Pod resize started")
 	}
 }
 

@@ -237,23 +237,6 @@ func TestWaitSince(t *testing.T) {
 	}
 }
 
-// K6: what is alive is a container that runs or may, or a sandbox that is ready.
-func TestK6_WhatIsAlive(t *testing.T) {
-	for name, tc := range map[string]struct {
-		status runtime.PodStatus
-		want   bool
-	}{
-		"nothing":          {},
-		"dead":             {runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerExited}}, Sandboxes: []runtime.SandboxStatus{{}}}, false},
-		"only a container": {runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerUnknown}}}, true},
-		"only a sandbox":   {runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{State: runtime.SandboxReady}}}, true},
-	} {
-		if got := live(&tc.status); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
-		}
-	}
-}
-
 func TestTotalMemory(t *testing.T) {
 	for text, want := range map[string]int64{
 		"MemFree: 1 kB\nMemTotal:       16 kB\n": 16 << 10, "": DefaultMemoryBytes, "MemTotal: much\n": DefaultMemoryBytes, "MemTotal: 0 kB\n": DefaultMemoryBytes,

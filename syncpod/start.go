@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 type startStep = actions.StartStep
@@ -221,5 +222,5 @@ func (st progress) describe(err *StepError) string {
 }
 
 func (st *start) event(kind, reason, format string, args ...any) {
-	st.eventf(aboutContainer(st.pod, st.Container), kind, reason, format, args...)
+	st.eventf(podref.Container(st.pod, st.Container), kind, reason, format, args...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -60,10 +61,10 @@ func validate(pod *v1.Pod) error {
 		return fmt.Errorf("syncpod: %w", err)
 	}
 	if pod.UID == "" {
-		return fmt.Errorf("syncpod: pod %s: metadata.uid is empty", podName(pod))
+		return fmt.Errorf("syncpod: pod %s: metadata.uid is empty", podref.Name(pod))
 	}
 	if n := len(pod.UID); n > validation.LabelValueMaxLength { // it is the value of a label
-		return fmt.Errorf("syncpod: pod %s: metadata.uid has %d characters, want at most %d", podName(pod), n, validation.LabelValueMaxLength)
+		return fmt.Errorf("syncpod: pod %s: metadata.uid has %d characters, want at most %d", podref.Name(pod), n, validation.LabelValueMaxLength)
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.Deps.Sandboxes.Unresolved(o.pod.UID) {
 		if err := o.config.Deps.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
 			o.tellUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
+			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
 		status = nil
 	}
@@ -194,7 +195,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 		var err error
 		if status, err = o.syncer.read(ctx, o.pod.UID, nil); err != nil {
 			o.tellUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podName(o.pod), err)
+			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
 	}
 	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *memory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // Termination asks for a pod to be ended.
@@ -80,7 +81,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	m.do(func(p *memory.Pod) { p.Evict(t.Evicted, t.Disruption) })
 	e := ending{syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
 	if err := e.run(ctx); err != nil {
-		return fmt.Errorf("syncpod: end pod %s: %w", podName(t.Pod), err)
+		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), err)
 	}
 	s.log(t.Pod).Info("pod ended")
 	return nil
@@ -132,7 +133,7 @@ func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *run
 	}
 	errs = append(errs, report.wait(ctx))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podName(pod), err)
+		return fmt.Errorf("syncpod: tidy up after pod %s: %w", podref.Name(pod), err)
 	}
 	s.forget(ctx, pod.UID)
 	return nil
@@ -170,7 +171,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	report := e.reportBeside(ctx)
 	err := e.rounds(ctx)
 	if err != nil && ctx.Err() == nil {
-		e.syncer.eventf(aboutPod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
+		e.syncer.eventf(podref.Pod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
 	}
 	return report, err
 }
@@ -185,7 +186,7 @@ func (e *ending) rounds(ctx context.Context) error {
 		if err := e.look(ctx); err != nil || sandboxes != nil {
 			return errors.Join(containers, sandboxes, err)
 		}
-		if !live(e.kill.status) {
+		if !e.kill.status.Live() {
 			return nil // what could not be told to stop has stopped with its sandbox
 		}
 		if containers != nil {
@@ -232,6 +233,6 @@ func (e *ending) reportEnd(ctx context.Context, report *report) error {
 	if report == nil {
 		return nil
 	}
-	report.update(ctx, e.kill.status, outlook{terminal: !live(e.kill.status), ended: !live(e.kill.status)})
+	report.update(ctx, e.kill.status, outlook{terminal: !e.kill.status.Live(), ended: !e.kill.status.Live()})
 	return report.wait(ctx)
 }

@@ -41,6 +41,7 @@ var rooms = []room{
 	{"syncpod/container/env", []string{"runtime", "syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
+	{"syncpod/internal/podref", []string{"actions"}, "it names pods and containers for all that records events, logs or fails"},
 	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/quantities", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
 	{"syncpod/cgroup/tree", []string{"internal/base/filetree", "internal/base/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"},
 		"the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
@@ -66,7 +67,7 @@ var rooms = []room{
 		"what is remembered of a pod is a value with rules: who guards, loads and saves it is not its business"},
 	{"syncpod", []string{
 		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/internal/memory", "syncpod/internal/podcontainer",
+		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/internal/memory", "syncpod/internal/podcontainer", "syncpod/internal/podref",
 		"syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
@@ -74,7 +75,7 @@ var rooms = []room{
 	{"syncpod/source", []string{"internal/base/podfile", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
-		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
+		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
 	}, "the loop is on top of all the others, and never on a fake runtime"},
 
 	{"syncpod/server", []string{"internal/base/regular", "internal/base/spdy", "internal/base/websocket", "runtime", "runtime/cri", "runtime/logs", "runtime/stats", "syncpod/internal/podcontainer", "syncpod/loop"},

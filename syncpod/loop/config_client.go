@@ -7,12 +7,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
@@ -55,21 +55,8 @@ func (c *Config) probeEvents(reason string) func(*v1.Pod, string, probe.Kind, st
 		return nil
 	}
 	return func(pod *v1.Pod, container string, _ probe.Kind, message string) {
-		events.Eventf(containerReference(pod, container), v1.EventTypeWarning, reason, "%s", message)
+		events.Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, reason, "%s", message)
 	}
-}
-
-// containerReference is how events name a container.
-func containerReference(pod *v1.Pod, container string) *v1.ObjectReference {
-	about, list := reference(pod), "containers"
-	switch ref, _ := actions.FindContainer(pod, container); ref.Kind {
-	case actions.InitContainer:
-		list = "initContainers"
-	case actions.EphemeralContainer:
-		list = "ephemeralContainers"
-	}
-	about.FieldPath = fmt.Sprintf("spec.%s{%s}", list, container)
-	return about
 }
 
 // makeReader makes the way to look at pods of the Client.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/podsync/podsync/syncpod/source"
+
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // feed is one source, and what it has said.
@@ -174,11 +176,11 @@ func usable(pod *v1.Pod, from map[types.UID]string) error {
 	case pod == nil:
 		return errors.New("a pod is nil")
 	case pod.UID == "":
-		return fmt.Errorf("pod %s: metadata.uid is empty", fullName(pod))
+		return fmt.Errorf("pod %s: metadata.uid is empty", podref.Name(pod))
 	case len(pod.UID) > validation.LabelValueMaxLength: // as the runtime is told it
-		return fmt.Errorf("pod %s: metadata.uid has %d characters, want at most %d", fullName(pod), len(pod.UID), validation.LabelValueMaxLength)
+		return fmt.Errorf("pod %s: metadata.uid has %d characters, want at most %d", podref.Name(pod), len(pod.UID), validation.LabelValueMaxLength)
 	case from[pod.UID] != "":
-		return fmt.Errorf("pod %s: metadata.uid %s is that of a pod of source %s, which counts", fullName(pod), pod.UID, from[pod.UID])
+		return fmt.Errorf("pod %s: metadata.uid %s is that of a pod of source %s, which counts", podref.Name(pod), pod.UID, from[pod.UID])
 	}
 	return nil
 }

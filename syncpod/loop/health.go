@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -69,7 +70,7 @@ func (l *Loop) Health() Health {
 		}
 		failure := SyncFailure{UID: uid, Err: trouble, Since: state.since}
 		if wp := l.table.pods[uid]; wp != nil {
-			failure.Name = fullName(wp.pod)
+			failure.Name = podref.Name(wp.pod)
 		}
 		h.Pods = append(h.Pods, failure)
 	}

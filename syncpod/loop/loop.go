@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/apistatus"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/pressure"
 )
 
@@ -269,7 +270,7 @@ func (l *Loop) tellUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.S
 		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
 	}
 	if err := l.sink.repeat(ctx, pod); err != nil {
-		return fmt.Errorf("loop: pod %s is stopped, and its status not told: %w", fullName(pod), err)
+		return fmt.Errorf("loop: pod %s is stopped, and its status not told: %w", podref.Name(pod), err)
 	}
 	return nil
 }

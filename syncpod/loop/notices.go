@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // notices are the log lines and the events about pods and about the node.
@@ -16,14 +17,12 @@ type notices struct {
 }
 
 // log returns the logger of a pod's lines.
-func (n notices) log(pod *v1.Pod) logr.Logger {
-	return n.logger.WithValues("pod", fullName(pod), "podUID", pod.UID)
-}
+func (n notices) log(pod *v1.Pod) logr.Logger { return podref.Log(n.logger, pod) }
 
 // podEvent records a warning about a pod.
 func (n notices) podEvent(pod *v1.Pod, reason, message string) {
 	if n.events != nil {
-		n.events.Eventf(reference(pod), v1.EventTypeWarning, reason, "%s", message)
+		n.events.Eventf(podref.Pod(pod), v1.EventTypeWarning, reason, "%s", message)
 	}
 }
 
@@ -34,11 +33,4 @@ func (n notices) nodeEvent(reason, message string) {
 	}
 	node := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.node, UID: types.UID(n.node)}
 	n.events.Eventf(node, v1.EventTypeWarning, reason, "%s", message)
-}
-
-// reference is how events name a pod, those of a Syncer, too.
-func reference(pod *v1.Pod) *v1.ObjectReference {
-	return &v1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-	}
 }

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/oom"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // maxLateKills bounds the kills whose container is yet to be known, and lateKillPauses are the
@@ -81,7 +82,7 @@ func (r *oomReporter) tellKill(k oom.Kill) bool {
 	if k.System() {
 		why = "the node is out of memory"
 	}
-	r.table.events.Eventf(containerReference(pod, container), v1.EventTypeWarning, "OOMKilling",
+	r.table.events.Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling",
 		"Process %s, PID %d, of container %s was killed: %s", k.Process, k.PID, container, why)
 	return true
 }

@@ -91,8 +91,6 @@ func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondi
 	return append(conditions, c)
 }
 
-func fullName(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
-
 // sourceless returns the pod as one of no source.
 func sourceless(pod *v1.Pod) *v1.Pod {
 	copied := *pod // shares all but the annotations

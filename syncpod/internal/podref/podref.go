@@ -1,0 +1,50 @@
+// Package podref names pods and their containers in events, log lines and errors.
+package podref
+
+import (
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+)
+
+// Name returns the namespace and the name of a pod, such as "default/web".
+func Name(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// Log returns the logger for lines about a pod. A nil pod has no spec that is known: its lines
+// name no pod.
+func Log(log logr.Logger, pod *v1.Pod) logr.Logger {
+	if pod == nil {
+		return log
+	}
+	return log.WithValues("pod", Name(pod), "podUID", pod.UID)
+}
+
+// Pod returns the involved object of events about a pod, nil for a nil pod.
+func Pod(pod *v1.Pod) *v1.ObjectReference {
+	if pod == nil {
+		return nil
+	}
+	return &v1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1",
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
+}
+
+// Container returns the involved object of events about a container of the pod: the pod, with
+// the container as its field path, such as "spec.initContainers{migrate}".
+func Container(pod *v1.Pod, ref actions.ContainerRef) *v1.ObjectReference {
+	about := Pod(pod)
+	about.FieldPath = "spec." + ref.Kind.List() + "{" + ref.Name + "}"
+	return about
+}
+
+// ContainerNamed returns the same for a container by its name. A container that is missing in
+// the spec is named as a regular container.
+func ContainerNamed(pod *v1.Pod, name string) *v1.ObjectReference {
+	ref, found := actions.FindContainer(pod, name)
+	if !found {
+		ref = actions.ContainerRef{Kind: actions.RegularContainer, Name: name}
+	}
+	return Container(pod, ref)
+}
