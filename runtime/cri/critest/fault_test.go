@@ -174,6 +174,8 @@ func TestF1_LateStart(t *testing.T) {
 		gate.Open()
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
+		started := n.Journal().Of(StartContainer)
+		n.code(started[len(started)-1].Err, codes.DeadlineExceeded) // what the caller got, and not what the runtime did
 	})
 }
 
