@@ -28,7 +28,8 @@
 //	folder_merge.go  which of several objects with one name counts
 //	manifest.go      from text to pods; configmap.go to ConfigMaps and Secrets;
 //	                 document.go from YAML to JSON, and tree.go within which limits
-//	remembered.go    Remembered: when what is remembered is delivered, and written
+//	remembered.go          Remembered: when what is remembered is delivered
+//	remembered_keep.go     when it is written, and when that it was confirmed
 //	remembered_pods.go     what is remembered of pods beside what the source has said;
 //	                       remembered_objects.go of what they refer to, and
 //	                       remembered_answers.go when that counts

@@ -42,6 +42,10 @@ type RememberedConfig struct {
 	// WriteInterval is the time from one write of the file to the next, at the least.
 	// Default 10 s.
 	WriteInterval time.Duration
+	// MaxAge is the age above which nothing that was remembered is used. It is compared once, when the
+	// file is read, by the clock of the machine, and counts from the last write of the file or from
+	// the last recorded call of Confirm, whichever is later. Default: any age.
+	MaxAge time.Duration
 }
 
 // RuntimeClasses knows runtime classes, as a sandbox.RuntimeClasses does.
@@ -91,14 +95,17 @@ type Remembered struct {
 	file     memoryFile
 
 	read sync.Once
-	// changed has a value while there may be something to write, written while there is
-	// something new to say of that.
-	changed, written chan struct{}
+	// changed has a value while there may be something to write, confirmed while a confirmation is
+	// to be written, written while there is something new to say of that.
+	changed, confirmed, written chan struct{}
 
 	mu   sync.Mutex
 	pods recollection
-	// readErr is why nothing is remembered, writeErr why what there is could not be written.
-	readErr, writeErr error
+	// confirmedAt is the time of the last Confirm, and recordedAt that of the last one that was written.
+	confirmedAt, recordedAt time.Time
+	// readErr is why nothing is remembered, writeErr why what there is could not be written, and
+	// confirmErr why the last confirmation could not.
+	readErr, writeErr, confirmErr error
 }
 
 var (
@@ -129,17 +136,19 @@ func NewRemembered(c RememberedConfig) (*Remembered, error) {
 	for _, d := range []struct {
 		name  string
 		field *time.Duration
-	}{{"Patience", &c.Patience}, {"WriteInterval", &c.WriteInterval}} {
+	}{{"Patience", &c.Patience}, {"WriteInterval", &c.WriteInterval}, {"MaxAge", &c.MaxAge}} {
 		if *d.field < 0 {
 			return nil, fmt.Errorf("source: RememberedConfig.%s is negative: %v", d.name, *d.field)
 		}
-		if *d.field == 0 {
-			*d.field = 10 * time.Second
+	}
+	for _, field := range []*time.Duration{&c.Patience, &c.WriteInterval} {
+		if *field == 0 {
+			*field = 10 * time.Second
 		}
 	}
 	r := &Remembered{
 		config: c, file: memoryFile{path: c.Path, source: c.Source.Name(), key: c.Key, oldKey: c.OldKey, disk: osDisk{}},
-		changed: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), confirmed: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	for _, changed := range []*func(){&r.configMaps.changed, &r.secrets.changed, &r.services.changed, &r.classes.changed, &r.tokens.changed} {
 		*changed = r.mayHaveChanged
@@ -205,7 +214,7 @@ func (r *Remembered) hear(s Snapshot) Snapshot {
 // remembered.
 func (r *Remembered) tell(deliver func(Snapshot), due bool) {
 	r.mu.Lock()
-	news := !due || !r.pods.complete && (len(r.pods.remembered) > 0 || r.readErr != nil)
+	news := !due || !r.pods.complete && (len(r.pods.remembered) > 0 || r.pods.tooOld > 0 || r.readErr != nil)
 	r.pods.due = r.pods.due || due
 	s := r.snapshot(false)
 	r.mu.Unlock()
@@ -218,7 +227,7 @@ func (r *Remembered) tell(deliver func(Snapshot), due bool) {
 func (r *Remembered) snapshot(configsChanged bool) Snapshot {
 	s := r.pods.snapshot()
 	s.ConfigsChanged = configsChanged
-	for _, err := range []error{r.readErr, r.writeErr} {
+	for _, err := range []error{r.readErr, r.writeErr, r.confirmErr} {
 		if err != nil {
 			s.Errors = append(s.Errors[:len(s.Errors):len(s.Errors)], err)
 		}
@@ -226,13 +235,15 @@ func (r *Remembered) snapshot(configsChanged bool) Snapshot {
 	return s
 }
 
-// readMemory takes over what was remembered.
+// readMemory takes over what was remembered, unless it is too old.
 func (r *Remembered) readMemory() {
 	m, err := r.file.read()
-	r.take(m)
+	confirmedAt, now := r.file.confirmedAt(m.SavedAt), time.Now()
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pods.remembered, r.pods.savedAt, r.readErr = m.Pods, m.SavedAt, err
+	kept := r.pods.recall(m, confirmedAt, now, r.config.MaxAge)
+	r.readErr = err
+	r.mu.Unlock()
+	r.take(kept)
 }
 
 // take takes over what pods refer to.
@@ -276,54 +287,6 @@ func (r *Remembered) memory(pods []*v1.Pod) memory {
 }
 
 func (r *Remembered) mayHaveChanged() { raise(r.changed) }
-
-// keep writes what there is to remember until ctx ends, and then once more.
-func (r *Remembered) keep(ctx context.Context) {
-	for ctx.Err() == nil {
-		select {
-		case <-r.changed:
-			r.write()
-		case <-ctx.Done():
-		}
-		wait := time.NewTimer(r.config.WriteInterval)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-		}
-		wait.Stop()
-	}
-	select {
-	case <-r.changed:
-		r.write()
-	default: // all is written
-	}
-}
-
-// write writes what there is to remember, if the source has said anything yet, and all of it
-// if it takes the place of what could not be read. What fails is tried again.
-func (r *Remembered) write() {
-	r.mu.Lock()
-	pods, complete := r.pods.all(), r.pods.complete
-	ready := complete || r.pods.spoken() && r.readErr == nil
-	r.mu.Unlock()
-	if !ready {
-		return
-	}
-	err := r.file.write(r.memory(pods))
-	if err != nil {
-		r.mayHaveChanged()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := fmt.Sprint(r.readErr, r.writeErr)
-	r.writeErr = err
-	if err == nil && complete {
-		r.readErr = nil
-	}
-	if fmt.Sprint(r.readErr, r.writeErr) != before {
-		raise(r.written)
-	}
-}
 
 // raise leaves one message in a channel.
 func raise(c chan struct{}) {

@@ -30,8 +30,9 @@ const (
 	// keySize is that of AES-256, in bytes.
 	keySize    = 32
 	cipherName = "AES-256-GCM"
-	// maxMemory is the largest file that is read, in bytes.
-	maxMemory = 256 << 20
+	// maxMemory is the largest file that is read, in bytes, and maxConfirmation the largest
+	// file with a confirmation.
+	maxMemory, maxConfirmation = 256 << 20, 4 << 10
 )
 
 // A memory is what the file holds.
@@ -77,8 +78,16 @@ type memoryFile struct {
 	// key encrypts and decrypts, oldKey decrypts what key does not; nil for none.
 	key, oldKey []byte
 	disk        disk
-	// sum is that of the memory written last, without its time.
-	sum [sha256.Size]byte
+	// sum is that of the memory written last, without its time, and savedAt its time.
+	sum     [sha256.Size]byte
+	savedAt time.Time
+}
+
+// A confirmation says when the source wanted last what a memory holds.
+type confirmation struct {
+	// Of is the SavedAt of the memory: a confirmation of another version says nothing.
+	Of          time.Time `json:"of"`
+	ConfirmedAt time.Time `json:"confirmedAt"`
 }
 
 // A disk replaces a file in steps. After each of them the agent may end.
@@ -92,7 +101,7 @@ type disk interface {
 
 // read returns what is remembered, as far as it is valid.
 func (f *memoryFile) read() (memory, error) {
-	text, err := readMemory(f.path)
+	text, err := readMemory(f.path, maxMemory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return memory{}, nil
 	}
@@ -109,13 +118,43 @@ func (f *memoryFile) read() (memory, error) {
 	return m, err
 }
 
-func readMemory(path string) ([]byte, error) {
+// confirmationPath is the file of the confirmation.
+func (f *memoryFile) confirmationPath() string { return f.path + ".confirmed" }
+
+// confirmedAt returns when the source wanted last what the memory holds that was saved at that
+// time. A confirmation that cannot be read does not count.
+func (f *memoryFile) confirmedAt(savedAt time.Time) time.Time {
+	text, err := readMemory(f.confirmationPath(), maxConfirmation)
+	if err != nil {
+		return savedAt
+	}
+	body, err := f.unseal(text)
+	var c confirmation
+	if err != nil || json.Unmarshal(body, &c) != nil || !c.Of.Equal(savedAt) || c.ConfirmedAt.Before(savedAt) {
+		return savedAt
+	}
+	return c.ConfirmedAt
+}
+
+// confirm writes that the source wanted at that time what was written last. It reports whether
+// that is written now; nothing is before the first memory.
+func (f *memoryFile) confirm(at time.Time) (bool, error) {
+	if f.savedAt.IsZero() {
+		return false, nil
+	}
+	if err := f.replace(f.confirmationPath(), confirmation{Of: f.savedAt, ConfirmedAt: at}); err != nil {
+		return false, fmt.Errorf("that the source still wants what is remembered: %w", err)
+	}
+	return true, nil
+}
+
+func readMemory(path string, limit int64) ([]byte, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return regular.Read(root, filepath.Base(path), maxMemory)
+	return regular.Read(root, filepath.Base(path), limit)
 }
 
 // usable returns a memory with the pods that can run, with the API's defaults as this agent
@@ -145,34 +184,41 @@ func usable(m memory) (memory, error) {
 
 // open returns the memory that the text of the file is.
 func (f *memoryFile) open(text []byte) (m memory, err error) {
-	line, body, _ := bytes.Cut(text, []byte("\n"))
-	var header memoryHeader
-	if err := json.Unmarshal(line, &header); err != nil || header.Version < 1 {
-		return m, errors.New("its first line is none that is written here")
-	}
-	switch {
-	case header.Version > memoryVersion:
-		return m, fmt.Errorf("it has version %d, and this agent reads %d", header.Version, memoryVersion)
-	case header.Source != f.source:
-		return m, fmt.Errorf("it is of source %q, not of %q", header.Source, f.source)
-	case header.Cipher == "" && f.key != nil:
-		return m, errors.New("it is not encrypted though there is a key: anybody may have written it")
-	case header.Cipher != "" && f.key == nil:
-		return m, errors.New("it is encrypted, and there is no key (source.RememberedConfig.Key)")
-	case header.Cipher != "" && header.Cipher != cipherName:
-		return m, fmt.Errorf("it is encrypted with %q, and this agent knows %s", header.Cipher, cipherName)
-	case header.Cipher == "" && header.SHA256 != sumOf(body):
-		return m, errors.New("it was changed or cut: its sum is another")
-	}
-	if header.Cipher != "" {
-		if body, err = f.decrypt(line, body); err != nil {
-			return m, err
-		}
+	body, err := f.unseal(text)
+	if err != nil {
+		return m, err
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return memory{}, errors.New("it is no JSON of what is remembered") // the error could repeat what is in it
 	}
 	return m, nil
+}
+
+// unseal returns what is below the header of a file, decrypted.
+func (f *memoryFile) unseal(text []byte) ([]byte, error) {
+	line, body, _ := bytes.Cut(text, []byte("\n"))
+	var header memoryHeader
+	if err := json.Unmarshal(line, &header); err != nil || header.Version < 1 {
+		return nil, errors.New("its first line is none that is written here")
+	}
+	switch {
+	case header.Version > memoryVersion:
+		return nil, fmt.Errorf("it has version %d, and this agent reads %d", header.Version, memoryVersion)
+	case header.Source != f.source:
+		return nil, fmt.Errorf("it is of source %q, not of %q", header.Source, f.source)
+	case header.Cipher == "" && f.key != nil:
+		return nil, errors.New("it is not encrypted though there is a key: anybody may have written it")
+	case header.Cipher != "" && f.key == nil:
+		return nil, errors.New("it is encrypted, and there is no key (source.RememberedConfig.Key)")
+	case header.Cipher != "" && header.Cipher != cipherName:
+		return nil, fmt.Errorf("it is encrypted with %q, and this agent knows %s", header.Cipher, cipherName)
+	case header.Cipher == "" && header.SHA256 != sumOf(body):
+		return nil, errors.New("it was changed or cut: its sum is another")
+	}
+	if header.Cipher != "" {
+		return f.decrypt(line, body)
+	}
+	return body, nil
 }
 
 func sumOf(body []byte) string {
@@ -214,9 +260,9 @@ func (f *memoryFile) write(m memory) error {
 	if err == nil {
 		if sum := sha256.Sum256(text); sum != f.sum {
 			m.SavedAt = time.Now()
-			err = f.replace(m)
+			err = f.replace(f.path, m)
 			if err == nil {
-				f.sum = sum
+				f.sum, f.savedAt = sum, m.SavedAt
 			}
 		}
 	}
@@ -226,20 +272,20 @@ func (f *memoryFile) write(m memory) error {
 	return nil
 }
 
-// replace replaces the file. What a killed agent has left of this is overwritten by the next.
-func (f *memoryFile) replace(m memory) error {
-	text, err := f.seal(m)
+// replace replaces a file. What a killed agent has left of this is overwritten by the next.
+func (f *memoryFile) replace(path string, content any) error {
+	text, err := f.seal(content)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(f.path)
+	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	temporary := filepath.Join(dir, "."+filepath.Base(f.path)+".tmp")
+	temporary := filepath.Join(dir, "."+filepath.Base(path)+".tmp")
 	err = f.disk.write(temporary, text)
 	if err == nil {
-		err = f.disk.rename(temporary, f.path)
+		err = f.disk.rename(temporary, path)
 	}
 	if err != nil {
 		return errors.Join(err, removeIfThere(temporary))
@@ -254,9 +300,9 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// seal returns the text of the file.
-func (f *memoryFile) seal(m memory) ([]byte, error) {
-	body, err := json.Marshal(m)
+// seal returns the text of a file.
+func (f *memoryFile) seal(content any) ([]byte, error) {
+	body, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}

@@ -81,8 +81,9 @@ func (r *Remembered) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAcco
 	return token, err
 }
 
-// isAway reports whether an error may be that of a server which cannot be reached or does not
-// work. Any other API status is its answer.
+// isAway reports whether an error says nothing about the object: the server cannot be reached, does
+// not work, or does not know who asks, such as after the client certificate of the node has expired.
+// Any other API status is its answer.
 func isAway(err error) bool {
 	var status interface{ Status() metav1.Status }
 	if env.NotFound(err) {
@@ -93,7 +94,7 @@ func isAway(err error) bool {
 	}
 	switch s := status.Status(); s.Reason {
 	case metav1.StatusReasonInternalError, metav1.StatusReasonServerTimeout, metav1.StatusReasonServiceUnavailable,
-		metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests:
+		metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonUnauthorized:
 		return true
 	default:
 		return s.Code >= 500

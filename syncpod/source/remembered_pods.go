@@ -14,7 +14,10 @@ import (
 // what is remembered of it until it has said all.
 type recollection struct {
 	remembered []*v1.Pod
-	savedAt    time.Time
+	// confirmedAt is when the source wanted the pods last, as far as that was recorded.
+	confirmedAt time.Time
+	// tooOld is how many pods are remembered and not used because of their age.
+	tooOld int
 	// due: what is remembered is delivered if the source has not said all that it wants.
 	due bool
 	// said is the last snapshot of the source, and complete that one of them was.
@@ -25,11 +28,24 @@ type recollection struct {
 	names map[types.NamespacedName]bool
 }
 
+// recall takes over the pods of a memory that was confirmed last at that time. It returns what of
+// the memory may be used: nothing if it is older than maxAge, unless maxAge is 0. If the clock is
+// behind the time of the confirmation, the age is taken to be 0.
+func (r *recollection) recall(m memory, confirmedAt, now time.Time, maxAge time.Duration) memory {
+	r.confirmedAt = confirmedAt
+	if maxAge > 0 && now.Sub(confirmedAt) > maxAge {
+		r.tooOld = len(m.Pods)
+		return memory{}
+	}
+	r.remembered = m.Pods
+	return m
+}
+
 // hear takes a snapshot of the source.
 func (r *recollection) hear(s Snapshot) {
 	r.said = s
 	if r.complete = r.complete || !s.Incomplete; r.complete {
-		r.remembered, r.uids, r.names = nil, nil, nil
+		r.remembered, r.uids, r.names, r.tooOld = nil, nil, nil, 0
 		return
 	}
 	if r.uids == nil {
@@ -54,7 +70,11 @@ func (r *recollection) snapshot() Snapshot {
 	if recalled := r.recalled(); r.due && len(recalled) > 0 {
 		s.Pods = append(s.Pods[:len(s.Pods):len(s.Pods)], recalled...)
 		s.Warnings = append(s.Warnings[:len(s.Warnings):len(s.Warnings)], fmt.Errorf(
-			"%d pods are those remembered from %s: the source has not said yet what it wants", len(recalled), r.savedAt.UTC().Format(time.RFC3339)))
+			"%d pods are those remembered from %s: the source has not said yet what it wants", len(recalled), r.confirmedAt.UTC().Format(time.RFC3339)))
+	}
+	if r.due && r.tooOld > 0 {
+		s.Warnings = append(s.Warnings[:len(s.Warnings):len(s.Warnings)], fmt.Errorf(
+			"%d pods remembered from %s do not run: they are older than source.RememberedConfig.MaxAge, and the source has not said yet what it wants", r.tooOld, r.confirmedAt.UTC().Format(time.RFC3339)))
 	}
 	return s
 }

@@ -523,7 +523,7 @@ func TestE5_ObjectsAnswerFromMemory(t *testing.T) {
 			{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 502}}, true, false},
 			{context.DeadlineExceeded, true, true},
 			{apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", nil), false, false},
-			{apierrors.NewUnauthorized("x"), false, false},
+			{apierrors.NewUnauthorized("x"), true, false},
 			{apierrors.NewBadRequest("x"), false, false},
 		} {
 			there.away = tc.err
@@ -689,6 +689,7 @@ func TestRememberedConfig(t *testing.T) {
 		"RememberedConfig.OldKey is set, and Key is missing": func(c *RememberedConfig) { c.OldKey = make([]byte, 32) },
 		"RememberedConfig.Patience is negative: -1ns":        func(c *RememberedConfig) { c.Patience = -1 },
 		"RememberedConfig.WriteInterval is negative: -1ns":   func(c *RememberedConfig) { c.WriteInterval = -1 },
+		"RememberedConfig.MaxAge is negative: -1ns":          func(c *RememberedConfig) { c.MaxAge = -1 },
 	} {
 		c := good
 		change(&c)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -24,6 +25,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -270,6 +273,34 @@ func TestRotation(t *testing.T) {
 	client.dialer.CloseAll() // as follow does when it looks
 	if got := ask(t, client.REST()); got != node+"2" {
 		t.Errorf("asked by %q, want %v", got, node+"2")
+	}
+}
+
+// After its certificate has expired a node makes no requests without one: the API server would
+// answer them as those of an anonymous user, which must not read the objects of the node. The error
+// is none of the API, so that it is not taken for an answer.
+func TestE5_NoRequestsWithoutACertificate(t *testing.T) {
+	a := newAuthority(t)
+	url := a.serve()
+	certFile, keyFile := a.pair(-time.Minute)
+	client, err := NewClient(ClientConfig{
+		Kubeconfig: a.kubeconfig("kubelet.conf", url, fmt.Sprintf("client-certificate: %s, client-key: %s", certFile, keyFile)),
+		Rotate:     true, Dir: t.TempDir(), NodeName: "n1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heartbeat, _ := client.Heartbeat(time.Minute)
+	for name, c := range map[string]*rest.Config{"main": client.REST(), "heartbeats": heartbeat} {
+		kube, err := kubernetes.NewForConfig(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = kube.CoreV1().ConfigMaps("default").Get(t.Context(), "settings", metav1.GetOptions{})
+		var answer apierrors.APIStatus
+		if !errors.Is(err, errNoCertificate) || errors.As(err, &answer) {
+			t.Errorf("%s: the request returns %v, want %v", name, err, errNoCertificate)
+		}
 	}
 }
 

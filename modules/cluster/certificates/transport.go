@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -20,7 +21,13 @@ const (
 	idleConnections                          = 25
 )
 
-// showCurrent has connections show the certificate that the manager has when they are made.
+// errNoCertificate ends connections that would show no certificate. The API server would take their
+// requests for those of an anonymous user, and deny them as it denies objects that a node must not
+// read: that the node is not known at present would look like an answer about the object.
+var errNoCertificate = errors.New("the node has no valid client certificate")
+
+// showCurrent has connections show the certificate that the manager has when they are made. Without
+// one no connection is made.
 func (c *Client) showCurrent() error {
 	bare := rest.CopyConfig(c.rest)
 	bare.CertFile, bare.KeyFile, bare.CertData, bare.KeyData = "", "", nil, nil
@@ -36,7 +43,7 @@ func (c *Client) showCurrent() error {
 		if now := c.manager.Current(); now != nil {
 			return now, nil
 		}
-		return &tls.Certificate{}, nil // none
+		return nil, errNoCertificate
 	}
 	c.tls = config
 	c.rest.Transport = c.transport(c.dialer)

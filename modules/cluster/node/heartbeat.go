@@ -36,7 +36,8 @@ func (n *Node) renewLease(ctx context.Context) {
 		n.config.Log.Info("The lease of the node cannot be renewed", "node", n.config.Name)
 		n.config.HeartbeatFailed()
 	}
-	lease.NewController(clock.RealClock{}, n.config.Heartbeats, n.config.Name, int32(n.config.LeaseDuration/time.Second), failing,
+	client := leaseClient{n.config.Heartbeats, n.config.Renewed}
+	lease.NewController(clock.RealClock{}, client, n.config.Name, int32(n.config.LeaseDuration/time.Second), failing,
 		n.config.LeaseDuration/renewals, n.config.Name, v1.NamespaceNodeLease, owned).Run(ctx)
 }
 

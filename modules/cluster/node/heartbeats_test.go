@@ -55,3 +55,37 @@ func TestHeartbeatsHaveAClientOfTheirOwn(t *testing.T) {
 		}
 	})
 }
+
+// Renewed is called for each renewal of the lease, and for none that has failed.
+func TestRenewalsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		watchCopies(kube)
+		var dead atomic.Bool
+		heartbeats := fake.NewClientset()
+		heartbeats.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) {
+			return dead.Load(), nil, errors.New("the connection is dead")
+		})
+		var renewed atomic.Int32
+		c := configOf(kube, &cri{})
+		c.Heartbeats, c.Renewed = heartbeats, func() { renewed.Add(1) }
+		n, err := node.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { n.Run(ctx); close(ended) }()
+		defer func() { cancel(); <-ended }()
+		time.Sleep(10 * time.Minute)
+		if got := renewed.Load(); got < 50 || got > 60 {
+			t.Errorf("%d renewals are reported in ten minutes, want one in 10 s", got)
+		}
+		dead.Store(true)
+		renewed.Store(0)
+		time.Sleep(10 * time.Minute)
+		if got := renewed.Load(); got != 0 {
+			t.Errorf("%d renewals are reported, and all have failed", got)
+		}
+	})
+}

@@ -34,6 +34,9 @@ type Config struct {
 	// HeartbeatFailed is called when a heartbeat has failed, such as to close connections that
 	// may be dead. Default: nothing is called.
 	HeartbeatFailed func()
+	// Renewed is called each time that the API server has renewed the lease. It must not block.
+	// Default: nothing is called.
+	Renewed func()
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
 	// Name is that of the node. Required.
@@ -136,6 +139,9 @@ func New(c Config) (*Node, error) {
 	}
 	if c.Heartbeats == nil {
 		c.Heartbeats = c.Kube
+	}
+	if c.Renewed == nil {
+		c.Renewed = func() {}
 	}
 	if c.HeartbeatFailed == nil {
 		c.HeartbeatFailed = func() {}

@@ -166,12 +166,71 @@ func TestE5_NothingIsRememberedIfUnwanted(t *testing.T) {
 		s.boot()
 		s.sleep(time.Hour)
 		s.wantRunning()
-		if _, err := os.Stat(filepath.Join(s.root, "remembered", "pods")); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(s.root, "remembered")); !os.IsNotExist(err) {
 			s.Errorf("the pods of the earlier agent are still there: %v", err)
 		}
 		s.server.is(false)
 		s.sleep(back + 5*time.Minute) // and the back-off of what could not start
 		s.wantRunning("changed", "deleted", "same")
+	})
+}
+
+// What is remembered has the age of the last heartbeat that the API server has answered, and not
+// that of the last change. A node that was off for longer than --forget-pods-after runs none of it.
+func TestE5_RememberedPodsAreForgottenByAge(t *testing.T) {
+	for name, tc := range map[string]struct {
+		off  time.Duration
+		want []string
+	}{
+		"soon": {8 * time.Minute, []string{"changed", "deleted", "same"}},
+		"late": {11 * time.Minute, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSite(t, func(s *site) {
+				s.change = func(a *agent) { a.forgetAfter = 10 * time.Minute }
+				s.furnish()
+				s.boot()
+				s.sleep(20 * time.Minute)
+				s.off()
+				s.server.is(true)
+				time.Sleep(tc.off)
+				s.boot()
+				s.sleep(time.Minute)
+				s.wantRunning(tc.want...)
+				s.server.is(false)
+				s.sleep(back + 5*time.Minute) // and the back-off of what could not start
+				s.wantRunning("changed", "deleted", "same")
+			})
+		})
+	}
+}
+
+// The client certificate of the node has expired: the API server is there, and does not know who
+// asks. What runs goes on, also over a restart of the agent and of the machine; with the next
+// certificate the server is heard again.
+func TestE5_ClientCertificateHasExpired(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.furnish()
+		s.boot()
+		s.sleep(30 * time.Second)
+		s.server.refuses(false, true)
+		since := len(s.rt.Journal())
+		s.sleep(20 * time.Minute)
+		s.wantUndisturbed(since, "changed", "deleted", "same")
+		s.off()
+		s.run()
+		s.sleep(20 * time.Minute)
+		s.wantRunning("changed", "deleted", "same")
+		s.wantUndisturbed(since, "changed", "deleted", "same")
+		s.off()
+		s.boot()
+		s.sleep(time.Minute)
+		s.wantRunning("changed", "deleted", "same")
+		since = len(s.rt.Journal())
+		s.rearrange()
+		s.server.is(false)
+		s.sleep(back)
+		s.wantRearranged(since)
 	})
 }
 

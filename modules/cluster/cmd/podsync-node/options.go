@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // options are what the agent is started with.
@@ -17,11 +18,16 @@ type options struct {
 	// memoryKey is a file with a key, and after a comma one with the key before.
 	memoryKey string
 	ips       []netip.Addr
-	// forget has nothing remembered for a start without the API server.
-	forget bool
+	// forget has nothing remembered for a start without the API server, and forgetAfter is the
+	// age above which nothing remembered is used, 0 for any.
+	forget      bool
+	forgetAfter time.Duration
 	// adopt is whether what a kubelet runs on the node is taken over.
 	adopt bool
 }
+
+// forgetAfter is the default of --forget-pods-after.
+const forgetAfter = 24 * time.Hour
 
 // parse reads the command line.
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -36,6 +42,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.root, "root-dir", "/var/lib/podsync", "`folder` for what the agent keeps, such as the volumes of pods")
 	flags.StringVar(&o.memoryKey, "memory-key-file", "", "`file` of 32 bytes, which no other user may read, that encrypts what is remembered for a start without the API server; after a comma the file of the key before, which is replaced (default none: then no Secrets and no tokens are remembered)")
 	flags.BoolVar(&o.forget, "forget-pods", false, "remember no pods: an agent that starts without the API server runs static pods alone")
+	flags.DurationVar(&o.forgetAfter, "forget-pods-after", forgetAfter, "`age` above which remembered pods are not run, counted from the last time that the API server answered; 0 for any age")
 	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "take over the pods that a kubelet runs; it must have ended, with the same --root-dir")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")
@@ -62,6 +69,8 @@ func (o *options) complete(rest []string, ips string) (err error) {
 		return errors.New("--config is missing")
 	case o.kubeconfig == "":
 		return errors.New("--kubeconfig is missing")
+	case o.forgetAfter < 0:
+		return fmt.Errorf("--forget-pods-after is negative: %v", o.forgetAfter)
 	}
 	if o.root, err = filepath.Abs(o.root); err != nil {
 		return fmt.Errorf("--root-dir: %w", err)

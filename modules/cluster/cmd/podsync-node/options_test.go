@@ -19,6 +19,8 @@ func TestFlags(t *testing.T) {
 		"--node-ip":    {"--config=c", "--kubeconfig=k", "--node-ip=here"},
 		`"more"`:       {"--config=c", "--kubeconfig=k", "more"},
 		"-port":        {"--port=1"},
+
+		"--forget-pods-after is negative: -1h": {"--kubeconfig=k", "--config=c", "--forget-pods-after=-1h"},
 	} {
 		if _, err := parse(args, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -107,13 +106,13 @@ func (p *parts) pods() []*v1.Pod {
 func (a *agent) remember(p *parts) (*source.Remembered, error) {
 	path := filepath.Join(a.root, "remembered", "pods")
 	if a.forget {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 			return nil, fmt.Errorf("--forget-pods: %w", err)
 		}
 		return nil, nil
 	}
 	c := source.RememberedConfig{
-		Source: p.source, Path: path,
+		Source: p.source, Path: path, MaxAge: a.forgetAfter,
 		ConfigMaps: p.objects, Secrets: p.objects, Services: p.objects, RuntimeClasses: p.objects, Tokens: p.objects,
 	}
 	if a.memoryKey == "" {
@@ -128,6 +127,13 @@ func (a *agent) remember(p *parts) (*source.Remembered, error) {
 		return nil, fmt.Errorf("--memory-key-file: %w", err)
 	}
 	return source.NewRemembered(c)
+}
+
+// confirm records that the API server still wants the pods: it has renewed the lease.
+func (p *parts) confirm() {
+	if p.memory != nil {
+		p.memory.Confirm()
+	}
 }
 
 // memoryKeySize is that of a key of AES-256, in bytes.
@@ -198,7 +204,7 @@ func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, er
 
 func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
 	c := node.Config{
-		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Runtime: a.runtime, Name: a.name, IPs: a.addresses, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
+		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Renewed: p.confirm, Runtime: a.runtime, Name: a.name, IPs: a.addresses, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,9 +84,11 @@ type site struct {
 
 // An apiServer is there, or away with all watches that were open.
 type apiServer struct {
-	mu      sync.Mutex
-	away    bool
-	watches []watch.Interface
+	mu   sync.Mutex
+	away bool
+	// stranger has it not know who asks, as after the certificate of the node has expired.
+	stranger bool
+	watches  []watch.Interface
 }
 
 var errAway = errors.New("dial tcp 192.0.2.1:6443: connection refused")
@@ -96,8 +99,8 @@ func onSite(t *testing.T, test func(s *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{T: t, root: root, kube: fake.NewClientset()}
 		s.kube.PrependReactor("*", "*", func(ktesting.Action) (bool, k8sruntime.Object, error) {
-			if s.server.isAway() {
-				return true, nil, errAway
+			if err := s.server.refusal(); err != nil {
+				return true, nil, err
 			}
 			return false, nil, nil
 		})
@@ -106,18 +109,28 @@ func onSite(t *testing.T, test func(s *site)) {
 	})
 }
 
-func (a *apiServer) isAway() bool {
+// refusal is how each request is answered, nil if it is heard.
+func (a *apiServer) refusal() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.away
+	switch {
+	case a.away:
+		return errAway
+	case a.stranger:
+		return apierrors.NewUnauthorized("Unauthorized")
+	}
+	return nil
 }
 
 // is has the server go away, or come back.
-func (a *apiServer) is(away bool) {
+func (a *apiServer) is(away bool) { a.refuses(away, false) }
+
+// refuses has the server go away, or not know the node any more, or come back.
+func (a *apiServer) refuses(away, stranger bool) {
 	a.mu.Lock()
-	a.away = away
+	a.away, a.stranger = away, stranger
 	var ended []watch.Interface
-	if away {
+	if away || stranger {
 		ended, a.watches = a.watches, nil
 	}
 	a.mu.Unlock()
@@ -127,8 +140,8 @@ func (a *apiServer) is(away bool) {
 }
 
 func (s *site) watch(action ktesting.Action) (bool, watch.Interface, error) {
-	if s.server.isAway() {
-		return true, nil, errAway
+	if err := s.server.refusal(); err != nil {
+		return true, nil, err
 	}
 	w, err := s.kube.Tracker().Watch(action.GetResource(), action.GetNamespace(), action.(ktesting.WatchActionImpl).ListOptions)
 	s.server.mu.Lock()

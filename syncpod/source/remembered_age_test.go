@@ -1,0 +1,206 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// aged has what is older than two hours forgotten.
+func aged(c *RememberedConfig) { c.MaxAge = 2 * time.Hour }
+
+// The age of what is remembered counts from the last time that the source confirmed it, and not
+// from its last change. What is too old is not run, and a warning says so.
+func TestE5_AgeOfWhatIsRemembered(t *testing.T) {
+	for name, tc := range map[string]struct {
+		runs, off time.Duration // of the first agent, and until the second one starts
+		confirms  bool
+		want      string
+	}{
+		"changed lately":           {0, 2 * time.Hour, false, "a=a:1 incomplete warned"},
+		"changed long ago":         {0, 2*time.Hour + time.Second, false, "incomplete warned"},
+		"unchanged and confirmed":  {3 * time.Hour, 2 * time.Hour, true, "a=a:1 incomplete warned"},
+		"confirmed long ago":       {3 * time.Hour, 2*time.Hour + time.Second, true, "incomplete warned"},
+		"unchanged, not confirmed": {3 * time.Hour, time.Second, false, "incomplete warned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, key := range [][]byte{nil, bytes.Repeat([]byte{3}, keySize)} {
+				inBubble(t, func(t *testing.T, path string) {
+					of := func(c *RememberedConfig) { aged(c); c.Key = key }
+					first := live(t, path, of)
+					must(t, first.push.Set(pushed("a", "a:1")))
+					first.expect("a=a:1")
+					for began := time.Now(); time.Since(began) < tc.runs; time.Sleep(20 * time.Minute) {
+						if tc.confirms {
+							first.mem.Confirm()
+						}
+					}
+					if tc.confirms {
+						first.mem.Confirm()
+					}
+					first.end()
+					time.Sleep(tc.off)
+					second := live(t, path, of)
+					time.Sleep(time.Minute)
+					second.expect(tc.want)
+					must(t, second.push.Set(pushed("b", "b:1")))
+					second.expect("b=b:1")
+				})
+			}
+		})
+	}
+}
+
+// What pods refer to is forgotten with them. Without a MaxAge nothing is ever too old.
+func TestE5_AgeOfObjects(t *testing.T) {
+	for want, change := range map[string]func(*RememberedConfig){errFails.Error(): aged, "one": func(*RememberedConfig) {}} {
+		inBubble(t, func(t *testing.T, path string) {
+			there := &shelf{data: map[string]string{"c": "one"}}
+			of := func(c *RememberedConfig) { change(c); c.ConfigMaps = there }
+			first := live(t, path, of)
+			must(t, first.push.Set(refers()))
+			synctest.Wait()
+			first.configMap("c")
+			first.end()
+			time.Sleep(1000 * time.Hour)
+			there.away = errFails
+			if got := live(t, path, of).configMap("c"); got != want {
+				t.Errorf("the ConfigMap is %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// pickyDisk replaces all files but one while it is full.
+type pickyDisk struct {
+	disk
+	not  string
+	full *atomic.Bool
+}
+
+func (d pickyDisk) rename(from, to string) error {
+	if to == d.not && d.full.Load() {
+		return errors.New("no space left on device")
+	}
+	return d.disk.rename(from, to)
+}
+
+// A confirmation is written once a minute at most, and none before the source has said all or
+// while the file of the pods cannot be written.
+func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
+	inBubble(t, func(t *testing.T, path string) {
+		var writes atomic.Int64
+		l := live(t, path, nil)
+		l.mem.file.disk = countingDisk{&writes}
+		confirm := func(d time.Duration) int64 {
+			t.Helper()
+			before := writes.Load()
+			for began := time.Now(); time.Since(began) < d; time.Sleep(10 * time.Second) {
+				l.mem.Confirm()
+			}
+			synctest.Wait()
+			return writes.Load() - before
+		}
+		must(t, l.push.Update(pushed("a", "a:1")))
+		time.Sleep(time.Minute)
+		if n := confirm(time.Hour); n != 0 {
+			t.Errorf("%d confirmations are written of a source that has not said all, want 0", n)
+		}
+		must(t, l.push.Set(pushed("a", "a:1")))
+		time.Sleep(time.Minute)
+		if n := confirm(10 * time.Minute); n != 10 {
+			t.Errorf("%d confirmations are written in ten minutes, want 10", n)
+		}
+		var full atomic.Bool
+		full.Store(true)
+		l.mem.file.disk = pickyDisk{countingDisk{&writes}, path, &full}
+		must(t, l.push.Set(pushed("a", "a:2")))
+		time.Sleep(time.Minute)
+		confirm(time.Hour)
+		f := memoryFile{path: path, source: "api", disk: osDisk{}}
+		m, err := f.read()
+		must(t, err)
+		if age := time.Since(f.confirmedAt(m.SavedAt)); m.Pods[0].Spec.Containers[0].Image != "a:1" || age < time.Hour {
+			t.Errorf("image %s was confirmed %v ago, though another one is wanted since more than an hour", m.Pods[0].Spec.Containers[0].Image, age)
+		}
+		full.Store(false)
+		time.Sleep(time.Minute)
+		if n := confirm(2 * time.Minute); n != 2 {
+			t.Errorf("%d confirmations are written in two minutes once the file can be, want 2", n)
+		}
+	})
+}
+
+// A confirmation of another version of the file, of another key, or that was damaged says nothing.
+// One whose file cannot be written is an error of the snapshots.
+func TestConfirmationThatIsOfNoUse(t *testing.T) {
+	key := bytes.Repeat([]byte{1}, keySize)
+	for name, spoil := range map[string]func(t *testing.T, f *memoryFile){
+		"missing": func(t *testing.T, f *memoryFile) { must(t, os.Remove(f.confirmationPath())) },
+		"cut": func(t *testing.T, f *memoryFile) {
+			text, err := os.ReadFile(f.confirmationPath())
+			must(t, err)
+			must(t, os.WriteFile(f.confirmationPath(), text[:len(text)-1], 0o600))
+		},
+		"too large": func(t *testing.T, f *memoryFile) { must(t, os.Truncate(f.confirmationPath(), maxConfirmation+1)) },
+		"a directory": func(t *testing.T, f *memoryFile) {
+			must(t, os.Remove(f.confirmationPath()))
+			must(t, os.Mkdir(f.confirmationPath(), 0o700))
+		},
+		"not encrypted": func(t *testing.T, f *memoryFile) {
+			plain := memoryFile{path: f.path, source: f.source, disk: osDisk{}, savedAt: f.savedAt}
+			_, err := plain.confirm(f.savedAt.Add(2 * time.Hour))
+			must(t, err)
+		},
+		"of another memory": func(t *testing.T, f *memoryFile) {
+			time.Sleep(time.Second)
+			must(t, f.write(memory{Pods: []*v1.Pod{pushed("a", "a:2")}}))
+		},
+		"before the memory": func(t *testing.T, f *memoryFile) {
+			_, err := f.confirm(f.savedAt.Add(-time.Hour))
+			must(t, err)
+		},
+		"the memory in its place": func(t *testing.T, f *memoryFile) {
+			text, err := os.ReadFile(f.path)
+			must(t, err)
+			must(t, os.WriteFile(f.confirmationPath(), text, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, path string) {
+				f := memoryFile{path: path, source: "api", key: key, disk: osDisk{}}
+				must(t, f.write(memory{Pods: []*v1.Pod{pushed("a", "a:1")}}))
+				at := f.savedAt.Add(time.Hour)
+				_, err := f.confirm(at)
+				must(t, err)
+				if got := f.confirmedAt(f.savedAt); !got.Equal(at) {
+					t.Fatalf("confirmed at %v, want %v", got, at)
+				}
+				spoil(t, &f)
+				m, err := f.read()
+				must(t, err)
+				if got := f.confirmedAt(m.SavedAt); !got.Equal(m.SavedAt) {
+					t.Errorf("confirmed at %v, want the time of the memory, %v", got, m.SavedAt)
+				}
+			})
+		})
+	}
+}
+
+// A clock that is behind makes nothing too old: a machine without a clock of its own runs what it ran.
+func TestB4_AgeByAClockThatIsBehind(t *testing.T) {
+	now := time.Now()
+	for age, kept := range map[time.Duration]bool{-1000 * time.Hour: true, 0: true, time.Hour: true, time.Hour + 1: false} {
+		var r recollection
+		m := r.recall(memory{Pods: []*v1.Pod{pushed("a", "a:1")}}, now.Add(-age), now, time.Hour)
+		if got := len(m.Pods) == 1 && len(r.remembered) == 1 && r.tooOld == 0; got != kept {
+			t.Errorf("age %v: kept %v, want %v", age, got, kept)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// confirmInterval is the time from one recorded confirmation to the next, at the least.
+const confirmInterval = time.Minute
+
+// Confirm records that what the source said last still holds, for example because its server has
+// answered a heartbeat. It counts once the source has said all that it wants. It may be called
+// often: at most once a minute a small file beside that of the pods is replaced. See
+// [RememberedConfig.MaxAge].
+func (r *Remembered) Confirm() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.pods.complete {
+		return
+	}
+	r.confirmedAt = time.Now()
+	if r.recordedAt.IsZero() || r.confirmedAt.Sub(r.recordedAt) >= confirmInterval {
+		raise(r.confirmed)
+	}
+}
+
+// keep writes what there is to remember until ctx ends, and then once more.
+func (r *Remembered) keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-r.changed:
+			r.write()
+		case <-r.confirmed:
+			r.record()
+			continue
+		case <-ctx.Done():
+		}
+		wait := time.NewTimer(r.config.WriteInterval)
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+	}
+	select {
+	case <-r.changed:
+		r.write()
+	default: // all is written
+	}
+	r.record()
+}
+
+// write writes what there is to remember, if the source has said anything yet, and all of it
+// if it takes the place of what could not be read. What fails is tried again.
+func (r *Remembered) write() {
+	r.mu.Lock()
+	pods, complete := r.pods.all(), r.pods.complete
+	ready := complete || r.pods.spoken() && r.readErr == nil
+	r.mu.Unlock()
+	if !ready {
+		return
+	}
+	err := r.file.write(r.memory(pods))
+	if err != nil {
+		r.mayHaveChanged()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := fmt.Sprint(r.readErr, r.writeErr)
+	r.writeErr = err
+	if err == nil && complete {
+		r.readErr = nil
+	}
+	if fmt.Sprint(r.readErr, r.writeErr) != before {
+		raise(r.written)
+	}
+}
+
+// record writes the last confirmation, if there is a new one. It confirms nothing while the file
+// of the pods could not be written: that file is not what the source has said.
+func (r *Remembered) record() {
+	r.mu.Lock()
+	at := r.confirmedAt
+	ready := r.writeErr == nil && at.After(r.recordedAt)
+	r.mu.Unlock()
+	if !ready {
+		return
+	}
+	recorded, err := r.file.confirm(at)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if recorded {
+		r.recordedAt = at
+	}
+	if fmt.Sprint(err) != fmt.Sprint(r.confirmErr) {
+		r.confirmErr = err
+		raise(r.written)
+	}
+}
