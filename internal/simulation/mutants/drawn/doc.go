@@ -5,12 +5,24 @@
 //
 // FILES are patterns of Go files below the module, by default those of the decisions, of the
 // memory of pods and of the stops. A mutant forces a condition to true or to false, deletes a
-// statement, or swaps two neighbouring statements. A mutant that does not compile is drawn
-// anew. The changed file is handed to the go command as an overlay: the tree stays as it is.
+// statement, or swaps two neighbouring statements. The tests of each package are compiled once,
+// with all its mutants, and a process has the one that its environment names. The files are
+// handed to the go command as an overlay: the tree stays as it is.
 //
-// It prints a line for each mutant, and at last how many were noticed. It exits with 1 if one
-// was not, and with 2 if it could not run. A mutant that no test can notice is explained in
-// docs/PROOF.md.
+// The tests of a package run once without a mutant. Those that take long then run only where
+// no other test has noticed a mutant. A mutant that makes the tests take far longer is noticed.
 //
-// draw.go finds the places and makes the changes, main.go runs the tests.
+// equivalent.txt lists, with the reasons, the mutants that no test can notice, because the code
+// does the same with them. They are not drawn.
+//
+// It prints a line for each mutant, how many were noticed in each package, and the equivalent
+// ones. It exits with 1 if a mutant was not noticed, and with 2 if it could not run.
+//
+// The files:
+//
+//   - main.go: the command.
+//   - draw.go: finds the places that can be broken, and draws.
+//   - equivalent.go: the list of the mutants that are equivalent.
+//   - compile.go: a file with all its mutants, and the tests of a package with them.
+//   - run.go: one mutant, tested.
 package main

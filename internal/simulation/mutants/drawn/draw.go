@@ -7,39 +7,50 @@ import (
 	"go/token"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // source is a file that mutants are made of.
 type source struct {
 	path string
+	// name is that of its package.
+	name string
 	text []byte
 	// places are all that can be done to the file.
-	places []mutant
+	places []*mutant
+	// changes has the file do what its mutants say.
+	changes []change
 }
 
-// mutant replaces the text from begin to end of a file.
+// mutant is a change of a file that may make it wrong.
 type mutant struct {
-	source     *source
-	line       int
-	begin, end int
-	text       string
-	// says is what the mutant does, in words.
-	says string
+	// number is what the environment of a process names it by.
+	number int
+	path   string
+	line   int
+	// function is where it is, such as Set.Sync, and says is what it does, in words.
+	function, says string
 }
 
-func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s", m.source.path, m.line, m.says) }
-
-// apply returns the file with the change.
-func (m mutant) apply() []byte {
-	old := m.source.text
-	return append(append(append([]byte{}, old[:m.begin]...), m.text...), old[m.end:]...)
+func (m *mutant) String() string {
+	const most = 100
+	says := m.says
+	if len(says) > most {
+		says = says[:most] + "…"
+	}
+	return fmt.Sprintf("%s:%d: %s", m.path, m.line, says)
 }
 
-// read finds the places of a file.
-func read(path string) (*source, error) {
+// read finds the places of a file, which is named by its path below the root. Their mutants
+// are numbered from first on.
+func read(root, path string, first int) (*source, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Rel(root, path); err != nil {
 		return nil, err
 	}
 	files := token.NewFileSet()
@@ -47,15 +58,30 @@ func read(path string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{path: path, text: text}
-	f := finder{s, files}
-	ast.Inspect(file, func(n ast.Node) bool { f.find(n); return true })
+	s := &source{path: path, name: file.Name.Name, text: text}
+	for _, d := range file.Decls {
+		f := finder{source: s, files: files, first: first}
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			f.function = f.nameOf(fn)
+		}
+		ast.Inspect(d, func(n ast.Node) bool { f.find(n); return true })
+	}
 	return s, nil
 }
 
 type finder struct {
 	*source
-	files *token.FileSet
+	files    *token.FileSet
+	first    int
+	function string
+}
+
+// nameOf returns the name of a function, after that of its receiver.
+func (f finder) nameOf(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	return strings.TrimPrefix(f.of(fn.Recv.List[0].Type), "*") + "." + fn.Name.Name
 }
 
 func (f finder) find(n ast.Node) {
@@ -81,6 +107,8 @@ func (f finder) find(n ast.Node) {
 		f.statements(n.List)
 	case *ast.CaseClause:
 		f.statements(n.Body)
+	case *ast.CommClause:
+		f.statements(n.Body)
 	}
 }
 
@@ -95,30 +123,43 @@ func (f finder) forceCases(body *ast.BlockStmt) {
 // force has a condition be true or false. It stays in the code, so that what it names is used.
 func (f finder) force(cond ast.Expr) {
 	old := f.of(cond)
-	f.add(cond, cond, "(true || ("+old+"))", "true for "+old)
-	f.add(cond, cond, "(false && ("+old+"))", "false for "+old)
+	yes, no := f.add(cond, "true for "+old), f.add(cond, "false for "+old)
+	f.change(cond, fmt.Sprintf("(%s || %s && (", yes.is(), no.isNot()), "))")
 }
 
 func (f finder) statements(list []ast.Stmt) {
+	var swapped *mutant // a statement with the one before it
 	for i, s := range list {
-		if !movable(s) {
+		if !movable(s, i+1 == len(list)) {
 			continue
 		}
-		f.add(s, s, "{}", "deleted: "+f.of(s))
-		if i+1 < len(list) && movable(list[i+1]) {
-			next := list[i+1]
-			between := string(f.text[f.at(s.End()):f.at(next.Pos())])
-			f.add(s, next, f.of(next)+between+f.of(s), "swapped: "+f.of(s)+" and "+f.of(next))
+		skipped, before := []*mutant{f.add(s, "deleted: "+f.of(s))}, ""
+		if swapped != nil {
+			skipped = append(skipped, swapped)
+			swapped = nil
 		}
+		if i+1 < len(list) && movable(list[i+1], i+2 == len(list)) {
+			next := list[i+1]
+			swapped = f.add(s, "swapped: "+f.of(s)+" and "+f.of(next))
+			skipped = append(skipped, swapped)
+			before = fmt.Sprintf("if %s {\n%s\n%s\n}\n", swapped.is(), f.of(next), f.of(s))
+		}
+		var kept []string
+		for _, m := range skipped {
+			kept = append(kept, m.isNot())
+		}
+		f.change(s, before+"if "+strings.Join(kept, " && ")+" { ", " }")
 	}
 }
 
 // movable reports whether a statement can be left out or moved: it declares nothing, and ends
 // nothing but itself.
-func movable(s ast.Stmt) bool {
+func movable(s ast.Stmt, last bool) bool {
 	switch s := s.(type) {
-	case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt, *ast.IfStmt:
+	case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
 		return true
+	case *ast.IfStmt:
+		return s.Else == nil || !last // the end of a function cannot be conditional
 	case *ast.AssignStmt:
 		return s.Tok != token.DEFINE
 	}
@@ -129,20 +170,20 @@ func (f finder) at(p token.Pos) int { return f.files.Position(p).Offset }
 
 func (f finder) of(n ast.Node) string { return string(f.text[f.at(n.Pos()):f.at(n.End())]) }
 
-func (f finder) add(from, to ast.Node, text, says string) {
-	const most = 100
-	if says = strings.Join(strings.Fields(says), " "); len(says) > most {
-		says = says[:most] + "…"
-	}
-	f.places = append(f.places, mutant{f.source, f.files.Position(from.Pos()).Line, f.at(from.Pos()), f.at(to.End()), text, says})
+func (f finder) add(at ast.Node, says string) *mutant {
+	m := &mutant{f.first + len(f.places), f.path, f.files.Position(at.Pos()).Line, f.function, strings.Join(strings.Fields(says), " ")}
+	f.places = append(f.places, m)
+	return m
+}
+
+// change puts text around a node.
+func (f finder) change(n ast.Node, before, after string) {
+	f.changes = append(f.changes, change{f.at(n.Pos()), f.at(n.End()), before, after})
 }
 
 // draw takes mutants in random order, each once.
-func draw(sources []*source, seed uint64) []mutant {
-	var all []mutant
-	for _, s := range sources {
-		all = append(all, s.places...)
-	}
+func draw(all []*mutant, seed uint64) []*mutant {
+	all = slices.Clone(all)
 	r := rand.New(rand.NewPCG(seed, 0))
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // files are those that mutants are drawn from where the command line names none.
@@ -35,42 +31,110 @@ func main() {
 }
 
 func run(out io.Writer, patterns []string, seed uint64, count int) (survived int, err error) {
-	sources, err := readAll(patterns)
+	sources, err := readAll("", patterns)
 	if err != nil {
 		return 0, err
+	}
+	known, err := equivalents(list)
+	if err != nil {
+		return 0, err
+	}
+	if err := find(known, sources); err != nil {
+		return 0, err
+	}
+	all := places(sources, known)
+	drawn := draw(all, seed)
+	drawn = drawn[:min(count, len(drawn))]
+	var noticed int
+	for _, pkg := range packages(sources) {
+		n, tried, err := runPackage(out, pkg, sources, drawn)
+		if err != nil {
+			return 0, err
+		}
+		if tried > 0 {
+			fmt.Fprintf(out, "%s: %d of %d mutants noticed\n", pkg, n, tried)
+		}
+		noticed += n
+	}
+	for _, e := range known {
+		if e.mutant != nil {
+			fmt.Fprintf(out, "equivalent  %v\n", e)
+		}
+	}
+	fmt.Fprintf(out, "%d of %d mutants noticed, %.1f %%, drawn from %d\n", noticed, len(drawn), 100*float64(noticed)/float64(len(drawn)), len(all))
+	return len(drawn) - noticed, nil
+}
+
+// places returns all mutants of the sources but for the equivalent ones.
+func places(sources []*source, known []*equivalent) (all []*mutant) {
+	not := map[*mutant]bool{}
+	for _, e := range known {
+		not[e.mutant] = true
+	}
+	for _, s := range sources {
+		for _, m := range s.places {
+			if !not[m] {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+func packages(sources []*source) (pkgs []string) {
+	seen := map[string]bool{}
+	for _, s := range sources {
+		if pkg := filepath.Dir(s.path); !seen[pkg] {
+			seen[pkg] = true
+			pkgs = append(pkgs, pkg)
+		}
+	}
+	return pkgs
+}
+
+// runPackage tries the mutants of a package.
+func runPackage(out io.Writer, pkg string, all []*source, drawn []*mutant) (noticed, tried int, err error) {
+	var sources []*source
+	for _, s := range all {
+		if filepath.Dir(s.path) == pkg {
+			sources = append(sources, s)
+		}
 	}
 	dir, err := os.MkdirTemp("", "podsync-mutants")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer os.RemoveAll(dir)
-	tried, all := 0, draw(sources, seed)
-	for _, m := range all {
-		if tried == count {
-			break
-		}
-		noticed, compiles, err := try(dir, m)
-		switch {
-		case err != nil:
-			return survived, err
-		case !compiles:
+	var t *tests
+	for _, m := range drawn {
+		if filepath.Dir(m.path) != pkg {
 			continue
-		case noticed:
-			fmt.Fprintf(out, "noticed   %v\n", m)
-		default:
-			survived++
-			fmt.Fprintf(out, "SURVIVED  %v\n", m)
+		}
+		if t == nil {
+			if t, err = measure(sources, pkg, dir); err != nil {
+				return 0, 0, err
+			}
+		}
+		by, err := t.try(m)
+		if err != nil {
+			return 0, 0, err
 		}
 		tried++
+		if by == "" {
+			fmt.Fprintf(out, "SURVIVED  %v\n", m)
+			continue
+		}
+		noticed++
+		fmt.Fprintf(out, "noticed   %v, by %s\n", m, by)
 	}
-	fmt.Fprintf(out, "%d of %d mutants noticed, drawn from %d\n", tried-survived, tried, len(all))
-	return survived, nil
+	return noticed, tried, nil
 }
 
-// readAll reads the files that fit, but for tests and documentation.
-func readAll(patterns []string) (sources []*source, err error) {
+// readAll reads the files below a root that fit, but for tests.
+func readAll(root string, patterns []string) (sources []*source, err error) {
+	next := 1
 	for _, pattern := range patterns {
-		paths, err := filepath.Glob(pattern)
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
 		}
@@ -78,10 +142,11 @@ func readAll(patterns []string) (sources []*source, err error) {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			s, err := read(path)
+			s, err := read(root, path, next)
 			if err != nil {
 				return nil, err
 			}
+			next += len(s.places)
 			sources = append(sources, s)
 		}
 	}
@@ -89,35 +154,4 @@ func readAll(patterns []string) (sources []*source, err error) {
 		return nil, fmt.Errorf("no file fits %q", patterns)
 	}
 	return sources, nil
-}
-
-// longest is how long the tests of a package may take. A mutant that makes them longer is
-// noticed.
-const longest = 5 * time.Minute
-
-// try runs the tests of the package of a mutant.
-func try(dir string, m mutant) (noticed, compiles bool, err error) {
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, m.apply(), 0o600); err != nil {
-		return false, false, err
-	}
-	original, err := filepath.Abs(m.source.path)
-	if err != nil {
-		return false, false, err
-	}
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
-	if err != nil {
-		return false, false, err
-	}
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
-		return false, false, err
-	}
-	cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-short", "-failfast", "-count=1", "-timeout", longest.String(), "./"+filepath.Dir(m.source.path))
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	failed := cmd.Run()
-	if bytes.Contains(output.Bytes(), []byte("[build failed]")) || bytes.Contains(output.Bytes(), []byte("[setup failed]")) {
-		return false, false, nil
-	}
-	return failed != nil, true, nil
 }
