@@ -59,8 +59,8 @@ func TestB2_Failures(t *testing.T) {
 		t.Errorf("%q, %v, want the second failure", failure, wait)
 	}
 	f.Succeeded(a)
-	if _, _, wait := f.Held(a, second); wait {
-		t.Error("it waits after a success")
+	if failure, _, wait := f.Held(a, second); wait || failure != "" {
+		t.Errorf("after a success it waits: %v, for %q", wait, failure)
 	}
 	if failure, _, wait := f.Held(b, now); failure != "other" || !wait {
 		t.Errorf("%q, %v: the success of one key is that of another", failure, wait)
@@ -153,6 +153,9 @@ func TestB1_RestoredCrashes(t *testing.T) {
 		ended := *third
 		ended.Name = tc.c.Name
 		preview, _ := b.Preview(tc.c, ended.ID, ended.FinishedAt, ended.FinishedAt)
+		if all := b.save(); name == "the same" && (len(all) != 2 || !all[0].equal(saved[0])) {
+			t.Errorf("after a preview %+v is recorded", all)
+		}
 		until, wait := b.Crashed(tc.c, &ended, ended.FinishedAt)
 		if wait != (tc.want > 0) || wait && (until.Sub(ended.FinishedAt) != tc.want || !preview.Equal(until)) {
 			t.Errorf("%s: waits %v until %v, preview %v; want %v", name, wait, until.Sub(ended.FinishedAt), preview.Sub(ended.FinishedAt), tc.want)
@@ -174,6 +177,15 @@ func TestB1_RestoredCrashes(t *testing.T) {
 	}
 	if all := again.save(); len(all) != 2 || all[0].ID.ID != "4" {
 		t.Errorf("recorded %+v, want each container once, and app as it ended last", all)
+	}
+}
+
+// B1: a record whose back-off counts no failure holds nothing up, and is not recorded again.
+func TestB1_RestoredWithoutFailures(t *testing.T) {
+	b := Crashes{limits: &Limits{}}
+	b.restore([]savedCrash{{"app", CrashBackOff{Definition: KeyOf(app()).definition(), ID: runtime.ContainerID{ID: "1"}, FinishedAt: now, CountedAt: now}}})
+	if until, wait := b.Crashed(app(), end("1", now), now); wait || len(b.save()) != 0 {
+		t.Errorf("it waits: %v, until %v; recorded are %+v", wait, until, b.save())
 	}
 }
 

@@ -30,7 +30,7 @@ type container struct {
 	// current is the current instance if it has exited, or is to run once and was
 	// started. The runtime may have lost it.
 	current *runtime.ContainerStatus
-	// lost: current was started, and the last status did not have it.
+	// lost: the last status did not have current.
 	lost bool
 	// resetBefore is the least attempt that was not removed so that all starts over: a
 	// status from before that may be observed late.
@@ -166,8 +166,7 @@ func (c *container) keep(instance *runtime.ContainerStatus) (news bool) {
 
 // setCurrent replaces the current instance.
 func (c *container) setCurrent(instance runtime.ContainerStatus) {
-	c.lost = c.lost && c.current != nil && c.current.ID == instance.ID
-	c.current = &instance
+	c.current, c.lost = &instance, false
 }
 
 // WithSeen returns a status with the containers that were seen and that the runtime has lost:

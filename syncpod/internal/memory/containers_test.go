@@ -144,8 +144,8 @@ func TestKeep(t *testing.T) {
 		if tc.known != nil && *tc.known != before {
 			t.Errorf("%s: an instance that a snapshot may have was changed to %+v", name, *tc.known)
 		}
-		if news && c.lost != (tc.known != nil && tc.known.ID == tc.seen.ID) {
-			t.Errorf("%s: lost is %v", name, c.lost)
+		if news && c.lost {
+			t.Errorf("%s: what a status has is lost", name)
 		}
 	}
 }
@@ -159,6 +159,10 @@ func TestStarted(t *testing.T) {
 	c.Used("app", 0)
 	if c.Started(at("1", 0, running)) || c.get("app").current != nil {
 		t.Error("a container that restarts is kept")
+	}
+	c.of("app").keep(new(at("0", 0, exited)))
+	if c.Started(at("1", 1, running)) || c.get("app").current == nil {
+		t.Error("the answer to a start of a container that restarts replaces its last end")
 	}
 	c.NoteRunOnce(podOf(v1.RestartPolicyNever))
 	if !c.Started(at("1", 0, running)) || c.Started(at("1", 0, running)) || c.get("app").current.ID.ID != "1" {
@@ -253,6 +257,7 @@ func TestHasRunSince(t *testing.T) {
 		want          bool
 	}{
 		"nothing has run":                {statusOf(), statusOf(), false},
+		"nothing has run, one is there":  {statusOf(), statusOf(at("1", 0, created)), false},
 		"it was created, and has run":    {statusOf(at("1", 0, exited)), statusOf(at("1", 0, created)), true},
 		"it has run in that status":      {statusOf(at("1", 0, exited)), statusOf(at("1", 0, exited)), false},
 		"it is not in that status":       {statusOf(at("1", 0, exited)), statusOf(), true},
@@ -289,9 +294,14 @@ func TestForgetRun(t *testing.T) {
 	if p.Containers.get("app").current == nil || p.Containers.get("app").resetBefore != 5 {
 		t.Errorf("%+v: another instance was forgotten", p.Containers.get("app"))
 	}
+	p.Containers.ForgetRun(&second)
+	p.Containers.ForgetRun(&second)
+	if p.Containers.get("app").current != nil {
+		t.Error("what is forgotten twice is known")
+	}
 	p.Containers.ForgetRun(new(at("0", 1, exited)))
-	if got := p.Containers.get("app").resetBefore; got != 5 {
-		t.Errorf("reset before %d, want 5", got)
+	if got := p.Containers.get("app").resetBefore; got != 6 {
+		t.Errorf("reset before %d, want 6", got)
 	}
 }
 

@@ -46,7 +46,7 @@ func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now ti
 		if at.Equal(before.at) {
 			at = time.Time{} // two ends, by a clock too coarse to tell them apart
 		}
-		b.counted[c.Name] = crash{last.ID, last.FinishedAt, key}
+		put(&b.counted, c.Name, crash{last.ID, last.FinishedAt, key})
 		b.backOffs.Advance(key, now, at)
 	}
 	return b.backOffs.Check(key, now)
@@ -56,7 +56,6 @@ func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now ti
 func (b *Crashes) begin() {
 	if b.backOffs == nil {
 		b.backOffs, _ = b.limits.backoff(false) // the limits were checked
-		b.counted = map[string]crash{}
 	}
 }
 
@@ -126,7 +125,7 @@ func (b *Crashes) useRestored(container string, key Key) {
 	if _, counted := b.counted[container]; counted || recorded.Definition != key.definition() {
 		return
 	}
-	b.counted[container] = crash{recorded.ID, recorded.FinishedAt, key}
+	put(&b.counted, container, crash{recorded.ID, recorded.FinishedAt, key})
 	b.backOffs.Restore(key, backoff.State{Failures: recorded.Failures, FailedAt: recorded.CountedAt, Failure: recorded.FinishedAt})
 }
 

@@ -22,7 +22,7 @@ func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		isCut := p.Instances.isCut(c)
-		if !isCut && (!p.Instances.Marked(c.ID.ID, StartRequested) || c.State != runtime.ContainerCreated) {
+		if !isCut && c.State != runtime.ContainerCreated {
 			continue
 		}
 		open[c.ID.ID] = true

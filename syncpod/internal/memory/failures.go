@@ -60,23 +60,17 @@ func (f *Failures[F]) Held(key Key, now time.Time) (failure F, until time.Time, 
 func (f *Failures[F]) Failed(key Key, failure F, now time.Time) time.Time {
 	if f.backOffs == nil {
 		f.backOffs, _ = f.limits.backoff(true) // the limits were checked
-		f.last = map[Key]F{}
 	}
-	f.last[key] = failure
+	put(&f.last, key, failure)
 	return f.backOffs.Advance(key, now, time.Time{})
 }
 
 // Excuse reports whether a failure because the runtime was unavailable is the first one since
 // the key last succeeded. Only that one does not count.
 func (f *Failures[F]) Excuse(key Key) bool {
-	if f.excused[key] {
-		return false
-	}
-	if f.excused == nil {
-		f.excused = map[Key]bool{}
-	}
-	f.excused[key] = true
-	return true
+	first := !f.excused[key]
+	put(&f.excused, key, true)
+	return first
 }
 
 // Succeeded forgets the failures of a key.

@@ -51,6 +51,9 @@ func TestF14_CutStarts(t *testing.T) {
 	if !slices.Equal(asked, []string{"created", "cut"}) || attempt != 7 {
 		t.Errorf("asked %q, next attempt %d, want created and cut, and 7", asked, attempt)
 	}
+	if m.SetAsideCutStarts(rest) != rest || m.Instances.WithoutCutStarts(rest) != rest {
+		t.Error("a status without cut starts is copied")
+	}
 }
 
 // T2: what was seen of an instance that is gone is given back, and what is noted of it
@@ -77,8 +80,8 @@ func TestT2_WhatWasSeen(t *testing.T) {
 			t.Errorf("mark %d of %q, want only of c0", what, got)
 		}
 	}
-	if b := m.Containers.get("b"); m.Instances.get("a0") != (instance{id: "a0"}) || b.nextAttempt != 2 || !b.everStarted {
-		t.Errorf("a0 is %+v, want nothing; b is %+v, want the next attempt 2 and that it has started", m.Instances.get("a0"), b)
+	if b := m.Containers.get("b"); len(m.Instances) != 1 || b.nextAttempt != 2 || !b.everStarted {
+		t.Errorf("instances %+v, want only c0; b is %+v, want the next attempt 2 and that it has started", m.Instances, b)
 	}
 	var ids []string
 	for _, c := range m.Containers.WithSeen(rest).Containers {

@@ -128,7 +128,7 @@ func (p *Pod) See(status *runtime.PodStatus) {
 	p.Instances.dropMissing(status)
 	p.Observe(status)
 	for _, known := range p.Containers {
-		known.lost = known.current != nil && known.current.State == runtime.ContainerRunning && isMissing(known.current, status)
+		known.lost = known.current != nil && isMissing(known.current, status)
 	}
 }
 

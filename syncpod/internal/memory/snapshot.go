@@ -104,9 +104,9 @@ func (r *Record) add(c savedContainer) {
 }
 
 // put makes the map if there is none.
-func put[V any](m *map[string]V, key string, value V) {
+func put[K comparable, V any](m *map[K]V, key K, value V) {
 	if *m == nil {
-		*m = map[string]V{}
+		*m = map[K]V{}
 	}
 	(*m)[key] = value
 }
@@ -139,11 +139,9 @@ func (r Snapshot) requestsMore(old Snapshot) bool {
 	})
 }
 
-// unmarked returns the recorded instances without one mark, and drops those that have nothing else.
+// unmarked returns the recorded instances without one mark, and drops those of which nothing else
+// is recorded.
 func unmarked(all []savedInstance, without Mark) []savedInstance {
-	if !slices.ContainsFunc(all, func(i savedInstance) bool { return i.marks&without != 0 }) {
-		return all
-	}
 	var rest []savedInstance
 	for _, i := range all {
 		i.marks &^= without
@@ -161,7 +159,7 @@ func (c savedContainer) equal(other savedContainer) bool {
 }
 
 func (i savedInstance) equal(other savedInstance) bool {
-	same := i.resources == other.resources || i.resources != nil && other.resources != nil && *i.resources == *other.resources
+	same := reflect.DeepEqual(i.resources, other.resources)
 	i.resources = other.resources
 	return same && i == other
 }
@@ -199,7 +197,7 @@ func (p *Pod) Restore(r Record) {
 	for _, i := range p.saved.instances {
 		known := p.Instances.of(i.id)
 		known.marks |= i.marks &^ PreStopCompleted
-		if i.resources != nil {
+		if known.resources == nil {
 			known.resources = i.resources
 		}
 	}
@@ -218,8 +216,8 @@ func (p *Pod) Snapshot() (s Snapshot, news bool) {
 	if !p.loaded || p.closed {
 		return Snapshot{}, false
 	}
-	s = Snapshot{deadline: p.deadline, containers: p.Containers.save(), instances: p.Instances.save(), crashes: p.Crashes.save()}
-	return s, p.outdated || !s.repeats(p.saved)
+	now := Snapshot{deadline: p.deadline, containers: p.Containers.save(), instances: p.Instances.save(), crashes: p.Crashes.save()}
+	return now, p.outdated || !now.repeats(p.saved)
 }
 
 // Saved notes that a snapshot was stored.
@@ -236,9 +234,7 @@ func (c Containers) save() (saved []savedContainer) {
 
 func (i Instances) save() (saved []savedInstance) {
 	for _, known := range i {
-		if marks := known.marks & recordedMarks; marks != 0 || known.resources != nil {
-			saved = append(saved, savedInstance{known.id, marks, known.resources})
-		}
+		saved = append(saved, savedInstance{known.id, known.marks & recordedMarks, known.resources})
 	}
 	return saved
 }

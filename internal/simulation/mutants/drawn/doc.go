@@ -5,7 +5,8 @@
 //
 // FILES are patterns of Go files below the module, by default those of the decisions, of the
 // memory of pods and of the stops. A mutant forces a condition to true or to false, deletes a
-// statement, or swaps two neighbouring statements. The tests of each package are compiled once,
+// statement, or swaps two neighbouring statements, but for two assignments that have nothing in
+// common. The tests of each package are compiled once,
 // with all its mutants, and a process has the one that its environment names. The files are
 // handed to the go command as an overlay: the tree stays as it is.
 //
@@ -22,6 +23,7 @@
 //
 //   - main.go: the command.
 //   - draw.go: finds the places that can be broken, and draws.
+//   - independent.go: which statements may as well be swapped.
 //   - equivalent.go: the list of the mutants that are equivalent.
 //   - compile.go: a file with all its mutants, and the tests of a package with them.
 //   - run.go: one mutant, tested.

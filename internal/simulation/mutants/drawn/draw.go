@@ -40,7 +40,7 @@ func (m *mutant) String() string {
 	if len(says) > most {
 		says = says[:most] + "…"
 	}
-	return fmt.Sprintf("%s:%d: %s", m.path, m.line, says)
+	return fmt.Sprintf("%s:%d %s: %s", m.path, m.line, m.function, says)
 }
 
 // read finds the places of a file, which is named by its path below the root. Their mutants
@@ -138,7 +138,7 @@ func (f finder) statements(list []ast.Stmt) {
 			skipped = append(skipped, swapped)
 			swapped = nil
 		}
-		if i+1 < len(list) && movable(list[i+1], i+2 == len(list)) {
+		if i+1 < len(list) && movable(list[i+1], i+2 == len(list)) && !independent(s, list[i+1]) {
 			next := list[i+1]
 			swapped = f.add(s, "swapped: "+f.of(s)+" and "+f.of(next))
 			skipped = append(skipped, swapped)

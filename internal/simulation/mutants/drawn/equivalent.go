@@ -19,24 +19,40 @@ type equivalent struct {
 }
 
 func (e *equivalent) String() string {
-	return fmt.Sprintf("%s: %s: %s: %s", e.path, e.function, e.says, e.reason)
+	return fmt.Sprintf("%s %s: %s: %s", e.path, e.function, e.says, e.reason)
 }
 
-// equivalents reads the list: paragraphs, the first line with the file and the function, the
-// second with what the mutant does, and the rest with the reason.
+// equivalents reads the list: paragraphs with a reason, and below it each mutant that it is the
+// reason for, after a tab: the file, the function, and what the mutant does, which may end in
+// an ellipsis.
 func equivalents(list string) (all []*equivalent, err error) {
-	if list = strings.TrimSpace(list); list == "" {
-		return nil, nil
-	}
-	for _, paragraph := range strings.Split(list, "\n\n") {
-		lines := strings.SplitN(paragraph, "\n", 3)
-		if len(lines) < 3 {
-			return nil, fmt.Errorf("an equivalent mutant has a line with its file and function, one that says what it does, and a reason:\n%s", paragraph)
+	var reason []string
+	for line := range strings.Lines(list) {
+		line = strings.TrimSuffix(line, "\n")
+		described, is := strings.CutPrefix(line, "\t")
+		switch {
+		case line == "":
+			reason = nil
+		case !is:
+			reason = append(reason, line)
+		default:
+			place, says, found := strings.Cut(described, ": ")
+			path, function, _ := strings.Cut(place, " ")
+			if !found || len(reason) == 0 {
+				return nil, fmt.Errorf("an equivalent mutant lacks its place, what it does or the reason: %s", described)
+			}
+			all = append(all, &equivalent{path: path, function: function, says: says, reason: strings.Join(reason, " ")})
 		}
-		path, function, _ := strings.Cut(lines[0], " ")
-		all = append(all, &equivalent{path: path, function: function, says: lines[1], reason: strings.ReplaceAll(lines[2], "\n", " ")})
 	}
 	return all, nil
+}
+
+// fits reports whether a mutant is the one that is described.
+func (e *equivalent) fits(m *mutant) bool {
+	if begin, cut := strings.CutSuffix(e.says, "…"); cut {
+		return m.function == e.function && strings.HasPrefix(m.says, begin)
+	}
+	return m.function == e.function && m.says == e.says
 }
 
 // find finds the mutant of each entry whose file is among the sources. An entry that fits no
@@ -54,7 +70,7 @@ func find(all []*equivalent, sources []*source) error {
 		}
 		fit := 0
 		for _, m := range s.places {
-			if m.function == e.function && m.says == e.says {
+			if e.fits(m) {
 				e.mutant = m
 				fit++
 			}

@@ -29,11 +29,15 @@ func TestEquivalentsAreOfThisCode(t *testing.T) {
 func TestEquivalents(t *testing.T) {
 	s := sourceOf(t, "package p\n\nfunc f(a bool) {\n\tif a {\n\t\tf(a)\n\t}\n\tif a {\n\t}\n}\n")
 	for _, test := range []struct{ list, refused string }{
-		{"p.go f\ndeleted: f(a)\nA reason,\nof two lines.\n", ""},
-		{"p.go f\ndeleted: f(a)\n", "a reason"},
-		{"p.go f\ndeleted: f(b)\nA reason.\n", "fits 0 places"},
-		{"p.go g\ndeleted: f(a)\nA reason.\n", "fits 0 places"},
-		{"p.go f\ntrue for a\nA reason.\n", "fits 2 places"},
+		{"A reason,\nof two lines.\n\tp.go f: deleted: f(a)\n", ""},
+		{"A reason,\nof two lines.\n\tp.go f: deleted: f…\n", ""},
+		{"\tp.go f: deleted: f(a)\n", "the reason"},
+		{"A reason.\n\n\tp.go f: deleted: f(a)\n", "the reason"},
+		{"A reason.\n\tp.go f\n", "lacks"},
+		{"A reason.\n\tp.go f: deleted: f(b)\n", "fits 0 places"},
+		{"A reason.\n\tp.go g: deleted: f(a)\n", "fits 0 places"},
+		{"A reason.\n\tp.go f: true for a\n", "fits 2 places"},
+		{"A reason.\n\tp.go f: deleted: …\n", "fits 3 places"},
 		{"", ""},
 	} {
 		known, err := equivalents(test.list)
