@@ -216,8 +216,8 @@ func (p *Pod) Snapshot() (s Snapshot, news bool) {
 	if !p.loaded || p.closed {
 		return Snapshot{}, false
 	}
-	now := Snapshot{deadline: p.deadline, containers: p.Containers.save(), instances: p.Instances.save(), crashes: p.Crashes.save()}
-	return now, p.outdated || !now.repeats(p.saved)
+	current := Snapshot{deadline: p.deadline, containers: p.Containers.save(), instances: p.Instances.save(), crashes: p.Crashes.save()}
+	return current, p.outdated || !current.repeats(p.saved)
 }
 
 // Saved notes that a snapshot was stored.
