@@ -47,7 +47,8 @@
 // server does so itself, and asks for SPDY, unless the status of the node declares the
 // feature ExtendWebSocketsToKubelet. Credentials of the caller are not handed on. A stream
 // ends with the request's context, and when it is idle for Config.StreamIdleTimeout. At most 512
-// streams are open at a time, 384 of one user, 352 to the pods of one namespace, 320 to one pod. One
+// streams are open at a time, 384 of one user, 352 to the pods of one namespace, 320 to one pod, and
+// of one user to one namespace five times as many as the user has left. Logs count as streams. One
 // more is answered 429, with the limit that is reached. A redirect of the runtime is answered 502.
 //
 // # Who may

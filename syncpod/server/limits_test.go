@@ -208,21 +208,61 @@ func (f *follower) again(user, pod string) {
 	f.wait(func() bool { code, _ := f.follow(user, pod); return code == 200 })
 }
 
+// fillShare opens streams of a user to a pod until its namespace has its share, and returns how
+// many that are.
+func (f *follower) fillShare(user, pod string) (n int) {
+	f.Helper()
+	for ; n <= 512; n++ {
+		code, text := f.follow(user, pod)
+		if code == 200 {
+			continue
+		}
+		if code != 429 || !strings.HasPrefix(text, "too many streams are open: the limit of a namespace's share of a user now is ") {
+			f.Errorf("stream %d of %s to %s: %d %q, want 429 and the share", n, user, pod, code, text)
+		}
+		return n
+	}
+	f.Fatalf("%s has %d streams to %s", user, n, pod)
+	return n
+}
+
 // TestStreamsOfAUserAreBounded, and other users still get theirs.
 func TestStreamsOfAUserAreBounded(t *testing.T) {
 	f := newFollower(t)
-	for i, namespace := range []string{"a", "b", "c"} {
+	for i, namespace := range []string{"a", "b", "c", "d"} {
 		f.pod(namespace, fmt.Sprint("one", i))
 		f.pod(namespace, fmt.Sprint("two", i))
 	}
-	for _, pod := range []string{"a/one0", "a/two0", "b/one1"} {
-		f.fill("ann", pod, 128)
-	}
+	f.fill("ann", "a/one0", 128)
+	f.fill("ann", "a/two0", 128)
+	f.fill("ann", "b/one1", 107)
+	f.fill("ann", "c/one2", 18)
+	f.fill("ann", "d/one3", 3)
 	f.refused("ann", "c/one2", "user is 384")
+	f.refused("ann", "d/one3", "user is 384")
 	f.fill("bob", "c/one2", 64)
 	f.fill("carol", "c/two2", 64)
 	f.refused("dan", "c/two2", "node is 512")
 	f.again("ann", "c/two2")
+}
+
+// TestNamespacesShareTheStreamsOfAUser: all users of an API server are one user, and a few
+// namespaces cannot take all of its streams.
+func TestNamespacesShareTheStreamsOfAUser(t *testing.T) {
+	f := newFollower(t)
+	namespaces := []string{"a", "b", "c", "d", "e"}
+	for i, namespace := range namespaces {
+		f.pod(namespace, fmt.Sprint("one", i))
+	}
+	f.fill("ann", "a/one0", 320)
+	f.refused("ann", "a/one0", "pod is 320")
+	for i, least := range []int{50, 8} {
+		if n := f.fillShare("ann", fmt.Sprintf("%s/one%d", namespaces[i+1], i+1)); n < least {
+			t.Errorf("namespace %d has %d streams, want %d or more", i+2, n, least)
+		}
+	}
+	f.fill("ann", "d/one3", 1)
+	f.fill("bob", "e/one4", 1)
 }
 
 // TestStreamsOfAPodAreBounded: over all users, and other pods still get theirs.
@@ -250,6 +290,76 @@ func TestStreamsOfANamespaceAreBounded(t *testing.T) {
 	f.refused("ann", "a/three", "namespace is 352")
 	f.fill("ann", "b/four", 1)
 	f.again("carol", "a/three")
+}
+
+// A deafWriter takes nothing of an answer until it may. It notes how long the first Write may take.
+type deafWriter struct {
+	*httptest.ResponseRecorder
+	take     time.Duration
+	begun    chan int
+	mayTake  <-chan struct{}
+	deadline time.Time
+	once     sync.Once
+}
+
+func (d *deafWriter) SetWriteDeadline(t time.Time) error { d.deadline = t; return nil }
+
+func (d *deafWriter) Write(b []byte) (int, error) {
+	d.once.Do(func() {
+		d.take = time.Until(d.deadline)
+		d.begun <- 200
+	})
+	<-d.mayTake
+	return d.ResponseRecorder.Write(b)
+}
+
+// TestLogsThatAreNotFollowedAreBounded: a log that a caller takes slowly counts as one that is
+// followed, but has to be taken like any answer.
+func TestLogsThatAreNotFollowedAreBounded(t *testing.T) {
+	f := newFollower(t)
+	f.pod("a", "one")
+	f.wait(func() bool { _, text := f.ask("GET", "/containerLogs/a/one/app"); return text == "hello\n" })
+	mayTake := make(chan struct{})
+	var running sync.WaitGroup
+	read := func() (code int, text string, take time.Duration) {
+		w := &deafWriter{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 2), mayTake: mayTake}
+		r := httptest.NewRequestWithContext(f.ctx, "GET", "/containerLogs/a/one/app", nil)
+		ended := make(chan struct{})
+		running.Go(func() {
+			defer close(ended)
+			f.handler.ServeHTTP(refusals{w}, r)
+		})
+		if code = <-w.begun; code != 200 {
+			<-ended
+		}
+		return code, w.Body.String(), w.take
+	}
+	for i := range 320 {
+		if code, text, take := read(); code != 200 || take <= 0 || take > 15*time.Second {
+			t.Fatalf("log %d: %d %q, to be taken within %v, want 200 and at most 15s", i, code, text, take)
+		}
+	}
+	if code, text, _ := read(); code != 429 || !strings.Contains(text, "the limit of a pod is 320") {
+		t.Errorf("one more log: %d %q, want 429 and the limit", code, text)
+	}
+	close(mayTake)
+	running.Wait()
+	f.want("GET", "/containerLogs/a/one/app", 200, "hello\n")
+}
+
+// refusals lets a deafWriter take the answers that are no logs.
+type refusals struct{ *deafWriter }
+
+func (w refusals) WriteHeader(code int) {
+	w.once.Do(func() { w.begun <- code })
+	w.ResponseRecorder.WriteHeader(code)
+}
+
+func (w refusals) Write(b []byte) (int, error) {
+	if w.Code != 200 {
+		return w.ResponseRecorder.Write(b)
+	}
+	return w.deafWriter.Write(b)
 }
 
 // begun reports the status of an answer when that is written.

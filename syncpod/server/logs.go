@@ -29,6 +29,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	end, err := s.begin(r, "containerLogs", name, id.String())
+	if err != nil {
+		return err
+	}
+	defer end()
 	path, err := s.logPath(r, id)
 	if err != nil {
 		return err
@@ -36,11 +41,6 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	log := logs.Log{Path: path}
 	if options.Follow {
 		log.Ended = s.ended(pod.Pod.UID, id)
-		end, err := s.begin(r, "containerLogs", name, id.String())
-		if err != nil {
-			return err
-		}
-		defer end()
 	}
 	return s.printLog(w, r, log, options)
 }
@@ -63,7 +63,7 @@ func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error
 func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, o *v1.PodLogOptions) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	out := &logWriter{w: w, control: http.NewResponseController(w), flush: o.Follow, idle: s.config.StreamIdleTimeout}
+	out := s.newLogWriter(w, o.Follow)
 	out.timer = time.AfterFunc(out.idle, cancel)
 	defer out.timer.Stop()
 	defer out.limit() // what net/http still buffers is sent after the return; then it clears the deadline
@@ -90,17 +90,30 @@ func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, 
 	return err
 }
 
-// A logWriter writes to a caller, at once if that is about to wait for more.
+// takeTime is how long a caller may take nothing of a log that it does not follow. Such a log is
+// an answer: a caller that reads slowly takes some of it in this time.
+const takeTime = 15 * time.Second
+
+// A logWriter writes to a caller. If the caller follows the log, each Write is sent at once.
 type logWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	flush   bool
 	begun   bool
 	failed  bool
-	// timer ends the reading when nothing was written for idle. A Write that the caller does not
-	// take fails after that time.
+	// timer ends the reading when nothing was written for idle.
 	timer *time.Timer
 	idle  time.Duration
+	// take is the time after which a Write fails that the caller does not take.
+	take time.Duration
+}
+
+func (s *Server) newLogWriter(w http.ResponseWriter, follow bool) *logWriter {
+	out := &logWriter{w: w, control: http.NewResponseController(w), flush: follow, idle: s.config.StreamIdleTimeout, take: s.config.StreamIdleTimeout}
+	if !follow {
+		out.take = min(takeTime, out.idle)
+	}
+	return out
 }
 
 // begin tells the caller that there is a log, though nothing is in it yet.
@@ -111,7 +124,7 @@ func (l *logWriter) begin() error {
 }
 
 // limit bounds the writes from now on. A writer without deadlines is bounded by its caller.
-func (l *logWriter) limit() { _ = l.control.SetWriteDeadline(time.Now().Add(l.idle)) }
+func (l *logWriter) limit() { _ = l.control.SetWriteDeadline(time.Now().Add(l.take)) }
 
 func (l *logWriter) Write(b []byte) (int, error) {
 	l.begun = true

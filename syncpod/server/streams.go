@@ -16,24 +16,32 @@ const (
 	// user here, so a namespace, and a pod, must leave some of that user's to others. One pod
 	// takes 100 commands and 200 followers at once.
 	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 352, 320
+	// fairShare bounds the streams that a user may have to one namespace: fairShare times the
+	// number that the user has left. The more namespaces have streams, the fewer each may have, and
+	// the next namespace finds some left. A namespace alone may have 320, as much as a pod.
+	fairShare = 5
 )
 
 // A streamScope is a part of the node with a limit of open streams: the node itself, a user, a
-// namespace or a pod.
+// namespace, a pod, or the share of a user that a namespace has.
 type streamScope struct{ kind, name string }
 
-// A streamLimit is the number of streams that may be open in a scope.
+// A streamLimit is the number of streams that may be open in a scope. If of is set, the scope
+// is a share of that scope, whose limit is most.
 type streamLimit struct {
 	scope streamScope
 	most  int
+	of    *streamScope
 }
 
 func streamLimits(user, namespace, pod string) []streamLimit {
+	ofUser := streamScope{"user", user}
 	return []streamLimit{
-		{streamScope{"pod", namespace + "/" + pod}, maxStreamsOfPod},
-		{streamScope{"namespace", namespace}, maxStreamsOfNamespace},
-		{streamScope{"user", user}, maxStreamsOfUser},
-		{streamScope{kind: "node"}, maxStreams},
+		{scope: streamScope{"pod", namespace + "/" + pod}, most: maxStreamsOfPod},
+		{scope: streamScope{"namespace", namespace}, most: maxStreamsOfNamespace},
+		{scope: ofUser, most: maxStreamsOfUser},
+		{scope: streamScope{"namespace's share of a user now", namespace + "/" + user}, most: maxStreamsOfUser, of: &ofUser},
+		{scope: streamScope{kind: "node"}, most: maxStreams},
 	}
 }
 
@@ -44,13 +52,17 @@ type openStreams struct {
 }
 
 // enter counts one more stream in each scope, or returns an error that names the first scope whose
-// limit is reached.
+// limit is reached. The limit of the share follows from what the user has left.
 func (o *openStreams) enter(limits []streamLimit) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, l := range limits {
-		if o.count[l.scope] >= l.most {
-			return fmt.Errorf("too many streams are open: the limit of a %s is %d", l.scope.kind, l.most)
+		most := l.most
+		if l.of != nil {
+			most = fairShare * max(l.most-o.count[*l.of], 0)
+		}
+		if o.count[l.scope] >= most {
+			return fmt.Errorf("too many streams are open: the limit of a %s is %d", l.scope.kind, most)
 		}
 	}
 	if o.count == nil {
