@@ -250,7 +250,7 @@ func startsInOrder(in actions.Input, plan actions.Plan) error {
 		if cmp.Or(place[s.Container.Kind]-place[last.Kind], s.Container.Index-last.Index) <= 0 {
 			return fmt.Errorf("%v is started after %v", s.Container, last)
 		}
-		if last.Kind == actions.InitContainer && !actions.IsSidecar(last.Spec(in.Pod)) {
+		if last.Kind == actions.InitContainer && !runtime.IsSidecar(last.Spec(in.Pod)) {
 			return fmt.Errorf("%v is started before %v has ended", s.Container, last)
 		}
 	}

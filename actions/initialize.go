@@ -94,7 +94,7 @@ func (d *decision) reachedInit() int {
 // keepSidecars keeps the sidecars among the first n init containers alive.
 func (d *decision) keepSidecars(n int) {
 	for i := range n {
-		if IsSidecar(&d.Pod.Spec.InitContainers[i]) {
+		if runtime.IsSidecar(&d.Pod.Spec.InitContainers[i]) {
 			ref := initRef(d.Pod, i)
 			c := d.inSandbox(ref)
 			v, _ := d.judgeSidecar(ref, c)
@@ -107,7 +107,7 @@ func (d *decision) keepSidecars(n int) {
 // whether it has done its part.
 func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verdict, initState) {
 	spec := ref.Spec(d.Pod)
-	if IsSidecar(spec) {
+	if runtime.IsSidecar(spec) {
 		return d.judgeSidecar(ref, c)
 	}
 	switch c.State {

@@ -18,12 +18,6 @@ func restartPolicy(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	return v1.RestartPolicyAlways
 }
 
-// IsSidecar reports whether an init container is to be kept running beside the
-// regular ones (KEP-753).
-func IsSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
-}
-
 // AfterExit decides what follows the exit of a container of the pod: whether it
 // runs again, and why. No exit asks for that in a pod that is being deleted, or in
 // none; else RestartsAfter decides.

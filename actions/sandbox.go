@@ -123,7 +123,7 @@ func (d *decision) hasBegun() bool {
 func (d *decision) hasFailedInit() bool {
 	for i := range d.Pod.Spec.InitContainers {
 		c := d.current(initRef(d.Pod, i))
-		if c != nil && c.State == runtime.ContainerExited && c.ExitCode != 0 && !IsSidecar(&d.Pod.Spec.InitContainers[i]) {
+		if c != nil && c.State == runtime.ContainerExited && c.ExitCode != 0 && !runtime.IsSidecar(&d.Pod.Spec.InitContainers[i]) {
 			return true
 		}
 	}

@@ -66,15 +66,10 @@ type state struct {
 // is left is to clean up, once more if need be (kubernetes #105527, #117019).
 func first(uid types.UID, u Update) *state {
 	s := &state{uid: uid, fullName: fullName(u), inRuntime: u.Pod != nil && u.RuntimePod != nil}
-	if u.Pod != nil && isOver(u.Pod) && u.Status != nil && !anyAlive(u.Status) {
+	if u.Pod != nil && runtime.IsTerminal(u.Pod.Status.Phase) && u.Status != nil && !anyAlive(u.Status) {
 		s.phase, s.stopping = Terminated, true
 	}
 	return s
-}
-
-// isOver reports whether the pod's containers are said to have ended for good.
-func isOver(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
 }
 
 func anyAlive(status *runtime.PodStatus) bool {
@@ -152,7 +147,7 @@ func (s *state) stopIfAsked(u Update) {
 		s.phase, s.deleted = Terminating, true
 	case u.Pod.DeletionTimestamp != nil:
 		s.phase, s.deleted = Terminating, true
-	case isOver(u.Pod):
+	case runtime.IsTerminal(u.Pod.Status.Phase):
 		s.phase = Terminating
 	case u.Type == Kill:
 		s.phase, s.evicted = Terminating, u.Stop != nil && u.Stop.Evict

@@ -19,6 +19,7 @@
 //	state.go     the states that a runtime reports
 //	id.go        IDs of containers
 //	labels.go    labels and annotations, and which pods are static
+//	pod.go       sidecars and terminal phases
 //	hash.go      the hash by which a change of a spec is seen
 //	equal.go     which statuses say the same
 //	cache.go     Cache: the newest status of each pod, and who waits for a newer one

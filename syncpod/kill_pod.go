@@ -135,7 +135,7 @@ func newTurns(kills []kill) *turns {
 	t := &turns{stopped: make([]bool, len(kills))}
 	for _, k := range kills {
 		rank := notSidecar
-		if k.spec != nil && k.ref.Kind == actions.InitContainer && actions.IsSidecar(k.spec) {
+		if k.spec != nil && k.ref.Kind == actions.InitContainer && runtime.IsSidecar(k.spec) {
 			rank = k.ref.Index
 		}
 		t.rank = append(t.rank, rank)

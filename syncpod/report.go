@@ -101,13 +101,13 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 // reported. A status says so only when nothing of the pod runs any more.
 func (r *report) ended(status *runtime.PodStatus) bool {
 	previous := r.memory.status.reported(&r.pod.Status)
-	return r.memory.status.ended() || hasEnded(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)
+	return r.memory.status.ended() || runtime.IsTerminal(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)
 }
 
 // published returns the status that all have seen last: what was reported last, or one by which
 // others have declared the end of the pod.
 func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
-	if theirs := &r.pod.Status; hasEnded(theirs.Phase) && (reported == nil || !hasEnded(reported.Phase)) {
+	if theirs := &r.pod.Status; runtime.IsTerminal(theirs.Phase) && (reported == nil || !runtime.IsTerminal(reported.Phase)) {
 		return theirs
 	}
 	return reported
@@ -282,7 +282,7 @@ func (b *statusBox) undelivered() error {
 func (b *statusBox) ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last != nil && hasEnded(b.last.Phase)
+	return b.last != nil && runtime.IsTerminal(b.last.Phase)
 }
 
 // startTime is the start time that was reported last, zero if none was.
@@ -294,5 +294,3 @@ func (b *statusBox) startTime() time.Time {
 	}
 	return b.last.StartTime.Time
 }
-
-func hasEnded(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }

@@ -65,7 +65,7 @@ func healthy(pod *v1.Pod) *node {
 	n.status.Sandboxes = []runtime.SandboxStatus{sandbox}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if runtime.IsSidecar(c) {
 			n.add(c, runtime.ContainerRunning)
 		} else {
 			n.add(c, runtime.ContainerExited)

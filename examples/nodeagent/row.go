@@ -66,7 +66,7 @@ func (r *row) countRestarts(s v1.ContainerStatus) {
 // statusOf is one word on a pod: what the first init container does that is not
 // done, or what the first container has to tell that has not just started to run.
 func statusOf(pod *v1.Pod, sidecars map[string]bool, initialized bool) string {
-	if pod.DeletionTimestamp != nil && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
+	if pod.DeletionTimestamp != nil && !runtime.IsTerminal(pod.Status.Phase) {
 		return "Terminating"
 	}
 	word := initializing(pod, sidecars)
@@ -135,7 +135,7 @@ func endWord(end *v1.ContainerStateTerminated) string {
 func sidecarsOf(pod *v1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for _, c := range pod.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if runtime.IsSidecar(&c) {
 			names[c.Name] = true
 		}
 	}

@@ -42,7 +42,7 @@ var rooms = []room{
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
 	{"syncpod/internal/podref", []string{"actions"}, "it names pods and containers for all that records events, logs or fails"},
-	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/quantities", "internal/base/safepath", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
+	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/quantities", "internal/base/safepath", "runtime", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
 	{"syncpod/cgroup/tree", []string{"internal/base/filetree", "internal/base/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"},
 		"the kernel's files are kept as package cgroup says; a runtime is asked for its driver and for nothing else"},
 	{"syncpod/resize", []string{"internal/base/linux", "internal/base/podfile", "syncpod/podspec/qos"},
@@ -71,7 +71,7 @@ var rooms = []room{
 		"syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
-	{"syncpod/shutdown", nil, "an order follows from pods alone: who stops them is not its business"},
+	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
 	{"syncpod/source", []string{"internal/base/podfile", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
@@ -86,7 +86,7 @@ var rooms = []room{
 
 	{"internal/base/creation", []string{"runtime/cri"}, "it says what a lost answer is worth, whatever was to be made"},
 	{"internal/base/deadline", nil, "it compares a context with the clock, for anyone"},
-	{"internal/base/linux", nil, "it turns API fields into CRI fields for builders of any kind"},
+	{"internal/base/linux", []string{"runtime"}, "it turns API fields into CRI fields for builders of any kind; which containers are sidecars the package runtime defines"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
 	{"internal/base/filetree", []string{"internal/base/safepath"}, "it walks and empties directories, whoever has filled them"},
 	{"internal/base/quantities", nil, "it bounds the text of a number, wherever that is from"},

@@ -16,6 +16,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
+	"github.com/podsync/podsync/runtime"
 )
 
 // ServePodResources serves a kubelet's API of pod resources (v1) on a listener, which it closes,
@@ -84,7 +85,7 @@ func (l lister) GetAllocatableResources(context.Context, *podresources.Allocatab
 }
 
 func (l lister) active() []*v1.Pod {
-	over := func(p *v1.Pod) bool { return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed }
+	over := func(p *v1.Pod) bool { return runtime.IsTerminal(p.Status.Phase) }
 	return slices.DeleteFunc(slices.Clone(l.pods()), over)
 }
 
@@ -95,7 +96,7 @@ func (l lister) of(pod *v1.Pod) *podresources.PodResources {
 	defer l.m.mu.Unlock()
 	held := l.m.ledger.Held(pod.UID)
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if c := &pod.Spec.InitContainers[i]; runtime.IsSidecar(c) {
 			all.Containers = append(all.Containers, l.container(c.Name, held[c.Name]))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 )
 
 // Reasons of conditions that are not true.
@@ -147,7 +148,7 @@ func (v *view) podInitialized(s *v1.PodStatus) v1.PodCondition {
 }
 
 func (v *view) initDone(i int, k *v1.ContainerStatus) bool {
-	if actions.IsSidecar(&v.Pod.Spec.InitContainers[i]) {
+	if runtime.IsSidecar(&v.Pod.Spec.InitContainers[i]) {
 		return *k.Started
 	}
 	return k.Ready
@@ -190,7 +191,7 @@ const few = 8
 
 func (v *view) addUnready(names []string, s *v1.PodStatus) []string {
 	for i := range s.InitContainerStatuses {
-		if k := &s.InitContainerStatuses[i]; actions.IsSidecar(&v.Pod.Spec.InitContainers[i]) && !k.Ready {
+		if k := &s.InitContainerStatuses[i]; runtime.IsSidecar(&v.Pod.Spec.InitContainers[i]) && !k.Ready {
 			names = append(names, k.Name)
 		}
 	}

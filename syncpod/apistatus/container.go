@@ -231,7 +231,7 @@ func (k *subject) endedBefore() bool { return k.before != nil && k.before.State.
 // isForgotten reports whether this is an init container of which nothing is left,
 // in a pod that is past it.
 func (k *subject) isForgotten() bool {
-	return k.kind == actions.InitContainer && k.initialized && !actions.IsSidecar(k.spec) && k.current == nil && !k.endedBefore()
+	return k.kind == actions.InitContainer && k.initialized && !runtime.IsSidecar(k.spec) && k.current == nil && !k.endedBefore()
 }
 
 // addLost adds what was reported of earlier instances. One that was reported to

@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // Merge returns the status to publish of a pod: next, with a phase that may follow
@@ -30,7 +32,7 @@ func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {
 		last = &v1.PodStatus{}
 	}
 	switch {
-	case isTerminal(last.Phase), isTerminal(next.Phase) && runs(&next):
+	case runtime.IsTerminal(last.Phase), runtime.IsTerminal(next.Phase) && runs(&next):
 		next.Phase, next.Reason, next.Message = cmp.Or(last.Phase, v1.PodPending), last.Reason, last.Message
 	case last.Phase == v1.PodRunning && next.Phase == v1.PodPending:
 		next.Phase = v1.PodRunning

@@ -11,13 +11,13 @@ import (
 func (v *view) addPhase(s *v1.PodStatus) {
 	t := v.tally(s)
 	s.Phase = t.phase()
-	if v.Ended && !v.comesBack() && t.running == 0 && !isTerminal(s.Phase) {
+	if v.Ended && !v.comesBack() && t.running == 0 && !runtime.IsTerminal(s.Phase) {
 		s.Phase = v1.PodFailed
 	}
 	switch {
 	case v.Evicted != nil:
 		s.Phase, s.Reason, s.Message = v1.PodFailed, string(v.Evicted.Reason), v.Evicted.Message
-	case v.Blocked != nil && !isTerminal(s.Phase):
+	case v.Blocked != nil && !runtime.IsTerminal(s.Phase):
 		s.Phase, s.Reason, s.Message = v1.PodPending, string(v.Blocked.Reason), v.Blocked.Message
 	}
 	v.keepEnd(s)
@@ -28,7 +28,7 @@ func (v *view) addPhase(s *v1.PodStatus) {
 // that it was another one.
 func (v *view) keepEnd(s *v1.PodStatus) {
 	switch ended := v.ended(); {
-	case ended != nil && isTerminal(s.Phase) && s.Phase != ended.Phase:
+	case ended != nil && runtime.IsTerminal(s.Phase) && s.Phase != ended.Phase:
 		s.Phase, s.Reason, s.Message = ended.Phase, "", ""
 	case ended != nil:
 		s.Phase, s.Reason, s.Message = ended.Phase, ended.Reason, ended.Message
@@ -39,14 +39,12 @@ func (v *view) keepEnd(s *v1.PodStatus) {
 // What all have seen counts before what was reported last.
 func (v *view) ended() *v1.PodStatus {
 	for _, s := range [...]*v1.PodStatus{&v.Pod.Status, v.before} {
-		if isTerminal(s.Phase) {
+		if runtime.IsTerminal(s.Phase) {
 			return s
 		}
 	}
 	return nil
 }
-
-func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
 // tally counts where the containers of a pod stand.
 type tally struct {
@@ -65,7 +63,7 @@ type tally struct {
 func (v *view) tally(s *v1.PodStatus) tally {
 	t := tally{again: v.StartsOver && !v.gone()}
 	for i := range s.InitContainerStatuses {
-		if spec := &v.Pod.Spec.InitContainers[i]; actions.IsSidecar(spec) {
+		if spec := &v.Pod.Spec.InitContainers[i]; runtime.IsSidecar(spec) {
 			v.countSidecar(&t, &s.InitContainerStatuses[i])
 		} else {
 			v.countInit(&t, spec, &s.InitContainerStatuses[i])

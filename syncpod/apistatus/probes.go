@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 )
 
 // addProbes adds whether the container has started and is ready. An ephemeral
@@ -15,7 +16,7 @@ func (k *subject) addProbes(s *v1.ContainerStatus) {
 	}
 	started := s.State.Running != nil && k.hasStarted()
 	s.Started = &started
-	if k.kind == actions.InitContainer && !actions.IsSidecar(k.spec) {
+	if k.kind == actions.InitContainer && !runtime.IsSidecar(k.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}

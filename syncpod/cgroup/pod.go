@@ -12,6 +12,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/linux"
 	"github.com/podsync/podsync/internal/base/quantities"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -139,7 +140,7 @@ func limited(spec *v1.PodSpec, name v1.ResourceName) bool {
 		if !own && !sidecar {
 			return false
 		}
-		sidecar = sidecar || own && linux.Sidecar(c)
+		sidecar = sidecar || own && runtime.IsSidecar(c)
 	}
 	return true
 }

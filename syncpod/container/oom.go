@@ -3,6 +3,7 @@ package container
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
@@ -53,14 +54,10 @@ func memoryRequest(c *v1.Container) int64 { return c.Resources.Requests.Memory()
 func isSidecar(pod *v1.Pod, c *v1.Container) bool {
 	for i := range pod.Spec.InitContainers {
 		if pod.Spec.InitContainers[i].Name == c.Name {
-			return restarts(c)
+			return runtime.IsSidecar(c)
 		}
 	}
 	return false
-}
-
-func restarts(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // leastRequest is the smallest memory request of a regular container.
@@ -85,7 +82,7 @@ func unassigned(pod *v1.Pod) int64 {
 		rest, count = rest-memoryRequest(&pod.Spec.Containers[i]), count+1
 	}
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; restarts(c) {
+		if c := &pod.Spec.InitContainers[i]; runtime.IsSidecar(c) {
 			rest, count = rest-memoryRequest(c), count+1
 		}
 	}

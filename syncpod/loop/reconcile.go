@@ -146,7 +146,7 @@ func (r *reconciler) add(w desiredPod, running bool) {
 	uid := w.pod.UID
 	pod := withStatus(w.pod, r.table.states.get(uid).status)
 	r.table.log(pod).Info("pod added", "source", w.source)
-	if !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+	if !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		if refusal := r.decideAdmission(pod); refusal != nil {
 			pod = r.refused(pod, refusal)
 		}
@@ -156,11 +156,11 @@ func (r *reconciler) add(w desiredPod, running bool) {
 	if r.table.workers.State(uid).Known {
 		return // there will be news when the orphan is forgotten
 	}
-	if r.shuttingDown && !running && !isOver(pod.Status.Phase) && pod.DeletionTimestamp == nil {
+	if r.shuttingDown && !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		r.table.news.raise() // it was admitted before the shutdown began, which does not know it
 		return
 	}
-	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: isOver(pod.Status.Phase)}
+	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: runtime.IsTerminal(pod.Status.Phase)}
 	r.table.pods[uid] = wp
 	r.table.admit(pod)
 	u := podworkers.Update{Type: podworkers.Create, Status: r.table.lastStatus(uid)}

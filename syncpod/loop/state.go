@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 )
 
 // podStates are what is known of each pod, besides its definition: what was reported of
@@ -131,12 +132,10 @@ func (s *podStates) uids() []types.UID {
 }
 
 // over reports whether the pod was reported to have ended for good.
-func (s *podState) over() bool { return s.status != nil && isOver(s.status.Phase) }
+func (s *podState) over() bool { return s.status != nil && runtime.IsTerminal(s.status.Phase) }
 
 // ends reports whether nothing of the pod runs any more, or will run.
 func (s *podState) ends() bool { return s.over() || s.phase >= podworkers.Terminated }
-
-func isOver(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 
 // busy reports whether the pod is on its way from one state to another.
 func (s *podState) busy() bool {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -167,7 +168,7 @@ func (s *FileStore) SetStoredStatus(_ context.Context, stored StoredStatus) erro
 	if p.sum == sum {
 		return nil
 	}
-	if err := s.write(stored.UID, text, isOver(stored.Status.Phase)); err != nil {
+	if err := s.write(stored.UID, text, runtime.IsTerminal(stored.Status.Phase)); err != nil {
 		return fmt.Errorf("status of pod %s/%s: %w", stored.Namespace, stored.Name, err)
 	}
 	p.read, p.sum = true, sum

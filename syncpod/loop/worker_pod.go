@@ -35,7 +35,7 @@ func differs(before, after *v1.Pod) bool {
 	if before == after {
 		return false
 	}
-	return isOver(before.Status.Phase) != isOver(after.Status.Phase) ||
+	return runtime.IsTerminal(before.Status.Phase) != runtime.IsTerminal(after.Status.Phase) ||
 		!before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
 		!reflect.DeepEqual(before.DeletionGracePeriodSeconds, after.DeletionGracePeriodSeconds) ||
 		!reflect.DeepEqual(before.Labels, after.Labels) ||
@@ -68,7 +68,7 @@ func isOurs(t v1.PodConditionType) bool {
 // none was. What its source says counts where the source knows better: that the pod
 // is over, and what others have set.
 func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
-	if reported == nil || isOver(pod.Status.Phase) {
+	if reported == nil || runtime.IsTerminal(pod.Status.Phase) {
 		return pod
 	}
 	copied := *pod // shares all but the status, and is not written to either

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // kind is the list of a spec that a container is in.
@@ -27,7 +29,7 @@ type member struct {
 
 // sidecar reports whether this is an init container that goes on running.
 func (m *member) sidecar() bool {
-	return m.kind == initial && m.RestartPolicy != nil && *m.RestartPolicy == v1.ContainerRestartPolicyAlways
+	return m.kind == initial && runtime.IsSidecar(m.Container)
 }
 
 // members are all containers of a spec, in the order in which they are named

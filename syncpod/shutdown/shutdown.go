@@ -15,6 +15,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 const (
@@ -145,7 +147,7 @@ func Order(pods []*v1.Pod, p Policy) []Group {
 	}
 	all := make([]Group, len(periods))
 	for _, pod := range pods {
-		if pod == nil || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+		if pod == nil || runtime.IsTerminal(pod.Status.Phase) {
 			continue
 		}
 		at := groupOf(priorityOf(pod), periods)

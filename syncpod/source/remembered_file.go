@@ -21,6 +21,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/internal/base/regular"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
@@ -388,7 +389,7 @@ func trimmedPod(pod *v1.Pod) *v1.Pod {
 			status.Conditions = append(status.Conditions, c)
 		}
 	}
-	if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+	if !runtime.IsTerminal(pod.Status.Phase) {
 		copied.Status = status
 	}
 	return &copied

@@ -3,6 +3,8 @@ package linux
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // Requests and Limits are the lists that [Total] adds up.
@@ -29,18 +31,13 @@ func Total(spec *v1.PodSpec, list func(*v1.ResourceRequirements) v1.ResourceList
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		during := plus(sidecars, list(&c.Resources), name)
-		if Sidecar(c) {
+		if runtime.IsSidecar(c) {
 			total = plus(total, list(&c.Resources), name)
 			sidecars = during
 		}
 		peak = larger(peak, during)
 	}
 	return larger(total, peak)
-}
-
-// Sidecar reports whether an init container runs beside the regular ones (KEP-753).
-func Sidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // plus returns the sum as a new quantity. Nil stands for a resource not named.

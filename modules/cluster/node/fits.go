@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -95,7 +96,7 @@ func (p hostPort) conflicts(other hostPort) bool {
 // have theirs for a moment, and the scheduler does not count them.
 func hostPorts(pod *v1.Pod) (ports []hostPort) {
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if c := &pod.Spec.InitContainers[i]; runtime.IsSidecar(c) {
 			ports = append(ports, portsOf(c)...)
 		}
 	}

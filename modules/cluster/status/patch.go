@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // own are the types of the conditions that a node writes. All others are left as they are.
@@ -68,13 +70,11 @@ func merge(theirs, ours *v1.PodStatus) v1.PodStatus {
 	merged.ExtendedResourceClaimStatus = theirs.ExtendedResourceClaimStatus
 	merged.QOSClass = cmp.Or(theirs.QOSClass, ours.QOSClass)
 	merged.Conditions = conditions(theirs.Conditions, ours.Conditions)
-	if isTerminal(theirs.Phase) && !isTerminal(ours.Phase) {
+	if runtime.IsTerminal(theirs.Phase) && !runtime.IsTerminal(ours.Phase) {
 		merged.Phase, merged.Reason, merged.Message = theirs.Phase, theirs.Reason, theirs.Message
 	}
 	return merged
 }
-
-func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
 // conditions are those of the node, and those of others. Of a condition that both write, the one
 // that is true counts, and else theirs.

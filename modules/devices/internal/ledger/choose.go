@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // ErrWait is an error that time may end: a plugin that is away comes back, a device is given back.
@@ -97,7 +99,7 @@ func (l *Ledger) reusable(pod *v1.Pod, container, name string) map[string]bool {
 		if c.Name == container {
 			break
 		}
-		if !isSidecar(&c) {
+		if !runtime.IsSidecar(&c) {
 			for _, id := range l.pods[pod.UID][c.Name][name] {
 				free[id] = true
 			}
@@ -115,11 +117,7 @@ func (l *Ledger) reusable(pod *v1.Pod, container, name string) map[string]bool {
 
 // endsFirst reports whether a container is one that ends before those after it start.
 func endsFirst(pod *v1.Pod, container string) bool {
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == container && !isSidecar(&c) })
-}
-
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == container && !runtime.IsSidecar(&c) })
 }
 
 // Ready returns why a container cannot be started with the devices that it holds: nil if all

@@ -10,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // Needs returns how many devices a container wants, by resource, of those that plugins give.
@@ -36,7 +38,7 @@ func (l *Ledger) demand(pod *v1.Pod) map[string]int {
 		}
 	}
 	for i := range pod.Spec.InitContainers {
-		add(&pod.Spec.InitContainers[i], isSidecar(&pod.Spec.InitContainers[i]))
+		add(&pod.Spec.InitContainers[i], runtime.IsSidecar(&pod.Spec.InitContainers[i]))
 	}
 	for i := range pod.Spec.Containers {
 		add(&pod.Spec.Containers[i], true)

@@ -1,0 +1,14 @@
+package runtime
+
+import v1 "k8s.io/api/core/v1"
+
+// IsTerminal reports whether a pod in the phase has ended for good: no container of it runs
+// or is started again.
+func IsTerminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
+
+// IsSidecar reports whether an init container keeps running beside the regular containers
+// (KEP-753). A regular container with the same restart policy is no sidecar: the caller
+// passes init containers only.
+func IsSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
