@@ -88,7 +88,7 @@ var rooms = []room{
 	{"internal/base/deadline", nil, "it compares a context with the clock, for anyone"},
 	{"internal/base/linux", []string{"runtime"}, "it turns API fields into CRI fields for builders of any kind; which containers are sidecars the package runtime defines"},
 	{"internal/base/safepath", nil, "it judges paths, for anyone"},
-	{"internal/base/filetree", []string{"internal/base/safepath"}, "it walks and empties directories, whoever has filled them"},
+	{"internal/base/filetree", []string{"internal/base/mounts", "internal/base/safepath"}, "it walks and empties directories, whoever has filled them, and enters no mount"},
 	{"internal/base/quantities", nil, "it bounds the text of a number, wherever that is from"},
 	{"internal/base/regular", nil, "it opens files that others may write, for anyone"},
 	{"internal/base/mounts", nil, "it tells what is mounted, to whoever deletes files"},

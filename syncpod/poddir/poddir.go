@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
@@ -65,6 +66,8 @@ type Dirs struct {
 	tearDowns, removals chan struct{}
 	// empty deletes all that is in a directory.
 	empty func(ctx context.Context, dir string) error
+	// mounted is mounts.Below.
+	mounted func(dir string) ([]string, error)
 }
 
 // ErrDirectory means that the directory of a pod cannot be made or used, which is no
@@ -86,7 +89,7 @@ func New(c Config) (*Dirs, error) {
 		c.NodeHosts = hostsPath
 	}
 	return &Dirs{
-		config: c, pods: filepath.Join(c.Root, "pods"), empty: empty,
+		config: c, pods: filepath.Join(c.Root, "pods"), empty: empty, mounted: mounts.Below,
 		tearDowns: make(chan struct{}, parallelRemovals), removals: make(chan struct{}, parallelRemovals),
 	}, nil
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/container"
+
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 // noted are volumes that record which pods they tore down.
@@ -99,4 +103,28 @@ func TestHugeDirectoriesAreRemovedInTurns(t *testing.T) {
 			t.Errorf("%v are left, %v", pods, err)
 		}
 	})
+}
+
+// A container that makes the table of mounts too long for the kernel keeps no directory of another pod. Any
+// other error of the table does.
+func TestRemovalWhereNoMountsAreListed(t *testing.T) {
+	d, err := New(Config{Root: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(d.pods, "u-1")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	d.mounted = func(string) ([]string, error) { return nil, syscall.EIO }
+	if err := d.RemovePod(t.Context(), "u-1"); !errors.Is(err, syscall.EIO) {
+		t.Errorf("%v, want %v", err, syscall.EIO)
+	}
+	d.mounted = func(string) ([]string, error) { return nil, fmt.Errorf("read: %w", mounts.ErrTooLong) }
+	if err := d.RemovePod(t.Context(), "u-1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, want no directory", err)
+	}
 }

@@ -213,3 +213,37 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 		t.Errorf("left: %q, %v, want no left and no error", left, err)
 	}
 }
+
+// A container that renames what its subPath leads to keeps neither its own pin nor a volume of another pod.
+func TestRenamedPinIsTornDown(t *testing.T) {
+	top := t.TempDir()
+	needsMount(t, top)
+	victim, dir := filepath.Join(top, "victim"), filepath.Join(top, "pod")
+	s := newStore()
+	v := newVolumes(t, volume.Config{ConfigMaps: s, Secrets: s})
+	pod := podWith(named("vol", emptyDir()))
+	setUp(t, v, pod, dir)
+	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
+	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", SubPath: "sub"}}
+	if _, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir); err != nil {
+		t.Fatal(err)
+	}
+	keys := filepath.Join(victim, "volumes/kubernetes.io~secret/keys")
+	name := "x\r" + keys
+	if err := errors.Join(os.MkdirAll(filepath.Join(vol, filepath.Dir(name)), 0o700), os.Rename(filepath.Join(vol, "sub"), filepath.Join(vol, name))); err != nil {
+		t.Fatal(err)
+	}
+	other := podWith(named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}))
+	setUp(t, v, other, victim)
+	if f := fileSystem(t, keys); f.Type != tmpfsMagic {
+		t.Errorf("a secret is on a file system of type %x", f.Type)
+	}
+	for _, dir := range []string{victim, dir} {
+		if err := v.TearDown(t.Context(), pod.UID, dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if points, err := mounts.Below(top); err != nil || len(points) > 0 {
+		t.Errorf("mounted after TearDown: %q, %v", points, err)
+	}
+}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,30 +23,54 @@ func (v *Volumes) TearDown(_ context.Context, _ types.UID, dir string) error {
 	if err != nil {
 		return err
 	}
-	points, err := mounts.Below(dir)
-	if err != nil {
-		return err
-	}
 	var errs []error
-	for _, point := range points {
-		if ours(dir, point) {
-			errs = append(errs, unmount(point))
-		}
+	for _, places := range ours {
+		errs = append(errs, unmountEach(dir, places))
 	}
 	return errors.Join(errs...)
 }
 
-// ours reports whether we are who mounts at that place in a pod's directory: a
-// volume in memory, or what a subPath leads to.
-func ours(dir, point string) bool {
-	below, err := filepath.Rel(dir, point)
-	if err != nil {
-		return false
+// ours are the places below a pod's directory where Volumes mounts, as elements of paths, of which "*" is
+// every name: what subPaths lead to, and volumes in memory. Only the agent makes names there.
+var ours = [][]string{
+	{subPathsDir, "*", "*", "*"},
+	{"volumes", emptyDirPlugin, "*"},
+	{"volumes", secretPlugin, "*"},
+	{"volumes", projectedPlugin, "*"},
+}
+
+// unmountEach unmounts what is mounted at those places below dir. It visits them: the table of
+// mounts has paths that containers choose.
+func unmountEach(dir string, places []string) error {
+	if len(places) == 0 {
+		return unmountAll(dir)
 	}
-	at := filepath.Dir(below)
-	if filepath.Dir(filepath.Dir(at)) == subPathsDir {
-		return true
+	if places[0] != "*" {
+		return unmountEach(filepath.Join(dir, places[0]), places[1:])
 	}
-	plugins := []string{emptyDirPlugin, secretPlugin, projectedPlugin}
-	return filepath.Dir(at) == "volumes" && slices.Contains(plugins, filepath.Base(at))
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, entry := range entries {
+		if len(places) > 1 && !entry.IsDir() {
+			continue
+		}
+		errs = append(errs, unmountEach(filepath.Join(dir, entry.Name()), places[1:]))
+	}
+	return errors.Join(errs...)
+}
+
+// unmountAll unmounts what is mounted at a place, once for each time that something was mounted there.
+func unmountAll(point string) error {
+	for {
+		at, err := mounts.At(point)
+		if err != nil || !at {
+			return err
+		}
+		if err := unmount(point); err != nil {
+			return err
+		}
+	}
 }

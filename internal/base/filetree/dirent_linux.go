@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
-	"strconv"
 	"syscall"
 )
 
@@ -31,27 +29,6 @@ func parse(list []byte) (d dirent, rest []byte, err error) {
 }
 
 var errDirent = errors.New("the kernel lists a directory in an unknown form")
-
-// mountOf returns the identifier of the mount that a descriptor was opened on. A bind mount has
-// another one, though its device may be the same.
-func mountOf(fd int) (string, error) {
-	info, err := os.Open("/proc/self/fdinfo/" + strconv.Itoa(fd))
-	if err != nil {
-		return "", err
-	}
-	defer info.Close()
-	var text [512]byte
-	n, err := info.Read(text[:])
-	if err != nil {
-		return "", err
-	}
-	_, after, _ := bytes.Cut(text[:n], []byte("mnt_id:"))
-	id, _, _ := bytes.Cut(after, []byte("\n"))
-	if id = bytes.TrimSpace(id); len(id) > 0 {
-		return string(id), nil
-	}
-	return "", errors.New("the kernel does not report the mount of a descriptor")
-}
 
 func ignoringEINTR(call func() (int, error)) (int, error) {
 	for {

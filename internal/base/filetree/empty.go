@@ -69,7 +69,7 @@ func (e *emptier) run() error {
 		}
 		var err error
 		if left, err = e.each(e.trash, func(_ *os.Root, name string) error {
-			if err := e.discardMoved(path.Join(e.trash, name)); err != nil {
+			if err := e.discardFound(path.Join(e.trash, name)); err != nil {
 				return err
 			}
 			return e.discardQueue()
@@ -104,7 +104,22 @@ func (e *emptier) discardQueue() error {
 	return nil
 }
 
-// discardMoved removes what is in trash by that name. It may have been removed already.
+// discardFound removes what is in trash by that name, whoever has put it there: it may be a mount point.
+func (e *emptier) discardFound(name string) error {
+	if info, err := e.root.Lstat(name); err == nil && info.IsDir() {
+		same, err := sameMount(e.root, name)
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+		case err != nil:
+			return err
+		case !same:
+			return &fs.PathError{Op: "remove", Path: safepath.Quote(name), Err: syscall.EBUSY}
+		}
+	}
+	return e.discardMoved(name)
+}
+
+// discardMoved removes what was moved to trash by that name. It may have been removed already.
 func (e *emptier) discardMoved(name string) error {
 	info, err := e.root.Lstat(name)
 	for left := err == nil && info.IsDir(); left; {

@@ -400,3 +400,22 @@ func TestEmptyStopsAtAMount(t *testing.T) {
 	}
 	_ = errors.Join(syscall.Unmount(at, 0), syscall.Unmount(filepath.Join(dir, ".removed", "0", "mount"), 0)) // where it was moved with its parent
 }
+
+// Nothing is removed through a mount below the directory to which directories are moved.
+func TestEmptyStopsAtAMountInTrash(t *testing.T) {
+	dir, source := tempDir(t), t.TempDir()
+	at := filepath.Join(dir, ".removed", "0")
+	if err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(source, "kept"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount(source, at, "", syscall.MS_BIND, ""); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	if err := empty(t.Context(), dir); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("%v, want %v", err, syscall.EBUSY)
+	}
+	if _, err := os.Stat(filepath.Join(source, "kept")); err != nil {
+		t.Error(err)
+	}
+	_ = syscall.Unmount(at, 0)
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"github.com/podsync/podsync/internal/base/mounts"
 )
 
 const (
@@ -126,7 +128,7 @@ func (w *walker) onMount(parent int, name string) bool {
 	if err != nil {
 		return w.note(err)
 	}
-	mount, err := mountOf(fd)
+	mount, err := mounts.Of(fd)
 	if err := errors.Join(err, syscall.Close(fd)); err != nil {
 		w.note(err)
 	}
@@ -140,7 +142,7 @@ func (w *walker) enter(fd int, name string) error {
 	mount := ""
 	err := syscall.Fstat(fd, &stat)
 	if err == nil {
-		mount, err = mountOf(fd)
+		mount, err = mounts.Of(fd)
 	}
 	if err != nil { // of a directory that is open: not because it disappeared
 		return errors.Join(err, syscall.Close(fd))
@@ -280,7 +282,7 @@ func sameMount(root *os.Root, name string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		ids[i], err = mountOf(int(dir.Fd()))
+		ids[i], err = mounts.Of(int(dir.Fd()))
 		if err := errors.Join(err, dir.Close()); err != nil {
 			return false, err
 		}

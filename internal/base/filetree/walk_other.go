@@ -109,4 +109,4 @@ func (w *walker) note(err error) {
 
 // sameMount reports whether a directory below root is on the same mount as root, which is not
 // known here.
-func sameMount(*os.Root, string) (bool, error) { return false, nil }
+func sameMount(*os.Root, string) (bool, error) { return false, errors.ErrUnsupported }

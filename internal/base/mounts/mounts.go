@@ -1,9 +1,12 @@
-// Package mounts tells what is mounted on the node, so that nothing is deleted
+// Package mounts reports what is mounted on the node, so that nothing is deleted
 // through a mount.
+//
+// Containers influence the kernel's table of mounts: the line of a bind mount names the directory
+// that is mounted, and a container that owns it renames it, to any name at any depth. So Of and
+// At ask the kernel for one file alone, and Below reads nothing of a line but its mount point.
 package mounts
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -13,48 +16,70 @@ import (
 	"strings"
 )
 
+const (
+	// pointField is the number of fields before the mount point of a line.
+	pointField = 4
+	// maxPoint is how many bytes of a mount point are kept: a path of 4,096 bytes, each of which
+	// the kernel may write as four.
+	maxPoint = 4 * 4096
+)
+
+// ErrTooLong is what an error of Below wraps if the kernel cannot list the mounts for lack of memory: the path
+// of one of them has gigabytes.
+var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
+
 // below returns the mount points of a table in the form of Linux's
-// /proc/self/mountinfo that are dir or lie below it, the deepest first, each once. A node
-// has several mounts a pod, so nothing is kept of a line but what is asked for.
+// /proc/self/mountinfo that are dir or lie below it, the deepest first, each once. A longer
+// path than the kernel resolves is cut.
 func below(table io.Reader, dir string) ([]string, error) {
-	var points []string
-	prefix := []byte(strings.TrimSuffix(dir, "/") + "/")
-	lines := bufio.NewScanner(table)
-	lines.Buffer(nil, 1<<20) // an overlay's options name all its layers
-	for lines.Scan() {
-		escaped, ok := mountPoint(lines.Bytes())
-		if !ok {
-			return nil, errors.New("the table of mounts has a line without a mount point")
+	s := scanner{dir: dir, prefix: []byte(strings.TrimSuffix(dir, "/") + "/")}
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := table.Read(buffer)
+		for _, b := range buffer[:n] {
+			if !s.next(b) {
+				return nil, errors.New("the table of mounts has a line without a mount point")
+			}
 		}
-		if point := unescape(escaped); string(point) == dir || bytes.HasPrefix(point, prefix) {
-			points = append(points, string(point))
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	slices.SortFunc(points, func(a, b string) int { return strings.Compare(b, a) })
-	return slices.Compact(points), lines.Err()
+	slices.SortFunc(s.found, func(a, b string) int { return strings.Compare(b, a) })
+	return slices.Compact(s.found), nil
 }
 
-// mountPoint returns the fifth field of a line, as it stands there.
-func mountPoint(line []byte) (field []byte, ok bool) {
-	const before = 4
-	n := 0
-	for field = range bytes.FieldsSeq(line) {
-		if n == before {
-			return field, true
-		}
-		n++
-	}
-	return nil, false
+// A scanner reads a table byte by byte, with no memory for the fields before a mount point and after it:
+// these may have any length. The kernel escapes space, tab, newline and backslash in a field, and
+// nothing else: a space alone separates fields.
+type scanner struct {
+	dir    string
+	prefix []byte
+	field  int
+	point  []byte
+	found  []string
 }
 
-// At reports whether path is a mount point. It must exist.
-func At(path string) (bool, error) {
-	points, err := Below(path)
-	if err != nil {
-		return false, err
+// next takes a byte. It reports whether the line is one of the kernel.
+func (s *scanner) next(b byte) bool {
+	switch {
+	case b == '\n':
+		if s.field < pointField {
+			return false
+		}
+		if point := unescape(s.point); string(point) == s.dir || bytes.HasPrefix(point, s.prefix) {
+			s.found = append(s.found, string(point))
+		}
+		s.field, s.point = 0, s.point[:0]
+	case b == ' ':
+		s.field++
+	case s.field == pointField && len(s.point) < maxPoint:
+		s.point = append(s.point, b)
 	}
-	path, err = real(path)
-	return slices.Contains(points, path), err
+	return true
 }
 
 // unescape reads the octal numbers that stand for spaces and the like.

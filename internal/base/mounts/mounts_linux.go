@@ -1,12 +1,20 @@
 package mounts
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
 )
 
+// openPath is O_PATH of open(2): the file is found, and not opened.
+const openPath = 0x200000
+
 // Below returns the mount points at or below dir, the deepest first. dir must
-// exist.
+// exist. If the error wraps [ErrTooLong], the kernel lists no mounts.
 func Below(dir string) ([]string, error) {
 	dir, err := real(dir)
 	if err != nil {
@@ -18,8 +26,53 @@ func Below(dir string) ([]string, error) {
 	}
 	defer table.Close()
 	points, err := below(table, dir)
+	if errors.Is(err, syscall.ENOMEM) {
+		err = fmt.Errorf("%w: %w", ErrTooLong, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", table.Name(), err)
 	}
 	return points, nil
+}
+
+// At reports whether path is a mount point: whether it is on another mount than its
+// parent directory. The table of mounts is not read. path must exist; a symbolic link is none.
+func At(path string) (bool, error) {
+	var ids [2]string
+	for i, name := range []string{filepath.Dir(path), path} {
+		flags := openPath | syscall.O_CLOEXEC
+		if name == path {
+			flags |= syscall.O_NOFOLLOW
+		}
+		f, err := os.OpenFile(name, flags, 0)
+		if err != nil {
+			return false, err
+		}
+		ids[i], err = Of(int(f.Fd()))
+		if err := errors.Join(err, f.Close()); err != nil {
+			return false, err
+		}
+	}
+	return ids[0] != ids[1], nil
+}
+
+// Of returns the identifier of the mount that a descriptor was opened on. A bind mount has
+// another one, though its device may be the same.
+func Of(fd int) (string, error) {
+	info, err := os.Open("/proc/self/fdinfo/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", err
+	}
+	defer info.Close()
+	var text [512]byte
+	n, err := info.Read(text[:])
+	if err != nil {
+		return "", err
+	}
+	_, after, _ := bytes.Cut(text[:n], []byte("mnt_id:"))
+	id, _, _ := bytes.Cut(after, []byte("\n"))
+	if id = bytes.TrimSpace(id); len(id) > 0 {
+		return string(id), nil
+	}
+	return "", errors.New("the kernel does not report the mount of a descriptor")
 }

@@ -5,3 +5,6 @@ package mounts
 // Below returns the mount points at or below dir, the deepest first. Only Linux
 // has an answer: elsewhere nothing is mounted for a pod.
 func Below(string) ([]string, error) { return nil, nil }
+
+// At reports whether path is a mount point.
+func At(string) (bool, error) { return false, nil }

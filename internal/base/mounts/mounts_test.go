@@ -53,3 +53,40 @@ func TestBelowOfTheNode(t *testing.T) {
 		t.Error("what is not there is no error")
 	}
 }
+
+// The fourth field is the path of what is mounted in its file system. A container that owns it
+// renames it: no name and no length of it hides a line, forges a mount point or fails the table.
+func TestBelowIgnoresWhatIsMounted(t *testing.T) {
+	const victim = "/pods/victim/volumes/kubernetes.io~secret/s"
+	for name, root := range map[string]string{
+		"long":              "/" + strings.Repeat(strings.Repeat(`\040`, 255)+"/", 1100),
+		"carriage return":   "/da\rta",
+		"forged":            "/x\r" + victim,
+		"vertical tab":      "/x\v" + victim,
+		"form feed":         "/x\f" + victim,
+		"next line":         "/x\u0085" + victim,
+		"no-break space":    "/x\u00a0" + victim,
+		"line separator":    "/x\u2028" + victim,
+		"escapes":           `/x\040` + victim + `\012\134`,
+		"not UTF-8":         "/x\xff\xfe" + victim,
+		"deleted":           "/x//deleted",
+		"a hash and a dash": "/x#-",
+	} {
+		const pin = "/pods/a/volume-subpaths/v/c/0"
+		line := "36 35 98:0 " + root + " " + pin + " rw shared:1 - ext4 /dev/sda rw\n"
+		text := table + line + line
+		for dir, want := range map[string][]string{"/pods/a/volume-subpaths": {pin}, "/pods/victim": nil, "/pods/ab": {"/pods/ab"}} {
+			if got, err := below(strings.NewReader(text), dir); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: below %s: %q, %v, want %q", name, dir, got, err, want)
+			}
+		}
+	}
+}
+
+// A mount point that is longer than any path is cut.
+func TestBelowOfALongMountPoint(t *testing.T) {
+	got, err := below(strings.NewReader("36 35 98:0 / /pods/a/"+strings.Repeat("x", 1<<20)+" rw - tmpfs tmpfs rw\n"), "/pods/a")
+	if err != nil || len(got) != 1 || len(got[0]) > 16<<10 {
+		t.Errorf("%d mount points, %v, want one of at most 16 KiB", len(got), err)
+	}
+}
