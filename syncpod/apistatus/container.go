@@ -137,6 +137,7 @@ func (k *subject) report(s *v1.ContainerStatus) {
 	}
 	k.addProbes(s)
 	k.addDevices(s)
+	k.boundMessages(s)
 }
 
 // reportInstance reports what the runtime says of the current instance.

@@ -1,6 +1,7 @@
 package apistatus
 
 import (
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -111,6 +112,31 @@ func (k *subject) waitedAfterThis() bool {
 			k.before.State.Waiting != nil && k.before.RestartCount > k.instancesBefore()
 	}
 	return names(end.ContainerID, k.current.ID)
+}
+
+// maxMessages bounds the termination messages of all containers of a pod in a status, in bytes. The
+// messages of the containers' last states have as much again, as in a kubelet.
+const maxMessages = 12 << 10
+
+// boundMessages cuts the termination messages of a container to its share. It cuts reported
+// messages as well as new ones: an ephemeral container that is added later makes the shares smaller.
+func (k *subject) boundMessages(s *v1.ContainerStatus) {
+	for _, end := range [...]*v1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
+		if end != nil {
+			end.Message = k.shareOf(end.Message)
+		}
+	}
+}
+
+// shareOf returns the beginning of a message: all containers of the pod have equal shares. It omits
+// a character that the cut would split.
+func (k *subject) shareOf(message string) string {
+	spec := &k.Pod.Spec
+	share := maxMessages / (len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers))
+	if len(message) <= share {
+		return message
+	}
+	return strings.ToValidUTF8(message[:share], "")
 }
 
 // apiTime is t as the API has it, the zero time if it is not known.

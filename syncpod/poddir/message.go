@@ -24,9 +24,8 @@ import (
 const (
 	// messageMode lets a process of any user write its message.
 	messageMode = 0o666
-	// maxMessage is how much of the file of a message is read, in bytes: its end. maxMessages is
-	// how much is reported of all containers of a pod, each of which has an equal share.
-	maxMessage, maxMessages = 4096, 12 << 10
+	// maxMessage is how much of the end of a message file is read, in bytes.
+	maxMessage = 4096
 	// keptMessages is how many instances' files of a container are kept.
 	keptMessages = 5
 )
@@ -83,8 +82,8 @@ func emptyFile(root *os.Root, name string) error {
 // its file at terminationMessagePath or, if it failed, wrote none and asks for
 // that (terminationMessagePolicy FallbackToLogsOnError), in its log. Of a file
 // that is its last 4096 bytes, of a log the end of its last 80 lines, at most
-// 2048 bytes. All containers of a pod share 12 KiB, of which the message has an equal part: its
-// beginning. An instance that has not ended has only the runtime's message.
+// 2048 bytes. An instance that has not ended has only the runtime's message. Package apistatus
+// bounds the messages of all containers of a pod together.
 //
 // If the file or log cannot be read the error says so, and the message is the
 // runtime's. That there is none is no error.
@@ -94,28 +93,18 @@ func (d *Dirs) TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (stri
 	}
 	spec, err := podcontainer.Find(pod, c.Name)
 	if err != nil || c.State != runtime.ContainerExited {
-		return shareOf(pod, c.Message), nil // what the spec does not have says nothing
+		return c.Message, nil // what the spec does not have says nothing
 	}
 	left, err := d.left(pod, spec, c)
 	switch {
 	case err != nil:
-		return shareOf(pod, c.Message), fmt.Errorf("termination message of container %q of pod %s/%s: %w", c.Name, pod.Namespace, pod.Name, err)
+		return c.Message, fmt.Errorf("termination message of container %q of pod %s/%s: %w", c.Name, pod.Namespace, pod.Name, err)
 	case left == "":
-		return shareOf(pod, c.Message), nil
+		return c.Message, nil
 	case c.Message == "":
-		return shareOf(pod, left), nil
+		return left, nil
 	}
-	return shareOf(pod, c.Message+": "+left), nil
-}
-
-// shareOf returns the beginning of a message, as much as one container of the pod may have.
-func shareOf(pod *v1.Pod, message string) string {
-	containers := len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
-	share := maxMessages / max(1, containers)
-	if len(message) <= share {
-		return message
-	}
-	return strings.ToValidUTF8(message[:share], "") // a character that is cut is left out
+	return c.Message + ": " + left, nil
 }
 
 // left is what a container wrote as its message.

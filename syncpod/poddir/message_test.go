@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -236,28 +235,5 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	got, err := d.TerminationMessage(pod, c)
 	if got != "of the runtime" || err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `container "app" of pod shop/web-0`) {
 		t.Errorf("%q, %v, want %q and an error and not errors.Is(err, fs.ErrNotExist) and %q in it", got, err, "of the runtime", `container "app" of pod shop/web-0`)
-	}
-}
-
-// All containers of a pod share 12 KiB for their messages.
-func TestMessagesOfAPodAreBounded(t *testing.T) {
-	for n, want := range map[int]int{1: 4096, 3: 4096, 12: 1024, 100: 122} {
-		d := newDirs(t, poddir.Config{})
-		pod := webPod()
-		for i := 1; i < n; i++ {
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, v1.Container{Name: fmt.Sprintf("init%d", i)})
-		}
-		path := mountsOf(t, d, request(pod, 0))["/dev/termination-log"].HostPath
-		if err := os.WriteFile(path, []byte(strings.Repeat("x", 4096)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		status := &runtime.ContainerStatus{Name: "app", State: runtime.ContainerExited}
-		if got, err := d.TerminationMessage(pod, status); err != nil || len(got) != want {
-			t.Errorf("%d containers: %d bytes, %v, want %d", n, len(got), err, want)
-		}
-		status.Message = strings.Repeat("\u00e9", 16<<10)
-		if got, err := d.TerminationMessage(pod, status); err != nil || len(got) > 12<<10/n || !utf8.ValidString(got) {
-			t.Errorf("%d containers, and a long message of the runtime: %d bytes, %v", n, len(got), err)
-		}
 	}
 }
