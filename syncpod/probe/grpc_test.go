@@ -101,28 +101,30 @@ func serveHeaders(l net.Listener) {
 }
 
 func writeHeaders(conn io.Writer) error {
-	const headersFrame, settings, continuation, endHeaders, ack = 1, 4, 9, 4, 1
-	frame := func(kind, flags byte, stream uint32, payload []byte) error {
-		head := []byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags}
-		_, err := conn.Write(append(binary.BigEndian.AppendUint32(head, stream), payload...))
-		return err
-	}
+	const continuation, endHeaders = 9, 4
 	const status200, literal, value16000 = 0x88, 0x00, "\x7f\x81\x7c" // a length of 16,000: 127 + 1 + 124<<7
 	large := append([]byte{literal, 1, 'x'}, value16000...)
 	large = append(large, bytes.Repeat([]byte{'x'}, 16_000)...)
-	if err := frame(settings, 0, 0, nil); err != nil {
+	if err := writeFrame(conn, frameSettings, 0, 0, nil); err != nil {
 		return err
 	}
-	if err := frame(settings, ack, 0, nil); err != nil {
+	if err := writeFrame(conn, frameSettings, flagAck, 0, nil); err != nil {
 		return err
 	}
-	if err := frame(headersFrame, 0, 1, []byte{status200}); err != nil {
+	if err := writeFrame(conn, frameHeaders, 0, 1, []byte{status200}); err != nil {
 		return err
 	}
 	for range 14 << 20 / 16_000 {
-		if err := frame(continuation, 0, 1, large); err != nil {
+		if err := writeFrame(conn, continuation, 0, 1, large); err != nil {
 			return err
 		}
 	}
-	return frame(continuation, endHeaders, 1, append([]byte{literal, 12}, "content-type\x10application/grpc"...))
+	return writeFrame(conn, continuation, endHeaders, 1, append([]byte{literal, 12}, "content-type\x10application/grpc"...))
+}
+
+// writeFrame writes a frame of HTTP/2.
+func writeFrame(w io.Writer, kind, flags byte, stream uint32, payload []byte) error {
+	head := []byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags}
+	_, err := w.Write(append(binary.BigEndian.AppendUint32(head, stream), payload...))
+	return err
 }
