@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/go-logr/logr"
+	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
 
 	"github.com/podsync/podsync/syncpod/internal/podref"
@@ -68,6 +69,7 @@ func (fs *feeds) run(ctx context.Context, f *feed) {
 
 func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 	fs.mu.Lock()
+	s = f.computable(s)
 	for _, err := range f.newErrors(s) {
 		fs.log.Error(err, "error of a source", "source", f.Name())
 	}
@@ -75,6 +77,25 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 	f.snapshot, f.delivered = s, time.Now()
 	fs.mu.Unlock()
 	fs.delivered(s.ConfigsChanged)
+}
+
+// computable returns a snapshot without the versions of pods that nothing can be computed with: to compare or
+// print 1e1666660 takes hours. As in a [source.Push], the version before stays in place if there is one.
+func (f *feed) computable(s source.Snapshot) source.Snapshot {
+	pods := make([]*v1.Pod, 0, len(s.Pods))
+	for _, pod := range s.Pods {
+		if err := podspec.ValidateQuantities(pod); err != nil {
+			s.Errors = append(slices.Clip(s.Errors), fmt.Errorf("pod %s: %w", fullName(pod), err))
+			i := slices.IndexFunc(f.snapshot.Pods, func(before *v1.Pod) bool { return before != nil && before.UID == pod.UID })
+			if i < 0 {
+				continue
+			}
+			pod = f.snapshot.Pods[i]
+		}
+		pods = append(pods, pod)
+	}
+	s.Pods = pods
+	return s
 }
 
 // newErrors are those that the last snapshot had not.

@@ -7,12 +7,16 @@ import (
 
 // Default returns a copy of the pod with the API's defaults in the fields that
 // are not set, as an API server fills them in. It is nil for nil, and a pod that
-// has its defaults comes back as it is.
+// has its defaults comes back as it is. So does a pod that [ValidateQuantities] refuses: its defaults
+// would follow from its quantities.
 func Default(pod *v1.Pod) *v1.Pod {
 	if pod == nil {
 		return nil
 	}
 	pod = pod.DeepCopy()
+	if ValidateQuantities(pod) != nil {
+		return pod
+	}
 	defaultSpec(&pod.Spec)
 	for m := range members(&pod.Spec) {
 		defaultContainer(m)

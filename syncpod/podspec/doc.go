@@ -5,7 +5,8 @@
 //   - [Static] gives a pod the identity a kubelet gives a static pod.
 //   - [Default] fills in the API's defaults.
 //   - [Validate] says what is wrong with a pod, all of it, by field;
-//     [ValidateAdmitted] what keeps one from running that an API server has admitted.
+//     [ValidateAdmitted] what keeps one from running that an API server has admitted, and
+//     [ValidateQuantities] which quantities nothing can be computed with. [ParseQuantity] makes none of those.
 //   - [References] names the ConfigMaps and Secrets that a pod refers to.
 //   - Package [github.com/podsync/podsync/syncpod/podspec/qos] tells the quality
 //     of service.
@@ -27,6 +28,7 @@
 //	                        validate_resources.go, validate_security.go
 //	validate_volume.go      volumes
 //	validate_admitted.go    ValidateAdmitted
+//	validate_quantities.go  ValidateQuantities
 //	references.go           References
 //	members.go              the containers of all three lists, with their paths
 //

@@ -48,6 +48,8 @@ type Source struct {
 // as compact JSON with sorted keys and without null, "" and empty lists and
 // objects: a field that is added to the Kubernetes API changes no UID.
 //
+// A pod that [ValidateQuantities] refuses gets no UID: its spec cannot be hashed.
+//
 // A kubelet hashes a Go dump of Kubernetes' internal types with the defaults of
 // its version in it. That is not reproducible outside of it, and changes with
 // its versions, so the UID of a manifest is not the one a kubelet would give. A
@@ -59,7 +61,7 @@ func Static(pod *v1.Pod, nodeName string, source Source) *v1.Pod {
 	set(&source.Kind, runtime.ConfigSourceFile)
 	set(&source.Name, source.Kind)
 	static := pod.DeepCopy()
-	if static.UID == "" {
+	if static.UID == "" && ValidateQuantities(static) == nil {
 		static.UID = uidOf(static, nodeName, source)
 	}
 	if validation.IsDNS1123Subdomain(static.Name) == nil {

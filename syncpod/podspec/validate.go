@@ -24,8 +24,10 @@ func Validate(pod *v1.Pod) error {
 		return field.Required(field.NewPath("pod"), "")
 	}
 	var v validator
-	v.metadata(pod)
-	v.spec(&pod.Spec)
+	if v.quantities(pod) { // other rules compare and print them
+		v.metadata(pod)
+		v.spec(&pod.Spec)
+	}
 	return v.errs.ToAggregate()
 }
 

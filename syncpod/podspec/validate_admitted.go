@@ -7,8 +7,8 @@ import (
 )
 
 // ValidateAdmitted returns what keeps a node from running a pod that an API server has admitted,
-// or nil: names that become parts of paths and labels, and paths that must stay in a volume. The
-// rules of the API itself are the server's alone. They depend on its version, and are looser for
+// or nil: names that become parts of paths and labels, paths that must stay in a volume, and what
+// [ValidateQuantities] finds. The rules of the API itself are the server's alone. They depend on its version, and are looser for
 // a pod that was admitted by an earlier one, so that a node that judged by its own would fail
 // pods that run.
 //
@@ -18,6 +18,7 @@ func ValidateAdmitted(pod *v1.Pod) error {
 		return field.Required(field.NewPath("pod"), "")
 	}
 	var v validator
+	v.quantities(pod)
 	v.identity(pod)
 	unique := v.unique()
 	for m := range members(&pod.Spec) {

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/podsync/podsync/internal/base/quantities"
 )
 
 func (v *validator) podResources(spec *v1.PodSpec, at *field.Path) {
@@ -72,11 +70,6 @@ func (v *validator) amounts(at *field.Path, list v1.ResourceList) {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		at, q := at.Key(string(name)), list[name]
 		v.invalid(at, name, validation.IsQualifiedName(string(name))...)
-		if size, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix); ok {
-			if err := quantities.Check(size); err != nil { // the size is parsed for the pod's cgroup
-				v.invalid(at, name, err.Error())
-			}
-		}
 		switch {
 		case q.Sign() < 0:
 			v.invalid(at, q.String(), "must be greater than or equal to 0")

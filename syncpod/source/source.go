@@ -26,7 +26,8 @@ type Source interface {
 // A Snapshot is all that a source wants at a moment: a pod that is in an earlier
 // one and not in this should not run any more.
 type Snapshot struct {
-	// Pods have the API's defaults, are valid, and no two have the same UID. Their
+	// Pods have the API's defaults, are valid, and no two have the same UID. A Loop does not take a
+	// version of a pod that podspec.ValidateQuantities refuses, and reports it as one of Errors. Their
 	// order is that in which the source names them, and always the same for the
 	// same pods. They are lent: neither side writes to them afterwards, and a pod
 	// that has not changed since the last snapshot is the same pointer.

@@ -1,16 +1,21 @@
-// Package quantities bounds the text of a quantity before it is parsed: 1e-266666600 is a number
-// of a hundred million digits to the parser of the Kubernetes API, which has no limit.
+// Package quantities bounds quantities. The Kubernetes API has no limit: its parser takes 1e-266666600 for a
+// number of a hundred million digits, and reads 1e1666660 at once, but does not end when it prints that.
 package quantities
 
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 const (
 	// maxText is the length of the longest text, in bytes, and maxExponent the most digits of its
 	// exponent: more than any node has, or can tell apart, takes.
 	maxText, maxExponent = 100, 2
+	// maxBits and maxScale bound the number and the power of ten of a parsed quantity. Texts that Check
+	// accepts stay well below both, and so do the sums of such quantities.
+	maxBits, maxScale = 1024, 200
 )
 
 // Check returns an error for a text that takes too long to parse. Whether the text is a quantity
@@ -22,6 +27,16 @@ func Check(text string) error {
 	at := strings.IndexAny(text, "eE")
 	if at >= 0 && digits(strings.TrimLeft(text[at+1:], "+-0")) > maxExponent {
 		return fmt.Errorf("the exponent of a quantity has at most %d digits", maxExponent)
+	}
+	return nil
+}
+
+// CheckParsed returns an error for a quantity that takes too long to compare, add or print. The error does
+// not print it.
+func CheckParsed(q resource.Quantity) error {
+	number := q.AsDec()
+	if scale := number.Scale(); scale < -maxScale || scale > maxScale || number.UnscaledBig().BitLen() > maxBits {
+		return fmt.Errorf("a quantity has at most %d binary digits, and a power of ten between -%d and %d", maxBits, maxScale, maxScale)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package quantities
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,35 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestCheckParsed(t *testing.T) {
+	for _, text := range []string{"0", "1", "100Mi", "9E", "-9Ei", "1e99", "9.99e-99", "12345678901234567890123456789.123456789"} {
+		q, same := resource.MustParse(text), resource.MustParse(text)
+		if err := CheckParsed(q); err != nil || q.String() != same.String() {
+			t.Errorf("%q: %v, and it is %s now", text, err, q.String())
+		}
+	}
+	most := resource.MustParse(strings.Repeat("9", 96) + "e99")
+	for range 10_000 {
+		most.Add(resource.MustParse(strings.Repeat("9", 96) + "e99"))
+	}
+	most.Add(resource.MustParse("1n"))
+	if err := CheckParsed(most); err != nil {
+		t.Errorf("the sum of the largest quantities: %v", err)
+	}
+	for name, q := range map[string]resource.Quantity{
+		"parsed":      resource.MustParse("1e1666660"),
+		"negative":    resource.MustParse("-1e1666660"),
+		"scaled":      *resource.NewScaledQuantity(1, 1666660),
+		"zero":        *resource.NewScaledQuantity(0, math.MaxInt32),
+		"fraction":    *resource.NewScaledQuantity(1, -1666660),
+		"many digits": resource.MustParse(strings.Repeat("9", 1000)),
+	} {
+		if err := CheckParsed(q); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
 // FuzzCheck: what is not refused is parsed, compared and written at once.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{"1", "100Mi", "1e-266666600", "E266666600", "1e99", "9.99e-99", "-0e9", "1E"} {
@@ -37,6 +68,9 @@ func FuzzCheck(f *testing.F) {
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
 			return
+		}
+		if err := CheckParsed(q); err != nil {
+			t.Errorf("%q: %v", text, err)
 		}
 		q.Cmp(resource.MustParse("1"))
 		q.Add(resource.MustParse("1"))

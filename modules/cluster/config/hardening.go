@@ -77,6 +77,9 @@ func TLS(c *kubelet.KubeletConfiguration) (*tls.Config, error) {
 		}
 		restrictions.CipherSuites = append(restrictions.CipherSuites, id)
 	}
+	if suites := restrictions.CipherSuites; len(suites) > 0 && restrictions.MinVersion < tls.VersionTLS13 && !slices.ContainsFunc(suites, isOfHTTP2) {
+		return nil, errors.New("tlsCipherSuites has no suite that HTTP/2 requires: add TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, or set tlsMinVersion to VersionTLS13")
+	}
 	for _, id := range c.TLSCurvePreferences {
 		curve := tls.CurveID(id)
 		if id <= 0 || id > 0xffff || !slices.Contains(curves, curve) {
@@ -85,6 +88,12 @@ func TLS(c *kubelet.KubeletConfiguration) (*tls.Config, error) {
 		restrictions.CurvePreferences = append(restrictions.CurvePreferences, curve)
 	}
 	return restrictions, nil
+}
+
+// isOfHTTP2 reports whether a server with the suite can serve HTTP/2 over TLS 1.2: net/http ends a server that
+// has none of these, and with it a kubelet.
+func isOfHTTP2(suite uint16) bool {
+	return suite == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 || suite == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 }
 
 // curves are the key exchanges that crypto/tls has.

@@ -3,6 +3,9 @@ package config
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -104,6 +107,42 @@ func TestTLSRestrictions(t *testing.T) {
 	if err != nil || got.MinVersion != tls.VersionTLS13 || !slices.Equal(got.CipherSuites, []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}) || !slices.Equal(got.CurvePreferences, []tls.CurveID{tls.X25519}) {
 		t.Errorf("%x %x %v, %v", got.MinVersion, got.CipherSuites, got.CurvePreferences, err)
 	}
+}
+
+// The suites with which a server of net/http ends at once are refused, and no others.
+func TestCipherSuitesThatHTTP2Requires(t *testing.T) {
+	for text, suites := range map[string][]uint16{
+		"[]": nil,
+		"[TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]":                                        {tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
+		"[TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]": {tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256},
+		"[TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256]":                                      {tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+		"[TLS_AES_128_GCM_SHA256]":                                                       {tls.TLS_AES_128_GCM_SHA256},
+		"[TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]\ntlsMinVersion: VersionTLS13":           {tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
+		"[TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]\ntlsMinVersion: VersionTLS12":           {tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
+	} {
+		version := uint16(tls.VersionTLS12)
+		if strings.HasSuffix(text, "TLS13") {
+			version = tls.VersionTLS13
+		}
+		served := serveTLS(t, &tls.Config{MinVersion: version, CipherSuites: suites})
+		_, _, err := parse([]byte(hardeningHead + "tlsCipherSuites: " + text))
+		if (err == nil) != served || err != nil && !strings.Contains(err.Error(), "tlsCipherSuites has no suite that HTTP/2 requires") {
+			t.Errorf("%s: error %v, and net/http serves it: %t", text, err, served)
+		}
+	}
+}
+
+// serveTLS reports whether net/http accepts the configuration.
+func serveTLS(t *testing.T, c *tls.Config) bool {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // so that it serves nothing
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no certificate") }
+	err = (&http.Server{TLSConfig: c}).ServeTLS(l, "", "")
+	return !strings.Contains(err.Error(), "http2: TLSConfig.CipherSuites")
 }
 
 func TestMachineIsChecked(t *testing.T) {

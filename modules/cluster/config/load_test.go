@@ -57,6 +57,7 @@ func TestLogs(t *testing.T) {
 		{"5Mi", new(int32(2)), &rotate.Policy{MaxSize: 5 << 20, MaxFiles: 2}, ""},
 		{"-1", nil, nil, ""},
 		{"much", nil, nil, "containerLogMaxSize"},
+		{"1e-266666600", nil, nil, "containerLogMaxSize is \"1e-266666600\", want an amount: the exponent"},
 		{"", new(int32(1)), nil, "containerLogMaxFiles"},
 	} {
 		got, err := config.Logs(&kubelet.KubeletConfiguration{ContainerLogMaxSize: tt.size, ContainerLogMaxFiles: tt.files})
@@ -116,7 +117,7 @@ func TestAmounts(t *testing.T) {
 	if err != nil || list.Memory().Value() != 1<<30 {
 		t.Errorf("%v, %v, want %v and no error", list, err, 1<<30)
 	}
-	for _, value := range []string{"-1", "much"} {
+	for _, value := range []string{"-1", "much", "1e-266666600"} {
 		if _, err := config.Amounts("kubeReserved", map[string]string{"memory": value}); err == nil || !strings.Contains(err.Error(), "kubeReserved") {
 			t.Errorf("%q: %v, want an error and %q in it", value, err, "kubeReserved")
 		}

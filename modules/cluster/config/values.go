@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 // Logs returns when the logs of containers are rotated, by containerLogMaxSize and
@@ -15,9 +15,9 @@ import (
 func Logs(c *kubelet.KubeletConfiguration) (*rotate.Policy, error) {
 	var policy rotate.Policy
 	if c.ContainerLogMaxSize != "" {
-		size, err := resource.ParseQuantity(c.ContainerLogMaxSize)
+		size, err := podspec.ParseQuantity(c.ContainerLogMaxSize)
 		if err != nil {
-			return nil, fmt.Errorf("containerLogMaxSize is %q, want an amount", c.ContainerLogMaxSize)
+			return nil, fmt.Errorf("containerLogMaxSize is %.200q, want an amount: %w", c.ContainerLogMaxSize, err)
 		}
 		if size.Sign() < 0 {
 			return nil, nil
@@ -36,9 +36,12 @@ func Logs(c *kubelet.KubeletConfiguration) (*rotate.Policy, error) {
 func Amounts(field string, values map[string]string) (v1.ResourceList, error) {
 	list := v1.ResourceList{}
 	for name, value := range values {
-		q, err := resource.ParseQuantity(value)
-		if err != nil || q.Sign() < 0 {
-			return nil, fmt.Errorf("%s: %s is %q, want an amount", field, name, value)
+		q, err := podspec.ParseQuantity(value)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %s is %.200q, want an amount: %w", field, name, value, err)
+		case q.Sign() < 0:
+			return nil, fmt.Errorf("%s: %s is %q, want an amount that is not negative", field, name, value)
 		}
 		list[v1.ResourceName(name)] = q
 	}
