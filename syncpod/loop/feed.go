@@ -85,7 +85,7 @@ func (f *feed) computable(s source.Snapshot) source.Snapshot {
 	pods := make([]*v1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {
 		if err := podspec.ValidateQuantities(pod); err != nil {
-			s.Errors = append(slices.Clip(s.Errors), fmt.Errorf("pod %s: %w", fullName(pod), err))
+			s.Errors = append(slices.Clip(s.Errors), fmt.Errorf("pod %s: %w", podref.Name(pod), err))
 			i := slices.IndexFunc(f.snapshot.Pods, func(before *v1.Pod) bool { return before != nil && before.UID == pod.UID })
 			if i < 0 {
 				continue
