@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
 // Config is what a Syncer is made of. The least is a Client, and the Root that
@@ -63,7 +64,7 @@ type Syncer struct {
 	config  Config
 	known   memories
 	pace    *pace.Pace
-	stopper stopper
+	stopper stop.Stopper
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -80,7 +81,10 @@ func New(c Config) (*Syncer, error) {
 	}
 	s := &Syncer{config: c, pace: pace.New(c.Limits.MaxParallelStarts, new(pace.Processors).Spare)}
 	s.known.limits, s.notices = limits, notices{&s.config}
-	s.stopper = stopper{s.notices, s.record}
+	s.stopper = stop.Stopper{
+		Runtime: c.Deps.Runtime, Sandboxes: c.Deps.Sandboxes, Hooks: c.Deps.Hooks, Owner: c.Owner, Timeout: c.Limits.StopTimeout,
+		Observer: stopObserver{c.Observer}, Events: c.Events, Log: c.Log,
+	}
 	return s, nil
 }
 

@@ -93,11 +93,7 @@
 //	refresh.go         16 volumes of what runs
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
-//	kill_pod.go        all containers of a pod: sidecars last, sandboxes at the end
-//	kill_container.go  one container: preStop, its turn, the stop, and what if that hangs
-//	kill_handler.go    preStop handlers, those of containers without a spec included
-//	kill_calls.go      StopContainer and RemoveContainer
-//	grace.go           how long each has
+//	                   package stop stops containers and pods
 //
 //	memory.go          the memory of each pod, under its lock; its rules and its record are in
 //	                   package memory

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
 // carryOut does what the plan says, in its order. What fails holds up what
@@ -70,8 +71,8 @@ func (w clearing) killWholePod(ctx context.Context) bool {
 // stopAll stops all there is of the pod, in its grace period.
 func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
-	deadline := w.memory.killBy(memory.AllOfPod, podGrace(w.pod, nil))
-	err := w.syncer.stopper.killPod(ctx, podKill{pod: w.pod, memory: w.memory, status: w.status, deadline: deadline})
+	deadline := w.memory.killBy(memory.AllOfPod, stop.PodGrace(w.pod, nil))
+	err := w.syncer.stopper.StopPod(ctx, stop.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
@@ -159,14 +160,13 @@ func (o *observedPod) instance(id runtime.ContainerID) *runtime.ContainerStatus 
 
 func (w clearing) removeOne(ctx context.Context, r removal) error {
 	c := w.instance(r.id)
-	spec := r.ref.Spec(w.pod)
-	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.mark(c.ID.ID, memory.StartRequested) {
+	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.Mark(c.ID.ID, memory.StartRequested) {
 		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
 	if c.Live() {
-		deadline := w.memory.killBy(c.ID.ID, containerGrace(w.pod, spec, r.why))
-		err := w.syncer.stopper.killContainer(ctx, kill{
-			pod: w.pod, memory: w.memory, ref: r.ref, spec: spec, status: c, deadline: deadline, message: actions.KillMessage(r.ref.Name, r.why, r.restart), podIP: primary(w.podIPs()),
+		err := w.syncer.stopper.StopContainer(ctx, stop.Container{
+			Pod: w.pod, Ref: &r.ref, Status: c, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
+			Deadline: w.memory.killBy(c.ID.ID, stop.ContainerGrace(w.pod, r.ref.Spec(w.pod), r.why)), Message: actions.KillMessage(r.ref.Name, r.why, r.restart),
 		})
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 	if !r.remove {
 		return nil
 	}
-	if err := w.syncer.stopper.removeContainer(ctx, r.id.ID); err != nil {
+	if err := w.syncer.stopper.Remove(ctx, r.id.ID); err != nil {
 		return err
 	}
 	if r.step == StepReset { // what is cleared may have run after all

@@ -55,18 +55,31 @@ func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
 	return rule(&m.pod)
 }
 
-// mark marks an instance, and reports whether it did not have the mark.
-func (m *podMemory) mark(id string, what memory.Mark) (first bool) {
+// Mark marks an instance, and reports whether it did not have the mark.
+func (m *podMemory) Mark(id string, what memory.Mark) (first bool) {
 	return ask(m, func(p *memory.Pod) bool { return p.Instances.Mark(id, what) })
 }
 
-func (m *podMemory) unmark(id string, what memory.Mark) {
+// Unmark removes a mark.
+func (m *podMemory) Unmark(id string, what memory.Mark) {
 	m.do(func(p *memory.Pod) { p.Instances.Unmark(id, what) })
 }
 
-func (m *podMemory) marked(id string, what memory.Mark) bool {
+// Marked reports whether an instance has a mark.
+func (m *podMemory) Marked(id string, what memory.Mark) bool {
 	return ask(m, func(p *memory.Pod) bool { return p.Instances.Marked(id, what) })
 }
+
+// stopMemory is the memory of a pod as package stop uses it.
+type stopMemory struct {
+	*podMemory
+	syncer *Syncer
+}
+
+func (s *Syncer) stopMemory(m *podMemory) stopMemory { return stopMemory{m, s} }
+
+// Record persists what has changed of the pod.
+func (m stopMemory) Record(ctx context.Context) { m.syncer.record(ctx, m.podMemory) }
 
 // everStarted reports whether an instance of a container was, or may have been, started.
 func (m *podMemory) everStarted(name string) bool {

@@ -58,6 +58,14 @@ const (
 	PreStop   Hook = "PreStop"
 )
 
+// stopObserver is an [Observer] as package stop uses it.
+type stopObserver struct{ Observer }
+
+// PreStopEnded reports the end of a preStop handler.
+func (o stopObserver) PreStopEnded(pod *v1.Pod, container string, took time.Duration, err error) {
+	o.HookEnded(pod, container, PreStop, took, err)
+}
+
 // NopObserver is an [Observer] that does nothing.
 type NopObserver struct{}
 

@@ -2,7 +2,6 @@ package syncpod
 
 import (
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,35 +15,9 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/hook"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-// K1: what is left of a grace period in whole seconds, no less than two for a
-// container that has yet to be told, and nothing that is negative or overflows.
-func TestK1_WholeSeconds(t *testing.T) {
-	for _, tc := range []struct {
-		left      time.Duration
-		signalled bool
-		want      int64
-	}{
-		{30 * time.Second, false, 30}, {2100 * time.Millisecond, false, 3}, {100 * time.Millisecond, false, 2}, {-time.Hour, false, 2},
-		{1100 * time.Millisecond, true, 2}, {-time.Hour, true, 0},
-	} {
-		if got := stopTimeout(now.Add(tc.left), now, tc.signalled); got != tc.want {
-			t.Errorf("%v left, signalled %v: %d, want %d", tc.left, tc.signalled, got, tc.want)
-		}
-	}
-	for n, want := range map[int64]time.Duration{-1: 0, 7: 7 * time.Second, math.MaxInt64: maxGraceSeconds * time.Second} {
-		if got := podGrace(nil, &n); got != want {
-			t.Errorf("%d s are %v, want %v", n, got, want)
-		}
-	}
-	if got := podGrace(&v1.Pod{}, nil); got != 2*time.Second {
-		t.Errorf("a pod that says nothing has %v, want 2s", got)
-	}
-}
 
 // A failed pull is looked at soon, to be told as one that waits; nothing else is.
 func TestNextLook(t *testing.T) {
@@ -83,37 +56,6 @@ func TestEventsHaveNoIDs(t *testing.T) {
 	got := withoutIDs(errors.New("sandbox 4f1e: container 99aa, container 77bb"), names...)
 	if want := "sandbox of the pod: container app, container of the pod"; got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// The handler of the spec is the one that runs, on the ports and at the address
-// of its pod; without a spec, the one that the container was created with.
-func TestPreStopRequest(t *testing.T) {
-	noted := hook.Request{Handler: &v1.LifecycleHandler{Exec: &v1.ExecAction{}}, Ports: []v1.ContainerPort{{Name: "old"}}}
-	spec := &v1.Container{Ports: []v1.ContainerPort{{Name: "web"}}, Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{}}}}
-	pod := &v1.Pod{Status: v1.PodStatus{PodIP: "10.0.0.8"}}
-	status := &runtime.ContainerStatus{Name: "app", ID: runtime.ContainerID{ID: "1"}}
-	for name, tc := range map[string]struct {
-		k    kill
-		ok   bool
-		port string
-		ip   string
-	}{
-		"spec":                 {kill{pod: pod, spec: spec, noted: noted, podIP: "10.0.0.9", status: status}, true, "web", "10.0.0.9"},
-		"spec, no address now": {kill{pod: pod, spec: spec, status: status}, true, "web", "10.0.0.8"},
-		"spec without one":     {kill{pod: pod, spec: &v1.Container{}, noted: noted, status: status}, false, "", "10.0.0.8"},
-		"no spec":              {kill{noted: noted, podIP: "10.0.0.9", status: status}, true, "old", "10.0.0.9"},
-		"no spec, no address":  {kill{noted: noted, status: status}, true, "old", ""},
-		"nothing":              {kill{status: status}, false, "", ""},
-	} {
-		req, ok := tc.k.preStopRequest()
-		port := ""
-		if len(req.Ports) > 0 {
-			port = req.Ports[0].Name
-		}
-		if ok != tc.ok || port != tc.port || req.PodIP != tc.ip || req.Container != "app" || req.ContainerID != "1" {
-			t.Errorf("%s: %v %+v, want %v and port %v and PodIP %v and Container %q and ContainerID %q", name, ok, req, tc.ok, tc.port, tc.ip, "app", "1")
-		}
 	}
 }
 

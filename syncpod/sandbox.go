@@ -162,14 +162,6 @@ func (o *observedPod) tellNoAddress(ctx context.Context) {
 	o.warn(ctx, eventFailedCreateSandbox, "Failed to create pod sandbox: %v", errNoAddress)
 }
 
-// primary returns the first of a pod's addresses, empty if it has none.
-func primary(ips []string) string {
-	if len(ips) == 0 {
-		return ""
-	}
-	return ips[0]
-}
-
 // podIPs are the addresses of the sandbox, or of the node for a pod in its network.
 func (o *observedPod) podIPs() []string {
 	if o.pod.Spec.HostNetwork {

@@ -252,10 +252,7 @@ func (st creating) dispose(ctx context.Context, listed []*runtimeapi.Container, 
 		if c == kept {
 			continue
 		}
-		if err := st.syncer.stopper.stopContainer(ctx, c.GetId(), minStopSeconds); err != nil {
-			return err
-		}
-		if err := st.syncer.stopper.removeContainer(ctx, c.GetId()); err != nil {
+		if err := st.syncer.stopper.Dispose(ctx, c.GetId()); err != nil {
 			return err
 		}
 	}

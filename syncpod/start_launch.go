@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
 // launching starts a container that was created, and runs its postStart handler.
@@ -25,14 +26,14 @@ func (st launching) launch(ctx context.Context) *StepError {
 	}
 	if st.postStart() != nil {
 		// Noted before the start, whose answer may be lost (kubernetes #122803).
-		st.memory.mark(st.id.ID, memory.PostStartPending)
+		st.memory.Mark(st.id.ID, memory.PostStartPending)
 	}
 	first := ask(st.memory, func(p *memory.Pod) bool { return p.Containers.SetEverStarted(st.spec.Name, true) })
-	st.memory.mark(st.id.ID, memory.StartRequested)
+	st.memory.Mark(st.id.ID, memory.StartRequested)
 	st.record(ctx)
 	err := st.askToStart(ctx)
 	if !cri.Ambiguous(err) {
-		st.memory.unmark(st.id.ID, memory.StartRequested)
+		st.memory.Unmark(st.id.ID, memory.StartRequested)
 	}
 	if err != nil {
 		if first && !cri.Ambiguous(err) {
@@ -98,7 +99,7 @@ func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandl
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
 	_, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
-		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: podIP(st.pod, primary(st.sandbox.ips)),
+		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: stop.HandlerIP(st.pod, st.sandbox.ips),
 	})
 	st.config.Observer.HookEnded(st.pod, st.spec.Name, PostStart, time.Since(began), err)
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
@@ -106,7 +107,7 @@ func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandl
 	cancel()
 	switch {
 	case err == nil:
-		st.memory.unmark(st.id.ID, memory.PostStartPending)
+		st.memory.Unmark(st.id.ID, memory.PostStartPending)
 		st.record(ctx)
 		return nil
 	case ctx.Err() != nil:
@@ -123,13 +124,13 @@ func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandl
 }
 
 func (st launching) killAfterHook(ctx context.Context) error {
-	err := st.syncer.stopper.killContainer(ctx, kill{
-		pod: st.pod, memory: st.memory, ref: st.Container, spec: st.spec,
-		status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
-		deadline: time.Now().Add(podGrace(st.pod, nil)), message: "FailedPostStartHook", podIP: primary(st.sandbox.ips),
+	err := st.syncer.stopper.StopContainer(ctx, stop.Container{
+		Pod: st.pod, Ref: &st.Container, Memory: st.syncer.stopMemory(st.memory), IPs: st.sandbox.ips,
+		Status:   &runtime.ContainerStatus{Name: st.spec.Name, ID: st.id, State: runtime.ContainerRunning},
+		Deadline: time.Now().Add(stop.PodGrace(st.pod, nil)), Message: "FailedPostStartHook",
 	})
 	if err == nil {
-		st.memory.unmark(st.id.ID, memory.PostStartPending)
+		st.memory.Unmark(st.id.ID, memory.PostStartPending)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
 // Termination asks for a pod to be ended.
@@ -52,12 +53,6 @@ type RuntimePod struct {
 	Keep bool
 }
 
-const (
-	// killRounds is how often a pod is looked at again for what became alive while
-	// it was stopped.
-	killRounds = 3
-)
-
 // SyncTerminatingPod ends a pod: it stops all its containers within the time
 // given, in which a container that is told to stop only at its end has two seconds more,
 // and then its sandboxes. A runtime that does not kill in time is asked again, and to stop
@@ -75,11 +70,11 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	}
 	deadline := t.Deadline
 	if deadline.IsZero() {
-		deadline = time.Now().Add(podGrace(t.Pod, t.GraceSeconds))
+		deadline = time.Now().Add(stop.PodGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
 	m.do(func(p *memory.Pod) { p.Evict(t.Evicted, t.Disruption) })
-	e := ending{syncer: s, kill: podKill{pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}}
+	e := ending{syncer: s, pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), err)
 	}
@@ -107,7 +102,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
 	m := s.remember(ctx, p.UID)
-	e := ending{syncer: s, kill: podKill{memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(runtimePodGrace))}}
+	e := ending{syncer: s, memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(stop.PodGrace(nil, nil)))}
 	if err := e.run(ctx); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
@@ -149,8 +144,11 @@ func (s *Syncer) forget(ctx context.Context, uid types.UID) {
 
 // ending is one run of SyncTerminatingPod.
 type ending struct {
-	syncer *Syncer
-	kill   podKill
+	syncer   *Syncer
+	pod      *v1.Pod // nil if no spec is known
+	memory   *podMemory
+	status   *runtime.PodStatus
+	deadline time.Time
 }
 
 func (e *ending) run(ctx context.Context) error {
@@ -161,58 +159,42 @@ func (e *ending) run(ctx context.Context) error {
 // stop stops the pod, and returns what reports it meanwhile.
 func (e *ending) stop(ctx context.Context) (*report, error) {
 	recorded := e.recordBeside(ctx)
-	defer e.syncer.record(ctx, e.kill.memory)
+	defer e.syncer.record(ctx, e.memory)
 	defer recorded()
-	if e.kill.status == nil {
-		if err := e.look(ctx); err != nil {
+	if e.status == nil {
+		if _, err := e.inspect(ctx); err != nil {
 			return nil, err
 		}
 	}
 	report := e.reportBeside(ctx)
-	err := e.rounds(ctx)
+	pod := stop.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
+	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
+	if alive {
+		err = ErrStillRunning
+	}
 	if err != nil && ctx.Err() == nil {
-		e.syncer.eventf(podref.Pod(e.kill.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.kill.status)...))
+		e.syncer.eventf(podref.Pod(e.pod), v1.EventTypeWarning, eventFailedKill, "error killing pod: %s", withoutIDs(err, idNames(e.status)...))
 	}
 	return report, err
 }
 
-// rounds stops what is alive, and looks again, until nothing is.
-func (e *ending) rounds(ctx context.Context) error {
-	for range killRounds {
-		containers, sandboxes := e.syncer.stopper.killAll(ctx, e.kill)
-		if ctx.Err() != nil {
-			return errors.Join(containers, sandboxes)
-		}
-		if err := e.look(ctx); err != nil || sandboxes != nil {
-			return errors.Join(containers, sandboxes, err)
-		}
-		if !e.kill.status.Live() {
-			return nil // what could not be told to stop has stopped with its sandbox
-		}
-		if containers != nil {
-			return containers
-		}
-	}
-	return ErrStillRunning
-}
-
-// look reads the status. Starts that were cut short stay in it, other than in a SyncPod: no
+// inspect reads the status. Starts that were cut short stay in it, other than in a SyncPod: no
 // other start follows. A report leaves them out.
-func (e *ending) look(ctx context.Context) error {
-	status, err := e.syncer.read(ctx, e.kill.memory.uid, e.kill.status)
+func (e *ending) inspect(ctx context.Context) (*runtime.PodStatus, error) {
+	status, err := e.syncer.read(ctx, e.memory.uid, e.status)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	status = e.syncer.withMessages(e.kill.pod, e.kill.memory, status)
-	e.kill.memory.do(func(p *memory.Pod) { p.See(status) })
-	e.kill.status = status
-	return nil
+	status = e.syncer.withMessages(e.pod, e.memory, status)
+	e.memory.do(func(p *memory.Pod) { p.See(status) })
+	e.status = status
+	return status, nil
 }
 
 // recordBeside records by when the pod has to end, while it is stopped.
 func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 	var recording sync.WaitGroup
-	recording.Go(func() { e.syncer.record(ctx, e.kill.memory) })
+	recording.Go(func() { e.syncer.record(ctx, e.memory) })
 	return recording.Wait
 }
 
@@ -220,11 +202,11 @@ func (e *ending) recordBeside(ctx context.Context) (wait func()) {
 // takes long, or fails, must not hold up the stop (virtual-kubelet #938). Of a pod
 // without a spec there is nothing to report.
 func (e *ending) reportBeside(ctx context.Context) *report {
-	if e.kill.pod == nil {
+	if e.pod == nil {
 		return nil
 	}
-	report := e.syncer.newReport(e.kill.pod, e.kill.memory)
-	report.update(ctx, e.kill.status, outlook{})
+	report := e.syncer.newReport(e.pod, e.memory)
+	report.update(ctx, e.status, outlook{})
 	return report
 }
 
@@ -233,6 +215,7 @@ func (e *ending) reportEnd(ctx context.Context, report *report) error {
 	if report == nil {
 		return nil
 	}
-	report.update(ctx, e.kill.status, outlook{terminal: !e.kill.status.Live(), ended: !e.kill.status.Live()})
+	ended := !e.status.Live()
+	report.update(ctx, e.status, outlook{terminal: ended, ended: ended})
 	return report.wait(ctx)
 }

@@ -41,6 +41,8 @@ var rooms = []room{
 	{"syncpod/container/env", []string{"runtime", "syncpod/internal/expand", "syncpod/internal/podcontainer"}, "an environment is resolved from a pod and its sources alone"},
 	{"syncpod/internal/expand", nil, "it replaces text in text, wherever variables are referred to"},
 	{"syncpod/internal/podcontainer", nil, "it finds a container in a spec, for anyone"},
+	{"syncpod/internal/stop", []string{"actions", "internal/base/deadline", "runtime", "runtime/cri", "syncpod/hook", "syncpod/internal/memory", "syncpod/internal/podref"},
+		"it stops a container or a pod by a deadline: why it stops, and how that is reported, is not its business"},
 	{"syncpod/internal/podref", []string{"actions"}, "it names pods and containers for all that records events, logs or fails"},
 	{"syncpod/cgroup", []string{"internal/base/linux", "internal/base/quantities", "internal/base/safepath", "runtime", "syncpod/podspec/qos"}, "a cgroup follows from a pod alone: who makes it is not its business"},
 	{"syncpod/cgroup/tree", []string{"internal/base/filetree", "internal/base/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"},
@@ -67,7 +69,7 @@ var rooms = []room{
 		"what is remembered of a pod is a value with rules: who guards, loads and saves it is not its business"},
 	{"syncpod", []string{
 		"actions", "internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/pace", "internal/base/podfile", "internal/base/safepath", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/pleg", "sandbox",
-		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/internal/memory", "syncpod/internal/podcontainer", "syncpod/internal/podref",
+		"syncpod/apistatus", "syncpod/cgroup", "syncpod/container/...", "syncpod/device", "syncpod/hook", "syncpod/internal/assemble", "syncpod/internal/memory", "syncpod/internal/podcontainer", "syncpod/internal/podref", "syncpod/internal/stop",
 		"syncpod/poddir", "syncpod/podspec/...", "syncpod/probe", "syncpod/resize", "syncpod/volume",
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},

@@ -10,7 +10,7 @@ import (
 
 // pure are the packages whose code decides or builds, and does nothing.
 var pure = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod/container", "syncpod/apistatus",
-	"syncpod/cgroup", "syncpod/eviction", "syncpod/internal/memory", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
+	"syncpod/cgroup", "syncpod/eviction", "syncpod/internal/memory", "syncpod/internal/stop", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "runtime/logs/rotate", "internal/base/jitter", "internal/base/linux", "internal/base/safepath"}
 
 // edges are the files of pure packages that carry out what the others decide.
 var edges = map[string]string{
@@ -34,6 +34,10 @@ var edges = map[string]string{
 	"sandbox/handler.go":                 "asks which runtime handler a class names",
 	"sandbox/runner.go":                  "runs sandboxes over CRI",
 	"sandbox/stop.go":                    "stops and removes a sandbox over CRI",
+	"syncpod/internal/stop/container.go": "stops a container over CRI",
+	"syncpod/internal/stop/pod.go":       "stops the containers and the sandboxes of a pod",
+	"syncpod/internal/stop/prestop.go":   "runs preStop handlers",
+	"syncpod/internal/stop/stopper.go":   "calls the runtime",
 	"syncpod/resize/allocator.go":        "keeps what pods are allotted in files",
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // files are those that mutants are drawn from where the command line names none.
-var files = []string{"actions/*.go", "podworkers/*.go", "syncpod/internal/memory/*.go", "syncpod/kill*.go", "runtime/pleg/*.go"}
+var files = []string{"actions/*.go", "podworkers/*.go", "syncpod/internal/memory/*.go", "syncpod/internal/stop/*.go", "runtime/pleg/*.go"}
 
 func main() {
 	seed := flag.Uint64("seed", 1, "what the draw begins with")
