@@ -13,7 +13,8 @@ type State struct {
 	// Readings have at most one of each signal. One that could not be read is not there.
 	Readings []Reading
 	Layout   Layout
-	// Pods are those that run and are not ending.
+	// Pods are those that run, but for those in Ending. One that is terminating for another reason
+	// may be evicted: its grace period gets shorter.
 	Pods []Candidate
 	// Ending are pods that were evicted and have not ended. As long as there is one no
 	// other has to go for what the node is short of.

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -351,4 +353,69 @@ func (n *node) client(t *testing.T) *cri.Client {
 	}
 	t.Cleanup(func() { conn.Close() })
 	return cri.NewClient(conn)
+}
+
+// A pod that terminates without end and fills its volume keeps its limits, and no other pod is evicted in
+// its place: an eviction ends its grace period.
+func TestEvictionOfATerminatingPod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends func(p *v1.Pod)
+		// exceeds: the pod exceeds a limit of its own, else the node is short of memory.
+		exceeds bool
+	}{
+		"limit of a deleted pod": {func(p *v1.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(math.MaxInt32))
+		}, true},
+		"limit of a pod beyond its deadline": {func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(40)) }, true},
+		"memory of a deleted pod": {func(p *v1.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(math.MaxInt32))
+		}, false},
+		"memory of a pod beyond its deadline": {func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(40)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
+				short, src, root := newShortNode(n), source.NewPush(), t.TempDir()
+				a := n.start([]source.Source{src}, func(c *loop.Config) {
+					short.evicting(eviction.Policy{})(c)
+					c.Root = root
+				})
+				first, second := asking("first", ""), asking("second", "")
+				first.Spec.TerminationGracePeriodSeconds = new(int64(math.MaxInt32))
+				first.Spec.Volumes = []v1.Volume{{Name: "cache", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<20, resource.BinarySI)}}}}
+				first.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "cache", MountPath: "/cache"}}
+				set(t, src, first, second)
+				time.Sleep(30 * time.Second)
+				n.using("first", 3*gib)
+				n.using("second", gib)
+				deaf := n.instances("first").Containers[0].ID.ID
+				if err := n.Runtime.SetIgnoreSignals(deaf, critest.IgnoreSignals{Term: true}); err != nil {
+					t.Fatal(err)
+				}
+				first = first.DeepCopy()
+				tc.ends(first)
+				set(t, src, first, second)
+				time.Sleep(time.Minute)
+				wantRunningPods(t, n, "first", "second")
+				if tc.exceeds {
+					at := filepath.Join(root, "pods", "first", "volumes", "kubernetes.io~empty-dir", "cache", "data")
+					if err := os.WriteFile(at, make([]byte, 2<<20), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					short.has(0)
+					time.Sleep(11 * time.Second)
+					short.has(8 * gib)
+				}
+				time.Sleep(3 * time.Minute)
+				wantRunningPods(t, n, "second")
+				if got := short.events.all(); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "first Evicted: ") {
+					t.Errorf("events %q, want one of the eviction of first", got)
+				}
+				if len(n.instances("second").Containers) != 1 {
+					t.Errorf("%v\n%v", n.instances("second"), a.Pressure())
+				}
+			})
+		})
+	}
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -98,18 +100,24 @@ type evictor struct {
 
 var _ pressure.Agent = evictor{}
 
+// Running returns a pod that is terminating, or that has ended by its status, while a container of it may
+// run: it uses the node for as long as its grace period lasts, which its author chooses.
 func (e evictor) Running() []pressure.Pod {
 	var list []pressure.Pod
-	for _, pod := range e.table.admitted() {
-		if e.table.workers.State(pod.UID).TerminationRequested {
+	for _, pod := range e.table.all() {
+		state, status := e.table.workers.State(pod.UID), e.table.lastStatus(pod.UID)
+		if !state.MayHaveRunningContainers || status.Empty() {
 			continue
 		}
-		if status := e.table.lastStatus(pod.UID); !status.Empty() {
-			list = append(list, pressure.Pod{Pod: pod, Status: status})
+		if ended := e.table.states.get(pod.UID); (state.TerminationRequested || ended.ends()) && !slices.ContainsFunc(status.Containers, alive) {
+			continue
 		}
+		list = append(list, pressure.Pod{Pod: pod, Status: status})
 	}
 	return list
 }
+
+func alive(c runtime.ContainerStatus) bool { return c.Live() }
 
 func (e evictor) Find(uid types.UID) (known *v1.Pod, unwanted bool) {
 	return e.table.find(uid), e.sources.unwanted(uid)

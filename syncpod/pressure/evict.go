@@ -94,6 +94,14 @@ func (m *Manager) sweep(now time.Time) []types.UID {
 	return list
 }
 
+// evicting reports whether the eviction of a pod has begun and is not known to have ended.
+func (m *Manager) evicting(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, left := m.left[uid]
+	return left || m.ending[uid] != nil
+}
+
 func (m *Manager) inFlight() map[types.UID]ending {
 	m.mu.Lock()
 	defer m.mu.Unlock()

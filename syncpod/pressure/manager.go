@@ -28,8 +28,8 @@ type Stats interface {
 
 // Agent is whose pods are looked after. Its methods are called concurrently.
 type Agent interface {
-	// Running returns the pods of which something may run and that are not ending, in a fixed
-	// order, with what the runtime has of them.
+	// Running returns the pods of which something may run, in a fixed order, with what the runtime
+	// has of them. A pod that is terminating is one of them while a container of it runs.
 	Running() []Pod
 	// Find returns a pod, nil if it is not known, and whether nobody wants a pod of that UID.
 	Find(pod types.UID) (known *v1.Pod, unwanted bool)
@@ -176,7 +176,8 @@ func (m *Manager) readNode(ctx context.Context, s *eviction.State) {
 }
 
 // wanted are the pods that matter: all if one may have to go for the node, or else, once in
-// a while, those with limits of their own.
+// a while, those with limits of their own. A pod whose eviction has begun is none of them, however
+// long it takes to end.
 func (m *Manager) wanted(d eviction.Decision, busy bool, now time.Time) []Pod {
 	due := false
 	for _, met := range d.Met {
@@ -188,7 +189,7 @@ func (m *Manager) wanted(d eviction.Decision, busy bool, now time.Time) []Pod {
 	}
 	var pods []Pod
 	for _, p := range m.config.Agent.Running() {
-		if p.Pod != nil && (due || eviction.HasStorageLimits(p.Pod)) {
+		if p.Pod != nil && !m.evicting(p.Pod.UID) && (due || eviction.HasStorageLimits(p.Pod)) {
 			pods = append(pods, p)
 		}
 	}
