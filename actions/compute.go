@@ -124,7 +124,7 @@ func (d *decision) start(ref ContainerRef, v verdict) {
 		attempt = following(last.Attempt)
 	}
 	hold := d.StartHolds[ref.Name]
-	crashed := last != nil && last.State == runtime.ContainerExited || v.kill && (v.why == LivenessFailed || v.why == StartupFailed)
+	crashed := last != nil && last.State == runtime.ContainerExited || v.kill && v.why.FailedProbe()
 	if hold.Reason == CrashBackOff && !crashed {
 		hold = Hold{}
 	}

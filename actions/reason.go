@@ -76,6 +76,10 @@ const (
 	reasons // their number
 )
 
+// FailedProbe reports whether a container is killed because a probe of it failed. Such a kill
+// counts as a crash of the container.
+func (r Reason) FailedProbe() bool { return r == LivenessFailed || r == StartupFailed }
+
 // MarshalText returns what String does.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 

@@ -133,7 +133,7 @@ func (st progress) lastEnd(now time.Time) *runtime.ContainerStatus {
 		return last
 	}
 	for _, k := range st.plan.Kill {
-		if k.ID == last.ID && (k.Reason == actions.LivenessFailed || k.Reason == actions.StartupFailed) {
+		if k.ID == last.ID && k.Reason.FailedProbe() {
 			killed := *last
 			killed.FinishedAt = now
 			return &killed
