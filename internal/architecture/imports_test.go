@@ -33,7 +33,7 @@ var rooms = []room{
 	{"runtime/stats", []string{"runtime", "runtime/cri"}, "what is used is read, of the pods that a caller names; what follows from it is not its business"},
 	{"runtime/oom", nil, "the kernel's log is read: whose containers these are is not its business"},
 	{"runtime/logs/rotate", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "which logs there are follows from what runs; the runtime is asked for a new file and for nothing else"},
-	{"runtime/gc", []string{"internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
+	{"runtime/gc", []string{"internal/base/regular", "internal/base/safepath", "runtime", "runtime/cri"}, "garbage is told from what the runtime reports; who may go is asked through an interface"},
 
 	{"sandbox", []string{"internal/base/creation", "internal/base/deadline", "internal/base/linux", "internal/base/safepath", "runtime", "runtime/cri"}, "a sandbox is made before there is anything to sync in it"},
 	{"syncpod/container", []string{"internal/base/linux", "internal/base/safepath", "runtime", "syncpod/container/env", "syncpod/internal/expand",

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 	"github.com/podsync/podsync/runtime"
 )
@@ -108,7 +109,7 @@ func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
 // pruneDirectory removes the logs of a container but those of the newest attempts
 // and of those to be kept.
 func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt uint32) bool) error {
-	entries, err := fs.ReadDir(root.FS(), dir)
+	names, err := regular.Names(root, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -116,9 +117,9 @@ func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt 
 		return err
 	}
 	logs := map[uint32][]string{}
-	for _, e := range entries {
-		if attempt, ok := attemptOf(e.Name()); ok && !e.IsDir() {
-			logs[attempt] = append(logs[attempt], e.Name())
+	for _, name := range names {
+		if attempt, ok := attemptOf(name); ok {
+			logs[attempt] = append(logs[attempt], name)
 		}
 	}
 	attempts := slices.Sorted(maps.Keys(logs))
@@ -128,10 +129,22 @@ func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt 
 			continue
 		}
 		for _, name := range logs[attempt] {
-			errs = append(errs, root.Remove(path.Join(dir, name)))
+			errs = append(errs, removeFile(root, path.Join(dir, name)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// removeFile removes a log. A rotation may have renamed it meanwhile: then the next look finds it. A directory is no log.
+func removeFile(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err == nil && !info.IsDir() {
+		err = root.Remove(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // attemptOf returns whose log a file is, the one that is written to, <attempt>.log,
@@ -156,15 +169,15 @@ func (c *Collector) pruneLinks(root *os.Root, live []*runtime.PodStatus) error {
 		return fmt.Errorf("gc: Config.LogLinks: %w", err)
 	}
 	defer links.Close()
-	entries, err := fs.ReadDir(links.FS(), ".")
+	names, err := regular.Names(links, ".")
 	if err != nil {
 		return fmt.Errorf("gc: Config.LogLinks: %w", err)
 	}
 	current := c.logFiles(live)
 	var errs []error
-	for _, e := range entries {
-		if target := c.target(links, e.Name()); target != "" && !current[target] && isGone(root, target) {
-			errs = append(errs, links.Remove(e.Name()))
+	for _, name := range names {
+		if target := c.target(links, name); target != "" && !current[target] && isGone(root, target) {
+			errs = append(errs, links.Remove(name))
 		}
 	}
 	return errors.Join(errs...)

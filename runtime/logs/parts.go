@@ -59,16 +59,10 @@ type part struct {
 	start int64
 }
 
-// rotated returns the parts of a log that were rotated away, the oldest first. It reads names alone:
-// ReadDir of a Root inspects each file after it has read the names, and leaves out a part that is
-// replaced by its compressed file in between.
+// rotated returns the parts of a log that were rotated away, the oldest first. A part that is replaced by its
+// compressed file meanwhile is among them.
 func rotated(root *os.Root, log string) ([]part, error) {
-	dir, err := root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	all, err := dir.Readdirnames(-1)
+	all, err := regular.Names(root, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -147,43 +141,42 @@ func openIfThere(root *os.Root, name string) (*os.File, error) {
 	return f, err
 }
 
-// A compressedFile is read as what was compressed, until its context ends.
-type compressedFile struct {
-	ctx  context.Context
-	gzip *gzip.Reader
-	file *os.File
-}
-
-func (f compressedFile) Read(p []byte) (int, error) {
-	if err := f.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return f.gzip.Read(p)
-}
-
-func (f compressedFile) Close() error { return f.file.Close() }
-
-// untilDone reads until its context ends: of a large log, reading the tail takes long.
+// untilDone is a file whose reads fail once its context has ended: reading all of a large log takes long.
 type untilDone struct {
 	ctx context.Context
-	io.ReaderAt
+	*os.File
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.File.Read(p)
 }
 
 func (u untilDone) ReadAt(p []byte, offset int64) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return u.ReaderAt.ReadAt(p, offset)
+	return u.File.ReadAt(p, offset)
 }
 
+// A compressedFile is read as what was compressed.
+type compressedFile struct {
+	*gzip.Reader
+	file untilDone
+}
+
+func (f compressedFile) Close() error { return f.file.Close() }
+
+// openCompressed opens a compressed part from a place in it, to be read until ctx ends.
 func openCompressed(ctx context.Context, root *os.Root, name string, start int64) (io.ReadCloser, error) {
 	f, err := openRegular(root, name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(f)
-	c := compressedFile{ctx, r, f}
-	if err == nil {
+	c := compressedFile{file: untilDone{ctx, f}}
+	if c.Reader, err = gzip.NewReader(c.file); err == nil {
 		_, err = io.CopyN(io.Discard, c, start)
 	}
 	return c, closeIf(f, err)

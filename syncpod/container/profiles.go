@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/base/safepath"
+	"github.com/podsync/podsync/runtime"
 )
 
 // seccomp returns the seccomp profile that the spec asks for, or the node's
@@ -60,16 +61,21 @@ type appArmor struct {
 	name    string
 }
 
-// appArmorOf returns the profile of a container: its own, that of the annotation
-// for it, or that of the pod. No profile leaves the choice to the runtime.
+// AppArmorProfile returns the profile that a container asks for: its own, that of the annotation
+// for it, or that of the pod. Nil leaves the choice to the runtime.
+func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
+	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+		return c.SecurityContext.AppArmorProfile
+	}
+	if annotated := annotatedAppArmor(pod, c.Name); annotated != nil || pod.Spec.SecurityContext == nil {
+		return annotated
+	}
+	return pod.Spec.SecurityContext.AppArmorProfile
+}
+
 func appArmorOf(pod *v1.Pod, c *v1.Container) (appArmor, error) {
-	switch sc := pod.Spec.SecurityContext; {
-	case c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil:
-		return convertAppArmor(c.SecurityContext.AppArmorProfile)
-	case annotatedAppArmor(pod, c.Name) != nil:
-		return convertAppArmor(annotatedAppArmor(pod, c.Name))
-	case sc != nil && sc.AppArmorProfile != nil:
-		return convertAppArmor(sc.AppArmorProfile)
+	if p := AppArmorProfile(pod, c); p != nil {
+		return convertAppArmor(p)
 	}
 	return appArmor{}, nil
 }
@@ -93,9 +99,8 @@ func convertAppArmor(p *v1.AppArmorProfile) (appArmor, error) {
 // server copies it to the field; only pods of another source still need it
 // (KEP-24).
 func annotatedAppArmor(pod *v1.Pod, name string) *v1.AppArmorProfile {
-	source := pod.Annotations["kubernetes.io/config.source"]
-	value, ok := pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name]
-	if !ok || value == "" || source == "" || source == "api" {
+	value := pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name]
+	if value == "" || !runtime.IsStatic(pod) {
 		return nil
 	}
 	switch local, isLocal := strings.CutPrefix(value, v1.DeprecatedAppArmorBetaProfileNamePrefix); {

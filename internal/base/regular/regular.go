@@ -42,6 +42,23 @@ func Read(root *os.Root, name string, limit int64) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
+// Names returns the names in a directory, in no order. A file that is renamed meanwhile is among them under its old
+// name or its new one: ReadDir of a Root inspects each file after it has read the names, and leaves out a
+// file whose name has changed in between.
+func Names(root *os.Root, dir string) ([]string, error) {
+	inside, err := root.OpenRoot(dir) // it opens nothing but a directory
+	if err != nil {
+		return nil, err
+	}
+	defer inside.Close()
+	f, err := inside.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
 func tooLarge(name string, limit int64) error {
 	return fmt.Errorf("%q has more than %d bytes: %w", name, limit, ErrTooLarge)
 }
