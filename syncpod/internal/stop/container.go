@@ -104,14 +104,13 @@ var errOrder = errors.New("a container that stops before it could not be stopped
 // wait returns when the containers that stop before this one have stopped, or the deadline has
 // passed. If one of them could not be stopped, this one keeps running, to be tried again with it.
 func (k *kill) wait(ctx context.Context) error {
-	timer := time.NewTimer(time.Until(k.Deadline))
-	defer timer.Stop()
+	expired := time.After(time.Until(k.Deadline))
 	stopped := true
 	for _, first := range k.after {
 		select {
 		case <-first.ended:
 			stopped = stopped && first.err == nil
-		case <-timer.C:
+		case <-expired:
 			return ctx.Err()
 		case <-ctx.Done():
 			return ctx.Err()
@@ -156,7 +155,7 @@ func (s *Stopper) escalate(ctx context.Context, k *kill) error {
 	err := s.callStop(first, id, 0)
 	cancelFirst()
 	switch {
-	case err == nil, k.sandbox == "" && ctx.Err() != nil:
+	case err == nil, ctx.Err() != nil:
 		return err
 	case k.sandbox == "":
 		return s.callStop(ctx, id, 0)

@@ -65,7 +65,7 @@ func TestAFailedStopSparesItsSandbox(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return errBroken
 		}}
-		err := r.StopPod(r.Context(), sandboxed(r.pod(testPod(), 30*time.Second, "app", "s0", "b"), "old"))
+		err := r.StopPod(r.Context(), sandboxed(r.pod(testPod("s0"), 30*time.Second, "app", "s0", "b"), "old"))
 		for _, want := range []error{errBroken, errOrder, errSpared} {
 			r.wantError(err, want)
 		}
@@ -73,7 +73,7 @@ func TestAFailedStopSparesItsSandbox(t *testing.T) {
 			r.Errorf("error %q names the wrong containers", err)
 		}
 		r.without("Killing")
-		r.wantSorted("0 stop app 30", "0 stop b 30", "0 stopped b after 0, failed: false", "2 stop sandbox old", "2 stopped app after 2, failed: true",
+		r.wantSorted("0 hook of s0 ended after 0, failed: false", "0 hook s0", "0 record", "0 stop app 30", "0 stop b 30", "0 stopped b after 0, failed: false", "2 stop sandbox old", "2 stopped app after 2, failed: true",
 			"2 stopped s0 after 2, failed: true")
 	})
 }
@@ -98,6 +98,18 @@ func TestASidecarStopsAtTheDeadline(t *testing.T) {
 	})
 }
 
+// A sidecar whose grace period has expired stops whatever became of the containers before it.
+func TestAnExpiredSidecarWaitsForNoStop(t *testing.T) {
+	failed := &kill{ended: make(chan struct{}), err: errBroken}
+	close(failed.ended)
+	for range 100 { // which of two events a select takes is random
+		k := kill{Container: Container{Deadline: time.Now().Add(-time.Second)}, after: []*kill{failed}}
+		if err := k.wait(t.Context()); err != nil {
+			t.Fatalf("error %v, want none", err)
+		}
+	}
+}
+
 // A stop that is given up stops neither sidecars nor sandboxes.
 func TestAPodsStopIsGivenUp(t *testing.T) {
 	bubble(t, func(r *rig) {
@@ -105,7 +117,7 @@ func TestAPodsStopIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		time.AfterFunc(3*time.Second, cancel)
-		r.wantError(r.StopPod(ctx, r.pod(testPod(), 10*time.Second, "app", "s0")), context.Canceled)
+		r.wantError(r.StopPod(ctx, sandboxed(r.pod(testPod(), 10*time.Second, "app", "s0"), "old")), context.Canceled)
 		r.without("Killing")
 		r.wantSorted("0 stop app 10", "3 stopped app after 3, failed: true", "3 stopped s0 after 3, failed: true")
 	})

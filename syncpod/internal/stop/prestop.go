@@ -38,14 +38,12 @@ func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 	hooking, cancel := context.WithDeadline(ctx, k.Deadline.Add(preStopExtension))
 	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
 		s.runPreStop(ctx, hooking, k, req)
+		close(ended)
 	}()
-	timer := time.NewTimer(time.Until(k.Deadline))
-	defer timer.Stop()
 	select {
 	case <-ended:
-	case <-timer.C:
+	case <-time.After(time.Until(k.Deadline)):
 	}
 	return func() {
 		cancel()

@@ -41,6 +41,7 @@ type rig struct {
 	// container or sandbox.
 	stops, removes, sandboxes, hooks map[string]func(ctx context.Context, calls int) error
 	calls                            map[string]int
+	contexts                         []context.Context // of all calls
 	list                             func(*runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 }
 
@@ -82,6 +83,11 @@ func (r *rig) compare(sorted bool, want []string) {
 	r.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, ctx := range r.contexts {
+		if ctx.Err() == nil {
+			r.Error("the context of a call was not cancelled")
+		}
+	}
 	all := slices.DeleteFunc(slices.Clone(r.transcript), func(e entry) bool { return strings.HasPrefix(e.line, "log ") })
 	if sorted {
 		slices.SortStableFunc(all, func(a, b entry) int {
@@ -119,6 +125,7 @@ func (r *rig) wantLog(lines ...string) {
 // answer ends a call as the test wants it.
 func (r *rig) answer(ctx context.Context, ends map[string]func(context.Context, int) error, call, id string) error {
 	r.mu.Lock()
+	r.contexts = append(r.contexts, ctx)
 	key := call + " " + id
 	r.calls[key]++
 	calls := r.calls[key]
@@ -148,6 +155,9 @@ func (r rigRuntime) ListContainers(ctx context.Context, req *runtimeapi.ListCont
 	} else {
 		r.note("deadline %v", end.Sub(r.began).Seconds())
 	}
+	r.mu.Lock()
+	r.contexts = append(r.contexts, ctx)
+	r.mu.Unlock()
 	all, err := r.list(req.GetFilter())
 	return &runtimeapi.ListContainersResponse{Containers: all}, err
 }
@@ -196,7 +206,12 @@ func (r *rig) Marked(id string, what memory.Mark) bool {
 	return r.instances.Marked(id, what)
 }
 
-func (r *rig) Record(context.Context) { r.note("record") }
+func (r *rig) Record(context.Context) {
+	if !r.Marked("app", memory.PreStopCompleted) && !r.Marked("left", memory.PreStopCompleted) && !r.Marked("s0", memory.PreStopCompleted) {
+		r.Error("it is recorded before the handler has its mark")
+	}
+	r.note("record")
+}
 
 // wantMarks compares the marks of an instance.
 func (r *rig) wantMarks(id string, want memory.Mark) {
