@@ -39,6 +39,10 @@ type Mounts struct {
 	CDIDevices []*runtimeapi.CDIDevice
 	// Annotations are told to the runtime, as device plugins want it.
 	Annotations map[string]string
+	// Release takes back what the node keeps for the start alone. The caller calls it once the
+	// container has started, or will not start, and not while a start may be under way. Nil means
+	// that nothing is kept.
+	Release func() error
 }
 
 // mapped returns the mounts with the mapping of IDs of the container's user

@@ -43,8 +43,9 @@
 //
 // What holds secrets is kept in memory (tmpfs), and a subPath is pinned by a bind
 // mount of what it led to when it was checked, so that a container cannot turn it
-// into a way out of the volume meanwhile (CVE-2017-1002101). Both need Linux and
-// the right to mount; see Config.Unprivileged for an agent that has none.
+// into a way out of the volume meanwhile (CVE-2017-1002101). The mount of what containers may
+// write ends with the start: containers choose its path in the table of mounts, which runc reads.
+// Both need Linux and the right to mount; see Config.Unprivileged for an agent that has none.
 //
 // # Where each rule lives
 //

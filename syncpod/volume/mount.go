@@ -28,17 +28,22 @@ func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir stri
 		return container.Mounts{}, fmt.Errorf("volumeDevices[%d] (volume %q): nobody provides block devices", i, d.Name)
 	}
 	var mounts container.Mounts
+	var kept pins
 	for i := range req.Container.VolumeMounts {
-		m, err := v.mount(req, i, dir)
+		m, err := v.mount(req, i, dir, &kept)
 		if err != nil {
-			return container.Mounts{}, fmt.Errorf("volumeMounts[%d] (volume %q): %w", i, req.Container.VolumeMounts[i].Name, err)
+			err = fmt.Errorf("volumeMounts[%d] (volume %q): %w", i, req.Container.VolumeMounts[i].Name, err)
+			return container.Mounts{}, errors.Join(err, kept.release())
 		}
 		mounts.Mounts = append(mounts.Mounts, m)
+	}
+	if len(kept) > 0 {
+		mounts.Release = kept.release
 	}
 	return mounts, nil
 }
 
-func (v *Volumes) mount(req container.MountRequest, index int, dir string) (*runtimeapi.Mount, error) {
+func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept *pins) (*runtimeapi.Mount, error) {
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
 	if vol == nil {
@@ -47,7 +52,7 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string) (*run
 	if vol.Image != nil {
 		return v.imageMount(req, ask)
 	}
-	host, err := v.hostPathOf(req, index, dir)
+	host, err := v.hostPathOf(req, index, dir, kept)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind(vol), err)
 	}
@@ -108,7 +113,7 @@ func find(pod *v1.Pod, name string) *v1.Volume {
 }
 
 // hostPathOf is what is mounted: the volume, or what is at a path in it.
-func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string) (string, error) {
+func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string, kept *pins) (string, error) {
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
 	volume, err := pathOf(vol, dir)
@@ -124,7 +129,7 @@ func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string) 
 	if err != nil || below == "" {
 		return volume, err
 	}
-	path, err := v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, isOfFiles(vol)})
+	path, err := v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, isOfFiles(vol)}, kept)
 	switch {
 	case err == nil:
 		return path, nil

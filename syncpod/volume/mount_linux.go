@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
@@ -86,17 +85,8 @@ func makeTarget(target string, dir bool) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(target); err == nil {
-		mounted, err := mounts.At(target)
-		if err == nil && mounted {
-			err = unmount(target)
-		}
-		if err == nil {
-			err = os.Remove(target)
-		}
-		if err != nil {
-			return err
-		}
+	if err := unpin(target); err != nil {
+		return err
 	}
 	if dir {
 		return os.Mkdir(target, 0o750)

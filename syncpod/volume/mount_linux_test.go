@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,46 @@ func TestVolumesInMemory(t *testing.T) {
 	if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{foreign}) {
 		t.Errorf("mounted after TearDown: %q, %v, want only what others have mounted", points, err)
 	}
+}
+
+// A directory that a container may rename is mounted on the node until the container has started, and no longer:
+// its path stands in the table of mounts, which runc reads. What the agent alone writes stays.
+func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pod")
+	needsMount(t, dir)
+	v := newVolumes(t, volume.Config{ConfigMaps: newStore()})
+	pod := podWith(named("vol", emptyDir()), named("conf", v1.VolumeSource{ConfigMap: conf()}))
+	app := &pod.Spec.Containers[0]
+	app.VolumeMounts = []v1.VolumeMount{
+		{Name: "vol", MountPath: "/data", SubPath: "a"}, {Name: "conf", MountPath: "/conf", SubPath: "a.conf"}, {Name: "vol", MountPath: "/more", SubPath: "b"},
+	}
+	setUp(t, v, pod, dir)
+	place := func(name string) string { return filepath.Join(dir, "volume-subpaths", name) }
+	want := func(when string, points ...string) {
+		t.Helper()
+		if got, err := mounts.Below(place("")); err != nil || !slices.Equal(got, points) {
+			t.Errorf("%s: mounted are %q, %v, want %q", when, got, err, points)
+		}
+	}
+	for range 2 {
+		m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want("before the start", place("vol/app/2"), place("vol/app/0"), place("conf/app/1"))
+		if err := m.Release(); err != nil {
+			t.Fatal(err)
+		}
+		want("after the start", place("conf/app/1"))
+		if _, err := os.Lstat(place("vol/app/0")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v, a late start must find nothing in place of the directory", err)
+		}
+	}
+	app.VolumeMounts[2].SubPath = "../out"
+	if m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir); err == nil {
+		t.Errorf("%v, want an error", m.Mounts)
+	}
+	want("after a mount that failed", place("conf/app/1"))
 }
 
 // A subPath stays what it was when it was checked, whatever the container puts

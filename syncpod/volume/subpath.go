@@ -27,9 +27,37 @@ func (p pinPath) path() (string, error) {
 	return filepath.Join(p.dir, subPathsDir, p.volume, p.container, strconv.Itoa(p.index)), err
 }
 
+// pins are the places where subPaths are mounted for the start of one container. A container that
+// owns such a directory renames it, and its new path, of any length, stands in the table of mounts
+// that every process of the node reads: runc starts no container when a line has 64 KiB. So a
+// pin of what containers may write ends with the start.
+type pins []string
+
+// release unmounts the pins. A start that comes later all the same fails, because nothing is at
+// their place.
+func (p pins) release() error {
+	var errs []error
+	for _, place := range p {
+		errs = append(errs, unpin(place))
+	}
+	return errors.Join(errs...)
+}
+
+// unpin unmounts what is at a place, if something is, and removes the place.
+func unpin(place string) error {
+	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := unmountAll(place); err != nil {
+		return err
+	}
+	return os.Remove(place)
+}
+
 // subPath returns the path on the node of what is at a path in a volume, which
-// symbolic links do not lead out of. A directory is made if nothing is there.
-func (v *Volumes) subPath(volume, below string, at pinPath) (string, error) {
+// symbolic links do not lead out of. A directory is made if nothing is there. It adds a pin that
+// ends with the start to kept.
+func (v *Volumes) subPath(volume, below string, at pinPath, kept *pins) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {
 		return "", err
@@ -48,6 +76,9 @@ func (v *Volumes) subPath(volume, below string, at pinPath) (string, error) {
 			err = link(path, target)
 		}
 		return path, err
+	}
+	if !at.updated {
+		*kept = append(*kept, target)
 	}
 	return target, pin(root, below, target)
 }
