@@ -81,12 +81,10 @@ func (d *decision) goOn() {
 	if d.strays && !d.plan.KillPod {
 		d.clearStrays()
 	}
-	if len(d.PostStartPending) > 0 && !d.plan.KillPod {
+	if !d.plan.KillPod {
 		d.finishHooks()
 	}
-	if len(d.plan.Resize) > 1 {
-		slices.SortStableFunc(d.plan.Resize, func(a, b ResizeStep) int { return after(a.MoreMemory, b.MoreMemory) })
-	}
+	slices.SortStableFunc(d.plan.Resize, func(a, b ResizeStep) int { return after(a.MoreMemory, b.MoreMemory) })
 }
 
 // endPod stops the pod for good, and takes back what would follow: neither
@@ -124,7 +122,7 @@ func (d *decision) start(ref ContainerRef, v verdict) {
 		attempt = following(last.Attempt)
 	}
 	hold := d.StartHolds[ref.Name]
-	crashed := last != nil && last.State == runtime.ContainerExited || v.kill && v.why.FailedProbe()
+	crashed := last != nil && last.State == runtime.ContainerExited || v.why.FailedProbe()
 	if hold.Reason == CrashBackOff && !crashed {
 		hold = Hold{}
 	}

@@ -115,6 +115,17 @@ func TestPolicyDefaultsToAlways(t *testing.T) {
 	}
 }
 
+// A restart rule without exit codes is no error, and matches nothing.
+func TestRuleWithoutExitCodes(t *testing.T) {
+	in := settled()
+	in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+	in.Pod.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{Action: v1.ContainerRestartRuleActionRestart}}
+	in.Status.Latest("web").State = runtime.ContainerExited
+	if plan := actions.Compute(in); plan.Invalid != nil || !plan.NoOp() {
+		t.Errorf("the plan is\n%v, want nothing to do", plan)
+	}
+}
+
 // Rules that the API would refuse match nothing.
 func TestUnusableRestartRules(t *testing.T) {
 	pod := shop()

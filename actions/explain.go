@@ -98,7 +98,7 @@ func (d *decision) steps(ref ContainerRef) []string {
 	}
 	for _, s := range p.Kill {
 		if s.Container == ref {
-			did = append(did, explainKill(s))
+			did = append(did, KillMessage(s.Container.Name, s.Reason, s.Restart))
 		}
 	}
 	for _, s := range p.Clear {
@@ -129,15 +129,6 @@ func (d *decision) steps(ref ContainerRef) []string {
 		}
 	}
 	return did
-}
-
-// explainKill adds the reason to a message that does not name it.
-func explainKill(s KillStep) string {
-	message := KillMessage(s.Container.Name, s.Reason, s.Restart)
-	if message == KillMessage(s.Container.Name, ReasonNone, s.Restart) {
-		message += fmt.Sprintf(": %v", s.Reason)
-	}
-	return message
 }
 
 // phrase returns now, or later if there is a wait.

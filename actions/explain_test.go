@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 )
@@ -35,6 +37,19 @@ func TestExplainPod(t *testing.T) {
 		}, []string{"No container is started before its sandbox is ready. The sandbox waits until 2026-06-01T12:00:00Z: the sandbox has no address yet.\n"}},
 		"not admitted": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.PodNotAdmitted, Message: "no room"} },
 			[]string{"The pod waits: the pod is not admitted to the node (no room). Its containers are stopped meanwhile.\n", `Stopping container web with the whole pod: the pod is not admitted to the node`}},
+		"not admitted, and its sandbox has no address yet": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].Network.IPs = nil
+			in.AddressWait, in.Blocked = actions.Hold{Reason: actions.AddressPending, Until: noon}, actions.Hold{Reason: actions.PodNotAdmitted}
+		}, []string{"Its containers are stopped meanwhile. No container is started before its sandbox is ready."}},
+		"the node has no network": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.NetworkNotReady} },
+			[]string{"The pod waits: the network of the node is not ready.\n"}},
+		"a handler was cut short": {func(in *actions.Input) {
+			in.Pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			in.PostStartPending = []runtime.ContainerID{container(in, "web").ID}
+		}, []string{
+			`Container "web" has its postStart handler run again, because the handler has not been seen to end. `,
+			`Container "worker" is left alone: it runs as it should`,
+		}},
 		"deleted": {func(in *actions.Input) { in.End = actions.PodDeleted },
 			[]string{"The pod is stopped for good: the pod is being deleted.\n", `Stopping container web with the whole pod: the pod is being deleted.`}},
 		"its sandbox is lost": {func(in *actions.Input) { in.Status.Sandboxes[0].State = runtime.SandboxNotReady },
@@ -89,6 +104,7 @@ func TestSandboxMessage(t *testing.T) {
 		said   bool
 	}{
 		"not ready": {func(in *actions.Input) { in.Status.Sandboxes[0].State = runtime.SandboxNotReady }, true},
+		"nothing":   {func(in *actions.Input) { in.Status = nil }, false},
 		"none":      {func(in *actions.Input) { in.Status.Sandboxes = nil }, false},
 		"deleted":   {func(in *actions.Input) { in.End = actions.PodDeleted }, false},
 		"settled":   {func(*actions.Input) {}, false},

@@ -86,6 +86,47 @@ start container "worker", attempt 0: the runtime has no record of it`},
 		"S4: an address that has come": {func(in *actions.Input) {
 			in.AddressWait = actions.Hold{Reason: actions.AddressPending, Until: noon}
 		}, `nothing to do`},
+		"S4: a network of the node needs no address": {func(in *actions.Input) {
+			in.Pod.Spec.HostNetwork = true
+			in.Status.Sandboxes[0].NetworkMode, in.Status.Sandboxes[0].Network.IPs = runtime.NamespaceNode, nil
+		}, `nothing to do`},
+		"S3: a container was only created": {func(in *actions.Input) {
+			once(in)
+			ran(in, "web", 0)
+			container(in, "web").State = runtime.ContainerCreated
+		}, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 1: the sandbox is not ready
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"S3: an init container is not known to have failed": {func(in *actions.Input) {
+			once(in)
+			in.Status.Containers[0].State, in.Status.Containers[0].ExitCode = runtime.ContainerUnknown, 1
+		}, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 1: the sandbox is not ready
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"C5: its sandbox was removed after its run, and nothing else is known": {func(in *actions.Input) {
+			once(in)
+			ran(in, "web", 0)
+			in.Status.Sandboxes, in.StatusComplete = nil, false
+		}, `stop what is left of the pod: the pod has no sandbox
+create sandbox, attempt 0: the pod has no sandbox
+start init container "migrate", attempt 1: the pod starts in a new sandbox`},
+		"S3: in a new sandbox what has succeeded does not run again": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy, in.Pod.Spec.InitContainers = v1.RestartPolicyOnFailure, nil
+			in.Status.Containers = in.Status.Containers[2:]
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			container(in, "web").State = runtime.ContainerExited
+		}, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 1: the sandbox is not ready
+start container "worker", attempt 1: the pod starts in a new sandbox`},
+		"S3: in a new sandbox what has failed runs again": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy, in.Pod.Spec.InitContainers = v1.RestartPolicyOnFailure, nil
+			in.Status.Containers = in.Status.Containers[2:3]
+			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			container(in, "web").State, container(in, "web").ExitCode = runtime.ContainerExited, 1
+		}, `stop what is left of the pod: the sandbox is not ready
+create sandbox, attempt 1: the sandbox is not ready
+start container "web", attempt 1: the pod starts in a new sandbox`},
 		"it is evicted, and all containers restart": {func(in *actions.Input) { in.End, in.RestartAll = actions.PodEvicted, true },
 			`stop the pod: the node stops the pod`},
 		"it is not admitted": {func(in *actions.Input) {
@@ -114,6 +155,11 @@ start container "web", attempt 1: it has ended and its restart policy asks for a
 			in.StartHolds = crashed
 		}, `kill container "web" containerd://id-web: its liveness probe failed, then start it again
 start container "web", attempt 1: its liveness probe failed; wait until 2026-06-01T12:00:00Z: the container has ended again and again`},
+		"B1: a failed startup probe counts as a crash": {func(in *actions.Input) {
+			in.Probes[container(in, "web").ID] = actions.ProbeResults{Startup: actions.ProbeFailure}
+			in.StartHolds = crashed
+		}, `kill container "web" containerd://id-web: its startup probe failed, then start it again
+start container "web", attempt 1: its startup probe failed; wait until 2026-06-01T12:00:00Z: the container has ended again and again`},
 		"B1: another image does not wait for a crash": {func(in *actions.Input) {
 			in.Pod.Spec.Containers[0].Image = "other"
 			in.StartHolds = crashed
@@ -129,6 +175,22 @@ start container "web", attempt 1: its image changed`},
 		}, `create sandbox, attempt 0: the pod has no sandbox
 wait for the sandbox until 2026-06-01T12:00:00Z: the last try failed
 start init container "migrate", attempt 0: the pod starts in a new sandbox`},
+		"B2: a failed sandbox holds up a start in the one there is": {func(in *actions.Input) {
+			in.Status.Containers = in.Status.Containers[:3]
+			in.SandboxHold = actions.Hold{Reason: actions.FailureBackOff, Until: noon}
+		}, `wait for the sandbox until 2026-06-01T12:00:00Z: the last try failed
+start container "worker", attempt 0: the runtime has no record of it`},
+		"B2: a failed sandbox holds up the next one": {func(in *actions.Input) {
+			in.Status, in.RestartAll = nil, true
+			in.SandboxHold = actions.Hold{Reason: actions.FailureBackOff, Until: noon}
+		}, `stop what is left of the pod: the pod has no sandbox
+create sandbox, attempt 0: the pod has no sandbox
+wait for the sandbox until 2026-06-01T12:00:00Z: the last try failed`},
+		"B2: a failed sandbox is waited for beside the network": {func(in *actions.Input) {
+			in.Status = nil
+			in.SandboxHold, in.Blocked = actions.Hold{Reason: actions.FailureBackOff, Until: noon}, actions.Hold{Reason: actions.NetworkNotReady}
+		}, `wait: the network of the node is not ready
+wait for the sandbox until 2026-06-01T12:00:00Z: the last try failed`},
 		"B2: a failed sandbox holds up nothing else": {func(in *actions.Input) {
 			in.SandboxHold = actions.Hold{Reason: actions.FailureBackOff, Until: noon}
 		}, `nothing to do`},
@@ -147,6 +209,32 @@ start init container "migrate", attempt 0: the pod starts in a new sandbox`},
 		}, `kill container "worker" containerd://id-worker: its liveness probe failed, then start it again
 run the postStart handler of container "web" containerd://id-web: it has not been seen to end
 start container "worker", attempt 1: its liveness probe failed`},
+		"C6: handlers of what does not run, is not of the pod, or has none": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			in.Pod.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{}}
+			container(in, "web").State = runtime.ContainerExited
+			stranger := runtime.ContainerStatus{Name: "stranger", ID: runtime.ContainerID{ID: "x"}, SandboxID: "s0", State: runtime.ContainerRunning}
+			in.Status.Containers = append(in.Status.Containers, stranger)
+			in.PostStartPending = []runtime.ContainerID{stranger.ID, container(in, "web").ID, container(in, "worker").ID}
+		}, `release the resources held for container "web"`},
+		"C6: the handler of an instance whose place is taken": {func(in *actions.Input) {
+			in.Pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			old := *container(in, "web")
+			old.ID.ID = "old"
+			container(in, "web").Attempt = 1
+			in.Status.Containers = append(in.Status.Containers, old)
+			in.PostStartPending = []runtime.ContainerID{old.ID, container(in, "web").ID}
+		}, `clear container "web" containerd://old: a newer instance has taken its place
+run the postStart handler of container "web" containerd://id-web: it has not been seen to end`},
+		"C6: handlers of a pod that has had its run": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.InitContainers[1].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+			in.PostStartPending = []runtime.ContainerID{container(in, "proxy").ID}
+			container(in, "web").State, container(in, "worker").State = runtime.ContainerExited, runtime.ContainerExited
+		}, `release the resources held for container "web"
+release the resources held for container "worker"
+stop the pod: no container is running and none is to run again`},
 		"an init container may have failed": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Status.Containers = in.Status.Containers[:1]
@@ -163,34 +251,71 @@ start container "worker", attempt 1: its liveness probe failed`},
 
 // The record of the exit that asks for all containers to restart is removed last.
 func TestResetOrder(t *testing.T) {
-	plan := actions.Compute(settledWith(func(in *actions.Input) {
-		rule := v1.ContainerRestartRule{
-			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
-			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{3}},
+	for _, asks := range []string{"web", "proxy"} {
+		plan := actions.Compute(settledWith(func(in *actions.Input) {
+			rule := v1.ContainerRestartRule{
+				Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{3}},
+			}
+			in.Pod.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{rule}
+			in.Pod.Spec.InitContainers[1].RestartPolicyRules = []v1.ContainerRestartRule{rule}
+			c := container(in, asks)
+			c.State, c.ExitCode, in.RestartAll = runtime.ContainerExited, 3, true
+		}))
+		for i, s := range plan.Reset {
+			if last := i == len(plan.Reset)-1; s.Last != last || last != (s.Container.Name == asks) {
+				t.Errorf("%s: step %d of %d: %+v", asks, i, len(plan.Reset), s)
+			}
 		}
-		in.Pod.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{rule}
-		web := container(in, "web")
-		web.State, web.ExitCode, in.RestartAll = runtime.ContainerExited, 3, true
-	}))
-	for i, s := range plan.Reset {
-		if last := i == len(plan.Reset)-1; s.Last != last || last != (s.Container.Name == "web") {
-			t.Errorf("step %d of %d: %+v", i, len(plan.Reset), s)
+		if len(plan.Reset) != 4 {
+			t.Errorf("%s: %v", asks, plan)
 		}
-	}
-	if len(plan.Reset) != 4 {
-		t.Errorf("%v", plan)
 	}
 }
 
-// A container that gives memory back is resized before one that takes more.
+// A container that gives memory back is resized before one that takes more. A limit that is
+// lifted takes more, and a first limit does not.
 func TestResizeOrder(t *testing.T) {
-	plan := actions.Compute(settledWith(func(in *actions.Input) {
-		for i, name := range []string{"web", "worker"} {
-			in.Pod.Spec.Containers[i].Resources = memoryLimit("64Mi")
-			container(in, name).Resources = &runtime.ContainerResources{MemoryLimit: []int64{32 << 20, 128 << 20}[i]}
+	for name, c := range map[string]struct {
+		want   string
+		before []int64 // of web and of worker, whose limits are to be want
+		first  string
+	}{
+		"web takes more":         {"64Mi", []int64{32 << 20, 128 << 20}, "worker"},
+		"worker takes more":      {"64Mi", []int64{128 << 20, 32 << 20}, "web"},
+		"worker has a new limit": {"64Mi", []int64{32 << 20, 0}, "worker"},
+		"both limits are lifted": {"", []int64{32 << 20, 64 << 20}, ""},
+	} {
+		plan := actions.Compute(settledWith(func(in *actions.Input) {
+			for i, container := range []*runtime.ContainerStatus{container(in, "web"), container(in, "worker")} {
+				if c.want != "" {
+					in.Pod.Spec.Containers[i].Resources = memoryLimit(c.want)
+				}
+				container.Resources = new(runtime.ResourcesOf(&in.Pod.Spec, &in.Pod.Spec.Containers[i]))
+				container.Resources.MemoryLimit = c.before[i]
+			}
+		}))
+		if len(plan.Resize) != 2 || c.first != "" && plan.Resize[0].Container.Name != c.first || plan.Resize[0].MoreMemory != (c.first == "") || !plan.Resize[1].MoreMemory {
+			t.Errorf("%s:\n%v", name, plan)
 		}
-	}))
-	if len(plan.Resize) != 2 || plan.Resize[0].Container.Name != "worker" || plan.Resize[0].MoreMemory || !plan.Resize[1].MoreMemory {
-		t.Errorf("%v", plan)
+	}
+}
+
+// The number of a plan's sandbox is that of the one there is until it is replaced.
+func TestSandboxAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(in *actions.Input)
+		want   uint32
+	}{
+		"settled": {func(*actions.Input) {}, 4},
+		"waits for an address": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].Network.IPs, in.AddressWait = nil, actions.Hold{Reason: actions.AddressPending}
+		}, 4},
+		"has no address": {func(in *actions.Input) { in.Status.Sandboxes[0].Network.IPs = nil }, 5},
+	} {
+		plan := actions.Compute(settledWith(func(in *actions.Input) { in.Status.Sandboxes[0].Attempt = 4; c.change(in) }))
+		if plan.Sandbox.Attempt != c.want {
+			t.Errorf("%s: attempt %d, want %d", name, plan.Sandbox.Attempt, c.want)
+		}
 	}
 }

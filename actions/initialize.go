@@ -57,7 +57,7 @@ func (d *decision) initialize() initState {
 // pod's sandbox. What an init container did in an earlier sandbox does not
 // count in this one (kubernetes #140309).
 func (d *decision) inSandbox(ref ContainerRef) *runtime.ContainerStatus {
-	if c := d.current(ref); c != nil && c.In(d.sandbox) {
+	if c := d.current(ref); c.In(d.sandbox) {
 		return c
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // finishHooks has the postStart handlers run that were cut short, of containers that run and
-// stay (kubernetes #122803).
+// stay (kubernetes #122803). Of an instance whose place is taken none is run: the plan clears it.
 func (d *decision) finishHooks() {
 	for _, id := range d.PostStartPending {
 		at := slices.IndexFunc(d.Status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })
@@ -16,7 +16,7 @@ func (d *decision) finishHooks() {
 		}
 		c := &d.Status.Containers[at]
 		ref, known := FindContainer(d.Pod, c.Name)
-		if !known || c.State != runtime.ContainerRunning || d.current(ref) != c {
+		if !known || c.State != runtime.ContainerRunning {
 			continue
 		}
 		if hooks := ref.Spec(d.Pod).Lifecycle; hooks != nil && hooks.PostStart != nil {

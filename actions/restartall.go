@@ -38,16 +38,14 @@ func (d *decision) resetAll() {
 		d.killPod(d.plan.Sandbox.Reason)
 		d.plan.Sandbox.Create = true
 	}
-	by, asked := RestartAllRequested(d.Pod, d.Status)
+	by, _ := RestartAllRequested(d.Pod, d.Status)
 	for i := range d.Pod.Spec.Containers {
 		d.reset(regularRef(d.Pod, i), by)
 	}
 	for i := range d.Pod.Spec.InitContainers {
 		d.reset(initRef(d.Pod, i), by)
 	}
-	if asked {
-		slices.SortStableFunc(d.plan.Reset, func(a, b ResetStep) int { return after(a.Last, b.Last) })
-	}
+	slices.SortStableFunc(d.plan.Reset, func(a, b ResetStep) int { return after(a.Last, b.Last) })
 }
 
 func (d *decision) reset(ref, by ContainerRef) {

@@ -2,6 +2,7 @@ package actions_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -30,6 +31,68 @@ func container(in *actions.Input, name string) *runtime.ContainerStatus {
 func debug(in *actions.Input, state runtime.ContainerState) {
 	in.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
 	in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: "debug", SandboxID: "s0", State: state})
+}
+
+// sidecarFirst leaves a pod with its two init containers, the sidecar before the other one.
+func sidecarFirst(in *actions.Input) {
+	inits := in.Pod.Spec.InitContainers
+	inits[0], inits[1] = inits[1], inits[0]
+	in.Status.Containers = in.Status.Containers[:2]
+}
+
+// resizedInit leaves a pod with its first init container, which runs with more memory than its spec
+// has now.
+func resizedInit(in *actions.Input) {
+	in.Pod.Spec.InitContainers[0].Resources = memoryLimit("64Mi")
+	in.Status.Containers = in.Status.Containers[:1]
+	c := container(in, "migrate")
+	c.State, c.Resources = runtime.ContainerRunning, new(runtime.ResourcesOf(&in.Pod.Spec, &in.Pod.Spec.InitContainers[0]))
+	c.Resources.MemoryLimit = 128 << 20
+}
+
+// A regular container shows that initialization is over. One that has ended, of which the runtime
+// does not say in which sandbox, shows nothing.
+func TestPastInitialization(t *testing.T) {
+	for state, past := range map[runtime.ContainerState]bool{
+		runtime.ContainerCreated: true, runtime.ContainerRunning: true, runtime.ContainerExited: false, runtime.ContainerUnknown: false,
+	} {
+		for _, sandbox := range []string{"s0", ""} {
+			in := settled()
+			in.Status.Containers = append(in.Status.Containers[:1], in.Status.Containers[2])
+			in.Status.Containers[1].State, in.Status.Containers[1].SandboxID = state, sandbox
+			want := actions.NextInit
+			if past || sandbox != "" {
+				want = actions.ContainerMissing
+			}
+			if got, _ := actions.Why(in, "proxy"); got != want {
+				t.Errorf("a container %v in the sandbox %q: %v, want %v", state, sandbox, got, want)
+			}
+		}
+	}
+}
+
+// The rules hold for each container of a pod that has many.
+func TestManyContainers(t *testing.T) {
+	in := settled()
+	for i := range 20 {
+		name := fmt.Sprint("more", i)
+		in.Pod.Spec.Containers = append(in.Pod.Spec.Containers, v1.Container{Name: name})
+		in.Status.Containers = append(in.Status.Containers, runtime.ContainerStatus{Name: name, ID: runtime.ContainerID{ID: name}, SandboxID: "s0", State: runtime.ContainerRunning, Attempt: 1})
+	}
+	if plan := actions.Compute(in); !plan.NoOp() {
+		t.Errorf("settled, and the plan is\n%v", plan)
+	}
+	old := *container(&in, "more18")
+	old.ID.ID, old.Attempt = "old", 0
+	in.Status.Containers = append(in.Status.Containers, old)
+	container(&in, "more19").State = runtime.ContainerExited
+	want := `release the resources held for container "more19"
+clear container "more18" ://old: a newer instance has taken its place
+start container "more19", attempt 2: it has ended and its restart policy asks for another run
+`
+	if got := actions.Compute(in).String(); got != want {
+		t.Errorf("the plan is\n%s\nwant\n%s", got, want)
+	}
 }
 
 // I3: an init container that was created, and not started as its agent ended, is not waited
@@ -101,6 +164,74 @@ start container "web", attempt 2: it has ended and its restart policy asks for a
 			in.Pod.Spec.RestartPolicy, in.Status = v1.RestartPolicyNever, nil
 		}, `create sandbox, attempt 0: the pod has no sandbox
 start init container "migrate", attempt 0: the pod starts in a new sandbox`},
+		"a stranger and dead instances beside one whose place is taken": {func(in *actions.Input) {
+			old, dead := *container(in, "web"), *container(in, "worker")
+			old.ID.ID, old.State = "old", runtime.ContainerCreated
+			dead.ID.ID, dead.State = "dead", runtime.ContainerExited
+			container(in, "web").Attempt, container(in, "worker").Attempt = 1, 1
+			in.Status.Containers = append(in.Status.Containers, old, dead, runtime.ContainerStatus{Name: "stranger", SandboxID: "other", State: runtime.ContainerRunning})
+		}, `clear container "web" containerd://old: a newer instance has taken its place`},
+		"an ephemeral container was only created, and another is to start": {func(in *actions.Input) {
+			in.Status.Containers = in.Status.Containers[:3]
+			debug(in, runtime.ContainerCreated)
+		}, `start container "worker", attempt 0: the runtime has no record of it`},
+		"an unknown state of what may run again": {func(in *actions.Input) {
+			c := container(in, "web")
+			c.State, c.StartedAt = runtime.ContainerUnknown, time.Unix(1, 0)
+		}, `kill container "web" containerd://id-web: the runtime cannot tell whether it is alive, then start it again
+start container "web", attempt 1: the runtime cannot tell whether it is alive`},
+		"an unknown state in a pod that is being deleted": {func(in *actions.Input) {
+			in.Pod.DeletionTimestamp = &deleted
+			container(in, "web").State = runtime.ContainerUnknown
+		}, "nothing to do"},
+		"a missing container of a pod that is being deleted": {func(in *actions.Input) {
+			in.Pod.DeletionTimestamp = &deleted
+			in.Status.Containers = in.Status.Containers[:3]
+		}, "nothing to do"},
+		"an unknown state of an init container": {func(in *actions.Input) {
+			in.Status.Containers = in.Status.Containers[:1]
+			in.Status.Containers[0].State = runtime.ContainerUnknown
+		}, `kill init container "migrate" containerd://id-migrate: the runtime cannot tell whether it is alive, then start it again
+start init container "migrate", attempt 1: the runtime cannot tell whether it is alive`},
+		"a failed init container, and a sidecar with another image": {func(in *actions.Input) {
+			sidecarFirst(in)
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.InitContainers[0].Image = "other"
+			container(in, "migrate").ExitCode = 1
+		}, "stop the pod: an init container failed and is not to run again"},
+		"a sidecar that has ended while an init container runs": {func(in *actions.Input) {
+			sidecarFirst(in)
+			container(in, "proxy").State, container(in, "migrate").State = runtime.ContainerExited, runtime.ContainerRunning
+		}, `start init container "proxy", attempt 1: it has ended and its restart policy asks for another run`},
+		"a sidecar with another image before an init container": {func(in *actions.Input) {
+			sidecarFirst(in)
+			in.Pod.Spec.InitContainers[0].Image = "other"
+			in.Status.Containers = in.Status.Containers[1:]
+		}, `kill init container "proxy" containerd://id-proxy: its image changed, then start it again
+start init container "proxy", attempt 1: its image changed
+start init container "migrate", attempt 0: the init container before it has done its part`},
+		"a sidecar whose startup probe failed": {func(in *actions.Input) {
+			in.Pod.Spec.InitContainers[1].StartupProbe = &v1.Probe{}
+			in.Probes[container(in, "proxy").ID] = actions.ProbeResults{Startup: actions.ProbeFailure}
+		}, `kill init container "proxy" containerd://id-proxy: its startup probe failed, then start it again
+start init container "proxy", attempt 1: its startup probe failed`},
+		"a sidecar with another image that is starting": {func(in *actions.Input) {
+			in.Pod.Spec.InitContainers[1].StartupProbe, in.Pod.Spec.InitContainers[1].Image = &v1.Probe{}, "other"
+		}, "nothing to do"},
+		"a sidecar with another image whose liveness probe failed": {func(in *actions.Input) {
+			in.Pod.Spec.InitContainers[1].LivenessProbe, in.Pod.Spec.InitContainers[1].Image = &v1.Probe{}, "other"
+			in.Probes[container(in, "proxy").ID] = actions.ProbeResults{Liveness: actions.ProbeFailure}
+		}, `kill init container "proxy" containerd://id-proxy: its image changed, then start it again
+start init container "proxy", attempt 1: its image changed`},
+		"results of probes that a sidecar does not declare": {func(in *actions.Input) {
+			in.Probes[container(in, "proxy").ID] = actions.ProbeResults{Startup: actions.ProbeFailure, Liveness: actions.ProbeFailure}
+		}, "nothing to do"},
+		"resources of an init container that runs": {func(in *actions.Input) { resizedInit(in) },
+			`resize memory of init container "migrate" containerd://id-migrate: its resources changed`},
+		"resources of an init container that runs, which ask for a restart": {func(in *actions.Input) {
+			resizedInit(in)
+			in.Pod.Spec.InitContainers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
+		}, "nothing to do"},
 		"a network of the node": {func(in *actions.Input) { in.Pod.Spec.HostNetwork = true },
 			`stop what is left of the pod: the sandbox is in another network namespace than spec.hostNetwork asks for
 create sandbox, attempt 1: the sandbox is in another network namespace than spec.hostNetwork asks for
@@ -273,6 +404,21 @@ func TestWhy(t *testing.T) {
 			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]
 			container(in, "web").State, container(in, "proxy").State = runtime.ContainerExited, runtime.ContainerExited
 		}, "proxy", actions.EndsWithPod},
+		"held up with the pod": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.NetworkNotReady} }, "web", actions.NetworkNotReady},
+		"running, as the pod has had its run": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]
+			container(in, "web").State = runtime.ContainerExited
+		}, "proxy", actions.StillRunning},
+		"after a sidecar that starts": {func(in *actions.Input) {
+			in.Pod.Spec.InitContainers[1].StartupProbe = &v1.Probe{}
+			in.Status.Containers = in.Status.Containers[:2]
+		}, "web", actions.WaitsForInit},
+		"an init container of an unknown state, which runs once": {func(in *actions.Input) {
+			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.Status.Containers = in.Status.Containers[:1]
+			in.Status.Containers[0].State = runtime.ContainerUnknown
+		}, "migrate", actions.ContainerStateUnknown},
 		"to be debugged when the pod has had its run": {func(in *actions.Input) {
 			debug(in, runtime.ContainerCreated)
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever

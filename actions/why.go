@@ -56,7 +56,7 @@ func (d *decision) whyInReset(ref ContainerRef) Reason {
 	switch c := d.current(ref); {
 	case ref.Kind == EphemeralContainer && c != nil:
 		return DoneEphemeral
-	case ref.Kind != EphemeralContainer && c != nil:
+	case c != nil:
 		return RestartAllContainers
 	}
 	return WaitsForReset
