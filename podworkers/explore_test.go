@@ -373,8 +373,7 @@ func (s *state) isHeldUp(set *Set) bool {
 	if taken {
 		return running != s.uid
 	}
-	next, ok := set.statics.next(s.fullName, set.mayStart)
-	return !ok || next != s.uid
+	return set.statics.next(s.fullName, set.mayStart) != s.uid
 }
 
 func (e *explored) report(p *path) {

@@ -69,7 +69,9 @@ func TestW10_SuccessorWaitsForTheRemoval(t *testing.T) {
 	}{
 		"it comes": {func(*harness) {}, true},
 		"it changes": {func(h *harness) {
-			h.update(Update{Type: Changed, Pod: pod("a")})
+			changed := pod("a")
+			changed.Labels = map[string]string{"is": "changed"}
+			h.update(Update{Type: Changed, Pod: changed})
 			h.set.SyncKnownPods([]types.UID{"a"})
 		}, true},
 		"it is killed":     {func(h *harness) { h.update(kill(pod("a"), 0, nil)) }, false},
@@ -86,8 +88,11 @@ func TestW10_SuccessorWaitsForTheRemoval(t *testing.T) {
 			if e := h.set.Done(w, Succeeded); e.Work != c.runs || h.set.State("a").Known != c.runs {
 				t.Errorf("after the removal: %+v, want work: %t", e, c.runs)
 			}
-			if c.runs {
-				h.next("a", SyncPod)
+			if !c.runs {
+				return
+			}
+			if w := h.next("a", SyncPod); (w.Pod.Labels["is"] == "changed") != (name == "it changes") {
+				t.Errorf("it begins as %v, want the last news of it", w.Pod.Labels)
 			}
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 func TestWholeLife(t *testing.T) {
@@ -259,6 +261,32 @@ func TestW9_EveryKillIsAnsweredOnce(t *testing.T) {
 				t.Errorf("answered %v, want [9]", got)
 			}
 		})
+	}
+}
+
+// A pod that is over at its source was stopped before unless something of it is alive.
+func TestPodThatWasOverBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		status *runtime.PodStatus
+		alive  bool
+	}{
+		"nothing is known":         {nil, true},
+		"nothing is there":         {&runtime.PodStatus{}, false},
+		"a container runs":         {&runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerRunning}}}, true},
+		"a container has exited":   {&runtime.PodStatus{Containers: []runtime.ContainerStatus{{State: runtime.ContainerExited}}}, false},
+		"its sandbox is ready":     {&runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{State: runtime.SandboxReady}}}, true},
+		"its sandbox is not ready": {&runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{State: runtime.SandboxNotReady}}}, false},
+	} {
+		h, over := newHarness(t), pod("a")
+		over.Status.Phase = v1.PodFailed
+		h.update(Update{Type: Create, Pod: over, Status: c.status})
+		want := SyncTerminatedPod
+		if c.alive {
+			want = SyncTerminatingPod
+		}
+		if w, _, _ := h.set.Next(h.now, "a"); w.Type != want {
+			t.Errorf("%s: %v, want %v", name, w.Type, want)
+		}
 	}
 }
 

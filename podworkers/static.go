@@ -57,7 +57,7 @@ func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bo
 	if running, taken := s.running[fullName]; taken {
 		return running == uid
 	}
-	if next, ok := s.next(fullName, wants); !ok || next != uid {
+	if s.next(fullName, wants) != uid {
 		return false
 	}
 	remove(s.waiting, fullName, uid)
@@ -80,24 +80,24 @@ func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) b
 	if stopping := s.stopping[fullName]; len(stopping) > 0 {
 		return stopping[0]
 	}
-	if next, ok := s.next(fullName, wants); ok && next != uid {
+	if next := s.next(fullName, wants); next != uid {
 		return next
 	}
 	return ""
 }
 
 // next returns the first pod in line that wants its turn, if its name is free of
-// pods that have to stop.
-func (s *statics) next(fullName string, wants func(types.UID) bool) (types.UID, bool) {
+// pods that have to stop; empty if there is none.
+func (s *statics) next(fullName string, wants func(types.UID) bool) types.UID {
 	if len(s.stopping[fullName]) > 0 {
-		return "", false
+		return ""
 	}
 	line := s.waiting[fullName]
 	i := slices.IndexFunc(line, wants)
 	if i < 0 {
-		return "", false
+		return ""
 	}
-	return line[i], true
+	return line[i]
 }
 
 // end takes a pod that has ended away and returns the one whose turn comes by it.
@@ -110,7 +110,7 @@ func (s *statics) end(fullName string, uid types.UID, wants func(types.UID) bool
 	if _, taken := s.running[fullName]; taken {
 		return nil
 	}
-	if next, ok := s.next(fullName, wants); ok {
+	if next := s.next(fullName, wants); next != "" {
 		return []types.UID{next}
 	}
 	return nil

@@ -8,6 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// M1: a pod that has its turn keeps it, and a pod that is not in line has none.
+func TestM1_TheTurnIsKept(t *testing.T) {
+	var s statics
+	all := func(types.UID) bool { return true }
+	if s.start("name", "1", all) {
+		t.Error("a pod that is not in line has its turn")
+	}
+	s.queue("name", "1")
+	if !s.start("name", "1", all) || !s.start("name", "1", all) || s.start("name", "2", all) {
+		t.Error("the turn is not kept")
+	}
+}
+
 // M1: of several static pods with one name the next starts when the one before
 // has finished, and those that are gone by then are passed over.
 func TestM1_StaticPodsTakeTurns(t *testing.T) {

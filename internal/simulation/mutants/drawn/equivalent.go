@@ -13,7 +13,9 @@ var list string
 // equivalent is a mutant that no test can notice.
 type equivalent struct {
 	path, function, says string
-	reason               string
+	// nth says which of several mutants it is that do the same in a function, 0 if there is one.
+	nth    int
+	reason string
 	// mutant is the one that it describes, nil if its file is not among the sources.
 	mutant *mutant
 }
@@ -24,7 +26,7 @@ func (e *equivalent) String() string {
 
 // equivalents reads the list: paragraphs with a reason, and below it each mutant that it is the
 // reason for, after a tab: the file, the function, and what the mutant does, which may end in
-// an ellipsis.
+// an ellipsis, and in #2 if it is the second such place in the function.
 func equivalents(list string) (all []*equivalent, err error) {
 	var reason []string
 	for line := range strings.Lines(list) {
@@ -41,7 +43,11 @@ func equivalents(list string) (all []*equivalent, err error) {
 			if !found || len(reason) == 0 {
 				return nil, fmt.Errorf("an equivalent mutant lacks its place, what it does or the reason: %s", described)
 			}
-			all = append(all, &equivalent{path: path, function: function, says: says, reason: strings.Join(reason, " ")})
+			e := &equivalent{path: path, function: function, says: says, reason: strings.Join(reason, " ")}
+			if _, err := fmt.Sscanf(says[strings.LastIndex(says, " ")+1:], "#%d", &e.nth); err == nil {
+				e.says = says[:strings.LastIndex(says, " ")]
+			}
+			all = append(all, e)
 		}
 	}
 	return all, nil
@@ -68,15 +74,19 @@ func find(all []*equivalent, sources []*source) error {
 		if s == nil {
 			continue
 		}
-		fit := 0
+		var fit []*mutant
 		for _, m := range s.places {
 			if e.fits(m) {
-				e.mutant = m
-				fit++
+				fit = append(fit, m)
 			}
 		}
-		if fit != 1 {
-			errs = append(errs, fmt.Errorf("an equivalent mutant fits %d places, want 1: %v", fit, e))
+		switch {
+		case e.nth == 0 && len(fit) == 1:
+			e.mutant = fit[0]
+		case e.nth > 0 && e.nth <= len(fit) && len(fit) > 1:
+			e.mutant = fit[e.nth-1]
+		default:
+			errs = append(errs, fmt.Errorf("an equivalent mutant fits %d places, want 1: %v", len(fit), e))
 		}
 	}
 	return errors.Join(errs...)

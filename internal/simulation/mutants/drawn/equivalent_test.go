@@ -38,6 +38,9 @@ func TestEquivalents(t *testing.T) {
 		{"A reason.\n\tp.go g: deleted: f(a)\n", "fits 0 places"},
 		{"A reason.\n\tp.go f: true for a\n", "fits 2 places"},
 		{"A reason.\n\tp.go f: deleted: …\n", "fits 3 places"},
+		{"A reason,\nof two lines.\n\tp.go f: true for a #2\n", ""},
+		{"A reason.\n\tp.go f: true for a #3\n", "fits 2 places"},
+		{"A reason.\n\tp.go f: deleted: f(a) #1\n", "fits 1 places"},
 		{"", ""},
 	} {
 		known, err := equivalents(test.list)
