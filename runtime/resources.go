@@ -12,9 +12,11 @@ import (
 // set them. Zero is none.
 type ContainerResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
-	CPURequest, CPULimit int64
+	CPURequest int64 `json:"cpuRequest,omitempty"`
+	CPULimit   int64 `json:"cpuLimit,omitempty"`
 	// MemoryRequest and MemoryLimit are in bytes.
-	MemoryRequest, MemoryLimit int64
+	MemoryRequest int64 `json:"memoryRequest,omitempty"`
+	MemoryLimit   int64 `json:"memoryLimit,omitempty"`
 }
 
 // ResourcesOf returns what a container of a pod is made with. Where it has no limit of its own
@@ -35,7 +37,9 @@ func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 // that holds it. What is nil was not reported.
 type ReportedResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
-	CPURequest, CPULimit *int64
+	CPURequest *int64 `json:"cpuRequest,omitempty"`
+	CPULimit   *int64 `json:"cpuLimit,omitempty"`
 	// MemoryRequest and MemoryLimit are in bytes.
-	MemoryRequest, MemoryLimit *int64
+	MemoryRequest *int64 `json:"memoryRequest,omitempty"`
+	MemoryLimit   *int64 `json:"memoryLimit,omitempty"`
 }

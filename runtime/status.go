@@ -50,7 +50,7 @@ type SandboxStatus struct {
 type SandboxNetwork struct {
 	// IPs are the pod's addresses, the primary first. Empty while the network is
 	// being set up, and for a sandbox on the node's network.
-	IPs []string
+	IPs []string `json:"ips,omitempty"`
 }
 
 // ContainerStatus is what a runtime reports of one container, that is of one
@@ -102,9 +102,10 @@ type ContainerStatus struct {
 // ContainerUser is the user and groups of a process.
 type ContainerUser struct {
 	// UID and GID are numbers of the container's user namespace.
-	UID, GID int64
+	UID int64 `json:"uid"`
+	GID int64 `json:"gid"`
 	// Groups are the supplemental groups.
-	Groups []int64
+	Groups []int64 `json:"groups,omitempty"`
 }
 
 // Latest returns the current container of that name: the one with the highest

@@ -23,31 +23,23 @@ type ContainerInState struct {
 
 // A Sandbox is a runtime.SandboxStatus. Without a network there was none reported.
 type Sandbox struct {
-	ID             string    `json:"id"`
-	State          string    `json:"state"`
-	NetworkMode    string    `json:"networkMode"`
-	Attempt        uint32    `json:"attempt"`
-	Network        *Network  `json:"network,omitempty"`
-	CreatedAt      time.Time `json:"createdAt,omitzero"`
-	RuntimeHandler string    `json:"runtimeHandler,omitempty"`
+	ID             string                  `json:"id"`
+	State          string                  `json:"state"`
+	NetworkMode    string                  `json:"networkMode"`
+	Attempt        uint32                  `json:"attempt"`
+	Network        *runtime.SandboxNetwork `json:"network,omitempty"`
+	CreatedAt      time.Time               `json:"createdAt,omitzero"`
+	RuntimeHandler string                  `json:"runtimeHandler,omitempty"`
 }
 
-// A Network is a runtime.SandboxNetwork.
-type Network struct {
-	IPs []string `json:"ips,omitempty"`
-}
-
-// OfPod shares the lists of s.
+// OfPod shares the lists and pointers of s.
 func OfPod(s *runtime.PodStatus) *Pod {
 	p := &Pod{}
 	for _, sb := range s.Sandboxes {
-		written := Sandbox{
-			ID: sb.ID, State: sb.State.String(), NetworkMode: sb.NetworkMode.String(), Attempt: sb.Attempt, CreatedAt: sb.CreatedAt, RuntimeHandler: sb.RuntimeHandler,
-		}
-		if sb.Network != nil {
-			written.Network = &Network{sb.Network.IPs}
-		}
-		p.Sandboxes = append(p.Sandboxes, written)
+		p.Sandboxes = append(p.Sandboxes, Sandbox{
+			ID: sb.ID, State: sb.State.String(), NetworkMode: sb.NetworkMode.String(), Attempt: sb.Attempt,
+			Network: sb.Network, CreatedAt: sb.CreatedAt, RuntimeHandler: sb.RuntimeHandler,
+		})
 	}
 	for _, c := range s.Containers {
 		p.Containers = append(p.Containers, ContainerInState{c.State.String(), OfContainer(c)})
@@ -65,11 +57,9 @@ func (p *Pod) Status(uid types.UID, namespace, name string) *runtime.PodStatus {
 		if !known || !knownMode {
 			continue
 		}
-		read := runtime.SandboxStatus{ID: sb.ID, State: state, NetworkMode: mode, Attempt: sb.Attempt, CreatedAt: sb.CreatedAt, RuntimeHandler: sb.RuntimeHandler}
-		if sb.Network != nil {
-			read.Network = &runtime.SandboxNetwork{IPs: sb.Network.IPs}
-		}
-		s.Sandboxes = append(s.Sandboxes, read)
+		s.Sandboxes = append(s.Sandboxes, runtime.SandboxStatus{
+			ID: sb.ID, State: state, NetworkMode: mode, Attempt: sb.Attempt, Network: sb.Network, CreatedAt: sb.CreatedAt, RuntimeHandler: sb.RuntimeHandler,
+		})
 	}
 	for _, c := range p.Containers {
 		state, known := named(c.State, runtime.ContainerUnknown, runtime.ContainerCreated, runtime.ContainerRunning, runtime.ContainerExited)

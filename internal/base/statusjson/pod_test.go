@@ -2,6 +2,7 @@ package statusjson_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -52,6 +53,30 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			if value.Field(i).IsZero() && value.Type().Field(i).Name != "NetworkMode" {
 				t.Errorf("%T.%s is not part of the test", v, value.Type().Field(i).Name)
 			}
+		}
+	}
+}
+
+// TestNamesOfFields: the types of package runtime that are written as they are keep the names that
+// earlier versions have written.
+func TestNamesOfFields(t *testing.T) {
+	c, sb := full().Containers[3], full().Sandboxes[0]
+	for want, v := range map[string]any{
+		`{"cpuRequest":1,"cpuLimit":2,"memoryRequest":3,"memoryLimit":4}`: c.Resources,
+		`{"cpuRequest":1,"cpuLimit":2,"memoryLimit":4,"memoryRequest":3}`: c.Reported,
+		`{"uid":1,"gid":2,"groups":[3]}`:                                  c.User,
+		`{"ips":["10.0.0.1","fd00::1"]}`:                                  sb.Network,
+	} {
+		var got, wanted any
+		text, err := json.Marshal(v)
+		if err := errors.Join(err, json.Unmarshal(text, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, wanted) {
+			t.Errorf("%T is written as %s, want %s", v, text, want)
+		}
+		if fields := reflect.TypeOf(v).Elem().NumField(); fields != len(wanted.(map[string]any)) {
+			t.Errorf("%T has %d fields: each needs a name here", v, fields)
 		}
 	}
 }

@@ -14,17 +14,17 @@ const recordVersion = 1
 
 // recordV1 is a Record as JSON.
 type recordV1 struct {
-	Version          int                             `json:"version"`
-	Deadline         time.Time                       `json:"deadline,omitzero"`
-	NextAttempts     map[string]uint32               `json:"nextAttempts,omitempty"`
-	EverStarted      []string                        `json:"everStarted,omitempty"`
-	Exited           []statusjson.Container          `json:"exited,omitempty"`
-	Started          []statusjson.Container          `json:"started,omitempty"`
-	StartRequested   []string                        `json:"startRequested,omitempty"`
-	PostStartPending []string                        `json:"postStartPending,omitempty"`
-	PreStopCompleted []string                        `json:"preStopCompleted,omitempty"`
-	Resources        map[string]statusjson.Resources `json:"resources,omitempty"`
-	CrashBackOffs    map[string]crashV1              `json:"crashBackOffs,omitempty"`
+	Version          int                                   `json:"version"`
+	Deadline         time.Time                             `json:"deadline,omitzero"`
+	NextAttempts     map[string]uint32                     `json:"nextAttempts,omitempty"`
+	EverStarted      []string                              `json:"everStarted,omitempty"`
+	Exited           []statusjson.Container                `json:"exited,omitempty"`
+	Started          []statusjson.Container                `json:"started,omitempty"`
+	StartRequested   []string                              `json:"startRequested,omitempty"`
+	PostStartPending []string                              `json:"postStartPending,omitempty"`
+	PreStopCompleted []string                              `json:"preStopCompleted,omitempty"`
+	Resources        map[string]runtime.ContainerResources `json:"resources,omitempty"`
+	CrashBackOffs    map[string]crashV1                    `json:"crashBackOffs,omitempty"`
 }
 
 // crashV1 is a CrashBackOff as JSON.
@@ -67,8 +67,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Version: recordVersion, Deadline: r.Deadline, NextAttempts: r.NextAttempts, EverStarted: r.EverStarted,
 		Exited: each(r.Exited, statusjson.OfContainer), Started: each(r.Started, statusjson.OfContainer),
 		StartRequested: r.StartRequested, PostStartPending: r.PostStartPending, PreStopCompleted: r.PreStopCompleted,
-		Resources:     eachValue(r.Resources, func(r runtime.ContainerResources) statusjson.Resources { return statusjson.Resources(r) }),
-		CrashBackOffs: eachValue(r.CrashBackOffs, crashToV1),
+		Resources: r.Resources, CrashBackOffs: eachValue(r.CrashBackOffs, crashToV1),
 	})
 }
 
@@ -84,8 +83,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Exited:         each(read.Exited, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerExited) }),
 		Started:        each(read.Started, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerRunning) }),
 		StartRequested: read.StartRequested, PostStartPending: read.PostStartPending, PreStopCompleted: read.PreStopCompleted,
-		Resources:     eachValue(read.Resources, func(r statusjson.Resources) runtime.ContainerResources { return runtime.ContainerResources(r) }),
-		CrashBackOffs: eachValue(read.CrashBackOffs, crashV1.crash),
+		Resources: read.Resources, CrashBackOffs: eachValue(read.CrashBackOffs, crashV1.crash),
 	}
 	return nil
 }
