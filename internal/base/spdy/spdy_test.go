@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -189,4 +190,22 @@ func FuzzRead(f *testing.F) {
 			t.Error("it does not end")
 		}
 	})
+}
+
+// TestAnnouncedData: a frame of data takes memory as its bytes come, and not as it announces them.
+func TestAnnouncedData(t *testing.T) {
+	c := Client(struct {
+		io.Reader
+		io.WriteCloser
+	}{strings.NewReader("\x00\x00\x00\x01\x00\xff\xff\xffa"), nowhere{}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := c.Read()
+	runtime.ReadMemStats(&after)
+	if err != nil || string(m.Data) != "a" {
+		t.Fatalf("%+v, %v, want a piece of data", m, err)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > maxPiece {
+		t.Errorf("%d bytes are allocated for a frame that announces 16 MiB, want at most %d", got, maxPiece)
+	}
 }
