@@ -6,6 +6,9 @@
 // runtimes and client-go do not have either: who does not read a stream holds up all of
 // its connection.
 //
+// Memory is bounded for a peer that sends without end and for one that does not read;
+// docs/ARCHITECTURE.md compares this with the libraries of the field.
+//
 //	conn.go    what is sent and read
 //	frame.go   what that is cut into
 //	header.go  the headers of a stream; dictionary.go what they are compressed with
