@@ -111,6 +111,25 @@ func TestW4_FailedWorkComesBackByItself(t *testing.T) {
 	})
 }
 
+// W4: a stop that failed is tried again when the pod's time is over, if that is before the retry is
+// due. The failures before that do not count for the retries after it.
+func TestW4_FailedStopIsRetriedWhenItsTimeIsOver(t *testing.T) {
+	inBubble(t, Config{RetryInitial: 2 * time.Second, RetryMax: time.Hour}, func(b *bubble) {
+		b.do = failures(SyncTerminatingPod, errBroken, errBroken, errBroken, errBroken)
+		b.update(create(pod("a")))
+		b.update(killWithin(pod("a"), 5))
+		b.pass(time.Minute)
+		waits := b.waits("a")[1:]
+		if first := waits[0]; !jittered(first, 2*time.Second) || first+waits[1] != 5*time.Second {
+			t.Errorf("the retries before the time is over: %v, %v", first, waits[1])
+		}
+		if !jittered(waits[2], 2*time.Second) || !jittered(waits[3], 4*time.Second) {
+			t.Errorf("the retries after it: %v, %v", waits[2], waits[3])
+		}
+		b.finished("a")
+	})
+}
+
 // W4: unknown failures wait longer each time, up to a bound, and begin anew after
 // a success.
 func TestW4_BackoffGrowsToItsCap(t *testing.T) {
