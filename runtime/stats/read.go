@@ -105,15 +105,18 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 	}
 	for i := range status.Containers {
 		c := &status.Containers[i]
-		if c.State != runtime.ContainerRunning || !c.In(sandbox) {
-			continue
-		}
 		told := r.reported.containers[c.ID.ID]
-		container := Container{Name: c.Name, ID: c.ID, StartTime: c.StartedAt, CPU: cpuFrom(told.GetCpu()), Memory: memoryFrom(told.GetMemory())}
+		container := Container{Name: c.Name, ID: c.ID, StartTime: c.StartedAt}
 		if r.all {
 			container.RootFS = r.from(told.GetWritableLayer())
 		}
-		p.Containers = append(p.Containers, container)
+		switch {
+		case c.State == runtime.ContainerRunning && c.In(sandbox):
+			container.CPU, container.Memory = cpuFrom(told.GetCpu()), memoryFrom(told.GetMemory())
+			p.Containers = append(p.Containers, container)
+		case container.RootFS != nil:
+			p.Exited = append(p.Exited, container)
+		}
 	}
 	slices.SortFunc(p.Containers, func(a, b Container) int { return strings.Compare(a.Name, b.Name) })
 	return p

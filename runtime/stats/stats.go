@@ -44,6 +44,9 @@ type Pod struct {
 	Network *Network
 	// Containers are those that run, in the order of their names.
 	Containers []Container
+	// Exited are those that do not run and whose writable layer the runtime reports, as containerd does until
+	// they are removed. They have a Name, an ID, a StartTime and a RootFS alone.
+	Exited []Container
 
 	summed bool // its CPU is that of its containers
 }

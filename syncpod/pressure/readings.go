@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -64,7 +65,7 @@ func usageOf(read []stats.Pod, uid types.UID) *eviction.Usage {
 			continue
 		}
 		u := &eviction.Usage{Processes: p.Processes, MemoryBytes: workingSet(p.Memory)}
-		for _, c := range p.Containers {
+		for _, c := range slices.Concat(p.Containers, p.Exited) {
 			usage := eviction.ContainerUsage{Name: c.Name, MemoryBytes: workingSet(c.Memory)}
 			if c.RootFS != nil {
 				usage.RootFS = eviction.DiskUsage{Bytes: c.RootFS.UsedBytes, Inodes: c.RootFS.InodesUsed}

@@ -42,19 +42,19 @@ func (s service) ListContainerStats(_ context.Context, req *runtimeapi.ListConta
 }
 
 // stats must be called with mu held. A container without a process has none
-// but its attributes.
+// but its attributes and its writable layer, as with containerd.
 func (c *container) stats() *runtimeapi.ContainerStats {
 	st := &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
 		Id: c.id, Metadata: proto.CloneOf(c.config.GetMetadata()),
 		Labels: maps.Clone(c.config.GetLabels()), Annotations: maps.Clone(c.config.GetAnnotations()),
 	}}
+	now := time.Now().UnixNano()
+	st.WritableLayer = &runtimeapi.FilesystemUsage{
+		Timestamp: now, UsedBytes: &runtimeapi.UInt64Value{Value: c.usage.RootFSBytes}, InodesUsed: &runtimeapi.UInt64Value{Value: c.usage.RootFSInodes},
+	}
 	if c.running {
-		now := time.Now().UnixNano()
 		st.Cpu, st.Memory = usage(now, time.Duration(now-c.startedAt), 1)
 		c.usage.tell(st.Memory)
-		st.WritableLayer = &runtimeapi.FilesystemUsage{
-			Timestamp: now, UsedBytes: &runtimeapi.UInt64Value{Value: c.usage.RootFSBytes}, InodesUsed: &runtimeapi.UInt64Value{Value: c.usage.RootFSInodes},
-		}
 	}
 	return st
 }
