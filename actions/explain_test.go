@@ -89,7 +89,7 @@ func TestKillMessage(t *testing.T) {
 		{actions.StartupFailed, true, "Container app failed startup probe, will be restarted"},
 		{actions.SpecChanged, true, "Container app definition changed, will be restarted"},
 		{actions.ContainerStateUnknown, false, "Container app is in unknown state"},
-		{actions.ResizeRestart, true, "Container app resize requires restart, will be restarted"},
+		{actions.ResizeRestart, true, "Container app resize requires restart"},
 	} {
 		if got := actions.KillMessage("app", c.why, c.restart); got != c.want {
 			t.Errorf("%v: %q, want %q", c.why, got, c.want)

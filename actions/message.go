@@ -15,7 +15,7 @@ func KillMessage(container string, why Reason, restart bool) string {
 	case ContainerStateUnknown:
 		message = "Container " + container + " is in unknown state"
 	case ResizeRestart:
-		message = "Container " + container + " resize requires restart"
+		return "Container " + container + " resize requires restart"
 	}
 	if restart {
 		message += ", will be restarted"

@@ -99,6 +99,10 @@ func numbered(n, length int) []string {
 }
 
 func TestDNSLimits(t *testing.T) {
+	texts := map[sandbox.DNSWarningKind]string{
+		sandbox.NameserversCut: "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: ",
+		sandbox.SearchesCut:    "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: ",
+	}
 	for name, tc := range map[string]struct {
 		servers, searches   []string
 		wantServers, wantSe []string
@@ -121,8 +125,8 @@ func TestDNSLimits(t *testing.T) {
 		var kinds []sandbox.DNSWarningKind
 		for _, w := range warnings {
 			kinds = append(kinds, w.Kind)
-			if w.Reason() != "DNSConfigForming" || !strings.HasSuffix(w.String(), strings.Join(w.Applied, " ")) {
-				t.Errorf("%s: warning %q with reason %s, want what was applied", name, w, w.Reason())
+			if w.Reason() != "DNSConfigForming" || w.String() != texts[w.Kind]+strings.Join(w.Applied, " ") {
+				t.Errorf("%s: warning %q with reason %s, want a kubelet's words and what was applied", name, w, w.Reason())
 			}
 		}
 		if !slices.Equal(kinds, tc.wantKinds) {

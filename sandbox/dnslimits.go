@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -49,16 +48,15 @@ func (w DNSWarning) Reason() string {
 	return "DNSConfigForming"
 }
 
-// String returns the warning as a sentence.
+// String returns the warning as the sentence that a kubelet records.
 func (w DNSWarning) String() string {
 	switch w.Kind {
 	case ClusterDNSMissing:
-		return "the node has no cluster DNS address, so the pod's policy ClusterFirst cannot be met; its own resolver configuration is used"
+		return `kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`
 	case NameserversCut:
-		return fmt.Sprintf("nameservers beyond the first %d were left out, used are: %s", maxNameservers, strings.Join(w.Applied, " "))
+		return "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: " + strings.Join(w.Applied, " ")
 	case SearchesCut:
-		return fmt.Sprintf("search domains beyond %d domains of %d characters, or %d characters in all, were left out, used are: %s",
-			maxSearches, maxSearch, maxSearchLine, strings.Join(w.Applied, " "))
+		return "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: " + strings.Join(w.Applied, " ")
 	}
 	return "unknown warning"
 }

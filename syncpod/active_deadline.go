@@ -1,7 +1,6 @@
 package syncpod
 
 import (
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,7 +20,7 @@ func (w gathering) expire() {
 	if until.IsZero() || time.Now().Before(until) || w.pod.DeletionTimestamp != nil || w.memory.status.ended() || ask(w.memory, (*memory.Pod).Evicted) != nil {
 		return
 	}
-	message := fmt.Sprintf("The pod was active for more than its activeDeadlineSeconds, %d", *w.pod.Spec.ActiveDeadlineSeconds)
+	const message = "Pod was active on the node longer than the specified deadline"
 	w.memory.do(func(p *memory.Pod) { p.Evict(&apistatus.Problem{Reason: eventDeadline, Message: message}, false) })
 	w.eventf(podref.Pod(w.pod), v1.EventTypeNormal, eventDeadline, "%s", message)
 }

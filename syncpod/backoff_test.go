@@ -58,7 +58,7 @@ func TestB1_CrashesAreDelayedByTheSequence(t *testing.T) {
 		if got := n.gaps(critest.StartContainer); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 			t.Errorf("gaps %v, want %v", got, want)
 		}
-		if n.events.count("BackOff spec.containers{app} Back-off restarting failed container app in pod web_default") == 0 {
+		if n.events.count("BackOff spec.containers{app} Back-off restarting failed container app in pod web_default("+podUID+")") == 0 {
 			t.Errorf("events %q, want not 0", n.events.all)
 		}
 	})

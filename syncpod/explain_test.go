@@ -49,7 +49,7 @@ func TestEventsAreExplained(t *testing.T) {
 		"Killing spec.containers{app} Container app definition changed, will be restarted": func(_ *node, pod *v1.Pod) {
 			pod.Spec.Containers[0].Image = "registry.test/other:1"
 		},
-		"BackOff spec.containers{app} Back-off restarting failed container app in pod web_default": func(n *node, pod *v1.Pod) {
+		"BackOff spec.containers{app} Back-off restarting failed container app in pod web_default(" + podUID + ")": func(n *node, pod *v1.Pod) {
 			n.exit("app", 1)
 			n.sync(pod)
 			n.exit("app", 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podcontainer"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // gathering collects the facts that a decision depends on.
@@ -74,7 +75,7 @@ func (w gathering) addHolds(in *actions.Input, now time.Time) {
 		} else if until, wait := w.crashWait(spec, in.Probes, now); wait {
 			in.StartHolds[spec.Name] = actions.Hold{
 				Reason: actions.CrashBackOff, Until: until,
-				Message: "Back-off restarting failed container " + spec.Name + " in pod " + w.pod.Name + "_" + w.pod.Namespace,
+				Message: "Back-off restarting failed container " + spec.Name + " in pod " + podref.Describe(w.pod),
 			}
 		}
 	}

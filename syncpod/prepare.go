@@ -47,7 +47,7 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 	if p.config.Deps.Prepare != nil {
 		var err error
 		if p.sandbox.input, err = p.config.Deps.Prepare.PreparePod(ctx, p.pod); err != nil {
-			p.tellUnprepared(ctx, err)
+			warnOfVolumes(ctx, p.observedPod, err)
 			return err
 		}
 	}
@@ -61,18 +61,18 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 	return nil
 }
 
-// tellUnprepared tells which of the pod's volumes cannot be made, each in an event of
-// its own, or what else is missing.
-func (p *preparation) tellUnprepared(ctx context.Context, err error) {
+// warnOfVolumes reports which of the pod's volumes cannot be made or brought up to date, each in an
+// event of its own, or what else is missing.
+func warnOfVolumes(ctx context.Context, o *observedPod, err error) {
 	volumes := volumeErrors(err)
 	switch {
 	case errors.Is(err, poddir.ErrDirectory):
-		p.warn(ctx, eventFailed, "error making pod data directories: %v", err)
+		o.warn(ctx, eventFailed, "error making pod data directories: %v", err)
 	case len(volumes) == 0:
-		p.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
+		o.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
 	}
 	for _, failed := range volumes {
-		p.warn(ctx, eventFailedMount, "MountVolume.SetUp failed for volume %q : %v", failed.Volume, failed.Err)
+		o.warn(ctx, eventFailedMount, "MountVolume.SetUp failed for volume %q : %v", failed.Volume, failed.Err)
 	}
 }
 
@@ -119,7 +119,7 @@ func (p *preparation) getPullSecrets(ctx context.Context) {
 	}
 	secrets, err := p.config.Objects.PullSecrets.PullSecrets(ctx, p.pod)
 	if err != nil && ctx.Err() == nil {
-		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets: %v; attempting to pull the image may not succeed.", err)
+		p.eventf(podref.Pod(p.pod), v1.EventTypeWarning, eventNoPullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
 	}
 	p.sandbox.secrets = secrets
 }

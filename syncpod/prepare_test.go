@@ -133,7 +133,7 @@ func TestMissingPullSecretIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Objects.PullSecrets = noSecret{} })
 		n.settle(testPod(containers(ctr("app"), ctr("b"))), time.Minute)
-		if told := n.events.count("FailedToRetrieveImagePullSecret"); told != 1 {
+		if told := n.events.count(`FailedToRetrieveImagePullSecret  Unable to retrieve some image pull secrets (secret "registry" not found); attempting to pull`); told != 1 {
 			t.Errorf("told %d times: %q", told, n.events.all)
 		}
 	})

@@ -4,10 +4,7 @@ import (
 	"context"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // refreshTimeout bounds what the work on a pod waits for its volumes.
@@ -22,8 +19,8 @@ func (w syncing) refresh(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	next, err := w.config.Deps.Refresh.RefreshPod(bounded, w.pod)
-	if err != nil && ctx.Err() == nil {
-		w.eventf(podref.Pod(w.pod), v1.EventTypeWarning, eventFailedMount, "Volumes were not brought up to date: %v", err)
+	if err != nil {
+		warnOfVolumes(ctx, &w.observedPod, err)
 	}
 	w.nextRefresh = next
 }

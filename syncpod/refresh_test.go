@@ -46,7 +46,7 @@ func TestVolumesAreRefreshed(t *testing.T) {
 		if got := n.sync(testPod()); !got.NextTry.Equal(r.next) || r.calls != calls+1 {
 			t.Errorf("next try at %v, want %v, after %d calls", got.NextTry, r.next, r.calls-calls)
 		}
-		if n.events.count("FailedMount") != 1 || n.events.count("FailedMount  Volumes were not brought up to date: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
+		if n.events.count("FailedMount") != 1 || n.events.count("FailedMount  Unable to attach or mount volumes: the server is away") != 1 || n.report.last().Phase != v1.PodRunning {
 			t.Errorf("%v, events %q, want 1 and 1 and Phase %v", n.report.last().Phase, n.events.all, v1.PodRunning)
 		}
 		if changes := n.Journal().After(before).Changes(); len(changes) > 0 {

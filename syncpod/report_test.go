@@ -359,8 +359,8 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		w := n.report.container("app").State.Waiting
-		if w == nil || w.Message != "back-off 1m20s restarting failed container=app pod=web_default" {
-			t.Errorf("reported %+v, want some w and %q", n.report.container("app").State, "back-off 1m20s restarting failed container=app pod=web_default")
+		if w == nil || w.Message != "back-off 1m20s restarting failed container=app pod=web_default("+podUID+")" {
+			t.Errorf("reported %+v, want some w and %q", n.report.container("app").State, "back-off 1m20s restarting failed container=app pod=web_default("+podUID+")")
 		}
 		if again := len(n.report.all) - before; again > 0 {
 			t.Errorf("reported %d times while nothing changed", again)

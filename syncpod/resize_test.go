@@ -85,7 +85,7 @@ func TestC10_ResizeByRestart(t *testing.T) {
 		if r := n.inForce(); r.GetMemoryLimitInBytes() != 2<<30 {
 			t.Errorf("memory %d, want %v", r.GetMemoryLimitInBytes(), 2<<30)
 		}
-		if n.Journal().Count(critest.UpdateContainerResources) != 0 || n.events.count("Killing spec.containers{app} Container app resize requires restart, will be restarted") != 1 {
+		if n.Journal().Count(critest.UpdateContainerResources) != 0 || n.events.count("Killing spec.containers{app} Container app resize requires restart") != 1 {
 			t.Errorf("events %q, want 0 and 1\n%v", n.events.all, n.Journal())
 		}
 	})

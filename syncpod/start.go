@@ -122,8 +122,8 @@ func (st progress) heldUp() *StepError {
 	st.event(v1.EventTypeWarning, eventBackOff, "%s", st.Hold.Message)
 	return &StepError{
 		Step: StepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
-		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s_%s",
-			waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, st.pod.Name, st.pod.Namespace),
+		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s",
+			waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, podref.Describe(st.pod)),
 	}
 }
 

@@ -225,12 +225,12 @@ func TestTargetOfAnEphemeralContainer(t *testing.T) {
 // What an image fails with is told by the events that a kubelet has for it.
 func TestEventsOfImages(t *testing.T) {
 	for want, change := range map[string]func(*node, *v1.Container){
-		"ErrImageNeverPull spec.containers{app} ": func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },
-		"InspectFailed spec.containers{app} ":     func(_ *node, c *v1.Container) { c.Image = "registry.test/APP:1" },
-		"Failed spec.containers{app} ": func(n *node, _ *v1.Container) {
+		`ErrImageNeverPull spec.containers{app} Container image "registry.test/app:1" is not present with pull policy of Never`: func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },
+		`InspectFailed spec.containers{app} Failed to apply default image tag "registry.test/APP:1": `:                          func(_ *node, c *v1.Container) { c.Image = "registry.test/APP:1" },
+		`Failed spec.containers{app} Failed to pull image "registry.test/app:1": `: func(n *node, _ *v1.Container) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
 		},
-		"BackOff spec.containers{app} ": func(n *node, _ *v1.Container) {
+		`BackOff spec.containers{app} Back-off pulling image "registry.test/app:1"` + "\n": func(n *node, _ *v1.Container) {
 			n.Fault(critest.Fault{Match: critest.Match{Method: critest.PullImage}, Err: errBroken})
 			n.SyncPod(n.Context(), testPod(), nil)
 		},
@@ -243,10 +243,35 @@ func TestEventsOfImages(t *testing.T) {
 				pod := testPod()
 				change(n, &pod.Spec.Containers[0])
 				n.SyncPod(t.Context(), pod, nil)
-				if n.events.count(want) == 0 {
-					t.Errorf("events %q, want not 0", n.events.all)
+				if all := strings.Join(n.events.all, "\n") + "\n"; !strings.Contains(all, want) {
+					t.Errorf("events %q, want %q", n.events.all, want)
 				}
 			})
+		})
+	}
+}
+
+// A handler for HTTPS that got an answer in plain HTTP is reported once it has succeeded.
+func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
+	const want = "LifecycleHTTPFallback  request to HTTPS lifecycle hook of container app got HTTP response, retry with HTTP succeeded"
+	for _, err := range []error{nil, errBroken} {
+		bubble(t, func(t *testing.T, n *node) {
+			n.restart(func(c *syncpod.Config) {
+				c.Deps.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) { return hook.Result{HTTPFallback: true}, err })
+			})
+			handler := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS}}
+			pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: handler, PreStop: handler} })
+			n.SyncPod(t.Context(), pod, nil)
+			if got := n.events.count(want); got != 0 && err != nil || got != 1 && err == nil {
+				t.Errorf("the handler returns %v: %d events, want one of a success only: %q", err, got, n.events.all)
+			}
+			if err != nil {
+				return
+			}
+			must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, GraceSeconds: new(int64(5))}))
+			if got := n.events.count(want); got != 2 {
+				t.Errorf("%d events after the preStop handler, want 2: %q", got, n.events.all)
+			}
 		})
 	}
 }

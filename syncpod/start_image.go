@@ -136,8 +136,25 @@ func (st pulling) imageError(ctx context.Context, err error) *StepError {
 	case image.ErrImageInspect, image.ErrInvalidImageName:
 		reason = eventInspectFailed
 	}
-	st.event(kind, reason, "%s", err.Error())
+	st.event(kind, reason, "%s", imageEvent(err))
 	return failed
+}
+
+// imageEvent returns the text of the event about an image that cannot be used, in a kubelet's words.
+// They differ from those of the status where a pull has failed: the event of a back-off repeats no
+// cause, so that it is counted and not recorded anew.
+func imageEvent(err error) string {
+	e, ok := errors.AsType[*image.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	switch e.Reason {
+	case image.ErrImagePullBackOff:
+		return fmt.Sprintf("Back-off pulling image %q", e.Image)
+	case image.ErrImagePull, image.ErrRegistryUnavailable, image.ErrSignatureValidation:
+		return fmt.Sprintf("Failed to pull image %q: %v", e.Image, e.Err)
+	}
+	return e.Error()
 }
 
 // releaseAll gives back images that no container was created from.

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/internal/stop"
 )
 
@@ -98,10 +99,13 @@ func (st launching) runs(ctx context.Context) bool {
 func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
-	_, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
+	result, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
 		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: stop.HandlerIP(st.pod, st.sandbox.ips),
 	})
 	st.config.Observer.HookEnded(st.pod, st.spec.Name, PostStart, time.Since(began), err)
+	if result.HTTPFallback && err == nil {
+		st.eventf(podref.Pod(st.pod), v1.EventTypeWarning, stop.EventHTTPFallback, stop.FallbackMessage, st.spec.Name)
+	}
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)
 	cancel()

@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 			text = fmt.Sprintf("Container image %q cannot be used with pull policy of Never", e.Image)
 		}
 	case ErrInvalidImageName:
-		text = "Invalid image name"
+		text = fmt.Sprintf("Failed to apply default image tag %q", e.Image)
 	case ErrImageInspect:
 		text = fmt.Sprintf("Failed to inspect image %q", e.Image)
 	case ErrRegistryUnavailable:

@@ -94,8 +94,8 @@ type Result struct {
 	// OtherHost says that this answer is a redirect to another host, where nobody was
 	// asked.
 	OtherHost bool
-	// HTTPFallback says that an https endpoint was asked again in plain HTTP. A
-	// kubelet tells its users by an event, LifecycleHTTPFallback.
+	// HTTPFallback says that an https endpoint was asked again in plain HTTP. If the second request
+	// succeeds, a kubelet records the event LifecycleHTTPFallback, as package syncpod does.
 	HTTPFallback bool
 	// Detail is the runtime's own text about an exec that it could not carry out.
 	// Some runtimes repeat the command's output there.

@@ -35,8 +35,8 @@ func TestActiveDeadline(t *testing.T) {
 			n.wantRunning(1, "b")
 			time.Sleep(10 * time.Second)
 			n.wantRunning(0, "b")
-			if s := a.sink.of("b"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message == "" {
-				t.Errorf("after %v: %s %s %q, want Phase %v and Reason %q and not Message %q", time.Since(begin), s.Phase, s.Reason, s.Message, v1.PodFailed, "DeadlineExceeded", "")
+			if s := a.sink.of("b"); s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message != "Pod was active on the node longer than the specified deadline" {
+				t.Errorf("after %v: %s %s %q, want Phase %v and Reason %q and a kubelet's message", time.Since(begin), s.Phase, s.Reason, s.Message, v1.PodFailed, "DeadlineExceeded")
 			}
 			time.Sleep(time.Hour)
 			if ran := len(n.Processes()); ran != 1 {

@@ -122,7 +122,7 @@ func TestVolumesWhoseSourceFails(t *testing.T) {
 		wantConf(t, root, "u", "one")
 		n.wantUndisturbed(before, "u")
 		got := strings.Join(events.all(), "\n")
-		if count := strings.Count(got, "Warning FailedMount Volumes were not brought up to date: volume \"settings\""); count < 10 || count > 25 {
+		if count := strings.Count(got, "Warning FailedMount MountVolume.SetUp failed for volume \"settings\" : "); count < 10 || count > 25 {
 			t.Errorf("told %d times in 10 minutes:\n%s", count, got)
 		}
 		if h := a.Health(); !h.OK() {

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 const (
@@ -55,10 +56,13 @@ func (s *Stopper) preStop(ctx context.Context, k *kill) (end func()) {
 // event, and otherwise ignores it.
 func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req hook.Request) {
 	began := time.Now()
-	_, err := s.Hooks.Run(hooking, req)
+	result, err := s.Hooks.Run(hooking, req)
 	s.Observer.PreStopEnded(k.Pod, k.Status.Name, time.Since(began), err)
 	if err != nil && ctx.Err() == nil {
 		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
+	}
+	if err == nil && result.HTTPFallback {
+		s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, EventHTTPFallback, FallbackMessage, k.Status.Name)
 	}
 	// The runtime has the same deadline and may be the first to report that it has passed.
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
