@@ -20,6 +20,7 @@ type home struct {
 var homes = []home{
 	{"a pod phase is terminal", "runtime/pod.go", regexp.MustCompile(`Pod(Succeeded|Failed) *(\|\||&&).*Pod(Succeeded|Failed)\b`)},
 	{"a reason is a failed probe", "actions/reason.go", regexp.MustCompile(`\b(Liveness|Startup)Failed *(\|\||&&|,).*(Liveness|Startup)Failed\b`)},
+	{"the content of a new file reaches the disk", "internal/base/durable/durable.go", regexp.MustCompile(`OpenFile\(path, os\.O_WRONLY\|os\.O_CREATE\|os\.O_TRUNC`)},
 	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
 }
 

@@ -74,7 +74,7 @@ var rooms = []room{
 	}, "the transaction does not know who calls it: neither workers nor loop, and never a fake runtime"},
 	{"syncpod/device", []string{"internal/base/podfile", "syncpod/container/env"}, "what containers were given is kept in files; who gives it is asked through an interface"},
 	{"syncpod/shutdown", []string{"runtime"}, "an order follows from pods alone: who stops them is not its business"},
-	{"syncpod/source", []string{"internal/base/podfile", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
+	{"syncpod/source", []string{"internal/base/durable", "internal/base/quantities", "internal/base/regular", "runtime", "syncpod/container/env", "syncpod/podspec"}, "which pods should run is known before anything is done for them, and whoever keeps them running"},
 	{"syncpod/loop", []string{
 		"actions", "backoff", "internal/base/podfile", "internal/base/statusjson", "podworkers", "runtime", "runtime/cri", "runtime/gc", "runtime/image", "runtime/logs/rotate", "runtime/oom", "runtime/pleg", "runtime/stats", "sandbox",
 		"syncpod", "syncpod/apistatus", "syncpod/container/...", "syncpod/eviction", "syncpod/hook", "syncpod/internal/assemble", "syncpod/internal/podref", "syncpod/poddir", "syncpod/podspec/...", "syncpod/pressure", "syncpod/probe", "syncpod/shutdown", "syncpod/source", "syncpod/volume",
@@ -99,7 +99,8 @@ var rooms = []room{
 	{"internal/base/spdy", nil, "it carries streams, and does not know what is sent on them"},
 	{"internal/base/websocket", nil, "it carries messages, and does not know what they say"},
 	{"internal/base/statusjson", []string{"runtime"}, "it writes what a runtime reported, for whoever keeps it"},
-	{"internal/base/podfile", []string{"internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
+	{"internal/base/durable", nil, "it replaces files, for anyone"},
+	{"internal/base/podfile", []string{"internal/base/durable", "internal/base/regular", "internal/base/safepath"}, "it keeps files by pod, and does not know what is in them"},
 	{"internal/testnode", []string{"runtime", "runtime/cri", "runtime/cri/critest"}, "it is the node that tests of any package start from"},
 	{"internal/plancheck", []string{"actions", "podworkers", "runtime", "syncpod", "syncpod/loop"}, "it holds the calls of any rig's agent against its plans"},
 	{"internal/apisurface", nil, "it reads the module as the compiler does"},

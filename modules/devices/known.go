@@ -11,11 +11,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/podsync/podsync/internal/base/durable"
 )
 
 // knownVersion is that of the format of the file.
@@ -154,44 +155,14 @@ func (f *knownFile) hasFailed() bool {
 	return f.failed
 }
 
-// replace replaces the file. What a killed agent has left of this is overwritten by the next.
+// replace replaces the file, and returns once the content and the name are on the disk.
 func (f *knownFile) replace(text []byte) error {
-	dir, temporary := filepath.Dir(f.path), f.path+".tmp"
+	dir := filepath.Dir(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	err := write(temporary, text)
-	if err == nil {
-		err = os.Rename(temporary, f.path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary) // it may not have been made
+	if err := durable.Replace(f.path, text, true); err != nil {
 		return err
 	}
-	return syncDirectory(dir)
-}
-
-func write(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
-
-// syncDirectory returns once the names in a directory have reached the disk. Windows has no
-// such call, and writes names by itself.
-func syncDirectory(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.SyncDir(dir)
 }

@@ -210,10 +210,10 @@ func TestResourcesThatCannotBeWritten(t *testing.T) {
 	r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	pod := podOf("web", map[string]int64{card: 1})
-	r.refused(pod, "app", "which resources there are: rename "+file+".tmp")
+	r.refused(pod, "app", "which resources there are: rename "+filepath.Join(r.state, ".resources.json.tmp"))
 	r.given(podOf("none", nil), "app", card, "")
 	eventually(t, "nothing else is left", func() bool { // the plugin's report may be tried at the same time
-		_, err := os.Lstat(file + ".tmp")
+		_, err := os.Lstat(filepath.Join(r.state, ".resources.json.tmp"))
 		return errors.Is(err, os.ErrNotExist)
 	})
 	must(t, os.RemoveAll(file))

@@ -19,7 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/base/podfile"
+	"github.com/podsync/podsync/internal/base/durable"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/podspec"
@@ -283,7 +283,7 @@ func (f *memoryFile) replace(path string, content any) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	temporary := filepath.Join(dir, "."+filepath.Base(path)+".tmp")
+	temporary := durable.Temporary(path)
 	err = f.disk.write(temporary, text)
 	if err == nil {
 		err = f.disk.rename(temporary, path)
@@ -398,18 +398,8 @@ func trimmedPod(pod *v1.Pod) *v1.Pod {
 // osDisk is that of the system.
 type osDisk struct{}
 
-func (osDisk) write(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
+func (osDisk) write(path string, text []byte) error { return durable.Write(path, text, true) }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
-func (osDisk) sync(dir string) error { return podfile.Dir(dir).Sync() }
+func (osDisk) sync(dir string) error { return durable.SyncDir(dir) }

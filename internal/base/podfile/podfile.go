@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/internal/base/durable"
 	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/internal/base/safepath"
 )
@@ -64,34 +65,17 @@ func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 }
 
 func (d Dir) replace(path string, text []byte, sync bool) error {
-	// What a killed agent has left of this file is overwritten by the next.
-	temporary := filepath.Join(string(d), "."+filepath.Base(path)+".tmp")
-	err := write(temporary, text, sync)
+	err := durable.Replace(path, text, sync)
 	if errors.Is(err, fs.ErrNotExist) { // the directory, which nearly always is there
 		if err = os.MkdirAll(string(d), 0o700); err == nil {
-			err = write(temporary, text, sync)
+			err = durable.Replace(path, text, sync)
 		}
 	}
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return errors.Join(err, remove(temporary))
-	}
-	return nil
+	return err
 }
 
-func write(path string, text []byte, sync bool) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil && sync {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
+// Sync returns once the names in the directory have reached the disk.
+func (d Dir) Sync() error { return durable.SyncDir(string(d)) }
 
 // SetAside gives a pod's file the name <UID>.json.damaged, for whoever wants to find out
 // what is wrong with it. It is as none from then on.

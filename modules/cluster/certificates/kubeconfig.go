@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/podsync/podsync/internal/base/durable"
 )
 
 // load reads a kubeconfig.
@@ -63,23 +64,5 @@ func write(path string, other *rest.Config, pair string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	next := path + ".tmp"
-	if err := writeSynced(next, text); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
-}
-
-// writeSynced writes a file that is on the disk when it returns: what takes its name after a
-// loss of power is not empty.
-func writeSynced(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return durable.Replace(path, text, true)
 }
