@@ -175,7 +175,9 @@ func TestF1_LateStart(t *testing.T) {
 		synctest.Wait()
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
 		started := n.Journal().Of(StartContainer)
-		n.code(started[len(started)-1].Err, codes.DeadlineExceeded) // what the caller got, and not what the runtime did
+		if err := started[len(started)-1].Err; err == nil { // Canceled, if the client's end is noticed before the deadline
+			n.Error("the journal reports the start as answered, whose caller had given up")
+		}
 	})
 }
 
