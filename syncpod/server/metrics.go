@@ -12,33 +12,35 @@ import (
 )
 
 // serveMetrics leaves all metrics but those of resources to the embedder.
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveMetrics(a *answer, r *http.Request) error {
 	if s.config.Metrics == nil {
 		return notFound("there are no metrics at %q", r.URL.Path)
 	}
-	s.config.Metrics.ServeHTTP(w, r)
+	s.config.Metrics.ServeHTTP(a, r)
 	return nil
 }
 
 // serveTimeline leaves what happened to pods to who remembers it.
-func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveTimeline(a *answer, r *http.Request) error {
 	if s.config.Timeline == nil {
 		return notFound("nobody remembers what happened to pods")
 	}
-	s.config.Timeline.ServeHTTP(w, r)
+	s.config.Timeline.ServeHTTP(a, r)
 	return nil
 }
 
 // serveResourceMetrics answers with CPU and memory as metrics-server reads them, in the
 // text format of Prometheus, version 0.0.4.
-func (s *Server) serveResourceMetrics(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveResourceMetrics(a *answer, r *http.Request) error {
 	all, err := s.figures(r.Context(), &s.cpuAndMemory)
 	if gone := r.Context().Err(); gone != nil {
 		return gone
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(exposition(&all, err != nil)) // whoever has gone does not need it
-	return nil
+	a.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	return s.encode(r, func() error {
+		_, err := a.Write(exposition(&all, err != nil))
+		return err
+	})
 }
 
 // A family is all samples of one metric.

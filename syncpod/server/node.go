@@ -12,11 +12,11 @@ import (
 )
 
 // serveConfigz answers with the configuration that the embedder shows.
-func (s *Server) serveConfigz(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) serveConfigz(a *answer, r *http.Request) error {
 	if s.config.Configz == nil {
 		return notFound("there is no configuration to be shown")
 	}
-	return writeJSON(w, s.config.Configz)
+	return s.writeJSON(a, r, s.config.Configz)
 }
 
 // serveNodeLogs answers with a file below the directory of the node's logs, or with

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -103,28 +104,31 @@ func noInstance(c *v1.ContainerStatus, pod string, previous bool) error {
 }
 
 // servePods answers with the pods that the agent has, and their statuses.
-func (s *Server) servePods(w http.ResponseWriter, _ *http.Request) error {
-	var items []v1.Pod
-	for _, p := range s.config.Agent.Pods() {
-		pod := *p.Pod
-		pod.Status = p.Status
-		items = append(items, pod)
-	}
-	return writePods(w, items)
+func (s *Server) servePods(a *answer, r *http.Request) error {
+	return s.encode(r, func() error {
+		pods := s.config.Agent.Pods()
+		return writePods(a, len(pods), func(i int) *v1.Pod {
+			pod := *pods[i].Pod
+			pod.Status = pods[i].Status
+			return &pod
+		})
+	})
 }
 
 // serveRunningPods answers with what runs, as the runtime reports it.
-func (s *Server) serveRunningPods(w http.ResponseWriter, _ *http.Request) error {
-	var items []v1.Pod
-	cache := s.config.Agent.Cache()
-	for _, uid := range cache.UIDs() {
-		status, _ := cache.Get(uid)
-		if pod, ok := runningPod(status); ok {
-			items = append(items, pod)
+func (s *Server) serveRunningPods(a *answer, r *http.Request) error {
+	return s.encode(r, func() error {
+		var items []v1.Pod
+		cache := s.config.Agent.Cache()
+		for _, uid := range cache.UIDs() {
+			status, _ := cache.Get(uid)
+			if pod, ok := runningPod(status); ok {
+				items = append(items, pod)
+			}
 		}
-	}
-	slices.SortFunc(items, func(a, b v1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
-	return writePods(w, items)
+		slices.SortFunc(items, func(a, b v1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+		return writePods(a, len(items), func(i int) *v1.Pod { return &items[i] })
+	})
 }
 
 // runningPod is what the runtime knows of a pod that has something running.
@@ -141,16 +145,36 @@ func runningPod(status *runtime.PodStatus) (v1.Pod, bool) {
 	return pod, len(pod.Spec.Containers) > 0 || status.ActiveSandbox() != nil
 }
 
-func writePods(w http.ResponseWriter, items []v1.Pod) error {
-	return writeJSON(w, v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: append([]v1.Pod{}, items...)})
+// writePods writes a list of n pods. It encodes one pod at a time, so that the whole list is in
+// the answer alone.
+func writePods(a *answer, n int, pod func(i int) *v1.Pod) error {
+	a.Header().Set("Content-Type", "application/json")
+	_, err := io.WriteString(a, `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`)
+	for i := 0; i < n && err == nil; i++ {
+		if i > 0 {
+			_, err = io.WriteString(a, ",")
+		}
+		if err == nil {
+			err = writeValue(a, pod(i))
+		}
+	}
+	if err == nil {
+		_, err = io.WriteString(a, "]}")
+	}
+	return err
 }
 
-func writeJSON(w http.ResponseWriter, value any) error {
+// writeJSON answers with a value.
+func (s *Server) writeJSON(a *answer, r *http.Request, value any) error {
+	a.Header().Set("Content-Type", "application/json")
+	return s.encode(r, func() error { return writeValue(a, value) })
+}
+
+func writeValue(a *answer, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // whoever has gone does not read the error either
-	return nil
+	_, err = a.Write(text)
+	return err
 }

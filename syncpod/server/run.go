@@ -11,8 +11,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// serveRun answers with what a command prints.
-func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) error {
+// maxRunOutput is the room that is kept for the output of a command before it runs, in bytes: as
+// much as a cri.Client receives.
+const maxRunOutput = 1 << 20
+
+// serveRun answers with what a command prints. A command for whose output there is no room does
+// not run.
+func (s *Server) serveRun(a *answer, r *http.Request) error {
 	command := strings.Fields(r.URL.Query().Get("cmd"))
 	if len(command) == 0 {
 		return badRequest("cmd is missing")
@@ -26,22 +31,34 @@ func (s *Server) serveRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer end()
+	if !a.reserve(maxRunOutput) {
+		return errHeld
+	}
 	resp, err := s.config.Runtime.ExecSync(r.Context(), &runtimeapi.ExecSyncRequest{ContainerId: c.ID.ID, Cmd: command})
 	if err != nil {
 		return fromRuntime(err)
 	}
-	output := append(resp.GetStdout(), resp.GetStderr()...)
-	if code := resp.GetExitCode(); code != 0 {
-		return fmt.Errorf("command terminated with exit code %d: %s", code, output)
+	a.unreserve()
+	code := resp.GetExitCode()
+	if code == 0 {
+		a.Header().Set("Content-Type", "application/octet-stream")
+	} else {
+		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		a.Header().Set("X-Content-Type-Options", "nosniff")
+		a.WriteHeader(http.StatusInternalServerError)
+		_, err = fmt.Fprintf(a, "command terminated with exit code %d: ", code)
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	_, _ = w.Write(output) // whoever has gone does not read the error either
-	return nil
+	for _, text := range [][]byte{resp.GetStdout(), resp.GetStderr()} {
+		if err == nil {
+			_, err = a.Write(text)
+		}
+	}
+	return err
 }
 
 // serveCheckpoint has the runtime write a checkpoint of a container, and answers with
 // its path.
-func (s *Server) serveCheckpoint(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveCheckpoint(a *answer, r *http.Request) error {
 	if s.config.Checkpoints == "" {
 		return disabled("checkpoints")
 	}
@@ -68,5 +85,5 @@ func (s *Server) serveCheckpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fromRuntime(err)
 	}
-	return writeJSON(w, map[string][]string{"items": {location}})
+	return s.writeJSON(a, r, map[string][]string{"items": {location}})
 }

@@ -102,6 +102,9 @@ type Server struct {
 	logs   logs.Reader
 	routes *http.ServeMux
 	open   openStreams
+	// answers are those that were not read yet. encoding has an element for each that is made.
+	answers  answers
+	encoding chan struct{}
 	// undecided is when the next request that cannot be authenticated or authorized is logged.
 	undecided atomic.Int64
 
@@ -139,7 +142,7 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{config: c, allStats: figures{read: c.Stats.Read}, cpuAndMemory: figures{read: c.Stats.ReadCPUAndMemory}}
+	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding), allStats: figures{read: c.Stats.Read}, cpuAndMemory: figures{read: c.Stats.ReadCPUAndMemory}}
 	s.routes = s.newRoutes()
 	return s, nil
 }

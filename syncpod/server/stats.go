@@ -130,7 +130,7 @@ type containerSummary struct {
 }
 
 // serveSummary answers with what node, pods and containers use.
-func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveSummary(a *answer, r *http.Request) error {
 	figures := &s.allStats
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
 		figures = &s.cpuAndMemory
@@ -139,7 +139,7 @@ func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
 	if gone := r.Context().Err(); gone != nil {
 		return gone
 	}
-	return writeJSON(w, s.summarize(all))
+	return s.writeJSON(a, r, s.summarize(all))
 }
 
 // figures notes what cannot be read. All else is there.

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+const (
+	// maxAnswers and maxAnswersOfUser bound the answers that callers have not taken yet, in bytes,
+	// of all users and of one. An answer that is larger than that is refused, too.
+	maxAnswers, maxAnswersOfUser = 128 << 20, 64 << 20
+	// answerPart is the size of the pieces in which an answer is held, in bytes. A piece that is
+	// sent is released at once.
+	answerPart = 32 << 10
+	// maxEncoding is how many answers are encoded at a time.
+	maxEncoding = 2
+)
+
+// errHeld refuses an answer for which there is no room.
+var errHeld = errors.New("too much is held of answers that were not read yet")
+
+// answers counts the bytes that answers hold, of all users and of each.
+type answers struct {
+	mu     sync.Mutex
+	all    int
+	ofUser map[string]int
+}
+
+// reserve counts n more bytes of a user, and reports whether there is room for them.
+func (a *answers) reserve(user string, n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n > maxAnswersOfUser-a.ofUser[user] || n > maxAnswers-a.all {
+		return false
+	}
+	a.all += n
+	a.ofUser[user] += n
+	return true
+}
+
+func (a *answers) release(user string, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all -= n
+	if a.ofUser[user] -= n; a.ofUser[user] == 0 {
+		delete(a.ofUser, user)
+	}
+}
+
+// An answer is a http.ResponseWriter that holds what a handler writes. It is sent once the handler
+// has returned: what the handler needs to make it is not held while the caller reads.
+type answer struct {
+	all      *answers
+	user     string
+	header   http.Header
+	code     int
+	parts    [][]byte
+	reserved int // bytes, without those of parts
+	full     bool
+}
+
+// Header returns the header.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader notes the status.
+func (a *answer) WriteHeader(code int) {
+	if a.code == 0 {
+		a.code = code
+	}
+}
+
+// Write holds what is written, or fails if there is no room for it.
+func (a *answer) Write(b []byte) (written int, err error) {
+	a.WriteHeader(http.StatusOK)
+	for len(b) > 0 {
+		last := len(a.parts) - 1
+		if last < 0 || len(a.parts[last]) == cap(a.parts[last]) {
+			if !a.reserve(answerPart) {
+				return written, errHeld
+			}
+			a.parts = append(a.parts, make([]byte, 0, answerPart))
+			a.reserved -= answerPart
+			continue
+		}
+		n := min(len(b), cap(a.parts[last])-len(a.parts[last]))
+		a.parts[last] = append(a.parts[last], b[:n]...)
+		b, written = b[n:], written+n
+	}
+	return written, nil
+}
+
+// reserve makes room for n bytes before they are there.
+func (a *answer) reserve(n int) bool {
+	if !a.all.reserve(a.user, n) {
+		a.full = true
+		return false
+	}
+	a.reserved += n
+	return true
+}
+
+// unreserve gives back the room that was reserved and is not used.
+func (a *answer) unreserve() {
+	a.all.release(a.user, a.reserved)
+	a.reserved = 0
+}
+
+// drop releases all that is held.
+func (a *answer) drop() {
+	a.unreserve()
+	for len(a.parts) > 0 {
+		a.dropPart()
+	}
+}
+
+// dropPart releases the first piece.
+func (a *answer) dropPart() {
+	a.all.release(a.user, cap(a.parts[0]))
+	a.parts[0] = nil
+	a.parts = a.parts[1:]
+}
+
+// send sends what is held, and releases each piece that is sent. A caller that has left is no
+// error.
+func (a *answer) send(w http.ResponseWriter) {
+	size := 0
+	for name, values := range a.header {
+		w.Header()[name] = values
+	}
+	for _, p := range a.parts {
+		size += len(p)
+	}
+	if a.header.Get("Content-Length") == "" && size > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(size))
+	}
+	if a.code != 0 {
+		w.WriteHeader(a.code)
+	}
+	for len(a.parts) > 0 {
+		if _, err := w.Write(a.parts[0]); err != nil {
+			return
+		}
+		a.dropPart()
+	}
+}
+
+// whole serves answers that are held until the caller has taken them, within the bounds of them.
+func (s *Server) whole(serve func(*answer, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		a := &answer{all: &s.answers, user: userOf(r), header: http.Header{}}
+		defer a.drop()
+		err := serve(a, r)
+		a.unreserve()
+		if a.full {
+			w.Header().Set("Retry-After", "1")
+			return &statusError{http.StatusTooManyRequests, errHeld}
+		}
+		if err != nil {
+			return err
+		}
+		a.send(w)
+		return nil
+	}
+}
+
+// encode runs a function that encodes an answer, a few at a time: what it needs beside the answer
+// is not counted. It waits for nothing but processors.
+func (s *Server) encode(r *http.Request, do func() error) error {
+	select {
+	case s.encoding <- struct{}{}:
+		defer func() { <-s.encoding }()
+		return do()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+}

@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/syncpod/server"
+)
+
+// unread are callers who take nothing of their answers until they may.
+type unread struct {
+	*node
+	mayTake chan struct{}
+	asking  sync.WaitGroup
+}
+
+// ask asks as a user. It returns the status as soon as there is one.
+func (d *unread) ask(user, method, path string) int {
+	w := &deafWriter{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 1), mayTake: d.mayTake}
+	r := httptest.NewRequestWithContext(d.Context(), method, path, nil)
+	r.Header.Set("User", user)
+	d.asking.Go(func() { d.handler.ServeHTTP(refusals{w}, r) })
+	return <-w.begun
+}
+
+// fill asks until that is refused, and returns how often it was not.
+func (d *unread) fill(user, method, path string) (n int) {
+	d.Helper()
+	for ; n <= 1000; n++ {
+		if code := d.ask(user, method, path); code == http.StatusTooManyRequests {
+			return n
+		} else if code != http.StatusOK {
+			d.Fatalf("%s: %d", path, code)
+		}
+	}
+	d.Fatalf("%s: %d callers who read nothing are answered", path, n)
+	return n
+}
+
+// TestAnswersThatAreNotReadAreBounded: what callers have asked for and do not read is bounded in
+// bytes, for each user and for all of them.
+func TestAnswersThatAreNotReadAreBounded(t *testing.T) {
+	const size = 4 << 20
+	large := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range size >> 10 {
+			if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+				return
+			}
+		}
+	})
+	n := newNode(t, func(c *server.Config) {
+		c.Authenticator, c.Metrics, c.Timeline, c.Configz = named{}, large, large, strings.Repeat("x", size)
+	})
+	for i := range 20 {
+		n.set(&v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod", i), UID: types.UID(fmt.Sprint(i)), Annotations: map[string]string{"a": strings.Repeat("x", 210<<10)}},
+			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"sleep", "infinity"}}}},
+		}, isRunning)
+	}
+	before, _ := inUse()
+	for _, path := range []string{"/pods", "/metrics", "/timeline", "/configz"} {
+		d := &unread{node: n, mayTake: make(chan struct{})}
+		if held := d.fill("ann", "GET", path); held > 64<<20/size+1 || held < 10 {
+			t.Errorf("%s: %d answers of %d MiB are held for a user, want 10 to %d", path, held, size>>20, 64<<20/size)
+		}
+		for _, user := range []string{"bob", "carol"} {
+			d.fill(user, "GET", path)
+		}
+		if held, _ := inUse(); held > before+200<<20 {
+			t.Errorf("%s: %d MiB are held", path, (held-before)>>20)
+		}
+		close(d.mayTake)
+		d.asking.Wait()
+		if code, text := n.ask("GET", path); code != http.StatusOK || len(text) < size {
+			t.Errorf("%s: %d with %d bytes after the others were read, want 200 and all", path, code, len(text))
+		}
+	}
+}
+
+// printing is a runtime whose commands print a lot.
+type printing struct{ streaming }
+
+func (printing) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+	return &runtimeapi.ExecSyncResponse{Stdout: make([]byte, 1<<20-10)}, nil
+}
+
+// TestOutputOfCommandsIsBounded: a command runs only if there is room for its output.
+func TestOutputOfCommandsIsBounded(t *testing.T) {
+	n := newNode(t, func(c *server.Config) { c.Authenticator, c.Runtime = named{}, printing{c.Runtime.(streaming)} })
+	n.run("web", "sleep infinity", isRunning)
+	d := &unread{node: n, mayTake: make(chan struct{})}
+	if held := d.fill("ann", "POST", "/run/default/web/app?cmd=yes"); held != 64 {
+		t.Errorf("the output of %d commands is held for a user, want 64", held)
+	}
+	close(d.mayTake)
+	d.asking.Wait()
+	if code := d.ask("ann", "POST", "/run/default/web/app?cmd=yes"); code != http.StatusOK {
+		t.Errorf("%d after the others were read, want 200", code)
+	}
+	d.asking.Wait()
+}
