@@ -49,8 +49,8 @@ func NewAuthenticator(kube kubernetes.Interface, clients func() *x509.CertPool, 
 
 // AuthenticateRequest makes an Authenticator a server.Authenticator.
 func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
-	if user, ok := a.certificate(r); ok {
-		accepted(r.Context(), certificateCredential(r.TLS.PeerCertificates[0]), true)
+	if user, ok := certificateUser(r, a.clients()); ok {
+		accepted(r.Context(), certificateCredential(r.TLS.PeerCertificates[0]))
 		return user, true, nil
 	}
 	token, ok := bearer(r)
@@ -64,7 +64,7 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (server.User, bool,
 		user, ok, err = a.reviews.do(r.Context(), known, func(ctx context.Context) (server.User, bool, error) { return a.review(ctx, known, token) })
 	}
 	if err == nil && ok {
-		accepted(r.Context(), known, false)
+		accepted(r.Context(), known)
 	}
 	return user, ok, err
 }
@@ -81,9 +81,8 @@ func (a *Authenticator) review(ctx context.Context, known credential, token stri
 	return user, answer.Status.Authenticated, nil
 }
 
-// certificate returns who the client certificate is of.
-func (a *Authenticator) certificate(r *http.Request) (server.User, bool) {
-	roots := a.clients()
+// certificateUser returns the user of a client certificate that one of the authorities has signed.
+func certificateUser(r *http.Request, roots *x509.CertPool) (server.User, bool) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || len(r.TLS.PeerCertificates) > maxChain || roots == nil {
 		return server.User{}, false
 	}

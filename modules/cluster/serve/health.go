@@ -43,7 +43,7 @@ func health(ctx context.Context, lis net.Listener, log logr.Logger) error {
 			_, _ = io.WriteString(w, "ok") // a peer that has left does not read it
 		})
 	}
-	all := newPeers()
+	all := newPeers(nil)
 	server := newServer(Config{Handler: mux, TLS: &tls.Config{}, Log: log}, all)
 	return until(ctx, server, func() error { return server.Serve(peerListener{lis, all}) })
 }

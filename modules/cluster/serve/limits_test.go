@@ -216,7 +216,7 @@ func TestPeersCannotFillTheLog(t *testing.T) {
 }
 
 func TestStrangersGiveWay(t *testing.T) {
-	s := strangers[int]{total: maxStrangers, each: maxStrangersOfAddress}
+	s := strangers[netip.Prefix, int]{total: maxStrangers, each: maxStrangersOfAddress}
 	flood, honest := netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32")
 	s.enter(honest, -1)
 	for i := range 1000 {

@@ -44,19 +44,25 @@ type credential [sha256.Size]byte
 type peers struct {
 	admitted *answers[credential, string] // the name of the user
 
+	// clients returns the authorities of client certificates, nil for none.
+	clients func() *x509.CertPool
+
 	mu        sync.Mutex
 	open      int
-	strangers strangers[*peer]
-	asking    strangers[*visit]
-	requests  map[string]int // by user
-	conns     map[string]int // by user
+	strangers strangers[netip.Prefix, *peer]
+	asking    strangers[netip.Prefix, *visit]
+	verified  strangers[string, *visit] // by user
+	requests  map[string]int            // by user
+	conns     map[string]int            // by user
 }
 
-func newPeers() *peers {
+func newPeers(clients func() *x509.CertPool) *peers {
 	return &peers{
 		admitted:  newAnswers[credential, string](admittedTTL, 0),
-		strangers: strangers[*peer]{total: maxStrangers, each: maxStrangersOfAddress},
-		asking:    strangers[*visit]{total: maxAsking, each: maxAskingOfAddress},
+		clients:   clients,
+		strangers: strangers[netip.Prefix, *peer]{total: maxStrangers, each: maxStrangersOfAddress},
+		asking:    strangers[netip.Prefix, *visit]{total: maxAsking, each: maxAskingOfAddress},
+		verified:  strangers[string, *visit]{total: maxVerified, each: maxVerifiedOfUser},
 		requests:  map[string]int{}, conns: map[string]int{},
 	}
 }
@@ -84,6 +90,9 @@ type peer struct {
 	address netip.Prefix
 	life    *time.Timer // closes a stranger
 	once    sync.Once   // closes
+
+	verify sync.Once
+	holder string // of the certificate, empty if there is none that is verified
 
 	mu       sync.Mutex
 	known    bool
@@ -205,21 +214,17 @@ type visit struct {
 	// accepted is the credential by which its user is known, if shown.
 	accepted credential
 	shown    bool
+	// holder is that of the peer if the request has one of its places.
+	holder string
 	// counted is set when it counts for a user.
 	counted bool
 	user    string
 }
 
-// accepted notes by which credential the user of a request is known, and whether that was
-// verified without the API server: then the request takes no place of strangers.
-func accepted(ctx context.Context, c credential, verified bool) {
-	v, ok := ctx.Value(visitKey{}).(*visit)
-	if !ok {
-		return
-	}
-	v.accepted, v.shown = c, true
-	if verified {
-		v.leave()
+// accepted notes by which credential the user of a request is known.
+func accepted(ctx context.Context, c credential) {
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+		v.accepted, v.shown = c, true
 	}
 }
 
@@ -255,6 +260,7 @@ func (v *visit) leave() {
 	v.peer.all.mu.Lock()
 	defer v.peer.all.mu.Unlock()
 	v.peer.all.asking.leave(v.peer.address, v)
+	v.peer.all.verified.leave(v.holder, v)
 }
 
 // end ends what a request holds.
@@ -287,8 +293,7 @@ func (a *peers) guard(next http.Handler) http.Handler {
 		}
 		switch {
 		case known && !v.count(user):
-			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(http.StatusTooManyRequests)
+			refuse(w)
 		case known:
 			next.ServeHTTP(v.writer, r)
 		case tooOften:
@@ -301,14 +306,27 @@ func (a *peers) guard(next http.Handler) http.Handler {
 	})
 }
 
+// refuse answers a request that may be made again.
+func refuse(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusTooManyRequests)
+}
+
 // answerStranger answers a request within a time, and returns when the answer is sent. Once the
-// request is admitted it is as any other.
+// request is admitted it is as any other. A request with a verified certificate takes a place of
+// the certificate's user: the burst of an API server does not compete with those of strangers.
 func (a *peers) answerStranger(v *visit, r *http.Request, next http.Handler) {
-	if !a.ask(v) {
-		panic(http.ErrAbortHandler)
-	}
 	v.writer.until = time.Now().Add(answerTimeout)
-	next.ServeHTTP(v.writer, r)
+	if v.holder = v.peer.certified(r); v.holder == "" {
+		if !a.ask(v) {
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(v.writer, r)
+	} else if a.askVerified(v) {
+		next.ServeHTTP(v.writer, r)
+	} else {
+		refuse(v.writer)
+	}
 	if !v.writer.until.IsZero() {
 		_ = v.writer.FlushError() // the last that can wait for the peer
 	}
@@ -324,6 +342,38 @@ func (a *peers) ask(v *visit) bool {
 		return false
 	}
 	victim, full := a.asking.enter(v.peer.address, v)
+	a.mu.Unlock()
+	if full {
+		victim.cancel()
+		victim.peer.Close()
+	}
+	return true
+}
+
+// certified returns the user of the peer's certificate if that is verified. It is verified once, as
+// a connection has one: what a chain costs does not grow with the requests.
+func (p *peer) certified(r *http.Request) (user string) {
+	p.verify.Do(func() {
+		if p.all.clients == nil {
+			return
+		}
+		if user, ok := certificateUser(r, p.all.clients()); ok {
+			p.holder = user.Name
+		}
+	})
+	return p.holder
+}
+
+// askVerified reports whether one more request with a verified certificate may be answered. If
+// there are too many, the oldest of the user with the most ends with its connection, unless that is
+// the user who asks.
+func (a *peers) askVerified(v *visit) bool {
+	a.mu.Lock()
+	if _, from, full := a.verified.next(v.holder); full && from == v.holder {
+		a.mu.Unlock()
+		return false
+	}
+	victim, full := a.verified.enter(v.holder, v)
 	a.mu.Unlock()
 	if full {
 		victim.cancel()

@@ -42,7 +42,7 @@ func (v visitor) ask(p *peer, token string, do http.HandlerFunc) (status int) {
 
 func admitting(user, token string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		accepted(r.Context(), tokenCredential(token), false)
+		accepted(r.Context(), tokenCredential(token))
 		if !admitted(r.Context(), user) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
@@ -52,7 +52,7 @@ func admitting(user, token string) http.HandlerFunc {
 // TestAdmissionFreesOfLimits: a connection on which a request was admitted is no stranger, and
 // neither is the next with the credential that was accepted. Another credential beside it is none.
 func TestAdmissionFreesOfLimits(t *testing.T) {
-	all := newPeers()
+	all := newPeers(nil)
 	v := visitor{all}
 	p := v.connect("10.0.0.1/32")
 	if status := v.ask(p, "good", admitting("user", "good")); status != http.StatusOK {
@@ -75,10 +75,10 @@ func TestAdmissionFreesOfLimits(t *testing.T) {
 }
 
 // TestRequestsOfStrangersGiveWay: the oldest of the address with the most ends, with its
-// connection; a request that was verified without the API server takes no place.
+// connection.
 func TestRequestsOfStrangersGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := visitor{newPeers()}
+		v := visitor{newPeers(nil)}
 		ended := make(chan int, 1000)
 		wait := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 		var first *peer
@@ -100,13 +100,6 @@ func TestRequestsOfStrangersGiveWay(t *testing.T) {
 		if len(ended) != 1 || <-ended != 0 || !first.closed {
 			t.Error("the oldest request has not ended with its connection")
 		}
-		verified := func(_ http.ResponseWriter, r *http.Request) {
-			accepted(r.Context(), credential{1}, true)
-			if n := len(v.all.asking.byAddress[netip.MustParsePrefix("10.0.1.2/32")]); n != 0 {
-				t.Errorf("%d places, want none", n)
-			}
-		}
-		v.ask(v.connect("10.0.1.2/32"), "", verified)
 		var left []*visit
 		v.all.mu.Lock()
 		for _, all := range v.all.asking.byAddress {
@@ -123,7 +116,7 @@ func TestRequestsOfStrangersGiveWay(t *testing.T) {
 
 // TestOldestOfEqualsGivesWay: no address is worse off for its number.
 func TestOldestOfEqualsGivesWay(t *testing.T) {
-	s := strangers[int]{total: 3, each: 2}
+	s := strangers[netip.Prefix, int]{total: 3, each: 2}
 	for i, address := range []string{"10.0.0.3/32", "10.0.0.1/32", "10.0.0.2/32"} {
 		s.enter(netip.MustParsePrefix(address), i)
 	}
@@ -135,7 +128,7 @@ func TestOldestOfEqualsGivesWay(t *testing.T) {
 // TestAdmittedUsersAreBounded: one user cannot take the places of others.
 func TestAdmittedUsersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := visitor{newPeers()}
+		v := visitor{newPeers(nil)}
 		leave := make(chan struct{})
 		stay := func(w http.ResponseWriter, r *http.Request) {
 			admitting("user", "good")(w, r)
@@ -172,7 +165,7 @@ func TestAdmittedUsersAreBounded(t *testing.T) {
 func TestAnswersHaveToBeTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		p := &peer{Conn: near, all: newPeers(), known: true, user: "user", life: time.NewTimer(time.Hour)}
+		p := &peer{Conn: near, all: newPeers(nil), known: true, user: "user", life: time.NewTimer(time.Hour)}
 		ended := make(chan error, 1)
 		handler := p.all.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.Copy(io.Discard, r.Body)
@@ -224,7 +217,7 @@ func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
 	leaf := ca.client("apiserver", x509.ExtKeyUsageClientAuth).Leaf
 	kube, _ := reviewer(func() {})
 	authn := NewAuthenticator(kube, ca.pool, time.Minute)
-	v := visitor{newPeers()}
+	v := visitor{newPeers(nil)}
 	note := func(token string, cert *x509.Certificate) (noted *visit) {
 		v.ask(v.connect("10.0.0.1/32"), token, func(_ http.ResponseWriter, r *http.Request) {
 			if cert != nil {
@@ -251,7 +244,7 @@ func TestAuthenticatorNotesWhatItAccepts(t *testing.T) {
 // TestRequestsOfOneConnectionDoNotEndIt: one beyond the limit is refused, and the others go on.
 func TestRequestsOfOneConnectionDoNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, leave := visitor{newPeers()}, make(chan struct{})
+		v, leave := visitor{newPeers(nil)}, make(chan struct{})
 		p := v.connect("10.0.0.1/32")
 		for range maxAskingOfAddress {
 			go v.ask(p, "", func(_ http.ResponseWriter, r *http.Request) {
@@ -294,7 +287,7 @@ func isClosed(conn net.Conn) bool {
 // strangerLife.
 func TestStrangersAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newPeers()
+		all := newPeers(nil)
 		var far []net.Conn
 		for range maxStrangersOfAddress + 1 {
 			server, client := caller("192.0.2.1")
@@ -322,12 +315,93 @@ func TestStrangersAreClosed(t *testing.T) {
 // TestConnectionsAreBounded: one beyond all that there may be is closed at once.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newPeers()
+		all := newPeers(nil)
 		all.open = maxConnections
 		server, client := caller("192.0.2.1")
 		defer client.Close()
 		if p := all.enter(server); p != nil || !isClosed(client) || all.open != maxConnections {
 			t.Errorf("%v, and %d are open, want none more than %d", p, all.open, maxConnections)
+		}
+	})
+}
+
+// askWith asks with a client certificate.
+func (v visitor) askWith(p *peer, cert *tls.Certificate, do http.HandlerFunc) (status int) {
+	r, w := withToken(""), httptest.NewRecorder()
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert.Leaf}}
+	defer func() {
+		if recover() == nil {
+			status = w.Code
+		}
+	}()
+	v.all.guard(do).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, p)))
+	return w.Code
+}
+
+// TestVerifiedPeersAreBounded: requests with a certificate that is verified and without a right
+// are bounded for each user, and the user with the most gives way. They do not compete with
+// requests of strangers from the same address.
+func TestVerifiedPeersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		v := visitor{newPeers(ca.pool)}
+		leave := make(chan struct{})
+		wait := func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-leave:
+			}
+		}
+		nothing := func(http.ResponseWriter, *http.Request) {}
+		const here = "10.0.0.1/32"
+		good := ca.client("apiserver", x509.ExtKeyUsageClientAuth)
+		for range maxAskingOfAddress {
+			go v.ask(v.connect(here), "", wait)
+		}
+		synctest.Wait()
+		burst := v.connect(here)
+		for range 2 * maxAskingOfAddress {
+			go func() {
+				if status := v.askWith(burst, good, wait); status != http.StatusOK {
+					t.Errorf("a request of a burst is answered %d, want 200", status)
+				}
+			}()
+		}
+		for i := range 5 {
+			weak, p := ca.client(fmt.Sprint("weak", i), x509.ExtKeyUsageClientAuth), v.connect(fmt.Sprintf("10.0.0.%d/32", 2+i))
+			for range maxVerifiedOfUser {
+				go v.askWith(p, weak, wait)
+			}
+			synctest.Wait()
+			if status := v.askWith(v.connect(here), weak, nothing); status != http.StatusTooManyRequests {
+				t.Errorf("request %d of a user without a right: %d, want 429", maxVerifiedOfUser, status)
+			}
+			if i == 0 && (v.all.asking.count != maxAskingOfAddress || v.all.verified.count != maxVerifiedOfUser+2*maxAskingOfAddress) {
+				t.Errorf("%d requests of strangers and %d verified ones", v.all.asking.count, v.all.verified.count)
+			}
+		}
+		if status := v.askWith(v.connect(here), good, nothing); status != http.StatusOK || v.all.verified.count > maxVerified {
+			t.Errorf("%d beside many users without a right, and %d requests, want 200 and at most %d", status, v.all.verified.count, maxVerified)
+		}
+		other := newAuthority(t)
+		if v.askWith(v.connect("10.0.1.1/32"), other.client("apiserver", x509.ExtKeyUsageClientAuth), func(http.ResponseWriter, *http.Request) {
+			if n := len(v.all.asking.byAddress[netip.MustParsePrefix("10.0.1.1/32")]); n != 1 {
+				t.Errorf("a certificate of another authority has %d places of strangers, want 1", n)
+			}
+		}); v.all.asking.count != maxAskingOfAddress {
+			t.Errorf("%d requests of strangers are left, want %d", v.all.asking.count, maxAskingOfAddress)
+		}
+		admit := func(w http.ResponseWriter, r *http.Request) {
+			accepted(r.Context(), certificateCredential(good.Leaf))
+			if !admitted(r.Context(), "apiserver") || len(v.all.verified.byAddress["apiserver"]) != 2*maxAskingOfAddress {
+				t.Errorf("an admitted request still has a place: %d", len(v.all.verified.byAddress["apiserver"]))
+			}
+		}
+		v.askWith(v.connect(here), good, admit)
+		close(leave)
+		synctest.Wait()
+		if v.all.verified.count != 0 || v.all.asking.count != 0 || len(v.all.requests) != 0 {
+			t.Errorf("%d, %d and %d requests are left", v.all.verified.count, v.all.asking.count, len(v.all.requests))
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -28,6 +29,9 @@ type Config struct {
 	// TLS restricts what is agreed on with peers, by its MinVersion, CipherSuites and
 	// CurvePreferences. Default: TLS 1.2 or later, with Go's choice of the others.
 	TLS *tls.Config
+	// Clients returns the authorities of client certificates, those of the Authenticator. A request
+	// with a certificate of theirs does not compete with requests of strangers. Default: none.
+	Clients func() *x509.CertPool
 	// Log gets a line for what fails. Default silent.
 	Log logr.Logger
 }
@@ -72,7 +76,7 @@ func serve(ctx context.Context, c Config, lis net.Listener) error {
 	if c.TLS == nil {
 		c.TLS = &tls.Config{}
 	}
-	all := newPeers()
+	all := newPeers(c.Clients)
 	server := newServer(c, all)
 	if err := until(ctx, server, func() error { return server.ServeTLS(peerListener{lis, all}, "", "") }); err != nil {
 		return fmt.Errorf("serve: %w", err)

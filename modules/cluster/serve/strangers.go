@@ -8,15 +8,18 @@ const (
 	maxStrangers, maxStrangersOfAddress = 128, 16
 	// maxAsking is how many of their requests are answered at a time, in total and from one address.
 	maxAsking, maxAskingOfAddress = 64, 8
+	// maxVerified is how many requests of peers with a verified certificate are answered at a time
+	// that were not admitted yet, in total and of one user.
+	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
-// strangers are what peers hold that were not admitted yet, connections or requests, by address.
-// It decides and does nothing; the caller holds a lock.
-type strangers[T comparable] struct {
+// strangers are what peers hold that were not admitted yet, connections or requests, by address,
+// or by user where that is known. It decides and does nothing; the caller holds a lock.
+type strangers[K, T comparable] struct {
 	// total and each bound them all and those of one address.
 	total, each int
 
-	byAddress map[netip.Prefix][]entry[T] // the oldest first
+	byAddress map[K][]entry[T] // the oldest first
 	count     int
 	entered   uint64
 }
@@ -29,13 +32,13 @@ type entry[T comparable] struct {
 
 // enter adds one. If its address or all together hold too many, it removes and returns the one
 // that has to go.
-func (s *strangers[T]) enter(address netip.Prefix, one T) (victim T, full bool) {
+func (s *strangers[K, T]) enter(address K, one T) (victim T, full bool) {
 	victim, from, full := s.next(address)
 	if full {
 		s.leave(from, victim)
 	}
 	if s.byAddress == nil {
-		s.byAddress = map[netip.Prefix][]entry[T]{}
+		s.byAddress = map[K][]entry[T]{}
 	}
 	s.entered++
 	s.byAddress[address] = append(s.byAddress[address], entry[T]{one, s.entered})
@@ -45,7 +48,7 @@ func (s *strangers[T]) enter(address netip.Prefix, one T) (victim T, full bool) 
 
 // next returns the one that has to go before one more of an address may enter, if there are too
 // many: the oldest of that address, or of the address with the most.
-func (s *strangers[T]) next(address netip.Prefix) (victim T, from netip.Prefix, full bool) {
+func (s *strangers[K, T]) next(address K) (victim T, from K, full bool) {
 	from, full = s.crowded(address)
 	if full {
 		victim = s.byAddress[from][0].one
@@ -55,7 +58,7 @@ func (s *strangers[T]) next(address netip.Prefix) (victim T, from netip.Prefix, 
 
 // crowded returns the address that has to give way to one more of an address, if any has. Of
 // equals it is the one whose oldest is the oldest: no address is worse off by its number.
-func (s *strangers[T]) crowded(address netip.Prefix) (from netip.Prefix, full bool) {
+func (s *strangers[K, T]) crowded(address K) (from K, full bool) {
 	if len(s.byAddress[address]) >= s.each {
 		return address, true
 	}
@@ -72,7 +75,7 @@ func (s *strangers[T]) crowded(address netip.Prefix) (from netip.Prefix, full bo
 }
 
 // leave removes one, and reports whether it was there.
-func (s *strangers[T]) leave(address netip.Prefix, one T) bool {
+func (s *strangers[K, T]) leave(address K, one T) bool {
 	all := s.byAddress[address]
 	for i, other := range all {
 		if other.one != one {

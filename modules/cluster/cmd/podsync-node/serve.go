@@ -70,7 +70,7 @@ func (a *agent) serve(ctx context.Context, l *loop.Loop, n *node.Node) error {
 		return err
 	}
 	return together.Run(ctx, run, func(ctx context.Context) error {
-		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, TLS: restrictions, Log: a.log})
+		return serve.Serve(ctx, serve.Config{Handler: s, Address: net.JoinHostPort(k.Address, strconv.Itoa(int(k.Port))), Certificate: certificate, Clients: clients, TLS: restrictions, Log: a.log})
 	})
 }
 
