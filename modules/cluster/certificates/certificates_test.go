@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -378,4 +379,29 @@ func TestSelfSigned(t *testing.T) {
 			t.Errorf("made anew: %t, %v", !again, err)
 		}
 	}
+}
+
+// TestSelfSignedIsRenewed before it expires, while the agent runs.
+func TestSelfSignedIsRenewed(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ips := func() []net.IP { return []net.IP{net.IPv4(10, 0, 0, 1)} }
+		certFile, keyFile, err := SelfSigned(dir, "n1", ips())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go RenewSelfSigned(ctx, dir, "n1", ips, func(err error) { t.Error(err) })
+		for range 400 {
+			time.Sleep(24 * time.Hour)
+			synctest.Wait()
+			if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil || time.Until(pair.Leaf.NotAfter) < 29*24*time.Hour {
+				t.Fatalf("the certificate ends in %v, %v", time.Until(pair.Leaf.NotAfter), err)
+			}
+		}
+		cancel()
+		if err := os.WriteFile(certFile, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

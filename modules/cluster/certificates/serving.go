@@ -102,9 +102,29 @@ func (s *Serving) Certificate() (*tls.Certificate, error) {
 	return nil, errors.New("there is no signed certificate of this node's server: its CertificateSigningRequest may wait for approval")
 }
 
-// renewBefore is how long before its end a certificate that nobody has signed is replaced at
-// a start.
-const renewBefore = 30 * 24 * time.Hour
+const (
+	// renewBefore is how long before its end a self-signed certificate is replaced.
+	renewBefore = 30 * 24 * time.Hour
+	// renewInterval is the time between two looks at it.
+	renewInterval = 24 * time.Hour
+)
+
+// RenewSelfSigned replaces the certificate of SelfSigned before it expires, until ctx ends. failed is
+// called with each error.
+func RenewSelfSigned(ctx context.Context, dir, host string, ips func() []net.IP, failed func(error)) {
+	ticks := time.NewTicker(renewInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		if _, _, err := SelfSigned(dir, host, ips()); err != nil {
+			failed(err)
+		}
+	}
+}
 
 // SelfSigned makes a certificate that nobody has signed, for a year, in two files of dir,
 // unless there is one that holds for a while. Whoever asks the server cannot know who it is.

@@ -18,29 +18,34 @@ const (
 	maxBundle = 4 << 20
 )
 
-// Files returns a Config.Certificate of two files. They are read again when a minute has
-// passed, so that a certificate that was renewed there counts. What cannot be read is no
-// matter as long as the certificate before is valid.
-func Files(certificate, key string) func() (*tls.Certificate, error) {
+// Files returns a Config.Certificate of two files, and fails if they have none now. They are read
+// again when a minute has passed, so that a certificate that was renewed there counts. While they
+// cannot be read, the last certificate is used until it expires, and log is called with each error.
+func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, error), error) {
+	first, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
 	var mu sync.Mutex
-	var last *tls.Certificate
-	var read time.Time
+	last, read := &first, time.Now()
+	var failed error
 	return func() (*tls.Certificate, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if last != nil && time.Since(read) < rereadAfter {
-			return last, nil
+		if time.Since(read) >= rereadAfter {
+			read = time.Now()
+			pair, err := tls.LoadX509KeyPair(certificate, key)
+			if failed = err; err != nil {
+				log(err)
+			} else {
+				last = &pair
+			}
 		}
-		pair, err := tls.LoadX509KeyPair(certificate, key)
-		if err != nil && (last == nil || time.Now().After(last.Leaf.NotAfter)) {
-			return nil, err
+		if failed != nil && time.Now().After(last.Leaf.NotAfter) {
+			return nil, failed
 		}
-		if err == nil {
-			last = &pair
-		}
-		read = time.Now()
 		return last, nil
-	}
+	}, nil
 }
 
 // Authorities returns a function that returns the authorities of client certificates that a file

@@ -19,18 +19,31 @@ const listenInterval = 5 * time.Second
 // at, such as that of a kubelet that ends later, it tries again, and log gets a line.
 func Health(ctx context.Context, address string, log logr.Logger) {
 	for {
-		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err == nil {
-			err = health(ctx, lis, log)
-		}
-		if ctx.Err() != nil {
+		lis := listen(ctx, address, log)
+		if lis == nil {
 			return
 		}
-		log.Error(err, "The health of the agent cannot be served", "address", address)
+		if err := health(ctx, lis, log); ctx.Err() == nil {
+			log.Error(err, "The health of the agent cannot be served", "address", address)
+		}
+	}
+}
+
+// listen listens at an address. While it cannot, it tries again, and log gets a line each time. It
+// returns nil when ctx ends.
+func listen(ctx context.Context, address string, log logr.Logger) net.Listener {
+	for {
+		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err == nil {
+			return lis
+		}
+		if ctx.Err() == nil {
+			log.Error(err, "The agent cannot listen at its address and tries again", "address", address)
+		}
 		select {
 		case <-time.After(listenInterval):
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

@@ -2,14 +2,22 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 )
 
 // The health of the agent is answered without TLS, and nothing else is.
@@ -52,5 +60,104 @@ func TestHealthWaitsForItsAddress(t *testing.T) {
 		}
 		cancel()
 		<-ended
+	})
+}
+
+// TestServeWaitsForItsAddress: another process that has the address does not end the agent, and
+// the agent serves when the address is free.
+func TestServeWaitsForItsAddress(t *testing.T) {
+	ca := newAuthority(t)
+	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	thief, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thief.Close()
+	failed := make(chan struct{}, 100)
+	log := funcr.New(func(_, line string) {
+		if strings.Contains(line, "cannot listen") {
+			failed <- struct{}{}
+		}
+	}, funcr.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	c := Config{Handler: http.NotFoundHandler(), Address: thief.Addr().String(), Certificate: func() (*tls.Certificate, error) { return &own, nil }, Log: log}
+	go func() { ended <- Serve(ctx, c) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("it has ended: %v", err)
+	case <-failed:
+	}
+	thief.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		conn, err := tls.Dial("tcp", c.Address, &tls.Config{RootCAs: ca.pool()})
+		if err == nil {
+			conn.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	c.Address = "127.0.0.1:port"
+	if err := Serve(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Address") {
+		t.Errorf("%v, want the field", err)
+	}
+}
+
+// TestFilesAreReadAgain: faults of the files of the certificate are reported, and end a start.
+func TestFilesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := Files(certFile, keyFile, nil); err == nil {
+			t.Error("files that are not there are read")
+		}
+		ca := newAuthority(t)
+		write := func() *x509.Certificate {
+			pair := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3)})
+			key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: pair.Leaf.Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+				if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return pair.Leaf
+		}
+		first, failures := write(), 0
+		get, err := Files(certFile, keyFile, func(error) { failures++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(what string, leaf *x509.Certificate, reported int) {
+			t.Helper()
+			got, err := get()
+			if (err == nil) != (leaf != nil) || err == nil && !got.Leaf.Equal(leaf) || failures != reported {
+				t.Errorf("%s: %v, %d failures are reported, want %d", what, err, failures, reported)
+			}
+		}
+		second := write()
+		want("before a minute", first, 0)
+		time.Sleep(rereadAfter)
+		want("after a minute", second, 0)
+		if err := os.WriteFile(certFile, []byte("broken"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rereadAfter)
+		want("broken", second, 1)
+		want("broken, again", second, 1)
+		time.Sleep(2 * time.Hour)
+		want("expired", nil, 2)
+		want("expired, again", nil, 2)
+		third := write()
+		time.Sleep(rereadAfter)
+		want("mended", third, 2)
 	})
 }

@@ -60,14 +60,17 @@ const (
 )
 
 // Serve serves until ctx ends. Then no connection is left but streams, which end with their
-// requests.
+// requests. While another process has the address, Serve tries again every few seconds.
 func Serve(ctx context.Context, c Config) error {
 	if c.Handler == nil || c.Address == "" || c.Certificate == nil {
 		return errors.New("serve: Config.Handler, Address or Certificate is missing")
 	}
-	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
-	if err != nil {
-		return fmt.Errorf("serve: %w", err)
+	if _, err := net.ResolveTCPAddr("tcp", c.Address); err != nil {
+		return fmt.Errorf("serve: Config.Address: %w", err)
+	}
+	lis := listen(ctx, c.Address, c.Log)
+	if lis == nil {
+		return nil
 	}
 	return serve(ctx, c, lis)
 }

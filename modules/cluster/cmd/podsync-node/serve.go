@@ -97,17 +97,31 @@ func (a *agent) certificate(n *node.Node) (get func() (*tls.Certificate, error),
 		}
 		return s.Certificate, func(ctx context.Context) error { s.Run(ctx); return nil }, nil
 	}
-	certFile, keyFile := k.TLSCertFile, k.TLSPrivateKeyFile
+	certFile, keyFile, run := k.TLSCertFile, k.TLSPrivateKeyFile, nothing
 	if certFile == "" {
-		var ips []net.IP
-		for _, ip := range a.addresses() {
-			ips = append(ips, ip.AsSlice())
-		}
-		if certFile, keyFile, err = certificates.SelfSigned(a.certDir, a.name, ips); err != nil {
+		if certFile, keyFile, err = certificates.SelfSigned(a.certDir, a.name, a.ownIPs()); err != nil {
 			return nil, nil, err
 		}
+		run = func(ctx context.Context) error {
+			certificates.RenewSelfSigned(ctx, a.certDir, a.name, a.ownIPs, func(err error) { a.log.Error(err, "The certificate of the server cannot be renewed") })
+			return nil
+		}
 	}
-	return serve.Files(certFile, keyFile), nothing, nil
+	get, err = serve.Files(certFile, keyFile, func(err error) {
+		a.log.Error(err, "The certificate of the server cannot be read again", "path", certFile)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("tlsCertFile: %w", err)
+	}
+	return get, run, nil
+}
+
+// ownIPs returns the addresses for which a self-signed certificate is made.
+func (a *agent) ownIPs() (ips []net.IP) {
+	for _, ip := range a.addresses() {
+		ips = append(ips, ip.AsSlice())
+	}
+	return ips
 }
 
 // clients returns the authorities of client certificates, nil if there are none.
