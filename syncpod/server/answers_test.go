@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
@@ -109,4 +110,74 @@ func TestOutputOfCommandsIsBounded(t *testing.T) {
 		t.Errorf("%d after the others were read, want 200", code)
 	}
 	d.asking.Wait()
+}
+
+// A deafWriter takes nothing of an answer until it may. It notes how long the first Write may take.
+type deafWriter struct {
+	*httptest.ResponseRecorder
+	take     time.Duration
+	begun    chan int
+	mayTake  <-chan struct{}
+	deadline time.Time
+	once     sync.Once
+}
+
+func (d *deafWriter) SetWriteDeadline(t time.Time) error { d.deadline = t; return nil }
+
+func (d *deafWriter) Write(b []byte) (int, error) {
+	d.once.Do(func() {
+		d.take = time.Until(d.deadline)
+		d.begun <- 200
+	})
+	<-d.mayTake
+	return d.ResponseRecorder.Write(b)
+}
+
+// TestLogsThatAreNotFollowedAreBounded: a log that a caller takes slowly counts as one that is
+// followed, but has to be taken like any answer.
+func TestLogsThatAreNotFollowedAreBounded(t *testing.T) {
+	f := newFollower(t)
+	f.pod("a", "one")
+	f.wait(func() bool { _, text := f.ask("GET", "/containerLogs/a/one/app"); return text == "hello\n" })
+	mayTake := make(chan struct{})
+	var running sync.WaitGroup
+	read := func() (code int, text string, take time.Duration) {
+		w := &deafWriter{ResponseRecorder: httptest.NewRecorder(), begun: make(chan int, 2), mayTake: mayTake}
+		r := httptest.NewRequestWithContext(f.ctx, "GET", "/containerLogs/a/one/app", nil)
+		ended := make(chan struct{})
+		running.Go(func() {
+			defer close(ended)
+			f.handler.ServeHTTP(refusals{w}, r)
+		})
+		if code = <-w.begun; code != 200 {
+			<-ended
+		}
+		return code, w.Body.String(), w.take
+	}
+	for i := range 320 {
+		if code, text, take := read(); code != 200 || take <= 0 || take > 15*time.Second {
+			t.Fatalf("log %d: %d %q, to be taken within %v, want 200 and at most 15s", i, code, text, take)
+		}
+	}
+	if code, text, _ := read(); code != 429 || !strings.Contains(text, "the limit of a pod is 320") {
+		t.Errorf("one more log: %d %q, want 429 and the limit", code, text)
+	}
+	close(mayTake)
+	running.Wait()
+	f.want("GET", "/containerLogs/a/one/app", 200, "hello\n")
+}
+
+// refusals lets a deafWriter take the answers that are no logs.
+type refusals struct{ *deafWriter }
+
+func (w refusals) WriteHeader(code int) {
+	w.once.Do(func() { w.begun <- code })
+	w.ResponseRecorder.WriteHeader(code)
+}
+
+func (w refusals) Write(b []byte) (int, error) {
+	if w.Code != 200 {
+		return w.ResponseRecorder.Write(b)
+	}
+	return w.deafWriter.Write(b)
 }

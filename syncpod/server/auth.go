@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 )
 
 // User is who asks.
@@ -47,17 +46,19 @@ var ErrBusy = errors.New("too many requests are waiting to be authenticated or a
 // trusted marks requests that came by a way on which everybody may everything.
 type trusted struct{}
 
-// userKey is the key of the name of the user in the context of a request.
+// userKey is the key of the User in the context of a request.
 type userKey struct{}
 
-// userOf returns the name of the user of a request that was admitted.
-func userOf(r *http.Request) string {
-	name, _ := r.Context().Value(userKey{}).(string)
-	return name
+// callerOf returns the user of a request that was admitted, and userOf its name.
+func callerOf(r *http.Request) User {
+	user, _ := r.Context().Value(userKey{}).(User)
+	return user
 }
 
-// admit answers requests that may not go on. It returns those that may, with the name of their
-// user in the context.
+func userOf(r *http.Request) string { return callerOf(r).Name }
+
+// admit answers requests that may not go on. It returns those that may, with their user in the
+// context.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (admitted *http.Request, ok bool) {
 	if r.Context().Value(trusted{}) != nil {
 		return r, true
@@ -74,29 +75,22 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route route) (adm
 	case errors.Is(err, ErrBusy):
 		busy(w)
 		return r, false
-	case err != nil && r.Context().Err() == nil && s.mayLog(): // a caller who has left ends its own review
-		s.config.Log.Error(err, "A request cannot be authenticated")
+	case err != nil && r.Context().Err() == nil: // a caller who has left ends its own review
+		s.line("", "review").Error(err, "A request cannot be authenticated", "address", r.RemoteAddr)
+	case err == nil && !ok:
+		s.line("", "unauthorized").Info("Request is not authenticated", "address", r.RemoteAddr)
 	}
 	if err != nil || !ok {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		return r, false
 	}
-	return r.WithContext(context.WithValue(r.Context(), userKey{}, user.Name)), s.authorize(w, r, route, user)
+	return r.WithContext(context.WithValue(r.Context(), userKey{}, user)), s.authorize(w, r, route, user)
 }
 
 // busy refuses a request that may be made again.
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
-}
-
-// logInterval is the time between two lines about requests that nothing could be decided about:
-// any peer can make them.
-const logInterval = time.Second
-
-func (s *Server) mayLog() bool {
-	now, next := time.Now().UnixNano(), s.undecided.Load()
-	return now >= next && s.undecided.CompareAndSwap(next, now+int64(logInterval))
 }
 
 // authorize asks for each of the subresources that suffice.
@@ -110,9 +104,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 			return false
 		}
 		if err != nil {
-			if s.mayLog() {
-				s.config.Log.Error(err, "A request cannot be authorized", "user", user.Name, "verb", a.Verb, "subresource", subresource)
-			}
+			s.line("", "review").Error(err, "A request cannot be authorized", "user", user.Name, "verb", a.Verb, "subresource", subresource)
 			http.Error(w, "Authorization error", http.StatusInternalServerError)
 			return false
 		}
@@ -120,6 +112,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 			return true
 		}
 	}
+	s.line(user.Name, "forbidden").Info("Request is forbidden", "user", user.Name, "uid", user.UID, "address", r.RemoteAddr, "verb", a.Verb, "subresource", a.Subresource)
 	http.Error(w, "Forbidden: "+a.Verb+" of nodes/"+a.Subresource, http.StatusForbidden)
 	return false
 }

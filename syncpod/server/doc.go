@@ -78,6 +78,7 @@
 //	stream.go   exec, attach, port-forward; proxy.go hands the connection on; spdy.go asks
 //	            for SPDY, and carries it within messages; translate.go carries a process
 //	streams.go  how many streams are open, how long an idle one lasts, and their lines in the log
+//	lines.go    which lines requests have in the log, and how many
 //	answers.go  how much is held of answers that callers have not read yet
 //	stats.go    what is used; metrics.go the same for Prometheus, and what others serve
 //	explain.go  what happens to a pod next

@@ -29,7 +29,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := s.begin(r, "containerLogs", name, id.String())
+	count := s.read
+	if options.Follow {
+		count = func(r *http.Request, name, id string) (func(), error) { return s.begin(r, "containerLogs", name, id) }
+	}
+	end, err := count(r, name, id.String())
 	if err != nil {
 		return err
 	}
@@ -79,10 +83,10 @@ func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, 
 	case err == nil, ctx.Err() != nil, out.failed:
 		return nil
 	case errors.As(err, &damaged) && out.begun:
-		s.config.Log.Error(err, "A log is damaged", "path", log.Path)
+		s.line(userOf(r), "damaged").Error(err, "A log is damaged", "path", log.Path)
 		return nil
 	case out.begun:
-		s.config.Log.Error(err, "A log cannot be read to its end", "path", log.Path)
+		s.line(userOf(r), "unreadable").Error(err, "A log cannot be read to its end", "path", log.Path)
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound("%w", err)

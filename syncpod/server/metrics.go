@@ -32,7 +32,7 @@ func (s *Server) serveTimeline(a *answer, r *http.Request) error {
 // serveResourceMetrics answers with CPU and memory as metrics-server reads them, in the
 // text format of Prometheus, version 0.0.4.
 func (s *Server) serveResourceMetrics(a *answer, r *http.Request) error {
-	all, err := s.figures(r.Context(), &s.cpuAndMemory)
+	all, err := s.cpuAndMemory.get(r.Context(), s.known)
 	if gone := r.Context().Err(); gone != nil {
 		return gone
 	}

@@ -85,7 +85,7 @@ func streamURL(location string) (*url.URL, error) {
 
 // unreachable notes why there is no stream, and says that there is none.
 func (s *Server) unreachable(r *http.Request, err error) error {
-	s.config.Log.Error(err, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
+	s.line(userOf(r), "unreachable").Error(err, "A stream of the runtime cannot be handed on", "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"))
 	return &statusError{http.StatusBadGateway, errors.New("the runtime's streaming server cannot be reached")}
 }
 

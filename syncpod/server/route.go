@@ -14,6 +14,7 @@ type route struct {
 	acts         bool     // it does something in a container, whatever the method
 	debugs       bool     // it is not served with Config.NoDebugging
 	open         bool     // to everybody if nobody is known
+	noted        bool     // it has a line in the log; streams write their own
 	serve        func(http.ResponseWriter, *http.Request) error
 }
 
@@ -32,17 +33,17 @@ func (s *Server) table() []route {
 		{patterns: inPod("GET /portForward", "POST /portForward"), subresources: proxyOnly, acts: true, debugs: true, serve: s.servePortForward},
 		{patterns: inContainer("POST /run"), subresources: proxyOnly, acts: true, debugs: true, serve: s.whole(s.serveRun)},
 		{patterns: []string{"POST /checkpoint/{namespace}/{pod}/{container}"}, subresources: []string{"checkpoint"}, acts: true, serve: s.whole(s.serveCheckpoint)},
-		{patterns: []string{"GET /pods", "GET /pods/{$}"}, subresources: podsToo, serve: s.whole(s.servePods)},
-		{patterns: []string{"GET /runningpods", "GET /runningpods/{$}"}, subresources: podsToo, debugs: true, serve: s.whole(s.serveRunningPods)},
+		{patterns: []string{"GET /pods", "GET /pods/{$}"}, subresources: podsToo, noted: true, serve: s.whole(s.servePods)},
+		{patterns: []string{"GET /runningpods", "GET /runningpods/{$}"}, subresources: podsToo, debugs: true, noted: true, serve: s.whole(s.serveRunningPods)},
 		{patterns: []string{"GET /stats/summary", "GET /stats/summary/{$}"}, subresources: []string{"stats"}, serve: s.whole(s.serveSummary)},
 		{patterns: []string{"GET /metrics", "GET /metrics/probes"}, subresources: metricsOnly, serve: s.whole(s.serveMetrics)},
-		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, debugs: true, serve: s.whole(s.serveTimeline)},
-		{patterns: []string{"GET /explain/{namespace}/{pod}"}, subresources: proxyOnly, debugs: true, serve: s.whole(s.serveExplain)},
+		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.serveTimeline)},
+		{patterns: []string{"GET /explain/{namespace}/{pod}"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.serveExplain)},
 		{patterns: []string{"GET /metrics/resource"}, subresources: metricsOnly, serve: s.whole(s.serveResourceMetrics)},
 		{patterns: []string{"GET /healthz"}, subresources: []string{"healthz", "proxy"}, open: true, serve: s.serveHealth},
 		{patterns: []string{"GET /healthz/{check}"}, subresources: []string{"healthz", "proxy"}, serve: s.serveCheck},
-		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, debugs: true, serve: s.whole(s.serveConfigz)},
-		{patterns: []string{"GET /logs", "GET /logs/{path...}"}, subresources: []string{"log"}, debugs: true, serve: s.serveNodeLogs},
+		{patterns: []string{"GET /configz"}, subresources: []string{"configz", "proxy"}, debugs: true, noted: true, serve: s.whole(s.serveConfigz)},
+		{patterns: []string{"GET /logs", "GET /logs/{path...}"}, subresources: []string{"log"}, debugs: true, noted: true, serve: s.serveNodeLogs},
 	}
 }
 
@@ -103,6 +104,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
 	if route.debugs && s.config.NoDebugging {
 		http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed) // in a kubelet's words
 		return
+	}
+	if route.noted {
+		s.note(r)
 	}
 	err := route.serve(w, r)
 	if err == nil {

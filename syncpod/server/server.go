@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -89,9 +88,10 @@ type Config struct {
 	// StreamTransport is how the runtime's streaming server is reached. Default: over
 	// TCP, and TLS with any certificate, as runtimes make one for themselves.
 	StreamTransport http.RoundTripper
-	// Log gets a line when a stream begins and when it has ended, with the user, the verb, the
-	// pod and the container and without the command, and one for each failure that no answer can
-	// report. Default silent.
+	// Log gets a line when a stream begins and when it has ended, with the user, its address, the
+	// verb, the pod and the container and without the command. Of requests that are no streams,
+	// requests that are refused, and failures that no answer can report, it gets a line for each user
+	// every ten seconds at most, with the number of those that were left out. Default silent.
 	Log logr.Logger
 }
 
@@ -105,8 +105,8 @@ type Server struct {
 	// answers are those that were not read yet. encoding has an element for each that is made.
 	answers  answers
 	encoding chan struct{}
-	// undecided is when the next request that cannot be authenticated or authorized is logged.
-	undecided atomic.Int64
+	// lines are those that requests cause in the log.
+	lines lines
 
 	allStats, cpuAndMemory figures
 }
@@ -142,7 +142,10 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding), allStats: figures{read: c.Stats.Read}, cpuAndMemory: figures{read: c.Stats.ReadCPUAndMemory}}
+	s := &Server{config: c, answers: answers{ofUser: map[string]int{}}, encoding: make(chan struct{}, maxEncoding)}
+	failed := func(err error) { s.line("", "figures").Error(err, "Some of what is used cannot be read") }
+	s.allStats = figures{read: c.Stats.Read, failed: failed}
+	s.cpuAndMemory = figures{read: c.Stats.ReadCPUAndMemory, failed: failed}
 	s.routes = s.newRoutes()
 	return s, nil
 }

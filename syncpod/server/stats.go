@@ -19,6 +19,8 @@ const maxStatsAge = time.Second
 // figures are those read last.
 type figures struct {
 	read func(context.Context, []*runtime.PodStatus) (stats.Stats, error)
+	// failed is called once for each reading of which some is missing.
+	failed func(error)
 
 	mu      sync.Mutex
 	reading chan struct{} // closed at the end of it, nil if nobody reads
@@ -67,6 +69,9 @@ func (f *figures) renew(ctx context.Context, pods func() []*runtime.PodStatus) (
 	}()
 	read, err = f.read(ctx, pods())
 	done = true
+	if err != nil && ctx.Err() == nil {
+		f.failed(err)
+	}
 	return read, err
 }
 
@@ -135,20 +140,11 @@ func (s *Server) serveSummary(a *answer, r *http.Request) error {
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
 		figures = &s.cpuAndMemory
 	}
-	all, _ := s.figures(r.Context(), figures)
+	all, _ := figures.get(r.Context(), s.known) // its error is logged
 	if gone := r.Context().Err(); gone != nil {
 		return gone
 	}
 	return s.writeJSON(a, r, s.summarize(all))
-}
-
-// figures notes what cannot be read. All else is there.
-func (s *Server) figures(ctx context.Context, f *figures) (stats.Stats, error) {
-	all, err := f.get(ctx, s.known)
-	if err != nil && ctx.Err() == nil {
-		s.config.Log.Error(err, "Some of what is used cannot be read")
-	}
-	return all, err
 }
 
 func (s *Server) summarize(all stats.Stats) summary {

@@ -88,19 +88,49 @@ func (o *openStreams) leave(limits []streamLimit) {
 // container. It does not write the command or what is sent: they may hold secrets. The caller
 // calls end when the stream has ended.
 func (s *Server) begin(r *http.Request, verb, container, id string) (end func(), err error) {
-	user, namespace, pod := userOf(r), r.PathValue("namespace"), r.PathValue("pod")
-	log := s.config.Log.WithValues("user", user, "verb", verb, "pod", namespace+"/"+pod, "container", container, "id", id)
-	limits := streamLimits(user, namespace, pod)
-	if err := s.open.enter(limits); err != nil {
-		log.Info("Stream is refused", "reason", err.Error())
-		return nil, &statusError{http.StatusTooManyRequests, err}
+	limits, err := s.enter(r, verb)
+	if err != nil {
+		return nil, err
 	}
+	log := s.config.Log.WithValues(streamValues(r, verb, container, id)...)
 	begun := time.Now()
 	log.Info("Stream begins")
 	return func() {
 		s.open.leave(limits)
 		log.Info("Stream has ended", "duration", time.Since(begun))
 	}, nil
+}
+
+// read counts a log that is not followed as a stream. Its line is bounded as those of other
+// requests are.
+func (s *Server) read(r *http.Request, container, id string) (end func(), err error) {
+	limits, err := s.enter(r, "containerLogs")
+	if err != nil {
+		return nil, err
+	}
+	event := "log of " + r.PathValue("namespace") + "/" + r.PathValue("pod") + "/" + container
+	s.line(userOf(r), event).WithValues(streamValues(r, "containerLogs", container, id)...).Info("Log is read")
+	return func() { s.open.leave(limits) }, nil
+}
+
+// enter counts a stream, or refuses it.
+func (s *Server) enter(r *http.Request, verb string) ([]streamLimit, error) {
+	limits := streamLimits(userOf(r), r.PathValue("namespace"), r.PathValue("pod"))
+	if err := s.open.enter(limits); err != nil {
+		log := s.line(userOf(r), "refused")
+		log.Info("Stream is refused", append(streamValues(r, verb, r.PathValue("container"), ""), "reason", err.Error())...)
+		return nil, &statusError{http.StatusTooManyRequests, err}
+	}
+	return limits, nil
+}
+
+// streamValues are those of the lines of a stream.
+func streamValues(r *http.Request, verb, container, id string) []any {
+	user := callerOf(r)
+	return []any{
+		"user", user.Name, "uid", user.UID, "address", r.RemoteAddr,
+		"verb", verb, "pod", r.PathValue("namespace") + "/" + r.PathValue("pod"), "container", container, "id", id,
+	}
 }
 
 // An activeConn closes its connection when nothing was read or written for a time.

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// lineInterval is the time between two lines of a user about the same event.
+	lineInterval = 10 * time.Second
+	// maxLineKeys is how many users and events are told apart in an interval. All others share one
+	// line.
+	maxLineKeys = 1024
+)
+
+// A lineKey is an event of a user. Peers that are not authenticated have the empty name.
+type lineKey struct{ user, event string }
+
+// lines bounds the lines that requests cause in the log, and counts those that it leaves out.
+type lines struct {
+	mu    sync.Mutex
+	noted map[lineKey]*noted
+}
+
+type noted struct {
+	at      time.Time // of the last line
+	leftOut int       // since then
+}
+
+// next reports whether a line may be written now, and how many were left out before it.
+func (l *lines) next(key lineKey, now time.Time) (leftOut int, write bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.noted[key]
+	if n == nil && len(l.noted) >= maxLineKeys {
+		for k, old := range l.noted {
+			if now.Sub(old.at) >= lineInterval {
+				delete(l.noted, k)
+			}
+		}
+		if len(l.noted) >= maxLineKeys {
+			key = lineKey{}
+			n = l.noted[key]
+		}
+	}
+	if n == nil {
+		n = &noted{at: now.Add(-lineInterval)}
+		if l.noted == nil {
+			l.noted = map[lineKey]*noted{}
+		}
+		l.noted[key] = n
+	}
+	if now.Sub(n.at) < lineInterval {
+		n.leftOut++
+		return 0, false
+	}
+	leftOut, n.at, n.leftOut = n.leftOut, now, 0
+	return leftOut, true
+}
+
+// line returns the log for a line about an event of a user, which is silent if the user has had
+// one of this event just now. The line has the number of lines that were left out.
+func (s *Server) line(user, event string) logr.Logger {
+	leftOut, write := s.lines.next(lineKey{user, event}, time.Now())
+	switch {
+	case !write:
+		return logr.Discard()
+	case leftOut > 0:
+		return s.config.Log.WithValues("leftOut", leftOut)
+	}
+	return s.config.Log
+}
+
+// note writes the line of a request that shows more than the state of the node.
+func (s *Server) note(r *http.Request) {
+	user := callerOf(r)
+	s.line(user.Name, r.Pattern).Info("Request is answered", "user", user.Name, "uid", user.UID, "address", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
+}
