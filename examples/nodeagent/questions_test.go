@@ -15,6 +15,8 @@ var (
 	// fence is a manifest, whose first line is a comment with its file's name, or what is
 	// seen of it.
 	fence = regexp.MustCompile("(?s)```(yaml|text)\n(.*?)```")
+	// podUID is the UID of a static pod in a message.
+	podUID = regexp.MustCompile(`\([0-9a-f]{32}\)`)
 )
 
 // TestQuestions runs the manifests of docs/QUESTIONS.md, all at once, and holds the page
@@ -51,8 +53,8 @@ func TestQuestions(t *testing.T) {
 	a.end()
 }
 
-// lines are what the agent has said, without the time of day and the width of columns, and
-// with its manifests in /etc/pods.
+// lines are what the agent has said, without the time of day and the width of columns, with its
+// manifests in /etc/pods and UID for the UIDs of pods.
 func (a *started) lines() []string {
 	a.t.Helper()
 	text, err := os.ReadFile(a.out)
@@ -62,7 +64,7 @@ func (a *started) lines() []string {
 	var lines []string
 	for line := range strings.Lines(strings.ReplaceAll(string(text), a.manifests, "/etc/pods")) {
 		_, line, _ = strings.Cut(line, " ")
-		lines = append(lines, strings.Join(strings.Fields(line), " "))
+		lines = append(lines, podUID.ReplaceAllString(strings.Join(strings.Fields(line), " "), "(UID)"))
 	}
 	return lines
 }
