@@ -288,14 +288,14 @@ func TestUnmeasurableTreeExceeds(t *testing.T) {
 // However many files there are, and however many have several names, what is remembered is bounded.
 func TestManyEntriesAreBounded(t *testing.T) {
 	c := counter{seen: map[file]bool{}}
-	for i := range uint64(maxLinks + 1000) {
+	for i := range uint64(maxSeen + 1000) {
 		for range 2 {
 			if err := c.add(filetree.Entry{Bytes: 4096, Inode: i, Links: 2}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if len(c.seen) > maxLinks || c.bytes != (maxLinks+1000)*4096 {
+	if len(c.seen) > maxSeen || c.bytes != (maxSeen+1000)*4096 {
 		t.Errorf("%d are remembered, with %d bytes", len(c.seen), c.bytes)
 	}
 	for c.entries < maxEntries {

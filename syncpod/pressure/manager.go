@@ -117,7 +117,7 @@ func New(c Config) (*Manager, error) {
 		c.Evicted = func(eviction.Eviction) {}
 	}
 	return &Manager{
-		config: c, rules: rules, state: podfile.Dir(c.State), disk: measurer{podsRoot: c.PodsRoot, logsRoot: c.LogsRoot, walk: filetree.Walk, known: map[types.UID]measured{}},
+		config: c, rules: rules, state: podfile.Dir(c.State), disk: measurer{podsRoot: c.PodsRoot, logsRoot: c.LogsRoot, walk: filetree.WalkUnchanged, known: map[types.UID]measured{}},
 		ending: map[types.UID]*ending{}, left: map[types.UID]eviction.Eviction{},
 	}, nil
 }

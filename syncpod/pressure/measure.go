@@ -36,14 +36,17 @@ const (
 	maxEntries = 4_000_000
 	// manyEntries is how many entries a tree has for which a lack of time is its own doing.
 	manyEntries = 200_000
-	// maxLinks is how many files with several names are remembered, so that they count once.
-	maxLinks = 100_000
+	// maxSeen is how many files of a tree are remembered, so that they count once. A tree with more is not
+	// walked again.
+	maxSeen = 100_000
+	// maxAgain is how many times a tree is walked again that changes meanwhile.
+	maxAgain = 3
 )
 
 // A measurer counts what pods have in volumes and logs. It is used by one Look at a time.
 type measurer struct {
 	podsRoot, logsRoot string
-	// walk is filetree.Walk.
+	// walk is filetree.WalkUnchanged.
 	walk  func(ctx context.Context, dir string, visit func(filetree.Entry) error) error
 	known map[types.UID]measured
 	// next is when limits are looked at again.
@@ -275,7 +278,7 @@ func (m *measurer) files(ctx context.Context, uid string) tree {
 // entry counts an entry of a directory. One that was removed meanwhile is nothing.
 func (m *measurer) entry(ctx context.Context, count *counter, dir string, e fs.DirEntry) error {
 	if e.IsDir() {
-		if err := m.walk(ctx, filepath.Join(dir, e.Name()), count.add); !errors.Is(err, fs.ErrNotExist) {
+		if err := m.count(ctx, filepath.Join(dir, e.Name()), count); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
@@ -326,24 +329,42 @@ func directoryOf(v *v1.Volume) string {
 // errTooMany says that a tree is not counted to the end.
 var errTooMany = errors.New("it has more files and directories than are counted")
 
-// used counts what is in a directory: no link is followed, no other file system is entered, and
-// what has several names counts once. What is not there is nothing. What is counted before an
-// error counts.
+// used counts what is in a directory, for which see count. What is not there is nothing. What is counted
+// before an error counts.
 func (m *measurer) used(ctx context.Context, dir string) tree {
 	count := counter{seen: map[file]bool{}}
-	err := m.walk(ctx, dir, count.add)
+	err := m.count(ctx, dir, &count)
 	if errors.Is(err, fs.ErrNotExist) && count.inodes == 0 {
 		return tree{}
 	}
 	return count.tree(ctx, err)
 }
 
+// count adds up what is in a directory: no link is followed, no other file system is entered, and what
+// has several names counts once.
+//
+// A walk may miss a file that is renamed meanwhile, and a container can have it miss all of them. So a tree
+// that changes is walked again at once, and what was not found before is added. What is deleted between the
+// walks counts, too.
+func (m *measurer) count(ctx context.Context, dir string, count *counter) error {
+	err := m.walk(ctx, dir, count.add)
+	for again := 0; errors.Is(err, filetree.ErrChanged); again++ {
+		if again == maxAgain || count.full() || !errors.Is(m.walk(ctx, dir, count.add), filetree.ErrChanged) {
+			return nil
+		}
+	}
+	return err
+}
+
 // A counter adds files up.
 type counter struct {
 	bytes, inodes uint64
 	entries       int
-	seen          map[file]bool // those that have several names
+	seen          map[file]bool // those that were counted
 }
+
+// full reports whether not all that was counted is remembered, so that it would count again.
+func (c *counter) full() bool { return len(c.seen) >= maxSeen }
 
 // A file is identified by its device and inode: inodes of two subvolumes may have equal numbers.
 type file struct{ device, inode uint64 }
@@ -364,16 +385,16 @@ func (c *counter) add(e filetree.Entry) error {
 	if c.entries++; c.entries > maxEntries {
 		return errTooMany
 	}
-	if e.Links > 1 && !e.IsDir {
-		of := file{e.Device, e.Inode}
-		if c.seen[of] {
-			return nil
-		}
-		if len(c.seen) == maxLinks { // of those that are not remembered each name has its share
-			c.bytes += e.Bytes / e.Links
-			return nil
-		}
+	of := file{e.Device, e.Inode}
+	switch {
+	case of == file{} && e.Links <= 1: // which the operating system does not report
+	case c.seen[of]:
+		return nil
+	case !c.full():
 		c.seen[of] = true
+	case e.Links > 1 && !e.IsDir: // of those that are not remembered each name has its share
+		c.bytes += e.Bytes / e.Links
+		return nil
 	}
 	c.bytes, c.inodes = c.bytes+e.Bytes, c.inodes+1
 	return nil

@@ -6,6 +6,13 @@
 // and memory with neither the number of names in a directory nor the length of a path.
 package filetree
 
+import "errors"
+
+// ErrChanged is what WalkUnchanged returns after it has visited all that it found, if names in a directory changed
+// meanwhile: a file may have moved from where the walk was yet to come to where it had been. Elsewhere than on
+// Linux it is not returned.
+var ErrChanged = errors.New("directories changed while they were walked")
+
 // An Entry is one file or directory of a tree, as it was found.
 type Entry struct {
 	// Name is the last element of its path, which may not be UTF-8; "." for the root.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/podsync/podsync/internal/base/filetree"
 )
@@ -418,4 +419,50 @@ func TestEmptyStopsAtAMountInTrash(t *testing.T) {
 		t.Error(err)
 	}
 	_ = syscall.Unmount(at, 0)
+}
+
+// Names that change during a walk are reported, however soon after it began; files that are written are not.
+func TestWalkReportsChangedDirectories(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(dir string) error
+		want   error
+	}{
+		"nothing":           {func(string) error { return nil }, nil},
+		"a file is written": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "a", "f"), []byte("more"), 0o600) }, nil},
+		"a file is renamed": {func(dir string) error { return os.Rename(filepath.Join(dir, "a", "f"), filepath.Join(dir, "b", "f")) }, filetree.ErrChanged},
+	} {
+		dir := tempDir(t)
+		for _, d := range []string{"a", "b"} {
+			if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a", "f"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, dir)
+		changed := false
+		err := filetree.WalkUnchanged(t.Context(), dir, func(filetree.Entry) error {
+			if changed {
+				return nil
+			}
+			changed = true
+			return tc.change(dir)
+		})
+		if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+// settle waits until a walk of the directory is not taken for one during which it was made.
+func settle(t *testing.T, dir string) {
+	t.Helper()
+	for {
+		err := filetree.WalkUnchanged(t.Context(), dir, func(filetree.Entry) error { return nil })
+		if !errors.Is(err, filetree.ErrChanged) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

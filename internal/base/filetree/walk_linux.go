@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/podsync/podsync/internal/base/mounts"
 )
@@ -16,6 +17,8 @@ const (
 	maxOpen = 32
 	// batch is how many bytes of a directory are read at a time.
 	batch = 16 << 10
+	// tick is how far the clock that stamps files may be behind, at least: a tick of the kernel.
+	tick = 10 * time.Millisecond
 
 	openDir = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 )
@@ -28,11 +31,19 @@ const (
 // directory which cannot be read or was moved while it was walked, does not: Walk visits all
 // else first. So after an error visit has seen a part of the tree.
 func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
+	if err := WalkUnchanged(ctx, dir, visit); !errors.Is(err, ErrChanged) {
+		return err
+	}
+	return nil
+}
+
+// WalkUnchanged is a Walk that returns [ErrChanged] if it has seen everything else to the end.
+func WalkUnchanged(ctx context.Context, dir string, visit func(Entry) error) error {
 	fd, err := ignoringEINTR(func() (int, error) { return syscall.Open(dir, openDir, 0) })
 	if err != nil {
 		return &os.PathError{Op: "open", Path: dir, Err: err}
 	}
-	w := &walker{ctx: ctx, visit: visit}
+	w := &walker{ctx: ctx, visit: visit, began: time.Now().Add(-tick)}
 	defer w.close()
 	return w.run(fd)
 }
@@ -52,6 +63,9 @@ type walker struct {
 	mount string
 	// first is the first error that did not end the walk.
 	first error
+	// began is when the walk began, by the clock that stamps files, and changed that a directory has changed since.
+	began   time.Time
+	changed bool
 }
 
 // A level is a directory that is being read.
@@ -81,6 +95,7 @@ func (w *walker) run(root int) error {
 			w.note(err)
 		}
 		if err != nil || entry == nil {
+			w.notice()
 			w.leave()
 			continue
 		}
@@ -88,7 +103,21 @@ func (w *walker) run(root int) error {
 			return err
 		}
 	}
+	if w.first == nil && w.changed {
+		return ErrChanged
+	}
 	return w.first
+}
+
+// notice looks whether the deepest level has changed since the walk began. A rename changes the directory that it takes
+// a file from, which is read after that.
+func (w *walker) notice() {
+	var stat syscall.Stat_t
+	if w.changed || syscall.Fstat(w.top().fd, &stat) != nil {
+		return
+	}
+	seconds, nanos := stat.Ctim.Unix()
+	w.changed = !time.Unix(seconds, nanos).Before(w.began)
 }
 
 func (w *walker) top() *level { return &w.levels[len(w.levels)-1] }
