@@ -257,7 +257,9 @@ func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
 	for _, err := range []error{nil, errBroken} {
 		bubble(t, func(t *testing.T, n *node) {
 			n.restart(func(c *syncpod.Config) {
-				c.Deps.Hooks = syncpod.HookRunnerFunc(func(context.Context, hook.Request) (hook.Result, error) { return hook.Result{HTTPFallback: true}, err })
+				c.Deps.Hooks = syncpod.HookRunnerFunc(func(_ context.Context, req hook.Request) (hook.Result, error) {
+					return hook.Result{HTTPFallback: req.HTTPFallback}, err
+				})
 			})
 			handler := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS}}
 			pod := testPod(func(p *v1.Pod) { p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: handler, PreStop: handler} })

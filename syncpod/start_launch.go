@@ -101,6 +101,7 @@ func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandl
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
 	result, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
 		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: stop.HandlerIP(st.pod, st.sandbox.ips),
+		HTTPFallback: true,
 	})
 	st.config.Observer.HookEnded(st.pod, st.spec.Name, PostStart, time.Since(began), err)
 	if result.HTTPFallback && err == nil {

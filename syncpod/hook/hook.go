@@ -80,6 +80,9 @@ type Request struct {
 	// PodIP is the host of an httpGet that names none: the pod's first address, or
 	// the node's for a pod in the node's network.
 	PodIP string
+	// HTTPFallback has an https endpoint that speaks plain HTTP asked again in plain HTTP, as a
+	// kubelet does for lifecycle handlers and not for probes.
+	HTTPFallback bool
 }
 
 // Result is what a handler left behind. It may hold secrets.

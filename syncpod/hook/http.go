@@ -28,7 +28,7 @@ func (r *Runner) runHTTPGet(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	result, err := r.follow(ctx, get)
-	if !errors.Is(err, errPlainHTTP) {
+	if !req.HTTPFallback || !errors.Is(err, errPlainHTTP) {
 		return result, err
 	}
 	if get, err = r.newGet(ctx, req); err != nil {

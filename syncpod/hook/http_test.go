@@ -59,7 +59,7 @@ func (e *endpoint) get(change ...func(*v1.HTTPGetAction)) hook.Request {
 	for _, f := range change {
 		f(get)
 	}
-	return hook.Request{Container: "app", PodIP: "127.0.0.1", Handler: &v1.LifecycleHandler{HTTPGet: get}}
+	return hook.Request{Container: "app", PodIP: "127.0.0.1", HTTPFallback: true, Handler: &v1.LifecycleHandler{HTTPGet: get}}
 }
 
 func https(g *v1.HTTPGetAction) { g.Scheme = v1.URISchemeHTTPS }
@@ -192,6 +192,16 @@ func TestHTTPSFallsBackWithoutCredentials(t *testing.T) {
 	}
 	if h := e.got[0].Header; h.Get("Authorization") != "" || h.Get("X") != "y" {
 		t.Errorf("header is %v, want %q and %q", h, "", "y")
+	}
+}
+
+// TestHTTPSOfAProbeDoesNotFallBack: only handlers ask for it, as with a kubelet.
+func TestHTTPSOfAProbeDoesNotFallBack(t *testing.T) {
+	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "plain") })
+	req := e.get(https)
+	req.HTTPFallback = false
+	if result, err := newRunner(t, hook.Config{}).Run(t.Context(), req); !errors.Is(err, hook.ErrNoAnswer) || len(e.got) != 0 {
+		t.Errorf("got %+v, %v, and %d requests in plain HTTP, want an error and none", result, err, len(e.got))
 	}
 }
 

@@ -110,6 +110,7 @@ func TestHTTPGet(t *testing.T) {
 	} {
 		wantOutcome(t, path, ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web")}}, v1.ContainerPort{Name: "web", ContainerPort: int32(port)}), want)
 	}
+	wantOutcome(t, "HTTPS of a server without it", ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/200", Port: intstr.FromInt(port), Scheme: v1.URISchemeHTTPS}}), "plain HTTP")
 	wantOutcome(t, "a port that is not there", ask(t, v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("db")}}), `httpGet.port "db"`)
 }
 

@@ -86,6 +86,7 @@ func (k *kill) preStopRequest() (req hook.Request, ok bool) {
 		}
 	}
 	req.Container, req.ContainerID, req.PodIP = k.Status.Name, k.Status.ID.ID, HandlerIP(k.Pod, k.IPs)
+	req.HTTPFallback = true
 	return req, req.Handler != nil
 }
 
