@@ -1,18 +1,17 @@
-// Package podworkers knows where every pod of a node stands in its life, and
-// sees to it that what is to be done for it is done: one thing at a time, again
-// if it fails, and at once if the pod is to stop.
+// Package podworkers tracks the phase of every pod of a node and calls a Syncer for
+// it: one call at a time, retried with back-off, interrupted when the pod must stop.
 //
 // It has two layers. [Set] decides, and does nothing: it is the state of all
-// pods, as a state machine without goroutine, clock or lock. It is told of news
-// with [Set.Update], hands out work with [Set.Next], takes its outcome with
-// [Set.Done], and is told with [Set.SyncKnownPods] which pods are wanted at all. Time
-// comes in as an argument, and what has to happen outside comes out as [Effects].
+// pods, as a state machine without goroutine, clock or lock. The caller reports changes
+// with [Set.Update], takes work with [Set.Next], returns its outcome with [Set.Done], and
+// reports with [Set.SyncKnownPods] which pods are wanted at all. Time comes in as an
+// argument, and [Effects] list what the caller must do.
 //
 // [Workers] do, and decide nothing but when: they hold a Set, call a [Syncer] for
 // every pod that has work, cancel it when the Set says so, and bring what failed
 // back. They are what an agent uses.
 //
-//	UpdatePod, KillPod, SyncKnownPods, KillRuntimePod, Drain
+//	UpdatePod, KillPod, SyncKnownPods, KillRuntimePod, RemoveOrphan, Drain
 //	    |
 //	    v          Effects           work
 //	   Set  ---------------> Workers ------> Syncer
@@ -42,7 +41,7 @@
 //	workers_timers.go     one timer for all pods
 //	workers_kill.go       KillPod
 //	workers_drain.go      Drain
-//	workers_ask.go        SyncKnownPods, KillRuntimePod and State
+//	workers_ask.go        SyncKnownPods, KillRuntimePod, RemoveOrphan and State
 //	workers_report.go     log and Observer, after the lock is released
 //	workers_config.go     Config; workers_syncer.go, workers_observer.go and
 //	                      workers_errors.go: what Workers call, tell and return
@@ -132,10 +131,10 @@
 // All methods may be called from any goroutine, a Syncer's and an Observer's
 // calls included, with one exception: a Syncer that calls KillPod for its own
 // pod, or Drain or Run, waits for itself. UpdatePod, SyncKnownPods,
-// KillRuntimePod and State never wait for work. They wait for one lock, which is held for
-// microseconds and never across a call to the Syncer, the StatusSource, the
-// Observer or the Logger; and UpdatePod, SyncKnownPods and KillRuntimePod tell the Observer and
-// the Logger what they changed before they return.
+// KillRuntimePod, RemoveOrphan and State never wait for work. They wait for one lock, which is
+// held for microseconds and never across a call to the Syncer, the StatusSource, the
+// Observer or the Logger; and all of them but State report their changes to the Observer and
+// the Logger before they return.
 //
 // In the sense of the Go memory model, these happen before each other:
 //

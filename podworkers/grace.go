@@ -22,7 +22,8 @@ const minimumGraceSeconds = 1
 // what it had before, what its source gives it (metadata.deletionGracePeriodSeconds)
 // and what is asked for; if none of them says, what its spec says
 // (spec.terminationGracePeriodSeconds). A before of zero says nothing, and a nil pod
-// does not either.
+// does not either. It is the least because a pod may be asked to stop many times; stop.PodGrace of
+// a Syncer sees one request and no earlier ones, so there the request comes first.
 func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
 	grace, given := before, before != 0
 	atMost := func(limit *int64) {

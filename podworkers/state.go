@@ -112,7 +112,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 		s.inRuntime = true
 		u.Pod = s.definition()
 	}
-	u.Status = nil // has been asked, and is not to be kept for the pod's life
+	u.Status = nil // only first reads it
 	e := Effects{Work: s.inFlight == 0}
 	if s.phase != Terminating {
 		e.Stopped = stopped(u.Stop).Stopped

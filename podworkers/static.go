@@ -100,7 +100,7 @@ func (s *statics) next(fullName string, wants func(types.UID) bool) types.UID {
 	return line[i]
 }
 
-// end takes a pod that has ended away and returns the one whose turn comes by it.
+// end releases the pod's claim on its full name and returns the pod that may start next.
 func (s *statics) end(fullName string, uid types.UID, wants func(types.UID) bool) []types.UID {
 	remove(s.waiting, fullName, uid)
 	remove(s.stopping, fullName, uid)

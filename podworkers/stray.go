@@ -2,8 +2,8 @@ package podworkers
 
 import "time"
 
-// KillRuntimePod tells that something of a pod may run that nobody will stop: work that
-// was abandoned came back, or the runtime has containers of a pod that is
+// KillRuntimePod reports that containers of the pod may run that no pending work stops:
+// work that was abandoned came back, or the runtime has containers of a pod that is
 // stopping or has stopped (kubernetes #139833).
 //
 // A pod that runs is looked at again. One that is stopping is stopped once more.

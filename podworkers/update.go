@@ -221,8 +221,8 @@ const (
 	SucceededTerminal
 )
 
-// Effects are what follows from a change, for whoever owns the goroutines. The
-// zero Effects ask for nothing.
+// Effects lists what the caller must do after a change. The zero Effects ask for
+// nothing.
 type Effects struct {
 	// Work: the pod may have work; call Next.
 	Work bool

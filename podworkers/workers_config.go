@@ -49,7 +49,7 @@ type Config struct {
 	// ResyncInterval is how long after its last SyncPod a pod is looked at again
 	// although nothing was heard of it. Zero means 1 min.
 	ResyncInterval time.Duration
-	// Observer is told what happens. Nil means nobody is.
+	// Observer receives events. Default: none.
 	Observer Observer
 	// Trace is called before each call of the Syncer, which gets the context that it
 	// returns: one made of ctx. All that is done in the call has a context made of that,

@@ -18,8 +18,8 @@ const (
 	inSyncs
 )
 
-// add puts a pod in line. One that was in line to run and is to stop now changes
-// over: what is left of it in the old line counts no more.
+// add enqueues a pod. A pod queued to sync that must stop moves to the stop queue; next
+// skips the stale entry.
 func (r *ready) add(p *worker) {
 	switch {
 	case p.phase == Syncing && p.queued == nowhere:
@@ -36,8 +36,8 @@ func (r *ready) any() bool {
 	return len(r.stops) > 0 || len(r.syncs) > 0 && (r.limit == 0 || r.syncing < r.limit)
 }
 
-// next takes a pod out of line. It returns nil if the next in line is not there
-// any more.
+// next dequeues a pod. It returns nil if the entry is stale: the pod has moved to the
+// other queue.
 func (r *ready) next() *worker {
 	line, from := &r.stops, inStops
 	if len(r.stops) == 0 {

@@ -82,10 +82,9 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	return nil
 }
 
-// SetDeadline notes when a pod's time to end is over, for as long as SyncTerminatingPod cannot be
-// called: the status that it is given may have to wait for the runtime. SetDeadline waits for
-// nothing. What it returns keeps the deadline for the next agent, if there are Records, and
-// takes at most two seconds; it may be called in another goroutine.
+// SetDeadline records a pod's deadline while SyncTerminatingPod cannot run because the runtime has
+// not returned a status. It does not block; the caller runs the returned function, which persists
+// the deadline within two seconds, if there are Records. It may run in another goroutine.
 func (s *Syncer) SetDeadline(pod types.UID, deadline time.Time) (record func(context.Context)) {
 	m := s.known.of(pod)
 	m.hasten(deadline)

@@ -217,7 +217,7 @@ func (f *follower) fillShare(user, pod string) (n int) {
 		if code == 200 {
 			continue
 		}
-		if code != 429 || !strings.HasPrefix(text, "too many streams are open: the limit of a namespace's share of a user now is ") {
+		if code != 429 || !strings.HasPrefix(text, "the user has too many streams to this namespace: at most ") {
 			f.Errorf("stream %d of %s to %s: %d %q, want 429 and the share", n, user, pod, code, text)
 		}
 		return n

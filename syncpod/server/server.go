@@ -90,8 +90,9 @@ type Config struct {
 	StreamTransport http.RoundTripper
 	// Log gets a line when a stream begins and when it has ended, with the user, its address, the
 	// verb, the pod and the container and without the command. Of requests that are no streams,
-	// requests that are refused, and failures that no answer can report, it gets a line for each user
-	// every ten seconds at most, with the number of those that were left out. Default silent.
+	// requests that are refused, and failures that no answer can report, it gets at most one line per
+	// user and kind of event every ten seconds, with the number of those that were left out. Default
+	// silent.
 	Log logr.Logger
 }
 

@@ -40,7 +40,7 @@ func streamLimits(user, namespace, pod string) []streamLimit {
 		{scope: streamScope{"pod", namespace + "/" + pod}, most: maxStreamsOfPod},
 		{scope: streamScope{"namespace", namespace}, most: maxStreamsOfNamespace},
 		{scope: ofUser, most: maxStreamsOfUser},
-		{scope: streamScope{"namespace's share of a user now", namespace + "/" + user}, most: maxStreamsOfUser, of: &ofUser},
+		{scope: streamScope{"namespace's share of a user", namespace + "/" + user}, most: maxStreamsOfUser, of: &ofUser},
 		{scope: streamScope{kind: "node"}, most: maxStreams},
 	}
 }
@@ -60,6 +60,9 @@ func (o *openStreams) enter(limits []streamLimit) error {
 		most := l.most
 		if l.of != nil {
 			most = fairShare * max(l.most-o.count[*l.of], 0)
+		}
+		if l.of != nil && o.count[l.scope] >= most {
+			return fmt.Errorf("the user has too many streams to this namespace: at most %d while %d are open in total", most, o.count[*l.of])
 		}
 		if o.count[l.scope] >= most {
 			return fmt.Errorf("too many streams are open: the limit of a %s is %d", l.scope.kind, most)

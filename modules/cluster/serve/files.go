@@ -18,9 +18,9 @@ const (
 	maxBundle = 4 << 20
 )
 
-// Files returns a Config.Certificate of two files, and fails if they have none now. They are read
-// again when a minute has passed, so that a certificate that was renewed there counts. While they
-// cannot be read, the last certificate is used until it expires, and log is called with each error.
+// Files returns a Config.Certificate function that reloads the key pair every minute, when it is
+// called. It fails if the first load fails. If a later load fails, the last certificate is used until
+// it expires, and log is called with each error.
 func Files(certificate, key string, log func(error)) (func() (*tls.Certificate, error), error) {
 	first, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 const listenInterval = 5 * time.Second
 
 // Health answers GET /healthz at an address until ctx ends, without TLS and to any peer: "ok", as
-// long as the process runs. What else works is not said here. While the address cannot be listened
-// at, such as that of a kubelet that ends later, it tries again, and log gets a line.
+// long as the process runs. The answer does not depend on anything else. If it cannot listen, for
+// example because a kubelet still has the address, Health logs the error and retries every 5 s until
+// ctx ends.
 func Health(ctx context.Context, address string, log logr.Logger) {
 	for {
 		lis := listen(ctx, address, log)
@@ -29,7 +30,7 @@ func Health(ctx context.Context, address string, log logr.Logger) {
 	}
 }
 
-// listen listens at an address. While it cannot, it tries again, and log gets a line each time. It
+// listen listens at an address. If it cannot, it logs the error and retries every listenInterval. It
 // returns nil when ctx ends.
 func listen(ctx context.Context, address string, log logr.Logger) net.Listener {
 	for {

@@ -350,8 +350,8 @@ func (a *peers) ask(v *visit) bool {
 	return true
 }
 
-// certified returns the user of the peer's certificate if that is verified. It is verified once, as
-// a connection has one: what a chain costs does not grow with the requests.
+// certified returns the user of the peer's certificate if that is verified. The result is cached
+// for the limits alone; the Authenticator verifies every request.
 func (p *peer) certified(r *http.Request) (user string) {
 	p.verify.Do(func() {
 		if p.all.clients == nil {

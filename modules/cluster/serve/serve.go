@@ -60,7 +60,7 @@ const (
 )
 
 // Serve serves until ctx ends. Then no connection is left but streams, which end with their
-// requests. While another process has the address, Serve tries again every few seconds.
+// requests. If it cannot listen, Serve logs the error and retries every 5 s until ctx ends.
 func Serve(ctx context.Context, c Config) error {
 	if c.Handler == nil || c.Address == "" || c.Certificate == nil {
 		return errors.New("serve: Config.Handler, Address or Certificate is missing")

@@ -13,10 +13,10 @@ import (
 // not count as the only run of a container that is to run once: it runs at least once, see
 // "What runs once" in docs/FAILURES.md.
 
-// SetAsideCutStarts returns a status without the instances whose start was cut short,
-// and remembers what counts of them, their number. Of other instances it forgets that they
-// were asked to start, once that has come to something. The former are not removed at once, for
-// containerd may refuse to until it is restarted, with a task of theirs that it has lost.
+// SetAsideCutStarts returns a status without the instances whose start was cut short. It keeps
+// their attempt numbers, and clears StartRequested of every other instance that has left the created
+// state. It does not remove the instances: containerd may refuse that until it is restarted, if it
+// has lost a task of theirs.
 func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	open, cut := map[string]bool{}, map[string]bool{}
 	for i := range status.Containers {

@@ -23,7 +23,9 @@ func seconds(n int64) time.Duration {
 }
 
 // PodGrace returns the grace period of a pod: the requested seconds, or else those of its
-// deletion, or else those of its spec, or else minSeconds. A nil pod has no known spec.
+// deletion, or else those of its spec, or else minSeconds. A nil pod has no known spec. The request
+// comes first because this function sees one stop; podworkers/grace.go sees all requests for a pod
+// and takes the least.
 //
 // A grace period that has begun is never extended. Three places keep to that: podworkers/grace.go
 // for the requests, memory.Pod.Hasten for the requests to an earlier agent, and

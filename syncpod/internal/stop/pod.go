@@ -90,7 +90,7 @@ func (s *Stopper) stopContainers(ctx context.Context, p Pod) (stopped, spared ma
 	return outcome(kills, time.Now())
 }
 
-// outcome returns what stopContainers does, of kills that have ended.
+// outcome returns the sandboxes that were stopped, those to spare and the joined errors.
 func outcome(kills []*kill, now time.Time) (stopped, spared map[string]bool, err error) {
 	stopped, spared = map[string]bool{}, map[string]bool{}
 	var errs []error

@@ -20,7 +20,7 @@ type source struct {
 	text []byte
 	// places are all that can be done to the file.
 	places []*mutant
-	// changes has the file do what its mutants say.
+	// changes insert the mutants into the file.
 	changes []change
 }
 

@@ -7,7 +7,7 @@ import (
 
 // Each entry of the list is a mutant that can be drawn, and has a reason.
 func TestEquivalentsAreOfThisCode(t *testing.T) {
-	sources, err := readAll("../../../..", files)
+	sources, err := readAll("../../../..", defaultPatterns)
 	if err != nil {
 		t.Fatal(err)
 	}

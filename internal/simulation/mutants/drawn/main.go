@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// files are those that mutants are drawn from where the command line names none.
-var files = []string{"actions/*.go", "podworkers/*.go", "syncpod/internal/memory/*.go", "syncpod/internal/stop/*.go", "runtime/pleg/*.go"}
+// defaultPatterns apply if no FILES are given.
+var defaultPatterns = []string{"actions/*.go", "podworkers/*.go", "syncpod/internal/memory/*.go", "syncpod/internal/stop/*.go", "runtime/pleg/*.go"}
 
 func main() {
 	seed := flag.Uint64("seed", 1, "what the draw begins with")
 	count := flag.Int("count", 500, "how many mutants are tried")
 	flag.Parse()
-	patterns := files
+	patterns := defaultPatterns
 	if flag.NArg() > 0 {
 		patterns = flag.Args()
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// slow is how long a test takes that runs after the others.
+// slow is the duration above which a test runs in the second pass.
 const slow = 200 * time.Millisecond
 
 // tests are the compiled tests of a package.
@@ -22,8 +22,8 @@ type tests struct {
 	binary, dir string
 	// slow are the names of the tests that take long, as a pattern; empty if none does.
 	slow string
-	// quickly and wholly are how long those may take that do not take long, and all.
-	quickly, wholly time.Duration
+	// fastTimeout bounds the run without slow tests, timeout all other runs.
+	fastTimeout, timeout time.Duration
 }
 
 var (
@@ -42,7 +42,7 @@ func measure(sources []*source, pkg, dir string) (*tests, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the tests of %s fail without a mutant: %w\n%s", pkg, err, output)
 	}
-	t.wholly = allowed(time.Since(begun))
+	t.timeout = allowed(time.Since(begun))
 	var names []string
 	var quick time.Duration
 	for _, test := range took.FindAllSubmatch(output, -1) {
@@ -56,7 +56,7 @@ func measure(sources []*source, pkg, dir string) (*tests, error) {
 			quick += d
 		}
 	}
-	t.quickly = allowed(quick)
+	t.fastTimeout = allowed(quick)
 	if len(names) > 0 {
 		t.slow = "^(" + strings.Join(names, "|") + ")$"
 	}
@@ -70,12 +70,12 @@ func allowed(d time.Duration) time.Duration { return 5*d + 30*time.Second }
 // try runs the tests with a mutant, and returns which test noticed it, or none.
 func (t *tests) try(m *mutant) (by string, err error) {
 	if t.slow == "" {
-		return t.notices(m, t.wholly)
+		return t.notices(m, t.timeout)
 	}
-	if by, err = t.notices(m, t.quickly, "-test.skip="+t.slow); by != "" || err != nil {
+	if by, err = t.notices(m, t.fastTimeout, "-test.skip="+t.slow); by != "" || err != nil {
 		return by, err
 	}
-	return t.notices(m, t.wholly, "-test.run="+t.slow)
+	return t.notices(m, t.timeout, "-test.run="+t.slow)
 }
 
 func (t *tests) notices(m *mutant, within time.Duration, args ...string) (by string, err error) {
