@@ -2,6 +2,7 @@ package filetree
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ const (
 // subvolume, an overlay what a lower layer has. Such a directory is emptied where it is, by
 // moves to its own top.
 func Empty(ctx context.Context, root *os.Root) error {
-	e := &emptier{ctx: ctx, root: root, base: "."}
+	e := newEmptier(ctx, root, ".")
 	e.top = e
 	return e.run()
 }
@@ -51,18 +52,34 @@ type emptier struct {
 	depth int
 	// queue are directories in trash.
 	queue []string
-	// made counts the names in trash.
-	made int
+	// prefix begins the names that this emptier makes in trash, and made counts them. It is random:
+	// the names that an earlier call has left are others.
+	prefix string
+	made   int
 }
 
+func newEmptier(ctx context.Context, root *os.Root, base string) *emptier {
+	return &emptier{ctx: ctx, root: root, base: base, trash: path.Join(base, trash), prefix: rand.Text() + "-"}
+}
+
+// run empties trash first: it may have been left by an earlier call, and does not grow before that is removed.
 func (e *emptier) run() error {
-	e.trash = path.Join(e.base, trash)
 	if err := e.makeTrash(); err != nil {
+		return err
+	}
+	if err := e.emptyTrash(); err != nil {
 		return err
 	}
 	if _, err := e.discardAll(e.base); err != nil {
 		return err
 	}
+	if err := e.emptyTrash(); err != nil {
+		return err
+	}
+	return e.root.Remove(e.trash)
+}
+
+func (e *emptier) emptyTrash() error {
 	for left := true; left; {
 		if err := e.discardQueue(); err != nil {
 			return err
@@ -77,7 +94,7 @@ func (e *emptier) run() error {
 			return err
 		}
 	}
-	return e.root.Remove(e.trash)
+	return nil
 }
 
 // makeTrash makes the directory trash, unless an earlier call has left it.
@@ -168,28 +185,31 @@ func (e *emptier) discardDir(dir string) error {
 	if same, is := sameMount(e.root, dir); is != nil || !same {
 		return errors.Join(err, is)
 	}
-	inner := &emptier{ctx: e.ctx, root: e.root, base: dir, top: e.top, depth: e.depth + 1}
+	inner := newEmptier(e.ctx, e.root, dir)
+	inner.top, inner.depth = e.top, e.depth+1
 	if err := inner.run(); err != nil {
 		return err
 	}
 	return e.root.Remove(dir)
 }
 
-// move moves a directory to trash.
+// move moves a directory to trash. It looks for no free name: in a trash of millions of names that
+// took the time of a whole turn, and nothing was removed.
 func (e *emptier) move(dir string) error {
 	for {
-		to := path.Join(e.trash, strconv.Itoa(e.made))
-		e.made++
-		if _, err := e.root.Lstat(to); err == nil {
-			continue // an earlier call has left it
-		}
-		if err := e.root.Rename(dir, to); err != nil {
+		if err := e.ctx.Err(); err != nil {
 			return err
 		}
-		if len(e.queue) < maxQueue {
+		to := path.Join(e.trash, e.prefix+strconv.Itoa(e.made))
+		e.made++
+		err := e.root.Rename(dir, to)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil && len(e.queue) < maxQueue {
 			e.queue = append(e.queue, to)
 		}
-		return nil
+		return err
 	}
 }
 

@@ -1,0 +1,101 @@
+package filetree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// turn is a context that ends when its error was asked for so many times.
+type turn struct {
+	context.Context
+	left int
+}
+
+func (t *turn) Err() error {
+	if t.left--; t.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// filled makes directories that are not empty.
+func filled(t *testing.T, dir string, n int) {
+	t.Helper()
+	for i := range n {
+		if err := os.MkdirAll(filepath.Join(dir, strconv.Itoa(i), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func count(t *testing.T, dir string) int {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func rootOf(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	return root
+}
+
+// A call removes what earlier ones have moved before it moves more: the directory to which directories
+// are moved does not grow with each call.
+func TestEmptyBeginsWithWhatWasMoved(t *testing.T) {
+	dir := t.TempDir()
+	const n = 100
+	filled(t, filepath.Join(dir, trash), n)
+	filled(t, dir, n)
+	if err := Empty(&turn{t.Context(), n}, rootOf(t, dir)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v, want that the turn is over", err)
+	}
+	if moved, left := n+1-count(t, dir), count(t, filepath.Join(dir, trash)); moved > 0 || left > n*3/4 {
+		t.Errorf("%d directories were moved while %d of the %d that were there before are left", moved, left, n)
+	}
+}
+
+// A call does not try the names that earlier ones have left, of which there may be millions.
+func TestMoveTriesNoNameOfAnEarlierCall(t *testing.T) {
+	dir := t.TempDir()
+	filled(t, dir, 50)
+	root := rootOf(t, dir)
+	for i := range 50 {
+		e := newEmptier(t.Context(), root, ".")
+		if err := errors.Join(e.makeTrash(), e.move(strconv.Itoa(i))); err != nil || e.made != 1 {
+			t.Fatalf("directory %d was moved after %d names were tried, %v", i, e.made, err)
+		}
+	}
+}
+
+// A name that is taken is not used, and the search for another one ends with the context.
+func TestMoveToATakenName(t *testing.T) {
+	dir := t.TempDir()
+	filled(t, dir, 1)
+	e := newEmptier(t.Context(), rootOf(t, dir), ".")
+	const taken = 100
+	for i := range taken {
+		if err := os.MkdirAll(filepath.Join(dir, trash, e.prefix+strconv.Itoa(i), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.ctx = &turn{t.Context(), taken / 2}
+	if err := e.move("0"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v after %d names, want that the turn is over", err, e.made)
+	}
+	e.ctx = t.Context()
+	if err := e.move("0"); err != nil || e.made != taken+1 || count(t, filepath.Join(dir, trash)) != taken+1 {
+		t.Errorf("%v after %d names", err, e.made)
+	}
+}
