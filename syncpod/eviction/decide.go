@@ -186,7 +186,7 @@ func reclaims(s Signal, on Layout) []Reclaim {
 	images := s == ImageFSAvailable || s == ImageFSInodesFree
 	containers := s == ContainerFSAvailable || s == ContainerFSInodesFree
 	switch {
-	case s == MemoryAvailable || s == PIDAvailable:
+	case !s.OfDisk():
 		return nil
 	case on == OneDisk, on == ImageDisk && (images || containers):
 		return []Reclaim{DeadContainers, UnusedImages}

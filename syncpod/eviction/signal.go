@@ -64,6 +64,12 @@ func (s Signal) Resource() v1.ResourceName {
 	return ""
 }
 
+// OfDisk reports whether the node is short of room on a file system, or of its inodes.
+func (s Signal) OfDisk() bool {
+	name := s.Resource()
+	return name == v1.ResourceEphemeralStorage || name == inodes
+}
+
 // Layout says which file systems are one and the same.
 type Layout uint8
 

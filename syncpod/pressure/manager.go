@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,12 +82,13 @@ type Manager struct {
 	rules  eviction.Rules
 	state  podfile.Dir
 	disk   measurer
-	// evictions are those in flight.
+	// evictions are those in flight, and a measurement.
 	evictions sync.WaitGroup
-	// These belong to Look: whether evictions of an earlier agent were read, and what was last
-	// written to the log.
+	// These belong to Look: whether evictions of an earlier agent were read, what was last
+	// written to the log, and the measurement for limits that has begun, nil if there is none.
 	restored bool
 	told     string
+	pass     *running
 
 	mu     sync.Mutex
 	last   eviction.Decision
@@ -130,14 +132,15 @@ func (m *Manager) Last() eviction.Decision {
 	return m.last
 }
 
-// Wait returns when no eviction is in flight any more.
+// Wait returns when no eviction is in flight any more, and nothing is measured.
 func (m *Manager) Wait() { m.evictions.Wait() }
 
 // readTimeout bounds one reading, of which what is there by then counts.
 const readTimeout = 30 * time.Second
 
 // Look reads what the node has left, decides, and begins what follows. It waits for what is
-// removed, but not for pods to end; these end with ctx, though the pods stop all the same.
+// removed, but not for pods to end; these end with ctx, though the pods stop all the same. A measurement
+// for limits of pods that takes long goes on after Look has returned: a later Look decides by it.
 func (m *Manager) Look(ctx context.Context) {
 	m.resume(ctx)
 	now := time.Now()
@@ -151,8 +154,8 @@ func (m *Manager) Look(ctx context.Context) {
 		now = time.Now()
 		d = eviction.Decide(m.rules, state, now)
 	}
-	if pods := m.wanted(d, len(state.Ending) > 0, now); len(pods) > 0 {
-		state.Pods = m.candidates(ctx, pods, now)
+	if pods := m.wanted(ctx, d, len(state.Ending) > 0, now); len(pods) > 0 {
+		state.Pods = m.candidates(ctx, pods)
 		d = eviction.Decide(m.rules, state, now)
 	}
 	if ctx.Err() != nil {
@@ -178,26 +181,38 @@ func (m *Manager) readNode(ctx context.Context, s *eviction.State) {
 // wanted are the pods that matter: all if one may have to go for the node, or else, once in
 // a while, those with limits of their own. A pod whose eviction has begun is none of them, however
 // long it takes to end.
-func (m *Manager) wanted(d eviction.Decision, busy bool, now time.Time) []Pod {
-	due := false
-	for _, met := range d.Met {
-		due = due || met.Due && !busy
+//
+// What they have on disk is measured before if a pod may have to go for lack of room. An eviction for
+// memory or processes waits for no measurement, which containers can make long.
+func (m *Manager) wanted(ctx context.Context, d eviction.Decision, busy bool, now time.Time) []Pod {
+	all := func(*v1.Pod) bool { return true }
+	due := slices.IndexFunc(d.Met, func(met eviction.Met) bool { return met.Due })
+	switch {
+	case due >= 0 && !busy && d.Met[due].Signal.OfDisk():
+		pods := m.running(all)
+		m.measure(ctx, pods, now)
+		return pods
+	case due >= 0 && !busy:
+		m.measured(ctx, now, 0)
+		return m.running(all)
+	case m.measured(ctx, now, passPatience):
+		return m.running(eviction.HasStorageLimits)
 	}
-	limits := m.rules.StorageLimits && m.disk.due(now)
-	if !due && !limits {
-		return nil
-	}
+	return nil
+}
+
+func (m *Manager) running(which func(*v1.Pod) bool) []Pod {
 	var pods []Pod
 	for _, p := range m.config.Agent.Running() {
-		if p.Pod != nil && !m.evicting(p.Pod.UID) && (due || eviction.HasStorageLimits(p.Pod)) {
+		if p.Pod != nil && !m.evicting(p.Pod.UID) && which(p.Pod) {
 			pods = append(pods, p)
 		}
 	}
 	return pods
 }
 
-// candidates are pods with what they use.
-func (m *Manager) candidates(ctx context.Context, pods []Pod, now time.Time) []eviction.Candidate {
+// candidates are pods with what they use, on disk as it was last measured.
+func (m *Manager) candidates(ctx context.Context, pods []Pod) []eviction.Candidate {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var statuses []*runtime.PodStatus
@@ -210,7 +225,6 @@ func (m *Manager) candidates(ctx context.Context, pods []Pod, now time.Time) []e
 	if err != nil && ctx.Err() == nil {
 		m.config.Log.V(1).Info("not all of what pods use can be read", "err", err.Error())
 	}
-	m.disk.measure(ctx, pods, now)
 	list := make([]eviction.Candidate, len(pods))
 	for i, p := range pods {
 		list[i] = eviction.Candidate{Pod: p.Pod, Usage: m.disk.complete(p.Pod, usageOf(read.Pods, p.Pod.UID))}

@@ -43,7 +43,7 @@ const (
 	maxAgain = 3
 )
 
-// A measurer counts what pods have in volumes and logs. It is used by one Look at a time.
+// A measurer counts what pods have in volumes and logs. One pass uses it at a time.
 type measurer struct {
 	podsRoot, logsRoot string
 	// walk is filetree.WalkUnchanged.
@@ -115,6 +115,13 @@ func (m *measurer) due(now time.Time) bool {
 // measure measures pods that were not for a while, and forgets all others. Those whose time was
 // over are measured last, and before them those whose turn did not come.
 func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
+	m.keep(m.pass(ctx, pods, now))
+}
+
+func (m *measurer) keep(p pass) { m.known, m.next = p.known, p.next }
+
+// pass is measure that changes nothing.
+func (m *measurer) pass(ctx context.Context, pods []Pod, now time.Time) pass {
 	began := time.Now()
 	known := map[types.UID]measured{}
 	for _, p := range m.inOrder(pods) {
@@ -126,8 +133,7 @@ func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
 			known[p.Pod.UID] = last
 		}
 	}
-	m.known = known
-	m.next = now.Add(min(max(measurePause, restFactor*time.Since(began)), maxRest))
+	return pass{known, now.Add(min(max(measurePause, restFactor*time.Since(began)), maxRest))}
 }
 
 func (m *measurer) inOrder(pods []Pod) []Pod {
