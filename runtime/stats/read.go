@@ -103,6 +103,7 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 	if r.all && sandbox.NetworkMode != runtime.NamespaceNode {
 		p.Network = networkFrom(told.GetNetwork())
 	}
+	latest := latestOf(status, sandbox)
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		told := r.reported.containers[c.ID.ID]
@@ -111,13 +112,34 @@ func (r *run) fromRuntime(status *runtime.PodStatus, sandbox *runtime.SandboxSta
 			container.RootFS = r.from(told.GetWritableLayer())
 		}
 		switch {
-		case c.State == runtime.ContainerRunning && c.In(sandbox):
+		case runs(c, sandbox):
 			container.CPU, container.Memory = cpuFrom(told.GetCpu()), memoryFrom(told.GetMemory())
 			p.Containers = append(p.Containers, container)
-		case container.RootFS != nil:
+		case container.RootFS != nil && c == latest[c.Name]:
 			p.Exited = append(p.Exited, container)
 		}
 	}
 	slices.SortFunc(p.Containers, func(a, b Container) int { return strings.Compare(a.Name, b.Name) })
 	return p
+}
+
+// latestOf returns, by name, the instance of each container whose writable layer counts: one that
+// runs, otherwise the newest one that has been started.
+func latestOf(status *runtime.PodStatus, sandbox *runtime.SandboxStatus) map[string]*runtime.ContainerStatus {
+	latest := make(map[string]*runtime.ContainerStatus, len(status.Containers))
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		before := latest[c.Name]
+		switch {
+		case c.State == runtime.ContainerCreated || runs(before, sandbox):
+		case before == nil || runs(c, sandbox) || c.NewerThan(before):
+			latest[c.Name] = c
+		}
+	}
+	return latest
+}
+
+// runs reports whether a container runs in the sandbox of its pod.
+func runs(c *runtime.ContainerStatus, sandbox *runtime.SandboxStatus) bool {
+	return c.In(sandbox) && c.State == runtime.ContainerRunning
 }

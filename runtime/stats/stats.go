@@ -44,8 +44,8 @@ type Pod struct {
 	Network *Network
 	// Containers are those that run, in the order of their names.
 	Containers []Container
-	// Exited are those that do not run and whose writable layer the runtime reports, as containerd does until
-	// they are removed. They have a Name, an ID, a StartTime and a RootFS alone.
+	// Exited has, for each container of which no instance runs, the newest instance that has ended, if the runtime
+	// reports its writable layer, as containerd does until it is removed. Only Name, ID, StartTime and RootFS are set.
 	Exited []Container
 
 	summed bool // its CPU is that of its containers

@@ -23,8 +23,7 @@ type Usage struct {
 	MemoryBytes *uint64
 	// Processes counts processes and threads.
 	Processes *uint64
-	// Containers are those that run, and those that have ended and left logs or a writable layer. Several
-	// instances of a container have its name.
+	// Containers are those that run, and those that have ended and left logs or a writable layer.
 	Containers []ContainerUsage
 	// Volumes are those on the node's disk.
 	Volumes []VolumeUsage

@@ -419,34 +419,3 @@ func TestEvictionOfATerminatingPod(t *testing.T) {
 		})
 	}
 }
-
-// What a container that has ended has written beside volumes counts for as long as the runtime keeps it.
-func TestLayersOfEndedContainersCount(t *testing.T) {
-	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
-		short, src, root := newShortNode(n), source.NewPush(), t.TempDir()
-		a := n.start([]source.Source{src}, func(c *loop.Config) {
-			short.evicting(eviction.Policy{})(c)
-			c.Root = root
-		})
-		first, second := asking("first", ""), asking("second", "")
-		for _, p := range []*v1.Pod{first, second} {
-			p.Spec.InitContainers = once(pod(runtime.ConfigSourceAPI, "init", "init", "exit 0")).Spec.Containers
-			p.Spec.InitContainers[0].Name = "init"
-			p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1Mi")}
-		}
-		set(t, src, first, second)
-		time.Sleep(30 * time.Second)
-		for uid, size := range map[string]uint64{"first": 2 << 20, "second": 1 << 19} {
-			for _, c := range n.instances(uid).Containers {
-				if err := n.Runtime.SetUsage(c.ID.ID, critest.Usage{RootFSBytes: size * uint64(map[string]int{"init": 1}[c.Name])}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		time.Sleep(3 * time.Minute)
-		wantEvicted(t, a, "first")
-		if want, got := "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ", a.sink.of("first").Message; got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	})
-}
