@@ -31,6 +31,8 @@ type podMemory struct {
 	failures memory.Failures[*StepError]
 	// failed is what was last reported to keep containers from running.
 	failed []*StepError
+	// mounts are those of starts that were left open, by container.
+	mounts map[string]startMounts
 	// decided is what the last plan was made from, nil before the first.
 	decided *actions.Input
 	// resize is what events last reported of a resize, nil if there is none.

@@ -12,7 +12,6 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/base/pace"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )
@@ -30,8 +29,8 @@ type start struct {
 	// id is the created container, madeAttempt its attempt.
 	id          runtime.ContainerID
 	madeAttempt uint32
-	// unmount takes back what is mounted on the node for the start alone. Nil if nothing is.
-	unmount func() error
+	// mounts are those on the node for the start alone.
+	mounts startMounts
 	// succeeded is set once the start has succeeded.
 	succeeded bool
 }
@@ -201,11 +200,7 @@ const (
 // inTurn creates and starts the container when its turn has come. The images are held
 // until the container is there, or will not be.
 func (st progress) inTurn(ctx context.Context, images imageResult) (failed *StepError) {
-	defer func() {
-		if failed == nil || failed.Step != StepStart || !cri.Ambiguous(failed.Err) { // or else it may yet start
-			st.releaseMounts()
-		}
-	}()
+	defer func() { st.endMounts(failed) }()
 	if endTurn, err := st.syncer.pace.Take(ctx, containerPriority); err != nil {
 		failed = &StepError{Step: StepCreate, Reason: ErrCreateContainer, Err: err}
 	} else {
@@ -217,17 +212,6 @@ func (st progress) inTurn(ctx context.Context, images imageResult) (failed *Step
 		return failed
 	}
 	return launching(st).launch(ctx)
-}
-
-// releaseMounts unmounts what the start needed. If that fails, the next start of the container, or the
-// removal of the pod, does so.
-func (st progress) releaseMounts() {
-	if st.unmount == nil {
-		return
-	}
-	if err := st.unmount(); err != nil {
-		st.log(st.pod).Error(err, "a mount for the start of a container stays", "container", st.spec.Name)
-	}
 }
 
 // describe is an error as an event has it: the reason alone for one of the

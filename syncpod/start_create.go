@@ -79,7 +79,8 @@ func (st creating) configure(ctx context.Context, images imageResult, attempt ui
 		if mounts, err = st.config.Deps.Mounts.Mounts(ctx, req); err != nil {
 			return nil, fmt.Errorf("mounts: %w", err)
 		}
-		st.unmount = mounts.Release
+		st.mounts.release = mounts.Release
+		st.memory.setMounts(st.spec.Name, startMounts{})
 	}
 	if err := checkMounts(st.spec, mounts); err != nil {
 		if st.config.Deps.Mounts == nil {

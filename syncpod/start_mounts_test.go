@@ -3,6 +3,7 @@ package syncpod_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -43,6 +44,35 @@ func TestMountsOfAStartAreReleased(t *testing.T) {
 				_, _ = n.SyncPod(t.Context(), testPod(), nil) // the test is about what is done after a failure
 				if mounts.times != tc.want {
 					t.Errorf("released %d times, want %d\n%v", mounts.times, tc.want, n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// Mounts of a start that was left open are released once the container has started after all or is gone, or when the
+// pod is to end.
+func TestMountsOfAnOpenStartAreReleasedLater(t *testing.T) {
+	lost := status.Error(codes.Unavailable, "lost")
+	for name, later := range map[string]func(n *node){
+		"another sync":       func(n *node) { n.drive(testPod(), time.Minute) },
+		"the end of the pod": func(n *node) { n.end(testPod(), nil) },
+		"the end of the pod, whose container is not stopped": func(n *node) {
+			n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopContainer}, Err: lost})
+			_ = n.SyncTerminatingPod(n.Context(), syncpod.Termination{Pod: testPod()}) // it fails
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				mounts := &released{}
+				n.restart(func(c *syncpod.Config) { c.Deps.Mounts = mounts })
+				n.Fault(critest.Fault{Match: critest.Match{Method: critest.StartContainer}, Err: lost})
+				_, _ = n.SyncPod(t.Context(), testPod(), nil) // it fails
+				if mounts.times != 0 {
+					t.Fatalf("released %d times, want that the start is left open", mounts.times)
+				}
+				if later(n); mounts.times == 0 {
+					t.Errorf("not released\n%v", n.Journal())
 				}
 			})
 		})

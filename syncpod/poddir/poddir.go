@@ -193,6 +193,9 @@ func (d *Dirs) Mounts(ctx context.Context, req container.MountRequest) (containe
 	}
 	for _, add := range []func(*os.Root, container.MountRequest) (*runtimeapi.Mount, error){d.hostsMount, d.messageMount} {
 		mount, err := add(root, req)
+		if err != nil && mounts.Release != nil {
+			err = errors.Join(err, mounts.Release())
+		}
 		if err != nil {
 			return container.Mounts{}, err
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 )
 
 const (
@@ -77,7 +78,7 @@ func (a *answer) Write(b []byte) (written int, err error) {
 	for len(b) > 0 {
 		last := len(a.parts) - 1
 		if last < 0 || len(a.parts[last]) == cap(a.parts[last]) {
-			if !a.reserve(answerPart) {
+			if need := answerPart - a.reserved; need > 0 && !a.reserve(need) {
 				return written, errHeld
 			}
 			a.parts = append(a.parts, make([]byte, 0, answerPart))
@@ -122,6 +123,9 @@ func (a *answer) dropPart() {
 	a.parts = a.parts[1:]
 }
 
+// answerTime is how long a caller may take nothing of an answer that is held.
+const answerTime = 15 * time.Second
+
 // send sends what is held, and releases each piece that is sent. A caller that has left is no
 // error.
 func (a *answer) send(w http.ResponseWriter) {
@@ -138,7 +142,9 @@ func (a *answer) send(w http.ResponseWriter) {
 	if a.code != 0 {
 		w.WriteHeader(a.code)
 	}
+	control := http.NewResponseController(w)
 	for len(a.parts) > 0 {
+		_ = control.SetWriteDeadline(time.Now().Add(answerTime)) // a writer without deadlines is bounded by its caller
 		if _, err := w.Write(a.parts[0]); err != nil {
 			return
 		}

@@ -94,9 +94,9 @@ func (s *Server) printLog(w http.ResponseWriter, r *http.Request, log logs.Log, 
 	return err
 }
 
-// takeTime is how long a caller may take nothing of a log that it does not follow. Such a log is
-// an answer: a caller that reads slowly takes some of it in this time.
-const takeTime = 15 * time.Second
+// takeTime is how long a caller may take nothing of a log that it does not follow: someone may page
+// through it. Such a log counts as a stream.
+const takeTime = 5 * time.Minute
 
 // A logWriter writes to a caller. If the caller follows the log, each Write is sent at once.
 type logWriter struct {

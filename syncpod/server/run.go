@@ -12,8 +12,8 @@ import (
 )
 
 // maxRunOutput is the room that is kept for the output of a command before it runs, in bytes: as
-// much as a cri.Client receives.
-const maxRunOutput = 1 << 20
+// much as a cri.Client receives, and a piece for what is written before it.
+const maxRunOutput = 1<<20 + answerPart
 
 // serveRun answers with what a command prints. A command for whose output there is no room does
 // not run.
@@ -38,7 +38,6 @@ func (s *Server) serveRun(a *answer, r *http.Request) error {
 	if err != nil {
 		return fromRuntime(err)
 	}
-	a.unreserve()
 	code := resp.GetExitCode()
 	if code == 0 {
 		a.Header().Set("Content-Type", "application/octet-stream")

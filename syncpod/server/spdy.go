@@ -153,11 +153,11 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string)
 // take any more is lost.
 func unwrap(runtime io.Writer, ws *websocket.Conn) {
 	for {
-		message, err := ws.Read()
+		piece, _, _, err := ws.ReadPiece()
 		if err != nil {
 			return
 		}
-		_, _ = runtime.Write(message)
+		_, _ = runtime.Write(piece)
 	}
 }
 

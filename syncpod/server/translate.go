@@ -131,18 +131,21 @@ func (t *translation) run() {
 func (t *translation) send() {
 	defer t.conn.Close() // also under who writes to it
 	defer t.runtime.Close()
-	for {
-		message, err := t.caller.Read()
+	for channel := byte(0); ; {
+		data, first, last, err := t.caller.ReadPiece()
 		if err != nil {
 			return
 		}
-		if len(message) > 0 {
-			_ = t.take(message[0], message[1:])
+		if first && len(data) > 0 {
+			channel, data = data[0], data[1:]
+		} else if first && last {
+			continue // an empty message is for no channel
 		}
+		_ = t.take(channel, data)
 	}
 }
 
-// take hands on a message of the caller.
+// take hands on a message of the caller, or a piece of one.
 func (t *translation) take(channel byte, data []byte) error {
 	if channel == channelClose && len(data) == 1 && data[0] == channelStdin {
 		return t.closeInput()

@@ -51,6 +51,14 @@ func unmount(point string) error {
 	return nil
 }
 
+// isolate ends the propagation between a mount, with those in it, and others of the same directory.
+func isolate(point string) error {
+	if err := syscall.Mount("", point, "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("isolate %s: %w", point, err)
+	}
+	return nil
+}
+
 // pin mounts what is at that path in the volume, as it is now, at target. It is
 // found first and mounted by its descriptor, whatever becomes of the path: a device is not opened.
 func pin(root *os.Root, below, target string) error {

@@ -139,6 +139,35 @@ func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
 	want("after a mount that failed", place("conf/app/1"))
 }
 
+// What others have mounted in the directory of a subPath stays mounted when the start has ended: a shared mount
+// would lose it (mount_namespaces(7)).
+func TestMountsBelowAPinStay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pod")
+	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
+	needsMount(t, dir)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(vol, 0o700))
+	must(syscall.Mount("tmpfs", vol, "tmpfs", 0, ""))
+	must(syscall.Mount("", vol, "", syscall.MS_SHARED, ""))
+	inner := filepath.Join(vol, "sub", "inner")
+	must(os.MkdirAll(inner, 0o700))
+	pod := podWith(named("vol", emptyDir()))
+	app := &pod.Spec.Containers[0]
+	app.VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", SubPath: "sub"}}
+	m, err := newVolumes(t, volume.Config{}).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir)
+	must(err)
+	must(syscall.Mount("tmpfs", inner, "tmpfs", 0, ""))
+	must(m.Release())
+	if at, err := mounts.At(inner); err != nil || !at {
+		t.Errorf("mounted %v, %v, want that it is mounted still", at, err)
+	}
+}
+
 // A subPath stays what it was when it was checked, whatever the container puts
 // in its place (CVE-2017-1002101).
 func TestSubPathIsPinned(t *testing.T) {

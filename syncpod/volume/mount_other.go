@@ -14,4 +14,6 @@ func mountTmpfs(directory, int64) error { return errNotLinux }
 
 func unmount(string) error { return errNotLinux }
 
+func isolate(string) error { return errNotLinux }
+
 func pin(*os.Root, string, string) error { return errNotLinux }

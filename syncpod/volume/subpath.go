@@ -48,7 +48,7 @@ func unpin(place string) error {
 	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := unmountAll(place); err != nil {
+	if err := unmountAll(place, true); err != nil {
 		return err
 	}
 	return os.Remove(place)

@@ -25,7 +25,7 @@ func (v *Volumes) TearDown(_ context.Context, _ types.UID, dir string) error {
 	}
 	var errs []error
 	for _, places := range ours {
-		errs = append(errs, unmountEach(dir, places))
+		errs = append(errs, unmountEach(dir, places, places[0] == subPathsDir))
 	}
 	return errors.Join(errs...)
 }
@@ -41,12 +41,12 @@ var ours = [][]string{
 
 // unmountEach unmounts what is mounted at those places below dir. It visits them: the table of
 // mounts has paths that containers choose.
-func unmountEach(dir string, places []string) error {
+func unmountEach(dir string, places []string, pinned bool) error {
 	if len(places) == 0 {
-		return unmountAll(dir)
+		return unmountAll(dir, pinned)
 	}
 	if places[0] != "*" {
-		return unmountEach(filepath.Join(dir, places[0]), places[1:])
+		return unmountEach(filepath.Join(dir, places[0]), places[1:], pinned)
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,17 +57,24 @@ func unmountEach(dir string, places []string) error {
 		if len(places) > 1 && !entry.IsDir() {
 			continue
 		}
-		errs = append(errs, unmountEach(filepath.Join(dir, entry.Name()), places[1:]))
+		errs = append(errs, unmountEach(filepath.Join(dir, entry.Name()), places[1:], pinned))
 	}
 	return errors.Join(errs...)
 }
 
-// unmountAll unmounts what is mounted at a place, once for each time that something was mounted there.
-func unmountAll(point string) error {
+// unmountAll unmounts what is mounted at a place, once for each time that something was mounted there. What
+// a subPath leads to is also mounted elsewhere: mounts in it, by the host or by containers with
+// mountPropagation, are isolated first, because they would be unmounted there, too.
+func unmountAll(point string, pinned bool) error {
 	for {
 		at, err := mounts.At(point)
 		if err != nil || !at {
 			return err
+		}
+		if pinned {
+			if err := isolate(point); err != nil {
+				return err
+			}
 		}
 		if err := unmount(point); err != nil {
 			return err

@@ -18,6 +18,14 @@ type Conn struct {
 	r      *bufio.Reader
 	client bool
 
+	// in is the frame that is being read, size how long its message is so far. more is set between
+	// the pieces and the frames of a message.
+	in   frame
+	size int
+	more bool
+	// piece is what ReadPiece has returned last.
+	piece []byte
+
 	// turn has a value while nobody writes. It is no mutex, so that a test in virtual time
 	// passes over the wait for it.
 	turn   chan struct{}
@@ -35,32 +43,71 @@ func newConn(conn net.Conn, r *bufio.Reader, client bool) *Conn {
 // no more.
 func (c *Conn) Read() ([]byte, error) {
 	var message []byte
-	for begun := false; ; {
-		f, err := readFrame(c.r, maxMessage-len(message), !c.client)
-		switch {
-		case err != nil:
+	for {
+		piece, _, last, err := c.ReadPiece()
+		if err != nil {
 			return nil, err
-		case f.controls():
-			if err := c.control(f); err != nil {
-				return nil, err
-			}
-			continue
-		case begun != (f.op == opContinue), f.op > opBinary:
-			return nil, fmt.Errorf("websocket: a frame of kind %d comes out of order", f.op)
 		}
-		begun = true
-		message = append(message, f.data...)
-		if f.final {
+		if message = append(message, piece...); last {
 			return message, nil
 		}
 	}
 }
 
+// ReadPiece returns the next part of a message, of at most 32 KiB: a shorter message as a whole. It is
+// valid until the next call. first and last say whether the message begins and ends with it. Memory
+// is taken only for bytes that have arrived, or that are to come next. The error is as that of Read.
+func (c *Conn) ReadPiece() (piece []byte, first, last bool, err error) {
+	first, c.piece = !c.more, c.piece[:0]
+	for len(c.piece) < maxPiece {
+		if c.in.left == 0 {
+			if err := c.nextFrame(); err != nil {
+				return nil, false, false, err
+			}
+		}
+		if c.piece, err = c.in.read(c.r, c.piece, maxPiece-len(c.piece)); err != nil {
+			return nil, false, false, err
+		}
+		if c.in.left == 0 && c.in.final {
+			c.more = false
+			return c.piece, first, true, nil
+		}
+	}
+	return c.piece, first, false, nil
+}
+
+// nextFrame reads the head of the next frame of a message. It answers those about the connection.
+func (c *Conn) nextFrame() error {
+	for {
+		if !c.more {
+			c.size = 0
+		}
+		f, err := readFrame(c.r, maxMessage-c.size, !c.client)
+		switch {
+		case err != nil:
+			return err
+		case f.controls():
+			if err := c.control(f); err != nil {
+				return err
+			}
+			continue
+		case c.more != (f.op == opContinue), f.op > opBinary:
+			return fmt.Errorf("websocket: a frame of kind %d comes out of order", f.op)
+		}
+		c.in, c.size, c.more = f, c.size+f.left, true
+		return nil
+	}
+}
+
 // control answers what is said about the connection.
 func (c *Conn) control(f frame) error {
+	data, err := f.read(c.r, nil, f.left)
+	if err != nil {
+		return err
+	}
 	switch f.op {
 	case opPing:
-		if err := c.write(opPong, f.data); !errors.Is(err, net.ErrClosed) {
+		if err := c.write(opPong, data); !errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		return nil // after CloseWrite there is no answer

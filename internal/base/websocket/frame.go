@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // maxMessage is how long a message may be, in bytes.
@@ -24,23 +25,30 @@ const (
 // maxControl is how long a frame may be that is about the connection.
 const maxControl = 125
 
-// A frame is a part of a message, or says something about the connection.
+// maxPiece is how much of a message is read at once, in bytes.
+const maxPiece = 32 << 10
+
+// A frame is a part of a message, or says something about the connection. Its data has not been
+// read yet.
 type frame struct {
 	op    byte
 	final bool
-	data  []byte
+	// left is how many bytes of the data are still to be read, done how many have been.
+	left, done int
+	masked     bool
+	mask       [4]byte
 }
 
 func (f frame) controls() bool { return f.op >= opClose }
 
-// readFrame reads a frame of at most so many bytes, which has to be masked if it is of
+// readFrame reads the head of a frame of at most so many bytes, which has to be masked if it is of
 // a client.
 func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return frame{}, cut(err)
 	}
-	f := frame{op: head[0] & 0x0f, final: head[0]&0x80 != 0}
+	f := frame{op: head[0] & 0x0f, final: head[0]&0x80 != 0, masked: masked}
 	if head[0]&0x70 != 0 || (head[1]&0x80 != 0) != masked {
 		return frame{}, errors.New("websocket: a frame is not as it has to be")
 	}
@@ -54,8 +62,26 @@ func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	if size > uint64(most) || f.controls() && !f.final {
 		return frame{}, fmt.Errorf("websocket: a frame of %d bytes is longer than %d, or cut", size, most)
 	}
-	err = readData(r, &f, int(size), masked)
-	return f, err
+	f.left = int(size)
+	if masked {
+		_, err = io.ReadFull(r, f.mask[:])
+	}
+	return f, cut(err)
+}
+
+// read appends the next bytes of the data, n at most.
+func (f *frame) read(r io.Reader, b []byte, n int) ([]byte, error) {
+	n = min(n, f.left)
+	begin := len(b)
+	b = slices.Grow(b, n)[:begin+n]
+	if _, err := io.ReadFull(r, b[begin:]); err != nil {
+		return b[:begin], cut(err)
+	}
+	if f.masked {
+		apply(f.mask, f.done, b[begin:])
+	}
+	f.left, f.done = f.left-n, f.done+n
+	return b, nil
 }
 
 // readSize reads the rest of a length that begins with seven bits.
@@ -72,23 +98,6 @@ func readSize(r io.Reader, begin byte) (uint64, error) {
 	return uint64(begin), nil
 }
 
-func readData(r io.Reader, f *frame, size int, masked bool) error {
-	var mask [4]byte
-	if masked {
-		if _, err := io.ReadFull(r, mask[:]); err != nil {
-			return cut(err)
-		}
-	}
-	f.data = make([]byte, size)
-	if _, err := io.ReadFull(r, f.data); err != nil {
-		return cut(err)
-	}
-	if masked {
-		apply(mask, f.data)
-	}
-	return nil
-}
-
 // cut is what the end of a connection is that was not announced.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
@@ -97,9 +106,10 @@ func cut(err error) error {
 	return err
 }
 
-func apply(mask [4]byte, data []byte) {
+// apply masks or unmasks data that begins at so many bytes of a frame.
+func apply(mask [4]byte, at int, data []byte) {
 	for i := range data {
-		data[i] ^= mask[i%4]
+		data[i] ^= mask[(at+i)%4]
 	}
 }
 
@@ -127,6 +137,6 @@ func appendFrame(b []byte, op byte, data []byte, masked bool) []byte {
 	b = append(b, mask[:]...)
 	begin := len(b)
 	b = append(b, data...)
-	apply(mask, b[begin:])
+	apply(mask, 0, b[begin:])
 	return b
 }

@@ -105,8 +105,11 @@ func TestPing(t *testing.T) {
 		read <- fmt.Sprint(string(message), err)
 	}()
 	pong, err := readFrame(far, maxMessage, false)
-	if err != nil || pong.op != opPong || string(pong.data) != "there?" {
-		t.Errorf("%+v, %v, want op %v and data %q and no error", pong, err, opPong, "there?")
+	if err != nil || pong.op != opPong {
+		t.Errorf("%+v, %v, want op %v and no error", pong, err, opPong)
+	}
+	if data, err := pong.read(far, nil, pong.left); err != nil || string(data) != "there?" {
+		t.Errorf("%q, %v, want %q and no error", data, err, "there?")
 	}
 	if got := <-read; got != "a<nil>" {
 		t.Errorf("%q, want %q", got, "a<nil>")
@@ -150,6 +153,37 @@ func TestFragments(t *testing.T) {
 		t.Errorf("%q, %v, want %q and no error", got, err, "abc")
 	}
 	far.Close()
+}
+
+// A message comes in pieces: memory is taken for bytes that come, and not for a length that was announced.
+func TestPieces(t *testing.T) {
+	long := strings.Repeat("abcdefg", maxMessage/7)
+	half := len(long) / 2
+	text := appendFrame(nil, opText, []byte(long[:half]), true)
+	text[0] &^= 0x80 // not the last frame
+	rest := appendFrame(nil, opContinue, []byte(long[half:]), true)
+	text = appendFrame(append(text, rest...), opBinary, []byte("short"), true)
+	near, far := net.Pipe()
+	defer far.Close()
+	c := newConn(near, bufio.NewReader(bytes.NewReader(text)), false)
+	var got strings.Builder
+	for first, last := true, false; !last; first = false {
+		piece, begins, ends, err := c.ReadPiece()
+		if err != nil || begins != first || len(piece) > maxPiece {
+			t.Fatalf("%d bytes, first %v, error %v, want at most %d, %v, no error", len(piece), begins, err, maxPiece, first)
+		}
+		got.Write(piece)
+		last = ends
+	}
+	if got.String() != long {
+		t.Errorf("%d bytes, or other ones, want %d", got.Len(), len(long))
+	}
+	if piece, first, last, err := c.ReadPiece(); err != nil || string(piece) != "short" || !first || !last {
+		t.Errorf("%q, %v, %v, %v, want a whole message", piece, first, last, err)
+	}
+	if held := cap(c.piece); held > 2*maxPiece {
+		t.Errorf("%d bytes are kept", held)
+	}
 }
 
 func TestRefusal(t *testing.T) {
