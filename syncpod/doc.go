@@ -87,6 +87,7 @@
 //	                      image to its postStart handler
 //	start_create.go    13 CreateContainer, and what its lost answer is worth
 //	start_launch.go    13 StartContainer, and postStart handlers
+//	start_mounts.go    13 mounts on the node for the start alone
 //	loglink.go         13 links for log shippers
 //	resize.go          14 resources changed in place
 //	resize_allot.go    which resources the pod is allotted, and what is said of that
