@@ -33,7 +33,7 @@ func Health(ctx context.Context, address string, log logr.Logger) {
 // listen listens at an address. If it cannot, it logs the error and retries every listenInterval. It
 // returns nil when ctx ends.
 func listen(ctx context.Context, address string, log logr.Logger) net.Listener {
-	for {
+	for ctx.Err() == nil { // Listen does not look at the context of an address that is an IP
 		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err == nil {
 			return lis
@@ -44,9 +44,9 @@ func listen(ctx context.Context, address string, log logr.Logger) net.Listener {
 		select {
 		case <-time.After(listenInterval):
 		case <-ctx.Done():
-			return nil
 		}
 	}
+	return nil
 }
 
 // health serves until ctx ends. Its peers are bounded as the strangers of Serve are.

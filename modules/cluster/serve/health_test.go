@@ -46,6 +46,33 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestHealthEnds: an agent that serves its health ends when it is told to.
+func TestHealthEnds(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := lis.Addr().String()
+	if err := lis.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { Health(ctx, address, logr.Discard()); close(ended) }()
+	for served := false; !served; {
+		resp, err := http.Get("http://" + address + "/healthz")
+		if served = err == nil; served {
+			resp.Body.Close()
+		}
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Error("it goes on after the end of its context")
+	}
+}
+
 // An address that another process has is tried again, and does not end the agent.
 func TestHealthWaitsForItsAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
