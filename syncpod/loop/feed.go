@@ -80,7 +80,8 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 }
 
 // computable returns a snapshot without the versions of pods that nothing can be computed with: to compare or
-// print 1e1666660 takes hours. As in a [source.Push], the version before stays in place if there is one.
+// print 1e1666660 takes hours. As in a [source.Push], the version before stays in place if there is one, but a
+// deletion counts: a container that is to stop must not run on because of a quantity.
 func (f *feed) computable(s source.Snapshot) source.Snapshot {
 	pods := make([]*v1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {
@@ -90,12 +91,22 @@ func (f *feed) computable(s source.Snapshot) source.Snapshot {
 			if i < 0 {
 				continue
 			}
-			pod = f.snapshot.Pods[i]
+			pod = deletedAs(f.snapshot.Pods[i], pod)
 		}
 		pods = append(pods, pod)
 	}
 	s.Pods = pods
 	return s
+}
+
+// deletedAs returns a pod with the deletion of another version of it, if that has one.
+func deletedAs(pod, version *v1.Pod) *v1.Pod {
+	if version.DeletionTimestamp == nil {
+		return pod
+	}
+	copied := *pod // shares the rest
+	copied.DeletionTimestamp, copied.DeletionGracePeriodSeconds = version.DeletionTimestamp, version.DeletionGracePeriodSeconds
+	return &copied
 }
 
 // newErrors are those that the last snapshot had not.

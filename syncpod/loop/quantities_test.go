@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod/source"
@@ -67,4 +68,31 @@ func TestEndlessQuantitiesOfAPod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A deletion counts also if the version of the pod that has it cannot be computed with: the pod stops within the
+// grace period of the deletion.
+func TestDeletionWithAnEndlessQuantity(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		src := make(parsedPods)
+		a := n.start([]source.Source{src}, nil)
+		good := pod("program", "web", "u", "trap '' TERM; while true; do sleep 1; done")
+		src <- []*v1.Pod{good}
+		time.Sleep(time.Minute)
+		n.wantRunning(1, "u")
+		bad := good.DeepCopy()
+		bad.Spec.Overhead = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1e1666660")}
+		bad.DeletionTimestamp, bad.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(3))
+		src <- []*v1.Pod{bad}
+		time.Sleep(2 * time.Second)
+		n.wantRunning(1, "u")
+		time.Sleep(5 * time.Second)
+		n.wantRunning(0, "u")
+		if h := a.Health(); !strings.Contains(h.String(), "spec.overhead[memory]") {
+			t.Errorf("health is %q, want the field", h)
+		}
+		if good.DeletionTimestamp != nil {
+			t.Error("the pod of an earlier snapshot was changed")
+		}
+	})
 }
