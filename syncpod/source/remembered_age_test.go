@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"sync/atomic"
@@ -202,5 +203,61 @@ func TestB4_AgeByAClockThatIsBehind(t *testing.T) {
 		if got := len(m.Pods) == 1 && len(r.remembered) == 1 && r.tooOld == 0; got != kept {
 			t.Errorf("age %v: kept %v, want %v", age, got, kept)
 		}
+	}
+}
+
+// hinting is a source that has said nothing of its pods, but that ConfigMaps have changed.
+type hinting struct{}
+
+func (hinting) Name() string { return "api" }
+
+func (hinting) Run(ctx context.Context, deliver func(Snapshot)) error {
+	deliver(Snapshot{Incomplete: true, ConfigsChanged: true})
+	<-ctx.Done()
+	return nil
+}
+
+// Pods that the source has not confirmed are not younger because it has said something else. Once it has said all, they are.
+func TestE5_AgeOfWhatIsNotConfirmed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		source Source
+		say    func(*Push) error
+		want   string
+	}{
+		"another pod":        {nil, func(p *Push) error { return p.Update(pushed("b", "b:1")) }, "incomplete warned"},
+		"changed ConfigMaps": {hinting{}, nil, "incomplete warned"},
+		"all": {nil, func(p *Push) error {
+			return errors.Join(p.Update(pushed("b", "b:1")), p.Set(pushed("a", "a:1"), pushed("b", "b:1")))
+		}, "a=a:1 b=b:1 incomplete warned"},
+		"all, after a while": {nil, func(p *Push) error {
+			err := p.Update(pushed("b", "b:1"))
+			time.Sleep(time.Minute)
+			return errors.Join(err, p.Set(pushed("b", "b:1"), pushed("a", "a:1")))
+		}, "b=b:1 a=a:1 incomplete warned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, path string) {
+				first := live(t, path, aged)
+				must(t, first.push.Set(pushed("a", "a:1")))
+				synctest.Wait()
+				first.end()
+				time.Sleep(time.Hour)
+				second := live(t, path, func(c *RememberedConfig) {
+					aged(c)
+					if tc.source != nil {
+						c.Source = tc.source
+					}
+				})
+				if tc.say != nil {
+					must(t, tc.say(second.push))
+				}
+				time.Sleep(time.Minute)
+				second.end()
+				time.Sleep(time.Hour)
+				third := live(t, path, aged)
+				time.Sleep(time.Minute)
+				third.expect(tc.want)
+			})
+		})
 	}
 }

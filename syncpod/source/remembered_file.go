@@ -79,7 +79,7 @@ type memoryFile struct {
 	// key encrypts and decrypts, oldKey decrypts what key does not; nil for none.
 	key, oldKey []byte
 	disk        disk
-	// sum is that of the memory written last, without its time, and savedAt its time.
+	// sum is that of the memory written last, without its time if that was the time of the write, and savedAt its time.
 	sum     [sha256.Size]byte
 	savedAt time.Time
 }
@@ -254,13 +254,15 @@ func gcmOf(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// write writes what is to be remembered, unless that is what was written last.
+// write writes what is to be remembered, unless that is what was written last. Its time is now if it has none.
 func (f *memoryFile) write(m memory) error {
 	m = trimmed(m)
 	text, err := json.Marshal(m)
 	if err == nil {
 		if sum := sha256.Sum256(text); sum != f.sum {
-			m.SavedAt = time.Now()
+			if m.SavedAt.IsZero() {
+				m.SavedAt = time.Now()
+			}
 			err = f.replace(f.path, m)
 			if err == nil {
 				f.sum, f.savedAt = sum, m.SavedAt

@@ -55,13 +55,15 @@ func (r *Remembered) keep(ctx context.Context) {
 // if it takes the place of what could not be read. What fails is tried again.
 func (r *Remembered) write() {
 	r.mu.Lock()
-	pods, complete := r.pods.all(), r.pods.complete
+	pods, complete, wantedAt := r.pods.all(), r.pods.complete, r.pods.wantedAt()
 	ready := complete || r.pods.spoken() && r.readErr == nil
 	r.mu.Unlock()
 	if !ready {
 		return
 	}
-	err := r.file.write(r.memory(pods))
+	m := r.memory(pods)
+	m.SavedAt = wantedAt
+	err := r.file.write(m)
 	if err != nil {
 		r.mayHaveChanged()
 	}

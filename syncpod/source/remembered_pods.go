@@ -97,6 +97,15 @@ func (r *recollection) recalled() []*v1.Pod {
 	return pods
 }
 
+// wantedAt returns when the source wanted all that is to be remembered, as far as that is known: zero for now. A pod
+// that the source has not confirmed is as old as it was.
+func (r *recollection) wantedAt() time.Time {
+	if len(r.recalled()) == 0 {
+		return time.Time{}
+	}
+	return r.confirmedAt
+}
+
 func nameOf(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
