@@ -7,7 +7,8 @@ import (
 )
 
 // finishHooks has the postStart handlers run that were cut short, of containers that run and
-// stay (kubernetes #122803). Of an instance whose place is taken none is run: the plan clears it.
+// stay (kubernetes #122803). The plan clears an instance that has been replaced: its
+// handler does not run.
 func (d *decision) finishHooks() {
 	for _, id := range d.PostStartPending {
 		at := slices.IndexFunc(d.Status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == id })

@@ -112,7 +112,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 		s.inRuntime = true
 		u.Pod = s.definition()
 	}
-	u.Status = nil // only first reads it
+	u.Status = nil // only the first update needs it, and it is large
 	e := Effects{Work: s.inFlight == 0}
 	if s.phase != Terminating {
 		e.Stopped = stopped(u.Stop).Stopped

@@ -11,9 +11,9 @@ import (
 // Syncer with the work that the Set hands out, and retry work that failed. Make them with
 // New; all methods may be called from any goroutine, at any time.
 //
-// Workers own the lock and the goroutines. The scheduler, which the lock guards, decides what
-// runs when; a change collects what is reported once the lock is released; a job calls the
-// Syncer, without the lock.
+// Workers own the lock and the goroutines. The scheduler, which the lock guards, decides which work
+// starts, and when. A change collects log lines and calls of the Observer under the lock; they are
+// reported after its release. A job calls the Syncer without the lock.
 type Workers struct {
 	config Config
 	// running counts the goroutines that Run waits for.

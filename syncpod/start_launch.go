@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/internal/handler"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/internal/stop"
@@ -96,16 +97,16 @@ func (st launching) runs(ctx context.Context) bool {
 // runPostStart runs the handler. If it fails or takes too long the container is
 // killed; if ctx ends first it is left as it is, to be run again or stopped by
 // whoever comes next.
-func (st launching) runPostStart(ctx context.Context, handler *v1.LifecycleHandler) *StepError {
+func (st launching) runPostStart(ctx context.Context, postStart *v1.LifecycleHandler) *StepError {
 	began := time.Now()
 	hooking, cancel := context.WithTimeout(ctx, st.config.Limits.PostStartTimeout)
 	result, err := st.config.Deps.Hooks.Run(hooking, hook.Request{
-		Handler: handler, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: stop.HandlerIP(st.pod, st.sandbox.ips),
+		Handler: postStart, Container: st.spec.Name, ContainerID: st.id.ID, Ports: st.spec.Ports, PodIP: handler.Address(st.pod, st.sandbox.ips),
 		HTTPFallback: true,
 	})
 	st.config.Observer.HookEnded(st.pod, st.spec.Name, PostStart, time.Since(began), err)
 	if result.HTTPFallback && err == nil {
-		st.eventf(podref.Pod(st.pod), v1.EventTypeWarning, stop.EventHTTPFallback, stop.FallbackMessage, st.spec.Name)
+		st.eventf(podref.Pod(st.pod), v1.EventTypeWarning, handler.EventHTTPFallback, handler.FallbackMessage, st.spec.Name)
 	}
 	// The runtime knows the deadline, too, and may be the first to say that it is over.
 	timedOut := hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline)

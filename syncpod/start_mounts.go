@@ -1,6 +1,8 @@
 package syncpod
 
 import (
+	"slices"
+
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
@@ -12,8 +14,8 @@ type startMounts struct {
 	release func() error
 }
 
-// endMounts releases the mounts of a start that has ended. As long as the container may yet start they
-// stay, until releaseMounts finds that it has.
+// endMounts releases the mounts of a start that has ended. If the container may yet start, they stay
+// until a later sync, or the end of the pod, releases them.
 func (st progress) endMounts(failed *StepError) {
 	switch {
 	case st.mounts.release == nil:
@@ -24,20 +26,18 @@ func (st progress) endMounts(failed *StepError) {
 	}
 }
 
-// releaseMounts releases the mounts of starts that were left open and have ended by a status. A nil status
-// stands for a pod that is to end: no start is wanted any more.
-func (s *Syncer) releaseMounts(m *podMemory, status *runtime.PodStatus) {
-	s.releaseEach(m, m.takeMounts(func(id string) bool {
-		if status == nil {
-			return true
-		}
-		for i := range status.Containers {
-			if c := &status.Containers[i]; c.ID.ID == id {
-				return c.State != runtime.ContainerCreated
-			}
-		}
-		return true
-	}))
+// releaseMounts releases the mounts of starts that were left open, of the instances that over reports.
+func (s *Syncer) releaseMounts(m *podMemory, over func(id string) bool) {
+	s.releaseEach(m, m.takeMounts(over))
+}
+
+// startIsOver returns a function that reports whether an instance has started, or has been removed.
+func startIsOver(status *runtime.PodStatus) func(id string) bool {
+	return func(id string) bool {
+		return !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+			return c.ID.ID == id && c.State == runtime.ContainerCreated
+		})
+	}
 }
 
 // releaseEach logs what fails: the next start of the container, or the removal of the pod, unmounts what
@@ -61,7 +61,7 @@ func (m *podMemory) setMounts(name string, mounts startMounts) {
 	}
 }
 
-// takeMounts forgets and returns the mounts of the instances that are over.
+// takeMounts forgets and returns the mounts of the instances that over reports.
 func (m *podMemory) takeMounts(over func(id string) bool) (ended []startMounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -200,7 +200,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *memory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
 	o.memory.do(func(p *memory.Pod) { p.See(status) })
-	o.syncer.releaseMounts(o.memory, status)
+	o.syncer.releaseMounts(o.memory, startIsOver(status))
 	o.record(ctx)
 	o.memory.do(func(p *memory.Pod) {
 		o.status = p.Containers.WithStarts(p.Containers.WithSeen(status))

@@ -165,7 +165,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 			return nil, err
 		}
 	}
-	e.syncer.releaseMounts(e.memory, nil)
+	e.syncer.releaseMounts(e.memory, func(string) bool { return true }) // the pod starts nothing any more
 	report := e.reportBeside(ctx)
 	pod := stop.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
 	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)

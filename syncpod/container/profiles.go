@@ -61,8 +61,9 @@ type appArmor struct {
 	name    string
 }
 
-// AppArmorProfile returns the profile that a container asks for: its own, that of the annotation
-// for it, or that of the pod. Nil leaves the choice to the runtime.
+// AppArmorProfile returns the AppArmor profile that a container asks for: that of its security
+// context, or else of its annotation, or else of the pod's security context. It returns nil if none
+// is set; the runtime then applies its default.
 func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return c.SecurityContext.AppArmorProfile

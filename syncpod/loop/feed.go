@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/go-logr/logr"
+	"github.com/podsync/podsync/syncpod/internal/podref"
 	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
-
-	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
 // feed is one source, and what it has said.
@@ -79,9 +78,9 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 	fs.delivered(s.ConfigsChanged)
 }
 
-// computable returns a snapshot without the versions of pods that nothing can be computed with: to compare or
-// print 1e1666660 takes hours. As in a [source.Push], the version before stays in place if there is one, but a
-// deletion counts: a container that is to stop must not run on because of a quantity.
+// computable returns the snapshot without pods whose quantities take hours to compare or print, such as
+// 1e1666660. As in a [source.Push], the version before stays if there is one, but with the deletion of the
+// refused version: the pod must stop in any case.
 func (f *feed) computable(s source.Snapshot) source.Snapshot {
 	pods := make([]*v1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {

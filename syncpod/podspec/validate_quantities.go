@@ -36,8 +36,8 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// quantities checks all quantities of a pod, and reports whether the others can be done
-// with them.
+// quantities checks all quantities of a pod, and reports whether the other rules may compute with
+// them.
 func (v *validator) quantities(pod *v1.Pod) bool {
 	spec, status := field.NewPath("spec"), field.NewPath("status")
 	for m := range members(&pod.Spec) {

@@ -29,8 +29,8 @@ type Stats interface {
 
 // Agent is whose pods are looked after. Its methods are called concurrently.
 type Agent interface {
-	// Running returns the pods of which something may run, in a fixed order, with what the runtime
-	// has of them. A pod that is terminating is one of them while a container of it runs.
+	// Running returns the pods that may have a running container, in a fixed order, with their
+	// status from the runtime. It includes a terminating pod as long as a container of the pod runs.
 	Running() []Pod
 	// Find returns a pod, nil if it is not known, and whether nobody wants a pod of that UID.
 	Find(pod types.UID) (known *v1.Pod, unwanted bool)
@@ -82,13 +82,13 @@ type Manager struct {
 	rules  eviction.Rules
 	state  podfile.Dir
 	disk   measurer
-	// evictions are those in flight, and a measurement.
+	// evictions counts the goroutines of evictions in flight, and of a measurement.
 	evictions sync.WaitGroup
 	// These belong to Look: whether evictions of an earlier agent were read, what was last
 	// written to the log, and the measurement for limits that has begun, nil if there is none.
 	restored bool
 	told     string
-	pass     *running
+	pass     *runningPass
 
 	mu     sync.Mutex
 	last   eviction.Decision
@@ -178,12 +178,11 @@ func (m *Manager) readNode(ctx context.Context, s *eviction.State) {
 	s.Readings, s.Layout = readings(node, time.Now()), layout(node)
 }
 
-// wanted are the pods that matter: all if one may have to go for the node, or else, once in
-// a while, those with limits of their own. A pod whose eviction has begun is none of them, however
-// long it takes to end.
+// wanted returns the pods to decide about: all of them if one may have to be evicted for the node, and
+// otherwise, at intervals, those with storage limits. It leaves out pods that are being evicted.
 //
-// What they have on disk is measured before if a pod may have to go for lack of room. An eviction for
-// memory or processes waits for no measurement, which containers can make long.
+// It measures disk usage first only if the node is short of disk. An eviction for memory or processes
+// does not wait for a measurement, because containers can make it slow.
 func (m *Manager) wanted(ctx context.Context, d eviction.Decision, busy bool, now time.Time) []Pod {
 	all := func(*v1.Pod) bool { return true }
 	due := slices.IndexFunc(d.Met, func(met eviction.Met) bool { return met.Due })
@@ -211,7 +210,7 @@ func (m *Manager) running(which func(*v1.Pod) bool) []Pod {
 	return pods
 }
 
-// candidates are pods with what they use, on disk as it was last measured.
+// candidates returns the pods with their usage. Disk usage is that of the last measurement.
 func (m *Manager) candidates(ctx context.Context, pods []Pod) []eviction.Candidate {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

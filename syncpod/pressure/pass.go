@@ -19,8 +19,8 @@ type pass struct {
 	next time.Time
 }
 
-// A running pass has found something when done is closed.
-type running struct {
+// A runningPass has found something when done is closed.
+type runningPass struct {
 	done  chan struct{}
 	found pass
 }
@@ -37,7 +37,7 @@ func (m *Manager) measured(ctx context.Context, now time.Time, patience time.Dur
 }
 
 func (m *Manager) beginPass(ctx context.Context, pods []Pod, now time.Time) {
-	began, disk := &running{done: make(chan struct{})}, m.disk
+	began, disk := &runningPass{done: make(chan struct{})}, m.disk
 	m.pass = began
 	m.evictions.Go(func() {
 		defer close(began.done)

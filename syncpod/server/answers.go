@@ -17,6 +17,8 @@ const (
 	answerPart = 32 << 10
 	// maxEncoding is how many answers are encoded at a time.
 	maxEncoding = 2
+	// answerTime is how long a caller may take nothing of an answer that is held.
+	answerTime = 15 * time.Second
 )
 
 // errHeld refuses an answer for which there is no room.
@@ -123,9 +125,6 @@ func (a *answer) dropPart() {
 	a.parts = a.parts[1:]
 }
 
-// answerTime is how long a caller may take nothing of an answer that is held.
-const answerTime = 15 * time.Second
-
 // send sends what is held, and releases each piece that is sent. A caller that has left is no
 // error.
 func (a *answer) send(w http.ResponseWriter) {
@@ -152,7 +151,8 @@ func (a *answer) send(w http.ResponseWriter) {
 	}
 }
 
-// whole serves answers that are held until the caller has taken them, within the bounds of them.
+// whole serves an answer that is held until the caller has read it. An answer beyond the limits is
+// refused with 429.
 func (s *Server) whole(serve func(*answer, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		a := &answer{all: &s.answers, user: userOf(r), header: http.Header{}}
@@ -171,8 +171,8 @@ func (s *Server) whole(serve func(*answer, *http.Request) error) func(http.Respo
 	}
 }
 
-// encode runs a function that encodes an answer, a few at a time: what it needs beside the answer
-// is not counted. It waits for nothing but processors.
+// encode runs a function that encodes an answer, maxEncoding of them at a time: the memory that it needs
+// beside the answer is not counted.
 func (s *Server) encode(r *http.Request, do func() error) error {
 	select {
 	case s.encoding <- struct{}{}:

@@ -57,15 +57,14 @@ func (o *openStreams) enter(limits []streamLimit) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, l := range limits {
-		most := l.most
-		if l.of != nil {
-			most = fairShare * max(l.most-o.count[*l.of], 0)
-		}
-		if l.of != nil && o.count[l.scope] >= most {
-			return fmt.Errorf("the user has too many streams to this namespace: at most %d while %d are open in total", most, o.count[*l.of])
-		}
-		if o.count[l.scope] >= most {
-			return fmt.Errorf("too many streams are open: the limit of a %s is %d", l.scope.kind, most)
+		open := o.count[l.scope]
+		switch {
+		case l.of != nil:
+			if most := fairShare * max(l.most-o.count[*l.of], 0); open >= most {
+				return fmt.Errorf("the user has too many streams to this namespace: at most %d while %d are open in total", most, o.count[*l.of])
+			}
+		case open >= l.most:
+			return fmt.Errorf("too many streams are open: the limit of a %s is %d", l.scope.kind, l.most)
 		}
 	}
 	if o.count == nil {

@@ -101,7 +101,7 @@ type Remembered struct {
 
 	mu   sync.Mutex
 	pods recollection
-	// confirmedAt is the time of the last Confirm, and recordedAt that of the last one that was written.
+	// confirmedAt is the time of the last call of Confirm. recordedAt is the confirmation in the file.
 	confirmedAt, recordedAt time.Time
 	// readErr is why nothing is remembered, writeErr why what there is could not be written, and
 	// confirmErr why the last confirmation could not.

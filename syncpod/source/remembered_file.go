@@ -79,7 +79,8 @@ type memoryFile struct {
 	// key encrypts and decrypts, oldKey decrypts what key does not; nil for none.
 	key, oldKey []byte
 	disk        disk
-	// sum is that of the memory written last, without its time if that was the time of the write, and savedAt its time.
+	// sum is the checksum of the memory that was written last, without SavedAt if write has set it, and
+	// savedAt the SavedAt of that memory.
 	sum     [sha256.Size]byte
 	savedAt time.Time
 }
@@ -254,7 +255,7 @@ func gcmOf(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// write writes what is to be remembered, unless that is what was written last. Its time is now if it has none.
+// write writes a memory, unless it was written last. If SavedAt is zero, write sets it to the current time.
 func (f *memoryFile) write(m memory) error {
 	m = trimmed(m)
 	text, err := json.Marshal(m)

@@ -97,8 +97,8 @@ func (r *recollection) recalled() []*v1.Pod {
 	return pods
 }
 
-// wantedAt returns when the source wanted all that is to be remembered, as far as that is known: zero for now. A pod
-// that the source has not confirmed is as old as it was.
+// wantedAt returns the SavedAt of the memory to be written: the last confirmation if the source has yet
+// to confirm some of the pods, otherwise zero, for the time of the write.
 func (r *recollection) wantedAt() time.Time {
 	if len(r.recalled()) == 0 {
 		return time.Time{}

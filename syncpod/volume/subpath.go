@@ -48,10 +48,19 @@ func unpin(place string) error {
 	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := unmountAll(place, true); err != nil {
+	if err := unmountAll(place, unmountPin); err != nil {
 		return err
 	}
 	return os.Remove(place)
+}
+
+// unmountPin unmounts a pin. The directory is also mounted elsewhere: mounts in it, by the host or by
+// containers with mountPropagation, would be unmounted there, too, unless they are isolated first.
+func unmountPin(place string) error {
+	if err := isolate(place); err != nil {
+		return err
+	}
+	return unmount(place)
 }
 
 // subPath returns the path on the node of what is at a path in a volume, which

@@ -23,30 +23,24 @@ func (v *Volumes) TearDown(_ context.Context, _ types.UID, dir string) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, places := range ours {
-		errs = append(errs, unmountEach(dir, places, places[0] == subPathsDir))
+	errs := []error{unmountEach(dir, []string{subPathsDir, anyName, anyName, anyName}, unmountPin)}
+	for _, plugin := range []string{emptyDirPlugin, secretPlugin, projectedPlugin} {
+		errs = append(errs, unmountEach(dir, []string{"volumes", plugin, anyName}, unmount)) // if it is in memory
 	}
 	return errors.Join(errs...)
 }
 
-// ours are the places below a pod's directory where Volumes mounts, as elements of paths, of which "*" is
-// every name: what subPaths lead to, and volumes in memory. Only the agent makes names there.
-var ours = [][]string{
-	{subPathsDir, "*", "*", "*"},
-	{"volumes", emptyDirPlugin, "*"},
-	{"volumes", secretPlugin, "*"},
-	{"volumes", projectedPlugin, "*"},
-}
+// anyName stands for every name in a directory.
+const anyName = "*"
 
-// unmountEach unmounts what is mounted at those places below dir. It visits them: the table of
-// mounts has paths that containers choose.
-func unmountEach(dir string, places []string, pinned bool) error {
+// unmountEach unmounts what is mounted at the places below dir that have those elements, where the agent alone
+// makes names. It visits them: the table of mounts has paths that containers choose.
+func unmountEach(dir string, places []string, unmountOne func(place string) error) error {
 	if len(places) == 0 {
-		return unmountAll(dir, pinned)
+		return unmountAll(dir, unmountOne)
 	}
-	if places[0] != "*" {
-		return unmountEach(filepath.Join(dir, places[0]), places[1:], pinned)
+	if places[0] != anyName {
+		return unmountEach(filepath.Join(dir, places[0]), places[1:], unmountOne)
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,26 +51,19 @@ func unmountEach(dir string, places []string, pinned bool) error {
 		if len(places) > 1 && !entry.IsDir() {
 			continue
 		}
-		errs = append(errs, unmountEach(filepath.Join(dir, entry.Name()), places[1:], pinned))
+		errs = append(errs, unmountEach(filepath.Join(dir, entry.Name()), places[1:], unmountOne))
 	}
 	return errors.Join(errs...)
 }
 
-// unmountAll unmounts what is mounted at a place, once for each time that something was mounted there. What
-// a subPath leads to is also mounted elsewhere: mounts in it, by the host or by containers with
-// mountPropagation, are isolated first, because they would be unmounted there, too.
-func unmountAll(point string, pinned bool) error {
+// unmountAll unmounts what is mounted at a place, once for each time that something was mounted there.
+func unmountAll(place string, unmountOne func(place string) error) error {
 	for {
-		at, err := mounts.At(point)
+		at, err := mounts.At(place)
 		if err != nil || !at {
 			return err
 		}
-		if pinned {
-			if err := isolate(point); err != nil {
-				return err
-			}
-		}
-		if err := unmount(point); err != nil {
+		if err := unmountOne(place); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,8 @@ func TestEmptyBeginsWithWhatWasMoved(t *testing.T) {
 	}
 }
 
-// A call does not try the names that earlier ones have left, of which there may be millions.
+// Empty moves directories to new names. It does not look for a free name among those that earlier calls have left,
+// of which there may be millions.
 func TestMoveTriesNoNameOfAnEarlierCall(t *testing.T) {
 	dir := t.TempDir()
 	filled(t, dir, 50)

@@ -8,9 +8,9 @@ package filetree
 
 import "errors"
 
-// ErrChanged is what WalkUnchanged returns after it has visited all that it found, if names in a directory changed
-// meanwhile: a file may have moved from where the walk was yet to come to where it had been. Elsewhere than on
-// Linux it is not returned.
+// WalkUnchanged returns ErrChanged if it has visited everything that it found, and the names in a directory
+// changed meanwhile: it may have missed a file that moved from a directory it had yet to read to one
+// that it had read. Only on Linux are such changes noticed.
 var ErrChanged = errors.New("directories changed while they were walked")
 
 // An Entry is one file or directory of a tree, as it was found.

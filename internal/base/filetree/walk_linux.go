@@ -37,7 +37,7 @@ func Walk(ctx context.Context, dir string, visit func(Entry) error) error {
 	return nil
 }
 
-// WalkUnchanged is a Walk that returns [ErrChanged] if it has seen everything else to the end.
+// WalkUnchanged is [Walk], but returns [ErrChanged] if directories changed and there is no other error.
 func WalkUnchanged(ctx context.Context, dir string, visit func(Entry) error) error {
 	fd, err := ignoringEINTR(func() (int, error) { return syscall.Open(dir, openDir, 0) })
 	if err != nil {
@@ -109,8 +109,8 @@ func (w *walker) run(root int) error {
 	return w.first
 }
 
-// notice looks whether the deepest level has changed since the walk began. A rename changes the directory that it takes
-// a file from, which is read after that.
+// notice records whether the deepest directory, which has been read, has changed since the walk began. A
+// rename that hides a file from the walk changes the directory that the file leaves, which the walk reads later.
 func (w *walker) notice() {
 	var stat syscall.Stat_t
 	if w.changed || syscall.Fstat(w.top().fd, &stat) != nil {

@@ -24,8 +24,8 @@ const (
 	maxPoint = 4 * 4096
 )
 
-// ErrTooLong is what an error of Below wraps if the kernel cannot list the mounts for lack of memory: the path
-// of one of them has gigabytes.
+// Below returns an error that wraps ErrTooLong if the kernel lacks the memory to list the mounts: the path of
+// one of them has gigabytes.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
 // below returns the mount points of a table in the form of Linux's

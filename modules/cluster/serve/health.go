@@ -27,13 +27,14 @@ func Health(ctx context.Context, address string, log logr.Logger) {
 		if err := health(ctx, lis, log); ctx.Err() == nil {
 			log.Error(err, "The health of the agent cannot be served", "address", address)
 		}
+		pause(ctx)
 	}
 }
 
 // listen listens at an address. If it cannot, it logs the error and retries every listenInterval. It
 // returns nil when ctx ends.
 func listen(ctx context.Context, address string, log logr.Logger) net.Listener {
-	for ctx.Err() == nil { // Listen does not look at the context of an address that is an IP
+	for ctx.Err() == nil { // for an IP address Listen ignores its context
 		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err == nil {
 			return lis
@@ -41,12 +42,17 @@ func listen(ctx context.Context, address string, log logr.Logger) net.Listener {
 		if ctx.Err() == nil {
 			log.Error(err, "The agent cannot listen at its address and tries again", "address", address)
 		}
-		select {
-		case <-time.After(listenInterval):
-		case <-ctx.Done():
-		}
+		pause(ctx)
 	}
 	return nil
+}
+
+// pause waits for listenInterval, or until ctx ends.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(listenInterval):
+	case <-ctx.Done():
+	}
 }
 
 // health serves until ctx ends. Its peers are bounded as the strangers of Serve are.

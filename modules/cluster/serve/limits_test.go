@@ -234,13 +234,13 @@ func TestStrangersGiveWay(t *testing.T) {
 	if s.count != maxStrangers || !s.leave(honest, -1) || s.leave(honest, -1) || s.count != maxStrangers-1 {
 		t.Errorf("%d are counted, want %d", s.count, maxStrangers-1)
 	}
-	for address, all := range s.byAddress {
+	for address, all := range s.byKey {
 		for _, one := range slices.Clone(all) {
 			s.leave(address, one.one)
 		}
 	}
-	if s.count != 0 || len(s.byAddress) != 0 {
-		t.Errorf("%d of %d addresses are left, want none", s.count, len(s.byAddress))
+	if s.count != 0 || len(s.byKey) != 0 {
+		t.Errorf("%d of %d addresses are left, want none", s.count, len(s.byKey))
 	}
 }
 

@@ -102,7 +102,7 @@ func TestRequestsOfStrangersGiveWay(t *testing.T) {
 		}
 		var left []*visit
 		v.all.mu.Lock()
-		for _, all := range v.all.asking.byAddress {
+		for _, all := range v.all.asking.byKey {
 			for _, e := range all {
 				left = append(left, e.one)
 			}
@@ -385,7 +385,7 @@ func TestVerifiedPeersAreBounded(t *testing.T) {
 		}
 		other := newAuthority(t)
 		if v.askWith(v.connect("10.0.1.1/32"), other.client("apiserver", x509.ExtKeyUsageClientAuth), func(http.ResponseWriter, *http.Request) {
-			if n := len(v.all.asking.byAddress[netip.MustParsePrefix("10.0.1.1/32")]); n != 1 {
+			if n := len(v.all.asking.byKey[netip.MustParsePrefix("10.0.1.1/32")]); n != 1 {
 				t.Errorf("a certificate of another authority has %d places of strangers, want 1", n)
 			}
 		}); v.all.asking.count != maxAskingOfAddress {
@@ -393,8 +393,8 @@ func TestVerifiedPeersAreBounded(t *testing.T) {
 		}
 		admit := func(w http.ResponseWriter, r *http.Request) {
 			accepted(r.Context(), certificateCredential(good.Leaf))
-			if !admitted(r.Context(), "apiserver") || len(v.all.verified.byAddress["apiserver"]) != 2*maxAskingOfAddress {
-				t.Errorf("an admitted request still has a place: %d", len(v.all.verified.byAddress["apiserver"]))
+			if !admitted(r.Context(), "apiserver") || len(v.all.verified.byKey["apiserver"]) != 2*maxAskingOfAddress {
+				t.Errorf("an admitted request still has a place: %d", len(v.all.verified.byKey["apiserver"]))
 			}
 		}
 		v.askWith(v.connect(here), good, admit)

@@ -13,15 +13,16 @@ const (
 	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
-// strangers are what peers hold that were not admitted yet, connections or requests, by address,
-// or by user where that is known. It decides and does nothing; the caller holds a lock.
+// strangers are the connections or the requests of peers that were not admitted yet, by the key that
+// limits count by: the address, or the user of a verified certificate. It decides and does nothing; the
+// caller holds a lock.
 type strangers[K, T comparable] struct {
-	// total and each bound them all and those of one address.
+	// total and each bound them all and those of one key.
 	total, each int
 
-	byAddress map[K][]entry[T] // the oldest first
-	count     int
-	entered   uint64
+	byKey   map[K][]entry[T] // the oldest first
+	count   int
+	entered uint64
 }
 
 // An entry is one stranger. The older of two has the smaller number.
@@ -30,43 +31,43 @@ type entry[T comparable] struct {
 	number uint64
 }
 
-// enter adds one. If its address or all together hold too many, it removes and returns the one
+// enter adds one. If its key or all together have too many, it removes and returns the one
 // that has to go.
-func (s *strangers[K, T]) enter(address K, one T) (victim T, full bool) {
-	victim, from, full := s.next(address)
+func (s *strangers[K, T]) enter(key K, one T) (victim T, full bool) {
+	victim, from, full := s.next(key)
 	if full {
 		s.leave(from, victim)
 	}
-	if s.byAddress == nil {
-		s.byAddress = map[K][]entry[T]{}
+	if s.byKey == nil {
+		s.byKey = map[K][]entry[T]{}
 	}
 	s.entered++
-	s.byAddress[address] = append(s.byAddress[address], entry[T]{one, s.entered})
+	s.byKey[key] = append(s.byKey[key], entry[T]{one, s.entered})
 	s.count++
 	return victim, full
 }
 
-// next returns the one that has to go before one more of an address may enter, if there are too
-// many: the oldest of that address, or of the address with the most.
-func (s *strangers[K, T]) next(address K) (victim T, from K, full bool) {
-	from, full = s.crowded(address)
+// next returns the one that has to go before one more of a key may enter, if there are too many: the
+// oldest of that key, or of the key with the most.
+func (s *strangers[K, T]) next(key K) (victim T, from K, full bool) {
+	from, full = s.crowded(key)
 	if full {
-		victim = s.byAddress[from][0].one
+		victim = s.byKey[from][0].one
 	}
 	return victim, from, full
 }
 
-// crowded returns the address that has to give way to one more of an address, if any has. Of
-// equals it is the one whose oldest is the oldest: no address is worse off by its number.
-func (s *strangers[K, T]) crowded(address K) (from K, full bool) {
-	if len(s.byAddress[address]) >= s.each {
-		return address, true
+// crowded returns the key that has to give way to one more of a key, if any has. Of equals it is the
+// one whose oldest is the oldest: no key is worse off by its value.
+func (s *strangers[K, T]) crowded(key K) (from K, full bool) {
+	if len(s.byKey[key]) >= s.each {
+		return key, true
 	}
 	if s.count < s.total {
-		return address, false
+		return key, false
 	}
 	most, oldest := 0, uint64(0)
-	for other, all := range s.byAddress {
+	for other, all := range s.byKey {
 		if len(all) > most || len(all) == most && all[0].number < oldest {
 			from, most, oldest = other, len(all), all[0].number
 		}
@@ -75,16 +76,16 @@ func (s *strangers[K, T]) crowded(address K) (from K, full bool) {
 }
 
 // leave removes one, and reports whether it was there.
-func (s *strangers[K, T]) leave(address K, one T) bool {
-	all := s.byAddress[address]
+func (s *strangers[K, T]) leave(key K, one T) bool {
+	all := s.byKey[key]
 	for i, other := range all {
 		if other.one != one {
 			continue
 		}
 		all = append(all[:i], all[i+1:]...)
 		s.count--
-		if s.byAddress[address] = all; len(all) == 0 {
-			delete(s.byAddress, address)
+		if s.byKey[key] = all; len(all) == 0 {
+			delete(s.byKey, key)
 		}
 		return true
 	}

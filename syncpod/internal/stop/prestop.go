@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/internal/handler"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )
@@ -62,7 +63,7 @@ func (s *Stopper) runPreStop(ctx, hooking context.Context, k *kill, req hook.Req
 		s.eventf(k.about(), v1.EventTypeWarning, eventFailedPreStop, "PreStopHook failed")
 	}
 	if err == nil && result.HTTPFallback {
-		s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, EventHTTPFallback, FallbackMessage, k.Status.Name)
+		s.eventf(podref.Pod(k.Pod), v1.EventTypeWarning, handler.EventHTTPFallback, handler.FallbackMessage, k.Status.Name)
 	}
 	// The runtime has the same deadline and may be the first to report that it has passed.
 	if hooking.Err() != nil || errors.Is(cri.Classify(err), cri.ErrDeadline) {
@@ -85,21 +86,9 @@ func (k *kill) preStopRequest() (req hook.Request, ok bool) {
 			req.Handler = spec.Lifecycle.PreStop
 		}
 	}
-	req.Container, req.ContainerID, req.PodIP = k.Status.Name, k.Status.ID.ID, HandlerIP(k.Pod, k.IPs)
+	req.Container, req.ContainerID, req.PodIP = k.Status.Name, k.Status.ID.ID, handler.Address(k.Pod, k.IPs)
 	req.HTTPFallback = true
 	return req, req.Handler != nil
-}
-
-// HandlerIP returns the address for the handlers of a pod: the primary address that the runtime
-// reports, or else that of the pod's status. The pod is nil if no spec is known.
-func HandlerIP(pod *v1.Pod, reported []string) string {
-	switch {
-	case len(reported) > 0 && reported[0] != "":
-		return reported[0]
-	case pod != nil:
-		return pod.Status.PodIP
-	}
-	return ""
 }
 
 // findHandlers reads the handlers of running containers that are missing in the spec from the

@@ -81,13 +81,6 @@ const (
 	eventExceededGrace = "ExceededGracePeriod"
 )
 
-// EventHTTPFallback is the reason of the event about a handler for HTTPS that got an answer in
-// plain HTTP and then succeeded, and FallbackMessage its text, with the name of the container.
-const (
-	EventHTTPFallback = "LifecycleHTTPFallback"
-	FallbackMessage   = "request to HTTPS lifecycle hook of container %s got HTTP response, retry with HTTP succeeded"
-)
-
 // eventf records an event. A nil about, of a pod without a known spec, gets no events.
 func (s *Stopper) eventf(about *v1.ObjectReference, kind, reason, format string, args ...any) {
 	if about != nil {

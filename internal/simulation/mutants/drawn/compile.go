@@ -14,7 +14,7 @@ import (
 // variable names the mutant that a process is to have, by its number.
 const variable = "PODSYNC_MUTANT"
 
-// chosen is what is in a further file of each package.
+// chosen is a file that is added to each package: it reads the number of the mutant that the process has.
 const chosen = `package %s
 
 import (

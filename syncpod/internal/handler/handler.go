@@ -1,0 +1,24 @@
+// Package handler has the rules that postStart and preStop handlers share.
+package handler
+
+import v1 "k8s.io/api/core/v1"
+
+// EventHTTPFallback is the reason of the event about a handler for HTTPS that got an answer in
+// plain HTTP and then succeeded, and FallbackMessage its text, with the name of the container. Both are
+// those of a kubelet.
+const (
+	EventHTTPFallback = "LifecycleHTTPFallback"
+	FallbackMessage   = "request to HTTPS lifecycle hook of container %s got HTTP response, retry with HTTP succeeded"
+)
+
+// Address returns the address for the handlers of a pod: the primary address that the runtime
+// reports, or else that of the pod's status. The pod is nil if no spec is known.
+func Address(pod *v1.Pod, reported []string) string {
+	switch {
+	case len(reported) > 0 && reported[0] != "":
+		return reported[0]
+	case pod != nil:
+		return pod.Status.PodIP
+	}
+	return ""
+}
