@@ -64,15 +64,16 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 			return
 		}
 		r.phase = to
+		if to >= podworkers.Finished && !r.pod.Over { // a later step may come first
+			r.endAll()
+			r.pod.Over = true
+			o.over = append(o.over, uid)
+		}
 		switch to {
 		case podworkers.Terminating:
 			r.state(Entry{Kind: Phase, Name: "Stopping", Reason: r.ending})
 		case podworkers.Terminated:
 			r.state(Entry{Kind: Phase, Name: "Cleaning up"})
-		case podworkers.Finished:
-			r.endAll()
-			r.pod.Over = true
-			o.over = append(o.over, uid)
 		case podworkers.Removing:
 			r.state(Entry{Kind: Phase, Name: "Removing"})
 		case podworkers.Forgotten:

@@ -198,3 +198,23 @@ func TestSeenLate(t *testing.T) {
 		t.Errorf("once it has come again: %+v", got)
 	}
 }
+
+// A pod is over also if the step after Finished is reported before it: two goroutines report them.
+func TestOverWhenALaterStepComesFirst(t *testing.T) {
+	h, err := timeline.New(timeline.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c loop.Config
+	h.Observe(&c)
+	p := pod("web", "")
+	c.Workers.Observer.PodSeen(p.UID, time.Now())
+	c.Workers.Observer.SyncStarted(podworkers.Work{UID: p.UID, Pod: p})
+	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Finished, podworkers.Removing)
+	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Terminated, podworkers.Finished)
+	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Removing, podworkers.Forgotten)
+	got := h.Pods()[0]
+	if last := got.Entries[len(got.Entries)-1]; !got.Over || last.Name != "Removing" || last.End.IsZero() {
+		t.Errorf("%+v, want that it is over and that its removal has ended", got)
+	}
+}

@@ -150,7 +150,7 @@ func (a *agent) want(name string, want ...string) {
 func TestLifeOfAPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t, timeline.Config{})
-		a.set(pod("web", "trap 'exit 0' TERM; sleep 10; touch /ready; sleep infinity & wait", func(p *v1.Pod) {
+		a.set(pod("web", "trap 'exit 0' TERM; sleep 9.5; touch /ready; sleep infinity & wait", func(p *v1.Pod) {
 			c := &p.Spec.Containers[0]
 			c.ReadinessProbe = check("test -e /ready # " + secret)
 			c.Lifecycle = &v1.Lifecycle{
