@@ -22,7 +22,7 @@ func (l client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxR
 	l.c.judge(types.UID(of.GetUid()), "RunPodSandbox", func(p *pod) string { return p.run(of.GetAttempt()) })
 	out, err := l.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
 	if id := out.GetPodSandboxId(); err == nil && id != "" {
-		l.c.learnSandbox(id, types.UID(of.GetUid()), true)
+		l.c.useSandbox(id, types.UID(of.GetUid()))
 	}
 	return out, err
 }
@@ -34,7 +34,7 @@ func (l client) CreateContainer(ctx context.Context, in *runtimeapi.CreateContai
 	out, err := l.RuntimeServiceClient.CreateContainer(ctx, in, opts...)
 	if id := out.GetContainerId(); err == nil && id != "" {
 		l.c.learn(id, container{pod: uid, name: of.GetName(), attempt: of.GetAttempt()})
-		l.c.learnSandbox(in.GetPodSandboxId(), uid, true) // it may have been made although the call for it failed
+		l.c.useSandbox(in.GetPodSandboxId(), uid) // it may have been made although the call for it failed
 	}
 	return out, err
 }
@@ -97,7 +97,7 @@ func (l client) ContainerStatus(ctx context.Context, in *runtimeapi.ContainerSta
 func (l client) ListPodSandbox(ctx context.Context, in *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	out, err := l.RuntimeServiceClient.ListPodSandbox(ctx, in, opts...)
 	for _, sb := range out.GetItems() {
-		l.c.learnSandbox(sb.GetId(), types.UID(sb.GetMetadata().GetUid()), false)
+		l.c.listSandbox(sb.GetId(), types.UID(sb.GetMetadata().GetUid()), sb.GetMetadata().GetAttempt())
 	}
 	return out, err
 }
@@ -119,12 +119,22 @@ func (c *Checker) learn(id string, now container) {
 	c.containers[id] = &now
 }
 
-// learnSandbox notes the pod of a sandbox, and whether the pod is known to use it.
-func (c *Checker) learnSandbox(id string, uid types.UID, inUse bool) {
+// useSandbox notes the sandbox that a pod uses.
+func (c *Checker) useSandbox(id string, uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sandboxes[id] = uid; inUse {
-		c.pod(uid).sandbox = id
+	c.sandboxes[id] = uid
+	c.pod(uid).sandbox = id
+}
+
+// listSandbox notes a sandbox that the runtime lists. It may be the one that the plan creates: the
+// runtime made it late, for a call of an earlier work that has failed.
+func (c *Checker) listSandbox(id string, uid types.UID, attempt uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sandboxes[id] = uid
+	if p := c.pods[uid]; p != nil && p.plan != nil && p.plan.Sandbox.Create && attempt >= p.plan.Sandbox.Attempt {
+		p.begun[sandboxMade] = true
 	}
 }
 

@@ -155,6 +155,7 @@ func (p *pod) stopSandbox(id string) string {
 	case p.plan == nil:
 		return "belongs to no plan"
 	case p.plan.KillPod, p.begun[sandboxMade]:
+		p.sandbox = "" // housekeeping may remove it, also if no sandbox is made in its place
 		return ""
 	}
 	return "is not in the plan"

@@ -50,6 +50,10 @@ func (yes) UpdateContainerResources(context.Context, *runtimeapi.UpdateContainer
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
 
+func (yes) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{{Id: "late", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u", Attempt: 1}}}}, nil
+}
+
 func (yes) ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
 	return &runtimeapi.ListContainersResponse{Containers: []*runtimeapi.Container{{
 		Id: "old", Metadata: &runtimeapi.ContainerMetadata{Name: "web"}, State: runtimeapi.ContainerState_CONTAINER_RUNNING,
@@ -100,6 +104,10 @@ func (a *agent) run() {
 	a.must(a.cfg.Client.RunPodSandbox(a.t.Context(), &runtimeapi.RunPodSandboxRequest{
 		Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u", Attempt: 1}},
 	}))
+}
+
+func (a *agent) list() {
+	a.must(a.cfg.Client.ListPodSandbox(a.t.Context(), nil))
 }
 
 func (a *agent) create(sandbox string) {
@@ -203,6 +211,36 @@ func TestC12_Checker(t *testing.T) {
 			a.plans(restart())
 			a.stopSandbox("s1")
 		}, ""},
+		"a sandbox that its plan has stopped": {func(a *agent) {
+			a.plans(begin())
+			a.run()
+			a.plans(begin())
+			a.stopSandbox("s1")
+			a.ended(errors.New("no new one was made"))
+			a.stopSandbox("s1")
+		}, ""},
+		"a sandbox between two works": {func(a *agent) {
+			a.plans(begin())
+			a.run()
+			a.ended(errors.New("failed"))
+			a.stopSandbox("s1")
+		}, "StopPodSandbox belongs to no plan"},
+		"a sandbox that an earlier call makes late": {func(a *agent) {
+			a.plans(begin())
+			a.stop("old")
+			a.list()
+			a.start("web")
+			a.start("worker")
+			a.ended(nil)
+		}, ""},
+		"a late sandbox of an earlier attempt": {func(a *agent) {
+			p := begin()
+			p.Sandbox.Attempt = 2
+			a.plans(p)
+			a.stop("old")
+			a.list()
+			a.start("web")
+		}, "CreateContainer web comes too early"},
 		"a sandbox that a failed call has made": {func(a *agent) {
 			a.plans(begin())
 			a.run()

@@ -52,7 +52,8 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 		}
 		return broken
 	}
-	phase := tr.lastPhase(uid)
+	last := tr.lastStatus(uid)
+	phase := last.status.Phase
 	switch {
 	case tr.evicted(uid).IsZero() && tr.asked(uid): // and nobody knows whether it was heard
 	case tr.asked(uid) || known.kind.outcome == finishes:
@@ -60,8 +61,10 @@ func (tr *trace) arrived(uid types.UID, known *podSpan) (broken []string) {
 			broken = append(broken, fmt.Sprintf("it is %s with %d ready sandboxes and %v", phase, ready, running))
 		}
 	case known.kind.outcome == never:
-		// Another fault may have let a call through that was to be refused.
-		if len(tr.of(uid)) == 0 && phase != v1.PodPending || phaseOrder[phase] == 3 {
+		// Another fault may have let a call through that was to be refused. The container that was
+		// made then ran, or failed to start.
+		made := len(tr.of(uid)) > 0 || tr.couldNotRun(last)
+		if !made && phase != v1.PodPending || phaseOrder[phase] == 3 {
 			broken = append(broken, fmt.Sprintf("it is %s with %v though nothing of it can run", phase, running))
 		}
 	case known.kind.name == "stuck" && len(tr.recordsLost[uid]) > 0: // nobody knows that its handler has yet to end
@@ -87,11 +90,12 @@ func (tr *trace) asked(uid types.UID) bool {
 	return slices.ContainsFunc(tr.kills, func(k *kill) bool { return k.uid == uid })
 }
 
-func (tr *trace) lastPhase(uid types.UID) (phase v1.PodPhase) {
+// lastStatus returns the status of a pod that was reported last, empty if none was.
+func (tr *trace) lastStatus(uid types.UID) (last published) {
 	for _, s := range tr.statuses {
 		if s.uid == uid {
-			phase = s.status.Phase
+			last = s
 		}
 	}
-	return phase
+	return last
 }

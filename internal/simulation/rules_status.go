@@ -183,13 +183,15 @@ func finished(pod *v1.Pod, status v1.PodStatus) bool {
 }
 
 // steady checks that a container which is reported to wait for a restart is not reported as
-// ended by the same end again, before it has run. The status of a pod that is being stopped,
+// ended by the same end again, before it has run. A run that the runtime has lost before a status
+// showed it counts. The status of a pod that is being stopped,
 // has finished or has ended, says how each container ended. Another agent does not know what the
 // one before reported.
 func (tr *trace) steady(v *verdict) {
 	type told struct {
 		v1.ContainerStatus
 		agent *agentSpan
+		at    time.Time
 	}
 	last := map[string]told{}
 	for _, s := range tr.statuses {
@@ -198,13 +200,16 @@ func (tr *trace) steady(v *verdict) {
 		for _, c := range containerStatuses(s.status) {
 			key := string(s.uid) + " " + c.Name
 			before := last[key]
-			last[key] = told{c, agent}
+			last[key] = told{c, agent, s.at}
 			end, now := before.LastTerminationState.Terminated, c.State.Terminated
 			stops := finished(known.pod, s.status) || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at)
 			if before.State.Waiting == nil || before.State.Waiting.Reason != "CrashLoopBackOff" || end == nil || before.agent != agent || stops {
 				continue
 			}
-			v.want(now == nil || now.ContainerID != end.ContainerID, "%s: at %s its end is its state, which it waited after", key, clock(s.at))
+			ran := slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+				return i.Container == c.Name && i.Started.After(before.at) && !i.Started.After(s.at)
+			})
+			v.want(ran || now == nil || now.ContainerID != end.ContainerID, "%s: at %s its end is its state, which it waited after", key, clock(s.at))
 		}
 	}
 }

@@ -413,6 +413,56 @@ func TestSteadyUntilThePodHasFinished(t *testing.T) {
 	}
 }
 
+// A container that waits for a restart may be reported with the same end again if it has run
+// meanwhile: the runtime has lost the run before a status showed it.
+func TestSteadyUntilItRuns(t *testing.T) {
+	ended := terminated("x://s", 1).ContainerStatuses[0].State
+	waits := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	for started, broken := range map[int]bool{2: true, 4: false, 6: true} {
+		tr := one()
+		tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyAlways
+		tr.instances["b"] = &instance{Process: critest.Process{ContainerID: "b", PodUID: "u", Container: "c0", Started: at(started)}}
+		for second, state := range map[int]v1.ContainerState{3: waits, 5: ended} {
+			tell(tr, second, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", State: state, LastTerminationState: ended}}})
+		}
+		slices.SortFunc(tr.statuses, func(a, b published) int { return a.at.Compare(b.at) })
+		got := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "T7") })
+		if got != broken {
+			t.Errorf("a run that starts at second %d: broken %t, want %t", started, got, broken)
+		}
+	}
+}
+
+// A container of a pod that cannot run may have been made all the same, and failed to start. The
+// pod is then Running, as the API has it for a pod that restarts.
+func TestNeverRunsButFailedToStart(t *testing.T) {
+	for _, refused := range []bool{true, false} {
+		tr := one()
+		tr.pods["u"].kind = kindNamed("homeless")
+		status := terminated("x://a", 128)
+		status.Phase = v1.PodRunning
+		tell(tr, 3, status)
+		if refused {
+			tr.calls = critest.Journal{call(critest.StartContainer, 2, func(c *critest.Call) { c.Err = errRefused })}
+		}
+		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.Contains(b, "nothing of it can run") })
+		if broken == refused {
+			t.Errorf("the start was refused: %t, broken %t", refused, broken)
+		}
+	}
+}
+
+// A restart of the runtime during another one replaces it, and may end earlier.
+func TestRuntimeAway(t *testing.T) {
+	tr := one()
+	tr.runtimeAway(at(0), 10*time.Second)
+	tr.runtimeAway(at(2), time.Second)
+	tr.runtimeAway(at(5), 2*time.Second)
+	if want := []span{{at(0), at(3)}, {at(5), at(7)}}; !slices.Equal(tr.away, want) {
+		t.Errorf("the runtime was away in %v, want %v", tr.away, want)
+	}
+}
+
 // A container whose pod's time is over may have been told in vain, while the runtime was away.
 func TestToldInVain(t *testing.T) {
 	for what, tc := range map[string]struct {

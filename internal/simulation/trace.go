@@ -44,7 +44,7 @@ type trace struct {
 	// recordsLost are when an agent ended that could not write all it knew of a pod, or one
 	// could not read what was known of it.
 	recordsLost map[types.UID][]time.Time
-	// away are the times in which the runtime was.
+	// away are the times in which the runtime was away, in order.
 	away       []span
 	begin, end time.Time
 	// said is what was done to the node, met how often what was done.
@@ -53,6 +53,16 @@ type trace struct {
 }
 
 type span struct{ from, to time.Time }
+
+// runtimeAway records that the runtime restarts. A restart during another one replaces it, and
+// may end earlier.
+func (tr *trace) runtimeAway(from time.Time, lasts time.Duration) {
+	if n := len(tr.away); n > 0 && tr.away[n-1].to.After(from) {
+		tr.away[n-1].to = from.Add(lasts)
+		return
+	}
+	tr.away = append(tr.away, span{from, from.Add(lasts)})
+}
 
 // instance is one run of a container.
 type instance struct {

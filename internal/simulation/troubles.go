@@ -148,7 +148,7 @@ func (w *world) restartRuntime() {
 	fate := fates[w.rng.IntN(len(fates))]
 	r.Sandboxes, r.Containers = fate[0], fate[1]
 	w.say("runtime restarts: %+v", r)
-	w.trace.away = append(w.trace.away, span{time.Now(), time.Now().Add(r.Down)})
+	w.trace.runtimeAway(time.Now(), r.Down)
 	w.check(w.rt.Restart(r))
 }
 
