@@ -48,6 +48,7 @@ func (s *siege) gluttons() []offence {
 		{name: "deep", attack: []string{"deep", fmt.Sprint(s.levels)}, change: limitVolume, evicted: byVolume},
 		{name: "many", attack: []string{"many", fmt.Sprint(s.files)}, change: limitVolume, evicted: byVolume},
 		{name: "churn", attack: []string{"churn"}, change: limitVolume, evicted: byVolume},
+		{name: "shuttle", attack: []string{"shuttle"}, change: limitStorage, evicted: byPod},
 	}
 }
 
@@ -57,6 +58,8 @@ func (s *siege) pests() []offence {
 		{name: "sparse", attack: []string{"sparse"}, check: runsAgain},
 		{name: "masquerade", attack: []string{"masquerade"}},
 		{name: "subpaths", attack: []string{"flip", "/scratch", s.canary}, change: spies},
+		{name: "sunk", attack: []string{"sink"}, change: mountedBySibling, check: movedWhileMounted},
+		{name: "forged", attack: []string{"forge", s.volumeOfAnother()}, change: mountedBySibling, check: movedWhileMounted},
 		{name: "hostpaths", attack: []string{"flip", "/host", s.canary}, change: shared, check: (*siege).volumesBelow},
 		{name: "crash", attack: []string{"crash"}, change: fallsBack, check: runsAgain},
 		{name: "fork", attack: []string{"fork"}}, {name: "zombies", attack: []string{"zombies"}},

@@ -40,7 +40,7 @@ const (
 //   - the agent has less than 64 MB of memory resident,
 //   - pods that do nothing start at most a second later than without attacks, at the runtime's speed,
 //   - pods that exceed a limit are evicted, and events name those that do wrong,
-//   - and in the end nothing outside the directories of the pods has changed.
+//   - and in the end nothing outside the directories of the pods has changed, and no mount is left or missing.
 func TestHostileContainers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {

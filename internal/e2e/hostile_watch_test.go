@@ -192,7 +192,22 @@ func (s *siege) snapshot() map[string]string {
 			found[path] = text
 		}
 	}
+	s.node.must(s.mounts(found))
 	return found
+}
+
+// mounts adds what is mounted below the node's directories.
+func (s *siege) mounts(found map[string]string) error {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Split(line, " "); len(fields) > 5 && strings.HasPrefix(fields[4], s.dir+"/") {
+			found["mount at "+fields[4]] += fmt.Sprintf("%.1000s;", fields[3]) // once for each mount at the place
+		}
+	}
+	return nil
 }
 
 // look returns what there is to say of a file.

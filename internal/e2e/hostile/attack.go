@@ -26,6 +26,7 @@ func attacks() map[string]func(args []string) {
 		"many": func(args []string) { many(number(args[0])); forever() }, "churn": func([]string) { churn() },
 		"masquerade": func([]string) { masquerade(); forever() }, "envfile": func(args []string) { envFile(args[0]) },
 		"flip": func(args []string) { flip(args[0], args[1]) }, "spy": func(args []string) { spy(args[0]) },
+		"dwell": func([]string) { dwell() }, "sink": func([]string) { sink() }, "forge": func(args []string) { forge(args[0]) }, "shuttle": func([]string) { shuttle() },
 		"flood": func(args []string) { flood(args[0]) }, "crash": func([]string) { flood("burst"); os.Exit(1) },
 		"fork": func([]string) { forkBomb() }, "zombies": func([]string) { zombies() }, "sleep": func([]string) { time.Sleep(1 << 60) },
 		"answers": func([]string) { answers() }, "deaf": func([]string) { forever() },
