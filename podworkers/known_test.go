@@ -89,6 +89,35 @@ func TestOrphansWaitForTheRetry(t *testing.T) {
 	}
 }
 
+// A stop that has failed is tried again at once for a pod that no source wants any more.
+func TestOrphanWhoseStopHasFailed(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	h.update(kill(pod("a"), 0, nil))
+	h.set.Done(h.next("a", SyncTerminatingPod), Failed)
+	if known, _ := h.set.SyncKnownPods(nil); len(known) != 1 || !known[0].Effects.Work {
+		t.Fatalf("known %+v, want work for the orphan", known)
+	}
+	h.do("a", SyncTerminatingPod)
+}
+
+// An outcome that comes twice, or of work that was never given, changes nothing.
+func TestDoneOfWorkThatIsNotInFlight(t *testing.T) {
+	h := newHarness(t)
+	h.update(Update{Type: Create, Pod: pod("a")})
+	h.do("a", SyncPod)
+	w := h.resync("a")
+	if e := h.set.Done(w, Succeeded); e.Work {
+		t.Errorf("done: %+v", e)
+	}
+	for _, again := range []Work{w, {UID: "a", Revision: 99}, {UID: "b"}} {
+		if e := h.set.Done(again, Failed); e.Work || e.Retry || e.Interrupt {
+			t.Errorf("work %d of %s is done once more: %+v, want no effects", again.Revision, again.UID, e)
+		}
+	}
+}
+
 // resync puts a pod that has been synced back to work.
 func (h *harness) resync(uid types.UID) Work {
 	h.t.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -387,6 +388,89 @@ func TestP5_FreshIsInterrupted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A look that failed after the time that Fresh asks for leaves no status: Fresh reads the pod again.
+func TestP4_FreshAfterAFailedLook(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.pod("u")
+		w := n.settled()
+		asked := time.Now()
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Err: internal(), Times: 2})
+		time.Sleep(time.Millisecond)
+		for _, fails := range []bool{true, true, false} {
+			status, err := w.Fresh(t.Context(), "u", asked)
+			if fails != (err != nil) || fails != status.Empty() {
+				t.Errorf("Fresh returned %s and %v, want an error: %t", states(status), err, fails)
+			}
+		}
+	})
+}
+
+// A list does not show addresses: it does not stand for a look at a pod that has none yet.
+func TestF12_ListIsNoLookAtAPodWithoutAddress(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RunPodSandbox}, IPAfter: time.Hour})
+		n.RunSandbox("u")
+		w := n.settled(listsOnly, func(c *Config) { c.MinRetry, c.MaxRetry = 2*time.Hour, 2*time.Hour })
+		asked := time.Now()
+		time.Sleep(2 * w.config.QuietRelist)
+		before := n.Journal().Of(critest.PodSandboxStatus).Count()
+		status, err := w.Fresh(t.Context(), "u", asked)
+		if err != nil || status.Empty() {
+			t.Fatalf("Fresh returned %s and %v", states(status), err)
+		}
+		if got := n.Journal().Of(critest.PodSandboxStatus).Count() - before; got != 1 {
+			t.Errorf("Fresh looked at the pod %d times after a list, want once", got)
+		}
+	})
+}
+
+// A list that the end of Run has cut off does not hang.
+func TestP7_EndCutsOffAList(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		w := n.settled(listsOnly)
+		gate := &critest.Gate{}
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.ListPodSandbox}, Hang: gate})
+		time.Sleep(2 * w.config.QuietRelist)
+		if h := w.Health(); h.Listing.IsZero() {
+			t.Fatal("no list is in progress")
+		}
+		if err := w.stop(); !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+		lists := n.Journal().Of(critest.ListPodSandbox).Count()
+		if h := w.Health(); !h.Listing.IsZero() || !errors.Is(h.Err, ErrStopped) {
+			t.Errorf("after the end of Run, health is %+v", h)
+		}
+		time.Sleep(time.Hour)
+		if got := n.Journal().Of(critest.ListPodSandbox).Count(); got != lists {
+			t.Errorf("%d lists after the end of Run", got-lists)
+		}
+	})
+}
+
+// Busy makes lists more frequent, so that it matters only while no events are relied on.
+func TestBusyIsAskedWithoutEvents(t *testing.T) {
+	for name, streams := range map[string]bool{"events": true, "lists": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+				n.pod("u")
+				var asked atomic.Int32
+				w := n.settled(func(c *Config) {
+					c.Busy = func(types.UID) bool { asked.Add(1); return false }
+					if !streams {
+						c.Events = nil
+					}
+				})
+				asked.Store(0)
+				time.Sleep(3 * w.config.EventRelist)
+				if got := asked.Load(); (got == 0) != streams {
+					t.Errorf("Busy was called %d times, and events are relied on: %t", got, streams)
+				}
+			})
+		})
+	}
 }
 
 func TestP7_HungListIsVisible(t *testing.T) {

@@ -139,7 +139,7 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (looks []*lo
 		there[uid] = true
 	}
 	for uid, p := range w.pods {
-		if there[uid] || p.newest().After(began) || p.listed == nil && p.latest.Empty() && p.told.Empty() && p.err == nil {
+		if there[uid] || p.newest().After(began) || p.listed == nil && p.latest.Empty() && p.err == nil {
 			continue
 		}
 		looks = append(looks, w.offer(p, &cri.ListedPod{UID: uid, ObservedAt: began}))

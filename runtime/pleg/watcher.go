@@ -83,7 +83,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.tasks.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running = false
+	w.running, w.lists.reading = false, false // the end of Run may have cut off a list
 	return ctx.Err()
 }
 
