@@ -263,6 +263,20 @@ func TestLogLink(t *testing.T) {
 	}
 }
 
+// The links of two containers of a pod with a long name have two names.
+func TestLogLinkNameKeepsTheID(t *testing.T) {
+	long := testPod(func(p *v1.Pod) { p.Name, p.Namespace = strings.Repeat("p", 253), strings.Repeat("n", 63) })
+	for _, id := range []string{strings.Repeat("e", 64), strings.Repeat("f", 64)} {
+		name, err := syncpod.LogLinkName(long, "app", id)
+		if err != nil || len(name) != 255 || !strings.HasSuffix(name, "-"+id+".log") {
+			t.Errorf("%q, %v: want 255 characters that end with the ID", name, err)
+		}
+	}
+	if name, err := syncpod.LogLinkName(long, "app", strings.Repeat("f", 251)); err == nil {
+		t.Errorf("the name %q for an ID that leaves no place", name)
+	}
+}
+
 func TestLogLinkName(t *testing.T) {
 	long := testPod(func(p *v1.Pod) { p.Name = strings.Repeat("p", 253) })
 	name, err := syncpod.LogLinkName(long, "app", strings.Repeat("f", 64))

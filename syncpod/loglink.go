@@ -18,8 +18,9 @@ const maxFileName = 255
 
 // LogLinkName returns the name of the link to a container's log below
 // /var/log/containers, by which log shippers tell whose it is:
-// <pod>_<namespace>_<container>-<container ID>.log, cut to 255 characters. It is
-// an error if the name could lead out of a directory.
+// <pod>_<namespace>_<container>-<container ID>.log. If that is longer than 255 characters, what
+// is before the ID is cut, so that the links of two containers have two names. It is an error if
+// the name could lead out of a directory, or if the ID alone is too long.
 func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
 	if pod == nil {
 		return "", errors.New("log link: the pod is nil")
@@ -33,8 +34,10 @@ func LogLinkName(pod *v1.Pod, container, id string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("log link: %w", err)
 	}
-	const suffix = ".log"
-	name := fmt.Sprintf("%s_%s_%s-%s", pod.Name, pod.Namespace, container, id)
+	name, suffix := fmt.Sprintf("%s_%s_%s", pod.Name, pod.Namespace, container), "-"+id+".log"
+	if len(suffix) > maxFileName {
+		return "", fmt.Errorf("log link: the container ID has %d characters", len(id))
+	}
 	return name[:min(len(name), maxFileName-len(suffix))] + suffix, nil
 }
 

@@ -2,6 +2,7 @@ package oom
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,18 +33,28 @@ func (k Kill) String() string {
 }
 
 // Container returns the runtime's ID of the container that the process was in, empty if it was
-// in none: the innermost cgroup that is named by such an ID, as runtimes and systemd make a
-// name of it.
+// in none: the first cgroup below that of a pod that is named by such an ID, as runtimes and systemd
+// make a name of it. Cgroups below it may be the container's own, with names of its choice. Without
+// a pod's cgroup it is the first of all.
 func (k Kill) Container() string {
 	names := strings.Split(k.Cgroup, "/")
-	for i := len(names) - 1; i >= 0; i-- {
-		name := strings.TrimSuffix(names[i], ".scope")
+	if pod := slices.IndexFunc(names, isPod); pod >= 0 {
+		names = names[pod:]
+	}
+	for _, name := range names {
+		name = strings.TrimSuffix(name, ".scope")
 		name = name[strings.LastIndexAny(name, "-:")+1:]
 		if isID(name) {
 			return name
 		}
 	}
 	return ""
+}
+
+// isPod reports whether a cgroup has the name of a pod's, as the drivers cgroupfs and systemd
+// make it of the pod's UID.
+func isPod(name string) bool {
+	return strings.HasPrefix(name, "pod") || strings.Contains(name, "-pod")
 }
 
 // idLength is how many hexadecimal digits the IDs of runtimes have.

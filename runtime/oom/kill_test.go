@@ -32,6 +32,25 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A container may make cgroups below its own, with names of its choice.
+func TestContainer(t *testing.T) {
+	other := strings.Repeat("f", 64)
+	for cgroup, want := range map[string]string{
+		"/kubepods/burstable/pod12-34/" + id + "/" + other:                                              id,
+		"/kubepods/burstable/pod12-34/" + id + "/podx/" + other:                                         id,
+		"/kubepods.slice/kubepods-pod12_34.slice/cri-containerd-" + id + ".scope/crio-" + other + ".x":  id,
+		"/kubepods.slice/kubepods-pod12_34.slice/cri-containerd-" + id + ".scope/a-" + other + ".scope": id,
+		"/docker/" + other + "/kubelet/kubepods/pod12-34/" + id:                                         id,
+		"/custom/" + id + "/" + other:                                                                   id,
+		"/kubepods/burstable/pod12-34/":                                                                 "",
+		"/" + id[1:]:                                                                                    "",
+	} {
+		if got := (Kill{Cgroup: cgroup}).Container(); got != want {
+			t.Errorf("a kill in %s is of the container %q, want %q", cgroup, got, want)
+		}
+	}
+}
+
 func TestParsePassesOver(t *testing.T) {
 	good := "6,1,2,-;oom-kill:constraint=CONSTRAINT_NONE,cpuset=/,global_oom,task_memcg=/a,task=b,pid=42,uid=7"
 	if _, ok := Parse(good); !ok {

@@ -231,6 +231,10 @@ func TestCheckNonRoot(t *testing.T) {
 		"own false before pod's true": {&v1.PodSecurityContext{RunAsNonRoot: yes}, &v1.SecurityContext{RunAsNonRoot: ptr(false)}, container.Image{}, false},
 		"user of the image":           {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{UID: ptr[int64](1)}, false},
 		"root of the image":           {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{UID: ptr[int64](0)}, true},
+		"image beyond 32 bits":        {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{UID: ptr[int64](1 << 32)}, true},
+		"image above the API's range": {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{UID: ptr[int64](1 << 31)}, true},
+		"image below 0":               {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{UID: ptr[int64](-1)}, true},
+		"image with the last UID":     {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{UID: ptr[int64](1<<31 - 1)}, false},
 		"image without user":          {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{}, true},
 		"image with a name":           {&v1.PodSecurityContext{RunAsNonRoot: yes}, nil, container.Image{Username: "app"}, true},
 	} {
