@@ -16,7 +16,8 @@ import (
 // hadItsRun checks that no pod is said to have ended of which nothing has run that could
 // end it: a regular container, or an init container that failed. What nobody wants may. An
 // init container in an unknown state has failed: that it has succeeded may be seen when the
-// pod is over by that.
+// pod is over by that. After the records of a pod were lost, the agent takes an end that the runtime
+// reports for the end of a run: it does not know that the container was never started.
 func (tr *trace) hadItsRun(v *verdict) {
 	failed := map[types.UID]bool{}
 	for _, s := range tr.statuses {
@@ -25,11 +26,18 @@ func (tr *trace) hadItsRun(v *verdict) {
 			continue
 		}
 		failed[s.uid] = failed[s.uid] || tr.couldNotRun(s)
-		kept := failed[s.uid] || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
+		kept := failed[s.uid] || len(tr.recordsLost[s.uid]) > 0 && reportsAnEnd(s.status) || slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {
 			return !i.Started.After(s.at) && strings.HasPrefix(i.Container, "c")
 		})
 		v.want(kept, "%s: it is %s at %s and has not run", s.uid, s.status.Phase, clock(s.at))
 	}
+}
+
+// reportsAnEnd reports whether a status has the end of a regular container that the runtime had.
+func reportsAnEnd(status v1.PodStatus) bool {
+	return slices.ContainsFunc(status.ContainerStatuses, func(c v1.ContainerStatus) bool {
+		return c.State.Terminated != nil && c.State.Terminated.ContainerID != ""
+	})
 }
 
 // couldNotRun reports whether a status tells of a container that has failed, and by that

@@ -452,6 +452,30 @@ func TestNeverRunsButFailedToStart(t *testing.T) {
 	}
 }
 
+// An agent whose records were lost takes an end that the runtime reports for the end of a run. It
+// has none for a container that the runtime does not have.
+func TestEndOfWhatWasNeverStarted(t *testing.T) {
+	for _, tc := range []struct {
+		lost   bool
+		id     string
+		broken bool
+	}{
+		{false, "x://a", true},
+		{true, "x://a", false},
+		{true, "", true},
+	} {
+		tr := one()
+		if tc.lost {
+			tr.recordsLost = map[types.UID][]time.Time{"u": {at(1)}}
+		}
+		tell(tr, 3, terminated(tc.id, 2))
+		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "S3: what has ended") })
+		if broken != tc.broken {
+			t.Errorf("%+v: broken %t", tc, broken)
+		}
+	}
+}
+
 // A restart of the runtime during another one replaces it, and may end earlier.
 func TestRuntimeAway(t *testing.T) {
 	tr := one()
