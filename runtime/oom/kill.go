@@ -89,18 +89,39 @@ func Parse(record string) (Kill, bool) {
 	if !ok1 || !ok2 || err1 != nil || err2 != nil || k.PID <= 0 {
 		return Kill{}, false
 	}
-	before, behind, ok := strings.Cut(text, ",task_memcg=")
+	limit, task, ok := cutPaths(text)
 	if !ok {
 		return Kill{}, false
 	}
-	if k.Cgroup, k.Process, ok = strings.Cut(behind, ",task="); !ok {
-		return Kill{}, false
+	k.Limit = limit
+	k.Cgroup, k.Process, ok = strings.Cut(task, ",task=")
+	return k, ok
+}
+
+// cutPaths returns the cgroup whose limit was reached, empty if the node had no memory left, and what
+// begins with the cgroup of the process. A container names the cgroups below its own, and may
+// write the kernel's words there. It cannot write them before its own cgroup, because a name has no
+// slash; and the process was in the cgroup whose limit was reached, so that both paths begin alike.
+func cutPaths(text string) (limit, task string, ok bool) {
+	const limitPath, taskPath = ",oom_memcg=", ",task_memcg="
+	ofNode, limited := strings.Index(text, ","+global+taskPath+"/"), strings.Index(text, limitPath+"/")
+	switch {
+	case ofNode >= 0 && (limited < 0 || ofNode < limited):
+		return "", text[ofNode+len(","+global+taskPath):], true
+	case limited < 0:
+		return "", "", false
 	}
-	if _, limit, ok := strings.Cut(before, ",oom_memcg="); ok {
-		k.Limit = limit
-		return k, limit != ""
+	paths := text[limited+len(limitPath):]
+	for end := 0; ; end += len(taskPath) {
+		next := strings.Index(paths[end:], taskPath)
+		if next < 0 {
+			return "", "", false
+		}
+		end += next
+		if limit, task = paths[:end], paths[end+len(taskPath):]; strings.HasPrefix(task, limit) {
+			return limit, task, true
+		}
 	}
-	return k, strings.HasSuffix(before, ","+global)
 }
 
 // ofKernel reports whether a record has the kernel's facility, 0, which no process can give.

@@ -32,6 +32,34 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A container may write the kernel's words into the names of its cgroups.
+func TestParseForgedNames(t *testing.T) {
+	own, other := "/kubepods/pod12-34/"+id, strings.Repeat("f", 64)
+	for _, name := range []string{
+		"/a,task_memcg=x:" + other + ",task=b",
+		"/a,task_memcg=/" + other + "/c,task=b",
+		"/a,task_memcg=" + own + "/a/" + other,
+		"/a,oom_memcg=/" + other + ",task_memcg=/" + other + ",task=b",
+		"/a,global_oom,task_memcg=/" + other + ",task=b",
+	} {
+		cgroup := own + name
+		const head, tail = "6,1,2,-;oom-kill:constraint=CONSTRAINT_MEMCG,cpuset=x,mems_allowed=0", ",task=sh,pid=42,uid=7\n SUBSYSTEM=x\n"
+		for record, system := range map[string]bool{
+			head + ",oom_memcg=" + cgroup + ",task_memcg=" + cgroup + tail: false,
+			head + ",oom_memcg=" + own + ",task_memcg=" + cgroup + tail:    false,
+			head + ",global_oom,task_memcg=" + cgroup + tail:               true,
+		} {
+			k, ok := Parse(record)
+			if !ok || k.Container() != id || k.System() != system || k.PID != 42 {
+				t.Errorf("%s\nis a kill: %t, of the container %q, of the node: %t", record, ok, k.Container(), k.System())
+			}
+		}
+	}
+	if k, ok := Parse("6,1,2,-;oom-kill:cpuset=x,oom_memcg=/a,task_memcg=/b,task=sh,pid=42,uid=7"); ok {
+		t.Errorf("%+v: a process outside the cgroup whose limit was reached", k)
+	}
+}
+
 // A container may make cgroups below its own, with names of its choice.
 func TestContainer(t *testing.T) {
 	other := strings.Repeat("f", 64)
