@@ -48,6 +48,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 func main() {
@@ -88,6 +89,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	defer conn.end()
+	o.share(s)
 	cgroups, err := o.podCgroups(ctx, conn.Client)
 	if err != nil {
 		return err
@@ -126,6 +128,17 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
 	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return lookedInto(ctx, o, agent, conn, history) })
+}
+
+// share has mounts in volumes propagate to containers, if there are processes in these. Pods that do not need
+// that run without.
+func (o options) share(s *screen) {
+	if o.runtime == memory {
+		return
+	}
+	if err := volume.ShareRoot(o.root); err != nil {
+		s.say("Volume mounts with mountPropagation or recursiveReadOnly may fail: %v", err)
+	}
 }
 
 // serve runs the loop and the server until ctx has ended, and until the pods are drained

@@ -44,7 +44,10 @@ func newAgentProcess(t *testing.T, dir, endpoint, manifests string) *agentProces
 	if out, err := exec.Command("go", "build", "-o", a.program, "../../examples/nodeagent").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	t.Cleanup(a.kill)
+	t.Cleanup(func() {
+		a.kill()
+		unmountRoot(t, filepath.Join(dir, "root"))
+	})
 	return a
 }
 

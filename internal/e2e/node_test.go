@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -110,6 +111,21 @@ func (n *node) clear() {
 		if _, err := n.runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
 			n.Error(err)
 		}
+	}
+	unmountRoot(n.T, n.root)
+}
+
+// unmountRoot unmounts the root of an agent, which the agent leaves mounted, or its directory is not removed.
+func unmountRoot(t *testing.T, root string) {
+	at, err := mounts.At(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err == nil && at {
+		err = exec.Command("umount", "-l", root).Run()
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -46,6 +46,7 @@
 // into a way out of the volume meanwhile (CVE-2017-1002101). The mount of what containers may
 // write ends with the start: containers choose its path in the table of mounts, which runc reads.
 // Both need Linux and the right to mount; see Config.Unprivileged for an agent that has none.
+// An agent calls [ShareRoot] at its start, so that mounts propagate between volumes and containers that ask for it.
 //
 // # Where each rule lives
 //
@@ -63,7 +64,7 @@
 //	directory.go  a volume's directory, on the disk or in memory
 //	makedir.go    directories where containers may write meanwhile
 //	owner.go      fsGroup, modes, and whose tokens are; owner_*.go whose a file is
-//	mount_*.go    mounting
+//	mount_*.go    mounting; share.go  the root as a shared mount
 //
 // # Limits
 //

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
+	"github.com/podsync/podsync/internal/base/mounts"
 	"github.com/podsync/podsync/internal/base/regular"
 )
 
@@ -55,6 +57,51 @@ func unmount(point string) error {
 func isolate(point string) error {
 	if err := syscall.Mount("", point, "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("isolate %s: %w", point, err)
+	}
+	return nil
+}
+
+// share makes root a mount of its own with shared propagation, unless the mount that holds it is shared.
+func share(root string) error {
+	root, err := filepath.Abs(root)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return err
+	}
+	if shared, err := mounts.Shared(root); shared || err != nil {
+		return err
+	}
+	at, err := mounts.At(root)
+	if err == nil && !at {
+		err = bindToItself(root)
+	}
+	if err != nil {
+		return err
+	}
+	return os.NewSyscallError("share", syscall.Mount("", root, "", syscall.MS_REC|syscall.MS_SHARED, ""))
+}
+
+// bindToItself mounts a directory on itself, with the mounts below it. The originals of these lie under the new
+// mount then, where their paths do not lead any more: they are unmounted by way of the directory as it was.
+func bindToItself(dir string) error {
+	below, err := mounts.Below(dir)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(dir, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+		return os.NewSyscallError("bind", err)
+	}
+	for _, point := range below {
+		if err := unmount(fmt.Sprintf("/proc/self/fd/%d", f.Fd()) + strings.TrimPrefix(point, dir)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ func mountTmpfs(directory, int64) error { return errNotLinux }
 
 func unmount(string) error { return errNotLinux }
 
+func share(string) error { return nil }
+
 func isolate(string) error { return errNotLinux }
 
 func pin(*os.Root, string, string) error { return errNotLinux }

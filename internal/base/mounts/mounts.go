@@ -3,7 +3,8 @@
 //
 // Containers influence the kernel's table of mounts: the line of a bind mount names the directory
 // that is mounted, and a container that owns it renames it, to any name at any depth. So Of and
-// At ask the kernel for one file alone, and Below reads nothing of a line but its mount point.
+// At ask the kernel for one file alone, Below reads nothing of a line but its mount point, and Shared
+// nothing but the identifier and the words that the kernel writes about propagation.
 package mounts
 
 import (
@@ -24,7 +25,7 @@ const (
 	maxPoint = 4 * 4096
 )
 
-// Below returns an error that wraps ErrTooLong if the kernel lacks the memory to list the mounts: the path of
+// Below and Shared return an error that wraps ErrTooLong if the kernel lacks the memory to list the mounts: the path of
 // one of them has gigabytes.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
@@ -33,23 +34,30 @@ var ErrTooLong = errors.New("the table of mounts has a line that is too long for
 // path than the kernel resolves is cut.
 func below(table io.Reader, dir string) ([]string, error) {
 	s := scanner{dir: dir, prefix: []byte(strings.TrimSuffix(dir, "/") + "/")}
+	if err := scan(table, s.next); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(s.found, func(a, b string) int { return strings.Compare(b, a) })
+	return slices.Compact(s.found), nil
+}
+
+// scan calls next for each byte of a table, until next returns false.
+func scan(table io.Reader, next func(byte) bool) error {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := table.Read(buffer)
 		for _, b := range buffer[:n] {
-			if !s.next(b) {
-				return nil, errors.New("the table of mounts has a line without a mount point")
+			if !next(b) {
+				return errors.New("the table of mounts has a line without a mount point")
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	slices.SortFunc(s.found, func(a, b string) int { return strings.Compare(b, a) })
-	return slices.Compact(s.found), nil
 }
 
 // A scanner reads a table byte by byte, with no memory for the fields before a mount point and after it:

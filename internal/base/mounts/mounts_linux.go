@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,19 +21,50 @@ func Below(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	var points []string
+	err = read(func(table io.Reader) (err error) {
+		points, err = below(table, dir)
+		return err
+	})
+	return points, err
+}
+
+// Shared reports whether the mount that holds dir is shared: whether mounts that are made in it appear in
+// its copies, such as those of containers. dir must exist. If the error wraps [ErrTooLong], the kernel
+// lists no mounts.
+func Shared(dir string) (bool, error) {
+	f, err := os.OpenFile(dir, openPath|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	id, err := Of(int(f.Fd()))
+	if err != nil {
+		return false, err
+	}
+	var is bool
+	err = read(func(table io.Reader) (err error) {
+		is, err = shared(table, id)
+		return err
+	})
+	return is, err
+}
+
+// read opens the table of mounts for f.
+func read(f func(table io.Reader) error) error {
 	table, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer table.Close()
-	points, err := below(table, dir)
+	err = f(table)
 	if errors.Is(err, syscall.ENOMEM) {
 		err = fmt.Errorf("%w: %w", ErrTooLong, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", table.Name(), err)
+		return fmt.Errorf("read %s: %w", table.Name(), err)
 	}
-	return points, nil
+	return nil
 }
 
 // At reports whether path is a mount point: whether it is on another mount than its

@@ -8,3 +8,6 @@ func Below(string) ([]string, error) { return nil, nil }
 
 // At reports whether path is a mount point.
 func At(string) (bool, error) { return false, nil }
+
+// Shared reports whether the mount that holds dir is shared.
+func Shared(string) (bool, error) { return false, nil }

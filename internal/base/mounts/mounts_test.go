@@ -90,3 +90,40 @@ func TestBelowOfALongMountPoint(t *testing.T) {
 		t.Errorf("%d mount points, %v, want one of at most 16 KiB", len(got), err)
 	}
 }
+
+const propagations = `22 1 259:1 / / rw,relatime - ext4 /dev/root rw
+23 22 0:26 /shared:1 /shared:1 rw shared:2 master:7 - tmpfs shared:1 rw
+30 22 0:26 / /a rw shared:1 - tmpfs tmpfs rw
+3 22 0:26 / /a rw master:1 - tmpfs tmpfs rw
+31 22 0:26 / /b rw master:2 propagate_from:2 shared:31 unbindable - tmpfs tmpfs rw
+32 22 0:26 / /b rw - shared:4 shared:5 shared:6
+123456789012345678901234567890 22 0:26 / /b rw shared:2 - tmpfs tmpfs rw
+`
+
+func TestShared(t *testing.T) {
+	for id, want := range map[string]bool{"22": false, "23": true, "30": true, "3": false, "31": true, "32": false} {
+		if got, err := shared(strings.NewReader(propagations), id); err != nil || got != want {
+			t.Errorf("mount %s is shared: %t, %v, want %t", id, got, err, want)
+		}
+	}
+	for _, id := range []string{"2", "1", "0:26", "rw", ""} {
+		if got, err := shared(strings.NewReader(propagations), id); err == nil {
+			t.Errorf("mount %q, which has no line, is shared: %t", id, got)
+		}
+	}
+	if got, err := shared(strings.NewReader("22 1 259:1\n"), "22"); err == nil {
+		t.Errorf("a line without a mount point: %t", got)
+	}
+}
+
+// The fields before the propagation of a mount have any length and any words.
+func TestSharedIgnoresPaths(t *testing.T) {
+	for _, path := range []string{"/shared:1", "/-", "/" + strings.Repeat(`\040`, 1<<20), "/x\r30", "/x\u2028y"} {
+		table := "29 22 0:26 " + path + " " + path + " rw - tmpfs tmpfs rw\n30 22 0:26 " + path + " " + path + " rw shared:7 - tmpfs tmpfs rw\n"
+		for id, want := range map[string]bool{"29": false, "30": true} {
+			if got, err := shared(strings.NewReader(table), id); err != nil || got != want {
+				t.Errorf("mount %s of %.20q is shared: %t, %v, want %t", id, path, got, err, want)
+			}
+		}
+	}
+}

@@ -85,6 +85,7 @@ func (a *agent) end() {
 	a.events.end()
 	_ = a.cmd.Process.Signal(os.Interrupt)
 	_ = a.cmd.Wait()
+	_ = exec.Command("umount", "-l", a.root()).Run() // an agent leaves its root mounted, if it had to share it
 	os.RemoveAll(a.dir)
 	if a.everything {
 		removeCgroups()

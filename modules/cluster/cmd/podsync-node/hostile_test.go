@@ -116,6 +116,7 @@ nodeLeaseDurationSeconds: %d
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the node ended with %v", err)
 		}
+		_ = syscall.Unmount(filepath.Join(dir, "root"), syscall.MNT_DETACH) // it is mounted if the node had to share it
 		if t.Failed() {
 			t.Logf("the node's last words:\n%s", n.log)
 		}

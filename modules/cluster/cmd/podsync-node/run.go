@@ -28,6 +28,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/pressure"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // gcPercent has an agent that has settled keep little memory that it does not use. GOGC
@@ -80,6 +81,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if err := errors.Join(config.CheckMachine(a.kubelet, os.DirFS("/")), protect(a.kubelet)); err != nil {
 		return err
+	}
+	if err := volume.ShareRoot(a.root); err != nil { // pods that need no propagation run all the same
+		a.log.Info("Warning: volume mounts with mountPropagation or recursiveReadOnly may fail", "err", err)
 	}
 	if err := a.connect(); err != nil {
 		return err

@@ -1,0 +1,73 @@
+package mounts
+
+import (
+	"errors"
+	"io"
+	"strings"
+)
+
+const (
+	// optionalField is the number of fields before the first optional one of a line. The optional fields
+	// report the propagation of the mount, and a field - ends them.
+	optionalField = 6
+	// maxWord is how many bytes of an identifier or of an optional field are kept. An identifier has fewer.
+	maxWord = 24
+)
+
+// shared reports whether the mount with an identifier is shared, by a table in the form of Linux's
+// /proc/self/mountinfo.
+func shared(table io.Reader, id string) (bool, error) {
+	p := propagation{id: id}
+	if err := scan(table, p.next); err != nil {
+		return false, err
+	}
+	if !p.found {
+		return false, errors.New("the table of mounts has no line for mount " + id)
+	}
+	return p.shared, nil
+}
+
+// A propagation reads a table byte by byte, as a [scanner] does, and finds the line of one mount.
+type propagation struct {
+	id    string
+	field int
+	word  []byte
+	// ours: the line is that of the mount. options: the field is an optional one.
+	ours, options bool
+	found, shared bool
+}
+
+// next takes a byte. It reports whether the line is one of the kernel.
+func (p *propagation) next(b byte) bool {
+	switch {
+	case b == ' ':
+		p.end()
+		p.field++
+	case b == '\n':
+		if p.field < pointField {
+			return false
+		}
+		p.end()
+		p.field, p.ours = 0, false
+	case len(p.word) < maxWord:
+		p.word = append(p.word, b)
+	}
+	return true
+}
+
+// end takes the field that has ended.
+func (p *propagation) end() {
+	word := string(p.word)
+	p.word = p.word[:0]
+	if p.field == 0 {
+		p.ours, p.options = word == p.id, true
+		p.found = p.found || p.ours
+	}
+	if p.field < optionalField || !p.ours {
+		return
+	}
+	if word == "-" {
+		p.options = false
+	}
+	p.shared = p.shared || p.options && strings.HasPrefix(word, "shared:")
+}

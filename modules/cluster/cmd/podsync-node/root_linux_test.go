@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// startWithoutCluster starts a node with a root directory below dir, in a process of its own. It ends because it
+// has no kubeconfig. It returns the log.
+func startWithoutCluster(t *testing.T, dir string, attr *syscall.SysProcAttr) string {
+	t.Helper()
+	config := filepath.Join(dir, "config.yaml")
+	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///nowhere\nmaxOpenFiles: 512\noomScoreAdj: 0\n" +
+		"failCgroupV1: false\nfailSwapOn: false\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--config=" + config, "--kubeconfig=" + filepath.Join(dir, "no-kubeconfig"), "--root-dir=" + filepath.Join(dir, "root"), "--hostname-override=n1", "--node-ip=127.0.0.1"}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
+	cmd.SysProcAttr = attr
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+		t.Skipf("needs user namespaces: %v", err)
+	}
+	if !bytes.Contains(out, []byte("no-kubeconfig")) {
+		t.Errorf("want an end for lack of a kubeconfig:\n%s", out)
+	}
+	return string(out)
+}
+
+// mountsAt returns the lines of the table of mounts for a mount point.
+func mountsAt(t *testing.T, point string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Fields(line)[4] == point {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// privateDir returns a directory in a mount that propagates nothing.
+func privateDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	if err := syscall.Mount("", dir, "", syscall.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// The root directory is a shared mount from the first start of the node on, and mounted once however often it starts.
+func TestRootDirIsShared(t *testing.T) {
+	dir := privateDir(t)
+	for range 2 {
+		startWithoutCluster(t, dir, nil)
+		if at := mountsAt(t, filepath.Join(dir, "root")); len(at) != 1 || !strings.Contains(at[0], " shared:") {
+			t.Errorf("the mounts of the root are %q, want one that is shared", at)
+		}
+	}
+}
+
+// A node that may not mount warns of it, and goes on.
+func TestRootDirWithoutTheRightToMount(t *testing.T) {
+	dir := privateDir(t)
+	log := startWithoutCluster(t, dir, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER})
+	if !strings.Contains(log, "Warning: volume mounts with mountPropagation or recursiveReadOnly may fail") || !strings.Contains(log, filepath.Join(dir, "root")) {
+		t.Errorf("want a warning that names the directory:\n%s", log)
+	}
+	if at := mountsAt(t, filepath.Join(dir, "root")); len(at) > 0 {
+		t.Errorf("the mounts of the root are %q", at)
+	}
+}

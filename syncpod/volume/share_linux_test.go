@@ -1,0 +1,156 @@
+package volume_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/podsync/podsync/internal/base/mounts"
+	"github.com/podsync/podsync/syncpod/volume"
+)
+
+// privateDir returns a directory in a mount that propagates nothing.
+func privateDir(t *testing.T) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	needsMount(t, top)
+	for _, err := range []error{
+		syscall.Mount("tmpfs", top, "tmpfs", 0, ""), syscall.Mount("", top, "", syscall.MS_PRIVATE, ""), os.Mkdir(filepath.Join(top, "root"), 0o700),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(top, "root")
+}
+
+// linesOf returns how many mounts there are at a path or below it, those included that others hide.
+func linesOf(t *testing.T, path string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if point := strings.Fields(line)[4]; point == path || strings.HasPrefix(point, path+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// mountTmpfs mounts an empty file system in memory on a new directory.
+func mountTmpfs(t *testing.T, dir string) {
+	t.Helper()
+	if err := errors.Join(os.Mkdir(dir, 0o700), syscall.Mount("tmpfs", dir, "tmpfs", 0, "")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The volumes in memory of an earlier agent stay, each mounted once, and a mount in the root appears in
+// its copies. A second agent mounts nothing.
+func TestRootIsShared(t *testing.T) {
+	root := privateDir(t)
+	secret, inner := filepath.Join(root, "secret"), filepath.Join(root, "secret", "in side")
+	mountTmpfs(t, secret)
+	mountTmpfs(t, inner)
+	if err := os.WriteFile(filepath.Join(inner, "token"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := volume.ShareRoot(root); err != nil {
+			t.Fatal(err)
+		}
+		if shared, err := mounts.Shared(root); err != nil || !shared {
+			t.Errorf("shared: %t, %v", shared, err)
+		}
+		if points, err := mounts.Below(root); err != nil || !slices.Equal(points, []string{inner, secret, root}) {
+			t.Errorf("mounted: %q, %v", points, err)
+		}
+		if n := linesOf(t, root); n != 3 {
+			t.Errorf("%d mounts, want the root and two volumes", n)
+		}
+		if _, err := os.Stat(filepath.Join(inner, "token")); err != nil {
+			t.Error(err)
+		}
+	}
+	replica := filepath.Join(filepath.Dir(root), "replica")
+	if err := errors.Join(os.Mkdir(replica, 0o700), syscall.Mount(root, replica, "", syscall.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	mountTmpfs(t, filepath.Join(root, "late"))
+	if at, err := mounts.At(filepath.Join(replica, "late")); err != nil || !at {
+		t.Errorf("a mount in the root appears in its copy: %t, %v", at, err)
+	}
+}
+
+// A root that is a mount already, or that an agent has left before it was shared, is bound no second time.
+func TestRootThatIsAMount(t *testing.T) {
+	root := privateDir(t)
+	if err := syscall.Mount(root, root, "", syscall.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(filepath.Dir(root), "link")
+	if err := os.Symlink(root, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := volume.ShareRoot(link); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := mounts.Shared(root)
+	if n := linesOf(t, root); n != 1 || !shared || err != nil {
+		t.Errorf("%d mounts, shared: %t, %v", n, shared, err)
+	}
+}
+
+// On a shared mount nothing is mounted.
+func TestRootOnASharedMount(t *testing.T) {
+	root := privateDir(t)
+	if err := syscall.Mount("", filepath.Dir(root), "", syscall.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := volume.ShareRoot(filepath.Join(root, "new")); err != nil {
+		t.Fatal(err)
+	}
+	if n := linesOf(t, root); n != 0 {
+		t.Errorf("%d mounts", n)
+	}
+	if _, err := os.Stat(filepath.Join(root, "new")); err != nil {
+		t.Error(err)
+	}
+}
+
+const sharedRoot = "PODSYNC_SHARED_ROOT"
+
+// The error of an agent that may not mount names the directory, and wraps fs.ErrPermission.
+func TestRootWithoutTheRightToMount(t *testing.T) {
+	if root := os.Getenv(sharedRoot); root != "" {
+		if err := volume.ShareRoot(root); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), root) {
+			t.Errorf("%v, want an error about permission for %s", err, root)
+		}
+		return
+	}
+	root := privateDir(t)
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), sharedRoot+"="+root)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER} // which has no rights on the mounts of this one
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Skipf("needs user namespaces: %v", err)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if shared, err := mounts.Shared(root); shared || err != nil {
+		t.Errorf("shared: %t, %v", shared, err)
+	}
+}
