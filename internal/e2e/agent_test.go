@@ -35,7 +35,7 @@ func TestAgent(t *testing.T) {
 			{"PostStartFails", postStartFails},
 			{"PreStopTakesTooLong", preStopTakesTooLong},
 			{"Environment", environment},
-			{"Volumes", volumes}, {"VolumesChange", volumesChange},
+			{"Volumes", volumes}, {"VolumesChange", volumesChange}, {"MountsPropagate", mountsPropagate},
 			{"OnFailure", onFailure},
 			{"Never", never},
 			{"Always", always},

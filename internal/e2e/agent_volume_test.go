@@ -3,7 +3,10 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 func volumes(n *node, a *agent) {
@@ -57,6 +60,36 @@ containers:
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "from the app\n" {
 		n.Errorf("on the host there is %q, %v", text, err)
 	}
+}
+
+// A mount that the node makes in a volume appears in a running container that asks for it, also on a node whose
+// mounts are private: the agent shares its root.
+func mountsPropagate(n *node, a *agent) {
+	p := a.pod(n, "mounts-propagate", `
+volumes: [{name: scratch, emptyDir: {}}]
+containers:
+- name: app
+  image: localhost/busybox:e2e
+  command: [sleep, infinity]
+  volumeMounts:
+  - {name: scratch, mountPath: /follows, mountPropagation: HostToContainer}
+  - {name: scratch, mountPath: /private}
+`)
+	app := p.running("app", 0)
+	late := filepath.Join(n.root, "pods", app.GetLabels()[runtime.LabelPodUID], "volumes/kubernetes.io~empty-dir/scratch/late")
+	n.must(os.Mkdir(late, 0o755))
+	if out, err := exec.Command("mount", "-t", "tmpfs", "tmpfs", late).CombinedOutput(); err != nil {
+		n.Fatalf("%v: %s", err, out)
+	}
+	n.must(os.WriteFile(filepath.Join(late, "file"), []byte("late"), 0o644))
+	if got := p.exec(app, "sh", "-c", "cat /follows/late/file; ls /private/late"); got != "late" {
+		n.Errorf("the container says %q, want late", got)
+	}
+	if out, err := exec.Command("umount", late).CombinedOutput(); err != nil {
+		n.Errorf("%v: %s", err, out)
+	}
+	p.delete()
+	p.gone()
 }
 
 // The files of a pod with an fsGroup are for it, and change while it runs.
