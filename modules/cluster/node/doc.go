@@ -12,6 +12,7 @@
 //	node.go        Config, New, Run
 //	register.go    the object is made, or found; heartbeat.go its status and the lease
 //	describe.go    what stands in the status; machine.go what the machine is like
+//	events.go      events about the node
 //	look.go        what the runtime answers, and how long an answer holds
 //	admit.go       which pods fit; fits.go by their resources; sysctl.go by their sysctls; apparmor.go by AppArmor
 package node

@@ -88,6 +88,7 @@ func (n *Node) watch(ctx context.Context) {
 // update writes the status if it has changed, or was not written for long.
 func (n *Node) update(ctx context.Context) error {
 	before := n.Object()
+	n.recordSchedulable(before)
 	after := before.DeepCopy()
 	n.describe(after)
 	if time.Since(n.lastReport()) < n.config.ReportInterval && same(&before.Status, &after.Status) {
@@ -105,6 +106,7 @@ func (n *Node) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.record(changes(n.config.Name, &before.Status, &after.Status)...)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.object, n.reported = written, time.Now()

@@ -76,6 +76,8 @@ type Config struct {
 	// eviction.Decision has them; none if that is not known yet. Default: the node is short
 	// of nothing.
 	Pressure func() []v1.NodeCondition
+	// Events records the start of the agent, reboots, and changes of the node's conditions. Default: none is recorded.
+	Events Recorder
 	// Log gets a line for what changes and for what fails. Default silent.
 	Log logr.Logger
 }
@@ -97,6 +99,8 @@ type Node struct {
 	// reported at once.
 	look    look
 	changed chan struct{}
+	// unschedulable: the event recorded last says that the node is cordoned. Only the heartbeat uses it.
+	unschedulable bool
 
 	// life is the context of Run, from when the node is registered.
 	life context.Context

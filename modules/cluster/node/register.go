@@ -20,8 +20,9 @@ const firstRetry, lastRetry = 100 * time.Millisecond, 7 * time.Second
 // ends before.
 func (n *Node) register(ctx context.Context) bool {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		object, err := n.adopt(ctx)
+		object, made, err := n.adopt(ctx)
 		if err == nil {
+			n.recordRegistered(object, made)
 			n.saw(object)
 			n.config.Log.Info("Node is registered", "node", n.config.Name)
 			return true
@@ -41,29 +42,40 @@ func (n *Node) registerAgain(ctx context.Context) {
 	n.register(ctx)
 }
 
-// adopt returns the object, with the labels that a node gives itself.
-func (n *Node) adopt(ctx context.Context) (*v1.Node, error) {
+// recordRegistered records the start of the agent, if this is the first time, and the conditions of an object that was made.
+func (n *Node) recordRegistered(object *v1.Node, made bool) {
+	if !n.isRegistered() {
+		n.record(nodeEvent{v1.EventTypeNormal, eventStarting, "Starting kubelet."})
+	}
+	if made {
+		n.record(changes(n.config.Name, &v1.NodeStatus{}, &object.Status)...)
+	}
+}
+
+// adopt returns the object, with the labels that a node gives itself, and whether it was made.
+func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error) {
 	nodes := n.config.Kube.CoreV1().Nodes()
-	object := n.initial()
-	n.describe(object)
-	made, err := nodes.Create(ctx, object, metav1.CreateOptions{})
+	wanted := n.initial()
+	n.describe(wanted)
+	object, err = nodes.Create(ctx, wanted, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		return made, err
+		return object, err == nil, err
 	}
 	there, err := nodes.Get(ctx, n.config.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	wrong := maps.Clone(object.Labels)
+	wrong := maps.Clone(wanted.Labels)
 	maps.DeleteFunc(wrong, func(k, v string) bool { return there.Labels[k] == v })
 	if len(wrong) == 0 {
-		return there, nil
+		return there, false, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": wrong, "uid": there.UID}})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return nodes.Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	object, err = nodes.Patch(ctx, n.config.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	return object, false, err
 }
 
 // initial returns the object as it is made, without a status.

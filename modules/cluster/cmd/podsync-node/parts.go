@@ -61,7 +61,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if err != nil {
 		return p, err
 	}
-	if p.node, err = a.node(p, machine, capacity, room.allocatable); err != nil {
+	if p.node, err = a.node(p, machine, capacity, room.allocatable, events); err != nil {
 		return p, err
 	}
 	if p.source, err = pods.New(pods.Config{Kube: a.kube, NodeName: a.name, After: p.node.Registered(), Refused: p.refused, Log: a.log}); err != nil {
@@ -202,12 +202,12 @@ func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, er
 	return r, nil
 }
 
-func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList) (*node.Node, error) {
+func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList, events node.Recorder) (*node.Node, error) {
 	c := node.Config{
 		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Renewed: p.confirm, Runtime: a.runtime, Name: a.name, IPs: a.addresses, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
-		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Log: a.log,
+		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
 		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
 	}
 	if *a.kubelet.EnableServer {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,24 @@ func TestRecursiveReadOnlyByTheRuntime(t *testing.T) {
 			mounts := s.pod(name).Status.ContainerStatuses[0].VolumeMounts
 			if len(mounts) != 1 || mounts[0].RecursiveReadOnly == nil || *mounts[0].RecursiveReadOnly != v1.RecursiveReadOnlyEnabled {
 				s.Errorf("%s: the mounts are %+v", name, mounts)
+			}
+		}
+	})
+}
+
+// The start of the node and its conditions are events.
+func TestNodeEventsAreRecorded(t *testing.T) {
+	onSite(t, func(s *site) {
+		s.events.Events = make(chan string, 100)
+		s.boot()
+		s.sleep(time.Minute)
+		var events []string
+		for range len(s.events.Events) {
+			events = append(events, <-s.events.Events)
+		}
+		for _, want := range []string{"Normal Starting Starting kubelet.", "Normal NodeReady Node n1 status is now: NodeReady"} {
+			if !slices.Contains(events, want) {
+				s.Errorf("the events are %q, want %q", events, want)
 			}
 		}
 	})

@@ -77,6 +77,8 @@ type site struct {
 	rt     *critest.Runtime
 	conns  *bufconn.Listener
 	parts  *parts
+	// events gets the events; one without a channel drops them.
+	events record.FakeRecorder
 	// change changes the agent before it runs.
 	change func(*agent)
 	off    func()
@@ -194,7 +196,7 @@ func (s *site) run() {
 	if s.change != nil {
 		s.change(a)
 	}
-	s.parts, err = a.parts(ctx, &record.FakeRecorder{})
+	s.parts, err = a.parts(ctx, &s.events)
 	s.must(err)
 	ended := make(chan error, 1)
 	go func() { ended <- together.Run(ctx, append(s.parts.joined(), s.parts.loop.Run)...) }()

@@ -1,0 +1,203 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/syncpod/eviction"
+)
+
+// recorded are the events of a node, with the condition of pressure that it has.
+type recorded struct {
+	*testing.T
+	mu       sync.Mutex
+	events   []string
+	pressure []v1.NodeCondition
+}
+
+func (r *recorded) Event(object runtime.Object, kind, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ref := object.(*v1.ObjectReference); *ref != (v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}) {
+		r.Errorf("an event about %+v", ref)
+	}
+	r.events = append(r.events, kind+" "+reason+" "+message)
+}
+
+// expect checks what was recorded since the last call. The order counts.
+func (r *recorded) expect(when string, want ...string) {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(r.events, want) {
+		r.Errorf("%s: the events are %q, want %q", when, r.events, want)
+	}
+	r.events = nil
+}
+
+// has sets the pressures that the node has.
+func (r *recorded) has(kinds ...v1.NodeConditionType) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pressure = eviction.Decide(eviction.Rules{}, eviction.State{}, time.Now()).Conditions
+	for i := range r.pressure {
+		if slices.Contains(kinds, r.pressure[i].Type) {
+			r.pressure[i].Status = v1.ConditionTrue
+		}
+	}
+}
+
+func (r *recorded) conditions() []v1.NodeCondition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.pressure)
+}
+
+// is is the event of a condition.
+func is(reason string) string { return "Normal " + reason + " Node n1 status is now: " + reason }
+
+// onRecorded runs a node whose events are recorded, with the boot ID "new".
+func onRecorded(t *testing.T, there *v1.Node, test func(s *site, r *recorded)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := &site{T: t, kube: fake.NewClientset(), runtime: &cri{}}, &recorded{T: t}
+		if there != nil {
+			s.kube = fake.NewClientset(there)
+		}
+		watchCopies(s.kube)
+		c := configOf(s.kube, s.runtime)
+		c.Events, c.Pressure, c.Machine.BootID = r, r.conditions, "new"
+		var err error
+		if s.Node, err = node.New(c); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { s.Node.Run(ctx); close(ended) }()
+		time.Sleep(time.Second)
+		test(s, r)
+		cancel()
+		<-ended
+	})
+}
+
+const starting = "Normal Starting Starting kubelet."
+
+var fresh = []string{starting, is("NodeHasSufficientMemory"), is("NodeHasNoDiskPressure"), is("NodeHasSufficientPID"), is("NodeReady")}
+
+// Each change of a condition is an event of the Node, once.
+func TestConditionsAreEvents(t *testing.T) {
+	onRecorded(t, nil, func(s *site, r *recorded) {
+		time.Sleep(20 * time.Minute)
+		r.expect("a new node", fresh...)
+		s.runtime.change(func(c *cri) { c.offline = true })
+		time.Sleep(10 * time.Minute)
+		r.expect("a runtime without a network", is("NodeNotReady"))
+		s.runtime.change(func(c *cri) { c.offline = false })
+		time.Sleep(10 * time.Minute)
+		r.expect("a runtime that has one again", is("NodeReady"))
+		r.has(v1.NodeMemoryPressure, v1.NodePIDPressure)
+		time.Sleep(time.Minute)
+		r.expect("pressure on memory and PIDs", is("NodeHasInsufficientMemory"), is("NodeHasInsufficientPID"))
+		r.has(v1.NodeDiskPressure)
+		time.Sleep(time.Minute)
+		r.expect("pressure on the disk alone", is("NodeHasSufficientMemory"), is("NodeHasDiskPressure"), is("NodeHasSufficientPID"))
+		r.has()
+		time.Sleep(time.Minute)
+		r.expect("no pressure", is("NodeHasNoDiskPressure"))
+	})
+}
+
+// cordon sets spec.unschedulable of the node.
+func (s *site) cordon(cordoned bool) {
+	s.Helper()
+	object := s.get()
+	object.Spec.Unschedulable = cordoned
+	if _, err := s.kube.CoreV1().Nodes().Update(s.Context(), object, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+}
+
+func TestCordonIsAnEvent(t *testing.T) {
+	onRecorded(t, nil, func(s *site, r *recorded) {
+		r.expect("a new node", fresh...)
+		s.cordon(true)
+		r.expect("cordon", is("NodeNotSchedulable"))
+		s.cordon(false)
+		r.expect("uncordon", is("NodeSchedulable"))
+	})
+}
+
+// bootedBefore is a node whose agent has ended, for which the controller manager says so.
+func bootedBefore(id string, unschedulable bool) *v1.Node {
+	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: v1.NodeSpec{Unschedulable: unschedulable}}
+	there.Status.NodeInfo.BootID = id
+	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure, v1.NodeReady, v1.NodeNetworkUnavailable} {
+		status := v1.ConditionFalse
+		if kind == v1.NodeReady {
+			status = v1.ConditionUnknown
+		}
+		there.Status.Conditions = append(there.Status.Conditions, v1.NodeCondition{Type: kind, Status: status})
+	}
+	return there
+}
+
+// An agent that starts on a node that is there records a boot, if there was one, and what has changed.
+func TestRebootIsAnEvent(t *testing.T) {
+	onRecorded(t, bootedBefore("old", true), func(s *site, r *recorded) {
+		time.Sleep(10 * time.Minute)
+		r.expect("a boot", starting, is("NodeNotSchedulable"), "Warning Rebooted Node n1 has been rebooted, boot id: new", is("NodeReady"))
+	})
+	for _, id := range []string{"new", ""} {
+		onRecorded(t, bootedBefore(id, false), func(s *site, r *recorded) {
+			time.Sleep(10 * time.Minute)
+			r.expect("no boot", starting, is("NodeReady"))
+		})
+	}
+}
+
+// While the status cannot be written nothing is recorded of it, and each change once when it can.
+func TestEventsWhileTheStatusCannotBeWritten(t *testing.T) {
+	onRecorded(t, nil, func(s *site, r *recorded) {
+		r.expect("a new node", fresh...)
+		var mu sync.Mutex
+		away := true
+		s.react("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return away, nil, errors.New("away")
+		})
+		s.runtime.change(func(c *cri) { c.offline = true })
+		time.Sleep(5 * time.Minute)
+		r.expect("no server")
+		mu.Lock()
+		away = false
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		r.expect("a server", is("NodeNotReady"))
+	})
+}
+
+// A Node that is made again has its conditions recorded again, and the agent has started once.
+func TestEventsOfANodeThatIsMadeAgain(t *testing.T) {
+	onRecorded(t, nil, func(s *site, r *recorded) {
+		r.expect("a new node", fresh...)
+		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		r.expect("deleted", fresh[1:]...)
+	})
+}
