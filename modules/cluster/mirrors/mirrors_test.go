@@ -3,6 +3,7 @@ package mirrors_test
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,9 +17,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/syncpod/source"
 )
+
+func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
 // A house has static pods, which an API server is to see.
 type house struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -21,16 +22,20 @@ import (
 	ktesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/node"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
+func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
+
 // A cri is a runtime that is ready unless err or offline is set. While hangs is set its calls do
-// not return before their contexts end.
+// not return before their contexts end, and otherwise they take delay.
 type cri struct {
 	mu             sync.Mutex
 	err            error
 	hangs, offline bool
+	delay          time.Duration
 }
 
 // change sets fields.
@@ -42,8 +47,9 @@ func (r *cri) change(f func(r *cri)) {
 
 func (r *cri) hang(ctx context.Context) {
 	r.mu.Lock()
-	hangs := r.hangs
+	hangs, delay := r.hangs, r.delay
 	r.mu.Unlock()
+	time.Sleep(delay)
 	if hangs {
 		<-ctx.Done()
 	}

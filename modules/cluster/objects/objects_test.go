@@ -3,6 +3,7 @@ package objects_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/objects"
 )
+
+func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
 // A shelf has Objects that run, and the pods of the node.
 type shelf struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -19,9 +20,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/syncpod/source"
 )
+
+func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
 func podOf(name string, uid types.UID) *v1.Pod {
 	return &v1.Pod{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -18,9 +19,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/status"
 	"github.com/podsync/podsync/podworkers"
 )
+
+func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
 // A desk is a Manager with an API server.
 type desk struct {

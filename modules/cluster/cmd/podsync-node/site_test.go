@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -25,31 +24,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// TestMain keeps the errors of client-go about an unavailable server out of the output. Its error
-// handlers space errors by the time of the last one, for the whole process: an informer in a bubble
-// would sleep for 26 years after an error outside of it.
+// TestMain is also the process of a node.
 func TestMain(m *testing.M) {
 	if args := os.Getenv("PODSYNC_HOSTILE_NODE"); args != "" {
 		os.Exit(runAsNode(strings.Split(args, "\n")))
 	}
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
-	utilruntime.ErrorHandlers = nil
-	os.Exit(m.Run())
+	os.Exit(clientlog.Run(m))
 }
 
 // runAsNode is what main does.
