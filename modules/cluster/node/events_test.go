@@ -70,8 +70,12 @@ func is(reason string) string { return "Normal " + reason + " Node n1 status is 
 
 // onRecorded runs a node whose events are recorded, with the boot ID "new".
 func onRecorded(t *testing.T, there *v1.Node, test func(s *site, r *recorded)) {
+	onSlowRuntime(t, there, &cri{}, test)
+}
+
+func onSlowRuntime(t *testing.T, there *v1.Node, rt *cri, test func(s *site, r *recorded)) {
 	synctest.Test(t, func(t *testing.T) {
-		s, r := &site{T: t, kube: fake.NewClientset(), runtime: &cri{}}, &recorded{T: t}
+		s, r := &site{T: t, kube: fake.NewClientset(), runtime: rt}, &recorded{T: t}
 		if there != nil {
 			s.kube = fake.NewClientset(there)
 		}
@@ -160,7 +164,7 @@ func TestRebootIsAnEvent(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		r.expect("a boot", starting, is("NodeNotSchedulable"), "Warning Rebooted Node n1 has been rebooted, boot id: new", is("NodeReady"))
 	})
-	for _, id := range []string{"new", ""} {
+	for _, id := range []string{"new", ""} { // the latter is that of a Node without a status
 		onRecorded(t, bootedBefore(id, false), func(s *site, r *recorded) {
 			time.Sleep(10 * time.Minute)
 			r.expect("no boot", starting, is("NodeReady"))
@@ -199,5 +203,29 @@ func TestEventsOfANodeThatIsMadeAgain(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		r.expect("deleted", fresh[1:]...)
+	})
+}
+
+// N1: an agent that starts waits for the first answer of the runtime, for as long as an answer holds: a slow runtime leaves
+// a node ready. One that hangs does not.
+func TestN1_StartLeavesTheNodeReady(t *testing.T) {
+	there := bootedBefore("new", false)
+	for i := range there.Status.Conditions {
+		if c := &there.Status.Conditions[i]; c.Type == v1.NodeReady {
+			c.Status = v1.ConditionTrue
+		}
+	}
+	onSlowRuntime(t, there, &cri{delay: 20 * time.Second}, func(s *site, r *recorded) {
+		time.Sleep(10 * time.Minute)
+		r.expect("a slow runtime", starting)
+	})
+	onSlowRuntime(t, there, &cri{hangs: true}, func(s *site, r *recorded) {
+		time.Sleep(28 * time.Second)
+		r.expect("a runtime that hangs", starting)
+		time.Sleep(4 * time.Second)
+		r.expect("for longer than an answer holds", is("NodeNotReady"))
+	})
+	onSlowRuntime(t, there, &cri{err: errors.New("connection refused")}, func(s *site, r *recorded) {
+		r.expect("a runtime that is down", starting, is("NodeNotReady"))
 	})
 }

@@ -70,9 +70,25 @@ func notReady(status *runtimeapi.StatusResponse) string {
 // no report.
 func (n *Node) lookAtRuntime(ctx context.Context) {
 	var loops sync.WaitGroup
-	loops.Go(func() { repeat(ctx, min(n.config.Interval, statusInterval), n.lookAtStatus) })
+	first := sync.OnceFunc(func() { close(n.looked) })
+	loops.Go(func() {
+		repeat(ctx, min(n.config.Interval, statusInterval), func(ctx context.Context) {
+			n.lookAtStatus(ctx)
+			first()
+		})
+	})
 	loops.Go(func() { repeat(ctx, n.config.Interval, n.lookAtImages) })
 	loops.Wait()
+}
+
+// awaitLook waits until the runtime has answered once, or failed, for downAfter at most: a restart of the agent
+// does not make a node unready whose runtime is slow to answer.
+func (n *Node) awaitLook(ctx context.Context) {
+	select {
+	case <-n.looked:
+	case <-time.After(downAfter):
+	case <-ctx.Done():
+	}
 }
 
 func repeat(ctx context.Context, interval time.Duration, f func(context.Context)) {

@@ -99,6 +99,8 @@ type Node struct {
 	// reported at once.
 	look    look
 	changed chan struct{}
+	// looked is closed once the first call of Status has returned.
+	looked chan struct{}
 	// unschedulable: the event recorded last says that the node is cordoned. Only the heartbeat uses it.
 	unschedulable bool
 
@@ -153,7 +155,7 @@ func New(c Config) (*Node, error) {
 	if c.Pressure == nil {
 		c.Pressure = func() []v1.NodeCondition { return nil }
 	}
-	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1)}, nil
+	return &Node{config: c, registered: make(chan struct{}), deleted: make(chan struct{}, 1), changed: make(chan struct{}, 1), looked: make(chan struct{})}, nil
 }
 
 // Run registers the node, and looks after it until ctx ends. It is called once.
@@ -168,6 +170,7 @@ func (n *Node) Run(ctx context.Context) {
 	close(n.registered)
 	parts.Go(func() { n.renewLease(ctx) })
 	parts.Go(func() { n.watch(ctx) })
+	n.awaitLook(ctx)
 	n.beat(ctx)
 }
 
