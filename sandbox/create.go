@@ -121,8 +121,11 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 
 // removeLast removes the sandboxes with the highest attempt number that exists. The new sandbox gets
 // the same number, so that the agent could not distinguish them. No pod has that many sandboxes, but
-// a runtime may report a wrong number.
+// a runtime may report a wrong number. What it reports may also be a sandbox that it does not stop:
+// the next Create lists the sandboxes again.
 func (c *creating) removeLast(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
+	defer cancel()
 	listed, err := c.listPod(ctx, c.pod)
 	if err != nil {
 		return err

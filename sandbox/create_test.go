@@ -592,3 +592,28 @@ func TestLastAttemptIsUsedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A runtime may report a sandbox with the highest attempt number that it never stops: Create returns
+// an error in the end, and a later Create succeeds once the runtime stops the sandbox.
+func TestLastAttemptThatDoesNotStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, critest.Containerd2)
+		config := podConfig()
+		config.Metadata.Attempt = math.MaxUint32
+		_, err := n.runner.Create(t.Context(), config, "")
+		n.Must(err)
+		fault := n.Fault(critest.Fault{Match: critest.Match{Method: critest.StopPodSandbox}, Times: critest.Always, Err: status.Error(codes.Internal, "refused")})
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err = n.runner.Create(ctx, config, ""); err == nil || time.Since(began) > 2*time.Minute {
+			t.Errorf("Create returned %v after %v, want an error within 2 min", err, time.Since(began))
+		}
+		fault.Remove()
+		created, err := n.runner.Create(t.Context(), config, "")
+		n.Must(err)
+		if all := n.Sandboxes(); len(all) != 1 || all[0].GetId() != created.ID {
+			t.Errorf("sandboxes %v, want only the new one %s", all, created.ID)
+		}
+	})
+}

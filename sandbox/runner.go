@@ -27,7 +27,7 @@ type RunnerConfig struct {
 	Owner cri.Owner
 	// CleanupTimeout bounds the removal of what a failed Create left behind, which
 	// goes on when Create's context has ended, and that of the sandboxes of lost
-	// attempts. Default 1 min. Cut ends it before.
+	// attempts. Default 1 min. CancelPending ends it before.
 	CleanupTimeout time.Duration
 	// StopTimeout bounds one StopPodSandbox, which goes on when the context of the
 	// Stop that began it has ended. Default 4 min, longer than what cri.Timeouts
