@@ -120,6 +120,8 @@
 //   - A pod that is not finished has work in flight, work waiting, or a time at
 //     which it is looked at again, and so does an orphaned one. Nobody outside has to ask
 //     for a retry.
+//   - A finished pod that SyncKnownPods did not orphan because something of it was being
+//     stopped is orphaned when that has succeeded. The caller does not repeat the call.
 //
 // # Concurrency
 //

@@ -90,7 +90,7 @@ func (x *explorer) key(e *explored) [2]uint64 {
 	for _, uid := range e.pods {
 		_, busy := e.busy[uid]
 		_, late := e.late[uid]
-		fmt.Fprint(&b, busy, late, e.ready[uid], e.failed[uid], e.lives[uid], ';')
+		fmt.Fprint(&b, busy, late, e.ready[uid], e.failed[uid], e.refused[uid], e.lives[uid], ';')
 	}
 	return [2]uint64{maphash.String(x.seed, b.String()), maphash.String(x.seed, "again"+b.String())}
 }

@@ -107,7 +107,10 @@ func (x *explorer) expand(t *testing.T, p *path, next []*path) []*path {
 }
 
 func (x *explorer) replay(t *testing.T, p *path) *explored {
-	e := &explored{t: t, pods: x.pods, open: map[StopID]int{}, busy: map[types.UID]Work{}, late: map[types.UID]Work{}, ready: map[types.UID]bool{}, failed: map[types.UID]bool{}, lives: map[types.UID]exploredLife{}}
+	e := &explored{
+		t: t, pods: x.pods, open: map[StopID]int{}, busy: map[types.UID]Work{}, late: map[types.UID]Work{},
+		ready: map[types.UID]bool{}, failed: map[types.UID]bool{}, lives: map[types.UID]exploredLife{}, refused: map[types.UID]bool{},
+	}
 	for _, event := range p.events() {
 		event.do(e)
 	}
@@ -125,7 +128,9 @@ type explored struct {
 	busy, late    map[types.UID]Work
 	ready, failed map[types.UID]bool
 	lives         map[types.UID]exploredLife
-	broken        string
+	// refused are finished pods that no source wanted in the last SyncKnownPods.
+	refused map[types.UID]bool
+	broken  string
 }
 
 // exploredLife is what was seen of a pod since it was last forgotten.
@@ -151,6 +156,9 @@ func (e *explored) update(u Update, uid types.UID, ask bool) {
 		stop.ID = e.nextID
 		u.Stop = &stop
 		e.open[stop.ID] = slices.Index(e.pods, uid)
+	}
+	if u.Pod != nil && u.Type != Kill {
+		delete(e.refused, uid)
 	}
 	effects, err := e.set.Update(now, u)
 	if err != nil {
@@ -326,6 +334,12 @@ func (e *explored) requeue(uid types.UID) bool {
 
 func (e *explored) known(desired ...types.UID) bool {
 	known, orphaned := e.set.SyncKnownPods(desired)
+	clear(e.refused)
+	for _, k := range known {
+		if k.Orphan && k.Phase == Finished {
+			e.refused[k.UID] = true
+		}
+	}
 	for _, k := range slices.Concat(known, orphaned) {
 		e.follow(k.UID, k.Effects)
 	}
@@ -347,6 +361,9 @@ func (e *explored) check(p *path) {
 		}
 		if known && s.phase != Syncing && s.phase != Finished && !e.follows(uid) {
 			e.breaks("W4: %s is %v, and nothing follows", uid, s.phase)
+		}
+		if known && e.refused[uid] && s.phase == Finished && s.over() && !e.follows(uid) {
+			e.breaks("W11: %s is over, no source wants it, and nothing follows", uid)
 		}
 		if state.Terminated && (state.MayHaveRunningContainers || !state.TerminationRequested) || state.ShouldBeFinished && state.MayHaveRunningContainers {
 			e.breaks("the answers about %s contradict each other: %+v", uid, state)

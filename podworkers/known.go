@@ -26,7 +26,8 @@ type KnownPod struct {
 // SyncKnownPods tells the Set which pods the sources want, all of them. The others have to
 // stop. Pods that have finished are orphaned if no source wants them, or if a source wants
 // a new pod with their UID, and so are unwanted pods that never started: RemovePod is their
-// last work.
+// last work. One of which something still runs is orphaned when that has been stopped, unless
+// a source has reported it again.
 //
 // known are the pods that are not orphaned; orphaned are those that this call has orphaned,
 // of which only UID, Phase, Orphan and Effects are set. Both are sorted by UID.
@@ -46,14 +47,15 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 			continue
 		}
 		k := KnownPod{UID: uid, Orphan: !want}
-		if p.removable(!want) {
-			k.Effects = s.orphan(p, !want)
+		p.unwanted = !want
+		if p.removable() {
+			k.Effects = s.orphan(p)
 			k.Phase = p.phase
 			orphaned = append(orphaned, k)
 			continue
 		}
 		if !want {
-			k.Effects = p.unwanted()
+			k.Effects = p.stopUnwanted()
 			s.takeTurns(p)
 		}
 		k.Phase = p.phase
@@ -66,16 +68,16 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 
 // removable reports whether the pod has ended, or never began, and nothing is lost with its
 // history.
-func (s *state) removable(orphan bool) bool {
+func (s *state) removable() bool {
 	if s.phase == Finished {
-		return s.over() && (orphan || s.again)
+		return s.over() && (s.unwanted || s.again)
 	}
-	return orphan && !s.started && !s.inRuntime
+	return s.unwanted && !s.started && !s.inRuntime
 }
 
-// unwanted is the transition on the loss of the last source. Work that stops the pod
+// stopUnwanted is the transition on the loss of the last source. Work that stops the pod
 // already is not done once more for it.
-func (s *state) unwanted() Effects {
+func (s *state) stopUnwanted() Effects {
 	s.deleted = true
 	before := s.phase
 	if s.phase == Syncing {

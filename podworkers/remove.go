@@ -18,9 +18,9 @@ func (s *Set) RemoveOrphan(pod RuntimePod) Effects {
 }
 
 // orphan has a pod removed that has ended or never began.
-func (s *Set) orphan(p *state, unwanted bool) Effects {
+func (s *Set) orphan(p *state) Effects {
 	why := Replaced
-	if unwanted {
+	if p.unwanted {
 		why = Unwanted
 	}
 	p.orphan(why)

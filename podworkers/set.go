@@ -129,7 +129,7 @@ func (s *Set) working(w Work) (p *state, inFlight bool) {
 func (s *Set) done(p *state, w Work, o Outcome) Effects {
 	switch {
 	case p.sweeping():
-		return p.swept(w.RuntimePod, o)
+		return s.swept(p, w.RuntimePod, o)
 	case p.phase == Removing:
 		return s.removed(p, o)
 	}

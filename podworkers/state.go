@@ -25,6 +25,9 @@ type state struct {
 	deleted bool
 	// evicted: the pod was killed to be evicted.
 	evicted bool
+	// unwanted: SyncKnownPods reported last that no source wants the pod. A pod that was being swept
+	// then is removed when the sweep has succeeded.
+	unwanted bool
 	// again: a pod with the same UID is to follow this one.
 	again bool
 	// removal is why the pod is removed, NotRemoved before it is orphaned.
@@ -88,6 +91,9 @@ func anyAlive(status *runtime.PodStatus) bool {
 
 // update is the transition on news of the pod. isNew tells that it is the first.
 func (s *state) update(u Update, isNew bool, now time.Time) Effects {
+	if u.Pod != nil && u.Type != Kill {
+		s.unwanted = false
+	}
 	if s.phase > Finished {
 		s.succeed(u)
 		return stopped(u.Stop)

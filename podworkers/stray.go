@@ -36,14 +36,17 @@ func (s *state) sweep(revision Revision) Work {
 	return w
 }
 
-// swept is the transition on the end of a sweep.
-func (s *state) swept(pod *RuntimePod, o Outcome) Effects {
-	s.inFlight = 0
-	if o == Failed && s.stray == nil {
-		s.stray = pod
+// swept is the transition on the end of a sweep. A removal that had to wait for it follows.
+func (s *Set) swept(p *state, pod *RuntimePod, o Outcome) Effects {
+	p.inFlight = 0
+	switch {
+	case o == Failed && p.stray == nil:
+		p.stray = pod
 		return Effects{Retry: true}
+	case p.phase == Finished && p.removable():
+		return s.orphan(p)
 	}
-	return Effects{Work: s.ready()}
+	return Effects{Work: p.ready()}
 }
 
 // sweeping reports whether a sweep is in flight.

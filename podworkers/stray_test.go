@@ -43,12 +43,43 @@ func TestW6_StrayOfFinishedPodIsStopped(t *testing.T) {
 	if e := h.set.Requeue("a"); !e.Work {
 		t.Errorf("trying again: %+v, want work", e)
 	}
+	if known, _ := h.set.SyncKnownPods([]types.UID{"a"}); len(known) != 1 {
+		t.Error("the pod is not known while it is being stopped")
+	}
 	if e := h.do("a", SyncTerminatingRuntimePod); e.Work || e.Retry || !h.set.State("a").Terminated || !h.set.State("a").ShouldBeFinished {
 		t.Errorf("after the stop: %+v, want it finished as before", e)
 	}
 	h.idle("a")
 	if _, orphaned := h.set.SyncKnownPods(nil); len(orphaned) != 1 {
 		t.Error("not orphaned in the end")
+	}
+}
+
+// The removal of a finished pod that has to wait for a sweep follows the sweep: no source reports a
+// second time that it does not want the pod.
+func TestW11_RemovalAfterSweep(t *testing.T) {
+	create := Update{Type: Create, Pod: pod("a")}
+	for name, c := range map[string]struct {
+		meanwhile func(h *harness)
+		removal   Removal
+	}{
+		"no source wants the pod":             {func(h *harness) { h.set.SyncKnownPods(nil) }, Unwanted},
+		"a source wants a new pod of its UID": {func(h *harness) { h.update(create); h.set.SyncKnownPods([]types.UID{"a"}) }, Replaced},
+		"a source reports the pod again": {func(h *harness) {
+			h.set.SyncKnownPods(nil)
+			h.update(Update{Type: Changed, Pod: pod("a")})
+		}, NotRemoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := stoppedPod(t, Finished)
+			h.set.KillRuntimePod(now, strayA)
+			w := h.next("a", SyncTerminatingRuntimePod)
+			c.meanwhile(h)
+			e := h.set.Done(w, Succeeded)
+			if got := h.set.State("a").Removal; got != c.removal || e.Work != (c.removal != NotRemoved) {
+				t.Errorf("removal %v and effects %+v, want removal %v", got, e, c.removal)
+			}
+		})
 	}
 }
 
