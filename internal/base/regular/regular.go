@@ -27,12 +27,16 @@ func Read(root *os.Root, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
+	return readAll(file, info, name, limit)
+}
+
+func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte, error) {
 	if info.Size() > limit {
 		return nil, tooLarge(name, limit)
 	}
 	var text bytes.Buffer
 	text.Grow(int(info.Size()) + bytes.MinRead)           // so that it is read at once
-	_, err = text.ReadFrom(io.LimitReader(file, limit+1)) // it may grow meanwhile
+	_, err := text.ReadFrom(io.LimitReader(file, limit+1)) // it may grow meanwhile
 	if err == nil && int64(text.Len()) > limit {
 		err = tooLarge(name, limit)
 	}
@@ -90,14 +94,28 @@ func Resolve(root *os.Root, name string) (string, error) {
 
 // ReadPath reads a file of the node as [Read] does. Links lead where they lead.
 func ReadPath(path string, limit int64) ([]byte, error) {
-	path, err := filepath.EvalSymlinks(path)
+	file, info, err := OpenPath(path)
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(filepath.Dir(path))
+	defer file.Close()
+	return readAll(file, info, path, limit)
+}
+
+// OpenPath opens a file of the node as [Open] does. Links lead where they lead.
+func OpenPath(path string) (*os.File, fs.FileInfo, error) {
+	to, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(filepath.Dir(to))
+	if err != nil {
+		return nil, nil, err
 	}
 	defer root.Close()
-	return Read(root, filepath.Base(path), limit)
+	file, info, err := Open(root, filepath.Base(to))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return file, info, nil
 }

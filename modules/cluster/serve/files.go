@@ -4,11 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/podsync/podsync/internal/base/regular"
 )
 
 const (
@@ -76,17 +75,9 @@ func Authorities(path string, log func(error)) (func() *x509.CertPool, error) {
 }
 
 func readAuthorities(path string) (*x509.CertPool, error) {
-	file, err := os.Open(path)
+	text, err := regular.ReadPath(path, maxBundle) // opening a FIFO would wait for a writer
 	if err != nil {
 		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxBundle+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxBundle {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxBundle)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {

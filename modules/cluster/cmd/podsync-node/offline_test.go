@@ -316,8 +316,8 @@ func TestMemoryKeyIsChecked(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for path, want := range map[string]string{
-		gone: "no such file", there: "has 5 bytes, want 32", open: "want a regular file that its owner alone may read", dir: "want a regular file",
-		"/dev/zero": "want a regular file", good + "," + open: open, good + "," + there: "has 5 bytes",
+		gone: "no such file", there: "has 5 bytes, want 32", open: "want a regular file that its owner alone may read", dir: "not a regular file",
+		"/dev/zero": "not a regular file", good + "," + open: open, good + "," + there: "has 5 bytes",
 	} {
 		a := &agent{options: options{root: t.TempDir(), memoryKey: path}}
 		if _, err := a.remember(&parts{}); err == nil || !strings.Contains(err.Error(), "--memory-key-file") || !strings.Contains(err.Error(), want) {

@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/modules/cluster/node"
@@ -141,16 +142,12 @@ const memoryKeySize = 32
 
 // readKey reads a key from a file that no other user may read.
 func readKey(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, info, err := regular.OpenPath(path) // opening a FIFO would wait for a writer
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode(); !mode.IsRegular() || goos.GOOS != "windows" && mode.Perm()&0o077 != 0 {
+	if mode := info.Mode(); goos.GOOS != "windows" && mode.Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%s has mode %v, want a regular file that its owner alone may read or write", path, mode)
 	}
 	key, err := io.ReadAll(io.LimitReader(file, memoryKeySize+1))

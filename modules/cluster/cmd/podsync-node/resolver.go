@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -12,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/sandbox"
 )
 
@@ -66,22 +65,7 @@ func readResolvConf(path string) (sandbox.NodeDNS, error) {
 	if path == "" {
 		return sandbox.NodeDNS{}, nil
 	}
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		return sandbox.NodeDNS{}, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return sandbox.NodeDNS{}, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxResolvConf+1))
-	if err == nil && len(text) > maxResolvConf {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxResolvConf)
-	}
+	text, err := regular.ReadPath(path, maxResolvConf) // opening a FIFO would wait for a writer
 	if err != nil {
 		return sandbox.NodeDNS{}, err
 	}

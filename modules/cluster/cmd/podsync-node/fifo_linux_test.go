@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/record"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// Opening a FIFO waits for a writer, and there is none.
+func TestFIFOsAreNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func() error{
+		"the resolver configuration": func() error {
+			_, err := newResolver(&kubelet.KubeletConfiguration{ResolverConfig: &path}, "n1", logr.Discard(), record.NewFakeRecorder(1))
+			return err
+		},
+		"the key of the memory": func() error {
+			_, err := (&agent{options: options{root: t.TempDir(), memoryKey: path}}).remember(&parts{})
+			return err
+		},
+	} {
+		answer := make(chan error, 1)
+		go func() { answer <- read() }()
+		select {
+		case err := <-answer:
+			if err == nil {
+				t.Errorf("%s is read from a FIFO", name)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the agent waits for a writer of the FIFO", name)
+		}
+	}
+}
+
+// The file is swapped for a FIFO while it is read, again and again.
+func TestResolverConfigurationIsSwappedForAFIFO(t *testing.T) {
+	dir := t.TempDir()
+	path, file, fifo, next := filepath.Join(dir, "resolv.conf"), filepath.Join(dir, "file"), filepath.Join(dir, "fifo"), filepath.Join(dir, "next")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(file, []byte("nameserver 192.0.2.1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	reads := make(chan struct{})
+	go func() {
+		defer close(reads)
+		for range 2000 {
+			_, _ = readResolvConf(path)
+		}
+	}()
+	for end := time.After(time.Minute); ; {
+		select {
+		case <-reads:
+			return
+		case <-end:
+			t.Fatal("a read waits for a writer of the FIFO")
+		default:
+			for _, what := range []string{file, fifo} {
+				if err := errors.Join(os.Link(what, next), os.Rename(next, path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

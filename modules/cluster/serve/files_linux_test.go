@@ -1,0 +1,29 @@
+package serve
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Opening a FIFO waits for a writer, and there is none.
+func TestAuthoritiesInAFIFO(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := Authorities(path, func(error) {})
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if err == nil {
+			t.Error("authorities are read from a FIFO")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the server waits for a writer of the FIFO")
+	}
+}
