@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ownGrace returns the time that the pod itself names, zero if it names none.
+// ownGrace returns the grace period of the pod itself, zero if it has none.
 func ownGrace(pod *v1.Pod) int64 {
 	if pod.DeletionGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
 		return 0
@@ -15,15 +15,13 @@ func ownGrace(pod *v1.Pod) int64 {
 	return effectiveGrace(0, pod, nil)
 }
 
-// minimumGraceSeconds is the least time a pod is given.
+// minimumGraceSeconds is the shortest grace period.
 const minimumGraceSeconds = 1
 
-// effectiveGrace returns the time a pod has to stop, in seconds: the least of
-// what it had before, what its source gives it (metadata.deletionGracePeriodSeconds)
-// and what is asked for; if none of them says, what its spec says
-// (spec.terminationGracePeriodSeconds). A before of zero says nothing, and a nil pod
-// does not either. It is the least because a pod may be asked to stop many times; stop.PodGrace of
-// a Syncer sees one request and no earlier ones, so there the request comes first.
+// effectiveGrace returns the time that a pod has to stop, in seconds: the shortest of the time before,
+// metadata.deletionGracePeriodSeconds, and the time of the request. If none of them is set, it is
+// spec.terminationGracePeriodSeconds. A before of zero and a nil pod set nothing. The shortest counts because
+// a pod can get many stop requests. stop.PodGrace of a Syncer sees only one request, which therefore comes first there.
 func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
 	grace, given := before, before != 0
 	atMost := func(limit *int64) {
@@ -41,8 +39,8 @@ func effectiveGrace(before int64, pod *v1.Pod, asked *int64) int64 {
 	return max(grace, minimumGraceSeconds)
 }
 
-// earlier returns the deadline of a request made at now, or the one before if that
-// is earlier. At the zero time nothing is asked for.
+// earlier returns the deadline of a request made at now, or the deadline before if it is earlier. A now of
+// zero is no request.
 func earlier(before, now time.Time, grace int64) time.Time {
 	if now.IsZero() {
 		return before

@@ -9,28 +9,27 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// KnownPod is what a Set knows of one pod after Set.SyncKnownPods.
+// KnownPod is the state of one pod after Set.SyncKnownPods.
 type KnownPod struct {
 	UID   types.UID
 	Phase Phase
 	// Orphan: no source wants the pod any more.
 	Orphan bool
-	// HasPod: the pod's definition is known, not only its UID.
+	// HasPod: the Set has the pod's definition.
 	HasPod bool
-	// Static: the pod comes from a source on the node.
+	// Static: the pod is a static pod.
 	Static bool
-	// Effects are what follows for the pod.
+	// Effects list what the caller must do for the pod.
 	Effects Effects
 }
 
-// SyncKnownPods tells the Set which pods the sources want, all of them. The others have to
-// stop. Pods that have finished are orphaned if no source wants them, or if a source wants
-// a new pod with their UID, and so are unwanted pods that never started: RemovePod is their
-// last work. One of which something still runs is orphaned when that has been stopped, unless
-// a source has reported it again.
+// SyncKnownPods reports all pods that the sources want. All other pods must stop. A finished pod is
+// orphaned if no source wants it, or if a source wants a new pod with its UID. An unwanted pod that never
+// started is orphaned, too. RemovePod is the last work of an orphaned pod. If containers of a finished pod
+// are being stopped again, it is orphaned after that, unless a source has reported it again.
 //
-// known are the pods that are not orphaned; orphaned are those that this call has orphaned,
-// of which only UID, Phase, Orphan and Effects are set. Both are sorted by UID.
+// known are the pods that are not orphaned; orphaned are the pods that this call has orphaned, with
+// UID, Phase, Orphan and Effects. Both are sorted by UID.
 func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 	s.synced = true
 	wanted := make(map[types.UID]struct{}, len(desired))
@@ -66,8 +65,8 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 	return known, orphaned
 }
 
-// removable reports whether the pod has ended, or never began, and nothing is lost with its
-// history.
+// removable reports whether the pod may be removed: it has finished or never started, and no source needs
+// its history.
 func (s *state) removable() bool {
 	if s.phase == Finished {
 		return s.over() && (s.unwanted || s.again)
@@ -75,8 +74,8 @@ func (s *state) removable() bool {
 	return s.unwanted && !s.started && !s.inRuntime
 }
 
-// stopUnwanted is the transition on the loss of the last source. Work that stops the pod
-// already is not done once more for it.
+// stopUnwanted is the transition of a pod that no source wants. It does not repeat work that stops the
+// pod already.
 func (s *state) stopUnwanted() Effects {
 	s.deleted = true
 	before := s.phase

@@ -1,19 +1,19 @@
 package podworkers
 
-// Phase is where a pod stands in its life on this node. Phases are passed in
-// order and never back.
+// Phase is the stage of a pod's life on this node. A pod passes the phases in this order and never
+// returns to an earlier one.
 type Phase uint8
 
 const (
-	// Syncing: the pod is to run, or waits for its turn to start.
+	// Syncing: the pod must run, or waits for another static pod of its name.
 	Syncing Phase = iota
-	// Terminating: the pod is to stop. Nothing is started in it any more.
+	// Terminating: the pod must stop. None of its containers starts any more.
 	Terminating
-	// Terminated: no container of the pod runs or will run. What the node holds
-	// for it is to be cleaned up.
+	// Terminated: no container of the pod runs or will run. The cleanup of its resources on the
+	// node is left.
 	Terminated
-	// Finished: nothing is left to do. The pod is remembered until no source wants
-	// it, or a source wants it anew.
+	// Finished: nothing is left to do. The Set remembers the pod until no source wants it, or a
+	// source wants a new pod with its UID.
 	Finished
 	// Orphaned: nothing of the pod runs, and no source wants it, or a source wants a new pod
 	// with its UID. The pod waits for its removal.
@@ -25,7 +25,7 @@ const (
 	Forgotten
 )
 
-// MarshalText returns what String does.
+// MarshalText returns the same text as String.
 func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // String returns the phase in one lower-case word.

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodState is where a pod stands, for the parts of an agent that act on it beside
-// its own work: clean-up, probes, admission.
+// PodState is the state of a pod, for parts of an agent that act on pods outside of a Syncer: cleanup,
+// probes, admission.
 type PodState struct {
-	// Known: the Set knows the pod. Phase is where the pod stands then, and Removal why it
-	// is removed. Abandoned is how many abandoned calls for it have not returned: it is not
-	// removed before.
+	// Known: the Set knows the pod. If not, Phase, Removal and Abandoned are zero. Removal is
+	// the reason why the pod is removed. Abandoned counts the abandoned calls that have not
+	// returned; the removal waits for them.
 	Known     bool
 	Phase     Phase
 	Removal   Removal
@@ -19,27 +19,25 @@ type PodState struct {
 	// WaitsFor is the pod of the same name and namespace that has to end before this static pod
 	// may start, empty if there is none.
 	WaitsFor types.UID
-	// Terminated: the pod is known to have no running container, and to get none.
+	// Terminated: no container of the pod runs, and none will start.
 	Terminated bool
-	// MayHaveRunningContainers: a container of the pod may run, or may yet be
-	// started.
+	// MayHaveRunningContainers: a container of the pod may run or start.
 	MayHaveRunningContainers bool
-	// ShouldBeFinished: nothing is left to do for the pod, except for its removal.
+	// ShouldBeFinished: only the removal of the pod is left to do.
 	ShouldBeFinished bool
-	// TerminationRequested: the pod is to stop or has stopped.
+	// TerminationRequested: the pod must stop, or has stopped.
 	TerminationRequested bool
-	// ContainersShouldBeTerminating: the pod's containers are being stopped or have
-	// been. From then on nothing of the pod may be started, by anyone.
+	// ContainersShouldBeTerminating: the agent stops the pod's containers, or has stopped them.
+	// No part of the agent may start a container of the pod any more.
 	ContainersShouldBeTerminating bool
 	// RuntimeShouldBeRemoved: the runtime's records of the pod may be removed.
 	RuntimeShouldBeRemoved bool
-	// ContentShouldBeRemoved: what the pod wrote on the node, its volumes and logs,
-	// may be removed. It has stopped and was deleted, or it was evicted and is
-	// stopping.
+	// ContentShouldBeRemoved: the pod's volumes and logs may be removed. The pod was deleted
+	// and has stopped, or it was evicted.
 	ContentShouldBeRemoved bool
 }
 
-// String says where the pod stands, why, and what its removal waits for.
+// String returns the phase, the reason of a removal, and what the pod waits for.
 func (s PodState) String() string {
 	if !s.Known {
 		return "not known"
@@ -52,7 +50,7 @@ func (s PodState) String() string {
 		text += fmt.Sprintf("; it waits until pod %s, which has its name, has ended", s.WaitsFor)
 	}
 	if s.Phase >= Terminated && !s.Terminated {
-		text += "; containers that run all the same are being stopped"
+		text += "; containers that were found running are being stopped"
 	}
 	if s.Abandoned > 0 {
 		text += fmt.Sprintf("; %d abandoned calls have not returned", s.Abandoned)
@@ -60,9 +58,9 @@ func (s PodState) String() string {
 	return text
 }
 
-// State returns where a pod stands. For a UID that the Set does not know: before the first
-// SyncKnownPods MayHaveRunningContainers alone is true; after it ShouldBeFinished,
-// ContainersShouldBeTerminating, RuntimeShouldBeRemoved and ContentShouldBeRemoved are.
+// State returns the state of a pod. If the Set does not know the UID, only MayHaveRunningContainers is
+// true before the first SyncKnownPods. After it ShouldBeFinished, ContainersShouldBeTerminating,
+// RuntimeShouldBeRemoved and ContentShouldBeRemoved are true.
 func (s *Set) State(uid types.UID) PodState {
 	p, known := s.pods[uid]
 	if !known {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// RemoveOrphan has a pod removed that the Set does not know, that no source wants, and of
-// which nothing runs: the runtime has ended containers of it, or an earlier agent has left
-// records. A pod that the Set knows is removed when its life has come to that.
+// RemoveOrphan removes a pod that the Set does not know: no source wants it, none of its containers runs, and
+// the node still has ended containers, files or records of it. A pod that the Set knows is ignored: its
+// own phases lead to its removal.
 func (s *Set) RemoveOrphan(pod RuntimePod) Effects {
 	if _, known := s.pods[pod.UID]; known || pod.UID == "" {
 		return Effects{}
@@ -17,7 +17,7 @@ func (s *Set) RemoveOrphan(pod RuntimePod) Effects {
 	return Effects{Work: true}
 }
 
-// orphan has a pod removed that has ended or never began.
+// orphan lets a pod be removed that has finished or never started.
 func (s *Set) orphan(p *state) Effects {
 	why := Replaced
 	if p.unwanted {
@@ -36,8 +36,8 @@ func (s *state) orphan(why Removal) {
 	}
 }
 
-// succeed keeps news of a pod with the UID of this one. A pod that is to stop before it could
-// start never starts.
+// succeed keeps an update of a new pod with the UID of this one. A new pod that must stop before it
+// could start never starts.
 func (s *state) succeed(u Update) {
 	switch {
 	case u.Type == Kill:
@@ -59,8 +59,8 @@ func (s *state) remove(revision Revision) Work {
 	return w
 }
 
-// removed is the transition on the end of that work, by which the pod is forgotten unless
-// something of it was found to run meanwhile.
+// removed is the transition on the end of that work. The pod is forgotten unless a running container was
+// found meanwhile.
 func (s *Set) removed(p *state, o Outcome) Effects {
 	p.inFlight = 0
 	switch {
@@ -75,7 +75,7 @@ func (s *Set) removed(p *state, o Outcome) Effects {
 	return Effects{Work: s.renew(p.uid, p.successor)}
 }
 
-// returned takes abandoned work that has returned. It reports whether the work was the pod's.
+// returned records the return of abandoned work. It reports whether the work belonged to the pod.
 func (s *state) returned(r Revision) bool {
 	i := slices.Index(s.abandoned, r)
 	if i >= 0 {

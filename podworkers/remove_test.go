@@ -180,5 +180,5 @@ func TestPodStateString(t *testing.T) {
 	h.next("a", RemovePod)
 	want("removing: no source wants the pod")
 	h.set.KillRuntimePod(now, strayA)
-	want("removing: no source wants the pod; containers that run all the same are being stopped")
+	want("removing: no source wants the pod; containers that were found running are being stopped")
 }

@@ -8,24 +8,21 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Set is the state of all pods of a node. It decides what is to be done for
-// each of them and in which order, and does none of it. The zero Set has no
-// pods.
+// Set is the state of all pods of a node. It decides which work each pod needs, and in which order;
+// the caller does the work. The zero Set has no pods.
 //
-// A Set is a state machine: what it answers depends on the calls made before,
-// and on nothing else. It starts no goroutine, reads no clock and must not be
-// used concurrently.
+// A Set is a state machine: its answers depend on the earlier calls alone. It starts no goroutine,
+// reads no clock, and must not be used concurrently.
 type Set struct {
 	pods    map[types.UID]*state
 	statics statics
 	// revision is that of the last work handed out.
 	revision Revision
-	// synced: SyncKnownPods has been called, so a pod that is not here is not on the node.
+	// synced: SyncKnownPods has been called. The node has no pod that the Set does not know.
 	synced bool
 }
 
-// Update takes news of a pod. The error names what makes an update unusable;
-// such an update changes nothing.
+// Update records an update of a pod. An error names the missing field, and the update changes nothing.
 func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	uid, err := u.uid()
 	if err != nil {
@@ -51,8 +48,8 @@ func (s *Set) add(p *state) *state {
 	return p
 }
 
-// takeTurns has a static pod wait for its turn, or keeps its full name from others
-// while what the runtime has of it is stopped.
+// takeTurns enqueues a static pod under its full name. If the runtime has containers of the pod, and
+// the pod must stop, it keeps other pods from the name until then.
 func (s *Set) takeTurns(p *state) {
 	switch {
 	case p.inRuntime && p.phase != Syncing:
@@ -64,8 +61,9 @@ func (s *Set) takeTurns(p *state) {
 	}
 }
 
-// Next returns the work that a pod has, if it has any and none is in flight. A
-// pod that may never start any more is finished instead, which the effects tell.
+// Next returns the next work of a pod. ok is false if the pod has no work, or if work of it is in
+// flight. A pod that was stopped before it could start needs no work: Next finishes it, and returns the
+// effects of that.
 func (s *Set) Next(now time.Time, uid types.UID) (w Work, ok bool, e Effects) {
 	p, known := s.pods[uid]
 	if !known {
@@ -94,7 +92,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	return p.begin(s.revision, now), true, Effects{}
 }
 
-// mayStart reports whether a pod waiting for its turn is still to start.
+// mayStart reports whether a pod that waits for its name may still start.
 func (s *Set) mayStart(uid types.UID) bool {
 	p, known := s.pods[uid]
 	return known && !p.started
@@ -107,8 +105,8 @@ func (s *Set) finish(p *state) Effects {
 	return e
 }
 
-// Done takes the outcome of work. The outcome of abandoned work is dropped, but the
-// removal of a pod waits until all such work has returned.
+// Done records the outcome of work. It ignores the outcome of abandoned work, but the removal of the
+// pod waits until all abandoned work has returned.
 func (s *Set) Done(w Work, o Outcome) Effects {
 	p, inFlight := s.working(w)
 	if inFlight {
@@ -120,7 +118,7 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// working returns the pod of work, and whether the work is still in flight.
+// working returns the pod of the work, and reports whether the work is in flight.
 func (s *Set) working(w Work) (p *state, inFlight bool) {
 	p, known := s.pods[w.UID]
 	return p, known && p.inFlight != 0 && p.inFlight == w.Revision
@@ -147,8 +145,8 @@ func (s *Set) done(p *state, w Work, o Outcome) Effects {
 	return e
 }
 
-// renew begins a pod anew with the news that came while the pod that only the runtime knew
-// was stopped. It reports whether there was any.
+// renew adds the pod of an update that arrived while the agent stopped or removed the old pod of that
+// UID. It reports whether the new pod has work.
 func (s *Set) renew(uid types.UID, news *Update) bool {
 	if news == nil || news.Pod == nil {
 		return false
@@ -161,8 +159,8 @@ func (s *Set) renew(uid types.UID, news *Update) bool {
 	return e.Work
 }
 
-// Abandon gives up on work that was interrupted and does not return, so that
-// the pod can go on. Its outcome, when it comes, is dropped; see Done.
+// Abandon gives up on work that was interrupted and does not return, so that the pod can get other
+// work. See Done for its late outcome.
 func (s *Set) Abandon(w Work) Effects {
 	p, inFlight := s.working(w)
 	if !inFlight {
@@ -176,7 +174,7 @@ func (s *Set) Abandon(w Work) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// Requeue makes a pod do its last work once more, unless it has news to work on.
+// Requeue retries the last work of a pod, unless an update is pending.
 func (s *Set) Requeue(uid types.UID) Effects {
 	p, known := s.pods[uid]
 	if !known {

@@ -16,57 +16,57 @@ type state struct {
 	phase Phase
 	// started: work has been handed out.
 	started bool
-	// inRuntime: the runtime knows the pod, whether it was started here or not.
+	// inRuntime: the runtime knows the pod, whether this agent started it or not.
 	inRuntime bool
-	// stopping: work that stops the pod has been handed out, or the pod was found
-	// to be over. From here on nothing of it is started.
+	// stopping: work that stops the pod has been handed out, or the pod had finished. None of its
+	// containers starts any more.
 	stopping bool
 	// deleted: no source wants the pod any more.
 	deleted bool
-	// evicted: the pod was killed to be evicted.
+	// evicted: a request stopped the pod to evict it.
 	evicted bool
 	// unwanted: SyncKnownPods reported last that no source wants the pod. A pod that was being swept
 	// then is removed when the sweep has succeeded.
 	unwanted bool
-	// again: a pod with the same UID is to follow this one.
+	// again: a source wants a new pod with the UID of this one.
 	again bool
-	// removal is why the pod is removed, NotRemoved before it is orphaned.
+	// removal is the reason of the removal, NotRemoved before the pod is orphaned.
 	removal Removal
-	// toRemove: RemovePod has to be done, for the first time or again.
+	// toRemove: RemovePod is due, for the first time or again.
 	toRemove bool
 	// abandoned is the work that was abandoned and has not returned.
 	abandoned []Revision
-	// successor is the last news of a pod with the UID of this one, which begins when this one is
-	// forgotten.
+	// successor is the last update of a new pod with the UID of this one. That pod begins when this one
+	// is forgotten.
 	successor *Update
-	// stray is set if something of the pod may have been started after the work
-	// that stopped it, or is stopping it, had looked.
+	// stray is set if a container of the pod may have started after the work that stops the pod had
+	// inspected it.
 	stray *RuntimePod
 
-	// grace is the time the pod has to stop, in seconds; zero if it was never set.
+	// grace is the time that the pod has to stop, in seconds; zero if it is not set.
 	grace int64
-	// deadline is when that time is over; zero if it has not begun.
+	// deadline is the end of that time; zero if it has not begun.
 	deadline time.Time
-	// report is why the pod was stopped, as the first request that knew it said.
+	// report is the first StopReport of the requests.
 	report *StopReport
 
 	// fullName is the name_namespace that only one static pod may have at a time.
 	fullName string
-	// pending is the last update no work was handed out for.
+	// pending is the last update for which no work was handed out.
 	pending *Update
 	// active is what the last work handed out was made from.
 	active *Update
-	// inFlight is the work that has not come back; zero if none.
+	// inFlight is the work in flight; zero if there is none.
 	inFlight Revision
 	// inFlightType is the type of the work in flight.
 	inFlightType WorkType
-	// waiting are the stop requests to answer.
+	// waiting are the stop requests without an answer.
 	waiting []StopID
 }
 
-// first returns the state of a pod that has not been heard of, before u. A pod
-// that is over at its source and of which nothing runs was stopped before: what
-// is left is to clean up, once more if need be (kubernetes #105527, #117019).
+// first returns the state of a new pod before its first update u. A pod that has finished at its source and has
+// no running container was stopped before: only the cleanup is left, which may have been done already
+// (kubernetes #105527, #117019).
 func first(uid types.UID, u Update) *state {
 	s := &state{uid: uid, fullName: fullName(u), inRuntime: u.Pod != nil && u.RuntimePod != nil}
 	if u.Pod != nil && runtime.IsTerminal(u.Pod.Status.Phase) && u.Status != nil && !anyAlive(u.Status) {
@@ -89,7 +89,7 @@ func anyAlive(status *runtime.PodStatus) bool {
 	return false
 }
 
-// update is the transition on news of the pod. isNew tells that it is the first.
+// update is the transition on an update of the pod. isNew: it is the first update.
 func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	if u.Pod != nil && u.Type != Kill {
 		s.unwanted = false
@@ -131,8 +131,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	return e
 }
 
-// definition returns the last definition of the pod, nil if only the runtime
-// knows it.
+// definition returns the last definition of the pod, nil if only the runtime knows the pod.
 func (s *state) definition() *v1.Pod {
 	switch {
 	case s.pending != nil && s.pending.Pod != nil:
@@ -143,7 +142,7 @@ func (s *state) definition() *v1.Pod {
 	return nil
 }
 
-// stopIfAsked moves a syncing pod on if the update says that it is to stop.
+// stopIfAsked makes a syncing pod terminating if the update requires it.
 func (s *state) stopIfAsked(u Update) {
 	if s.phase != Syncing {
 		return
@@ -160,8 +159,8 @@ func (s *state) stopIfAsked(u Update) {
 	}
 }
 
-// stopWithin sets the time that a terminating pod has, which only ever gets
-// shorter, and puts it into the update. It reports whether it got shorter.
+// stopWithin sets the time that a terminating pod has, which only becomes shorter, also in the update. It
+// reports whether the time became shorter.
 func (s *state) stopWithin(u *Update, now time.Time) (shortened bool) {
 	request := StopRequest{}
 	if u.Stop != nil {
@@ -180,7 +179,7 @@ func (s *state) stopWithin(u *Update, now time.Time) (shortened bool) {
 	return shortened
 }
 
-// await remembers a request that is to be answered when the pod has stopped.
+// await keeps a request, to answer it when the pod has stopped.
 func (s *state) await(r *StopRequest) {
 	if r != nil && r.ID != 0 {
 		s.waiting = append(s.waiting, r.ID)
@@ -201,14 +200,13 @@ func (s *state) begin(revision Revision, now time.Time) Work {
 	return w
 }
 
-// waitsForTurn reports whether it is a static pod that has not begun, and of which the
-// runtime has nothing to stop.
+// waitsForTurn reports whether the pod is a static pod that has not started, and that has no containers to
+// stop in the runtime.
 func (s *state) waitsForTurn() bool {
 	return !s.started && !(s.inRuntime && s.phase != Syncing) && runtime.IsStatic(s.pending.Pod)
 }
 
-// beginStop makes w the work that stops the pod. If nobody asked for that, the
-// pod's time begins now.
+// beginStop makes w the work that stops the pod. Without a stop request the pod's time begins now.
 func (s *state) beginStop(w *Work, now time.Time) {
 	s.stopping, s.stray = true, nil
 	if w.Pod == nil {

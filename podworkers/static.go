@@ -14,21 +14,19 @@ func fullName(u Update) string {
 	return u.RuntimePod.Name + "_" + u.RuntimePod.Namespace
 }
 
-// statics lets static pods of one full name run one at a time, in the order in
-// which they were first heard of: what a pod is called at a source on the node may be
-// given to another one at any time (kubernetes #104743). The zero statics has none.
+// statics lets static pods of one full name run one after the other, in the order of their first
+// updates: a source on the node may give the name of a pod to another pod at any time
+// (kubernetes #104743). The zero value has no pods.
 type statics struct {
-	// running is the pod that has its turn, by full name.
+	// running is the pod that holds each full name.
 	running map[string]types.UID
-	// waiting are those that follow, in order.
+	// waiting is the queue for each full name.
 	waiting map[string][]types.UID
-	// stopping are pods that the runtime has and that have to stop before the next
-	// has its turn.
+	// stopping are the pods whose containers must stop before the next pod may start.
 	stopping map[string][]types.UID
 }
 
-// queue puts a pod at the end of the line for its full name, unless it is
-// already in it or has its turn.
+// queue enqueues a pod for its full name, unless it waits in the queue or holds the name.
 func (s *statics) queue(fullName string, uid types.UID) {
 	if s.running[fullName] == uid || slices.Contains(s.waiting[fullName], uid) {
 		return
@@ -39,8 +37,7 @@ func (s *statics) queue(fullName string, uid types.UID) {
 	s.waiting[fullName] = append(s.waiting[fullName], uid)
 }
 
-// block keeps a full name from being given to a pod until this one, which the
-// runtime has and which is to stop, has ended.
+// block keeps a full name from other pods until this pod, whose containers must stop, has ended.
 func (s *statics) block(fullName string, uid types.UID) {
 	if slices.Contains(s.stopping[fullName], uid) {
 		return
@@ -51,8 +48,8 @@ func (s *statics) block(fullName string, uid types.UID) {
 	s.stopping[fullName] = append(s.stopping[fullName], uid)
 }
 
-// start gives a pod its turn if it is the next to have it, and reports whether
-// it has it. Those before it that do not want theirs any more lose it.
+// start gives the full name to a pod if the pod is next in the queue, and reports whether the pod holds
+// the name. Pods before it that do not want the name any more are dropped.
 func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bool) bool {
 	if running, taken := s.running[fullName]; taken {
 		return running == uid
@@ -68,8 +65,8 @@ func (s *statics) start(fullName string, uid types.UID, wants func(types.UID) bo
 	return true
 }
 
-// before returns the pod that has to end, or to begin, before this one has its turn: empty if
-// it has its turn already, or is not in line.
+// before returns the pod that must end, or start, before this one may start. It is empty if the pod holds
+// the name, or is not in the queue.
 func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) bool) types.UID {
 	if !slices.Contains(s.waiting[fullName], uid) {
 		return ""
@@ -86,8 +83,8 @@ func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) b
 	return ""
 }
 
-// next returns the first pod in line that wants its turn, if its name is free of
-// pods that have to stop; empty if there is none.
+// next returns the first pod in the queue that wants the name. It is empty if there is none, or while
+// pods of the name must stop.
 func (s *statics) next(fullName string, wants func(types.UID) bool) types.UID {
 	if len(s.stopping[fullName]) > 0 {
 		return ""

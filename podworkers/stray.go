@@ -2,15 +2,13 @@ package podworkers
 
 import "time"
 
-// KillRuntimePod reports that containers of the pod may run that no pending work stops:
-// work that was abandoned came back, or the runtime has containers of a pod that is
-// stopping or has stopped (kubernetes #139833).
+// KillRuntimePod reports that containers of the pod may run that no pending work stops: abandoned work has
+// returned, or the runtime has containers of a pod that is stopping or has stopped (kubernetes #139833).
 //
-// A pod that runs is looked at again. One that is stopping is stopped once more.
-// Of one that has stopped, what runs is stopped with SyncTerminatingRuntimePod,
-// beside its phase: until that has succeeded the pod is taken to have running
-// containers, and is not removed. A pod that is not known is stopped as one
-// that only the runtime knows.
+// A syncing pod is synced again, and a terminating pod is stopped again. The containers of a pod that has
+// terminated are stopped with SyncTerminatingRuntimePod, and the phase of the pod stays; until that work has
+// succeeded, the pod counts as running and is not removed. An unknown pod is stopped as a pod that only
+// the runtime knows.
 func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 	p, known := s.pods[pod.UID]
 	if !known {
@@ -28,7 +26,7 @@ func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// sweep is the transition to stopping what runs of a pod that has stopped.
+// sweep is the transition to the work that stops the containers of a pod that has terminated.
 func (s *state) sweep(revision Revision) Work {
 	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, Revision: revision, RuntimePod: s.stray}
 	s.stray = nil
@@ -36,7 +34,7 @@ func (s *state) sweep(revision Revision) Work {
 	return w
 }
 
-// swept is the transition on the end of a sweep. A removal that had to wait for it follows.
+// swept is the transition on the end of a sweep. A removal that waited for the sweep follows.
 func (s *Set) swept(p *state, pod *RuntimePod, o Outcome) Effects {
 	p.inFlight = 0
 	switch {
@@ -54,13 +52,13 @@ func (s *state) sweeping() bool {
 	return s.inFlight != 0 && s.inFlightType == SyncTerminatingRuntimePod && s.phase >= Terminated
 }
 
-// toSweep reports whether a sweep is to be made.
+// toSweep reports whether a sweep is due.
 func (s *state) toSweep() bool { return s.stray != nil && s.phase >= Terminated }
 
 // quiet reports whether no container of the pod runs or will run.
 func (s *state) quiet() bool { return s.phase >= Terminated && s.stray == nil && !s.sweeping() }
 
-// over reports whether nothing is left to do for the pod, except for its removal.
+// over reports whether only the removal of the pod is left to do.
 func (s *state) over() bool { return s.phase >= Finished && s.quiet() }
 
 // ready reports whether the pod has work that could begin. Its removal waits until

@@ -11,18 +11,18 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// UpdateType says what brought an update about.
+// UpdateType is the reason of an update.
 type UpdateType uint8
 
 const (
-	// Sync looks at a pod again although nothing was heard of it.
+	// Sync requests a sync of the pod without any change.
 	Sync UpdateType = iota
-	// Changed tells that the pod's definition or status at its source changed.
+	// Changed reports a change of the pod's definition, or of its status at its source.
 	Changed
-	// Create tells that the pod is new at its source. For a pod that is already
-	// stopping it means that a pod with the same UID follows it.
+	// Create reports a pod that is new at its source. If a pod with its UID is
+	// stopping, the new pod starts after the old one is forgotten.
 	Create
-	// Kill asks for the pod to be stopped.
+	// Kill requests the termination of the pod.
 	Kill
 )
 
@@ -39,29 +39,30 @@ func (t UpdateType) String() string {
 	return "sync"
 }
 
-// Update is news of one pod. Of several that arrive while the pod is being
-// worked on, only the last is kept: each says all there is to say.
+// Update reports the current state of one pod, or requests its termination. While work for the
+// pod is in flight only the last update is kept, because each one is complete.
 type Update struct {
 	Type UpdateType
-	// Pod is the pod as its source has it. It is kept and lent to the work that
-	// follows, and never written to. Required unless RuntimePod is set.
+	// Pod is the pod as its source has it. The Set keeps the pointer and hands it to later
+	// work; nobody may write to the pod. Required unless RuntimePod is set.
 	Pod *v1.Pod
-	// RuntimePod is a pod that only the runtime knows. It can only be killed:
-	// updates of another type are ignored. Beside a Pod it tells, in the first update
-	// of that, that the runtime may run something of the pod, which an earlier agent
-	// has started: a static pod that has yet to have its turn is then not finished
-	// before it was stopped. In later ones it is ignored.
+	// RuntimePod without a Pod identifies a pod that only the runtime knows. Such a pod can
+	// only be killed: other types of updates are ignored.
+	//
+	// RuntimePod beside a Pod counts in the first update of the pod: the runtime may have
+	// containers of the pod that an earlier agent started. If that pod is static and is deleted
+	// while it waits for another pod of its name, its containers are stopped before it finishes.
 	RuntimePod *RuntimePod
-	// Status is what the runtime last reported of the pod, nil if it is not known.
-	// It is asked once, when a pod that is over at its source is first seen: if
-	// nothing of it runs, it was stopped before, and only cleaning up is left.
+	// Status is the last status of the pod from the runtime, nil if there is none. It counts in
+	// the first update of a pod that has finished at its source: if no container runs, an earlier
+	// agent has stopped the pod, and only the cleanup is left.
 	Status *runtime.PodStatus
-	// Stop says how to stop the pod. It is heeded in updates that make the pod
-	// stop, or come while it does; in others the request counts as done at once.
+	// Stop states how to stop the pod. It counts in updates that make the pod stop, or arrive
+	// while it stops. Other updates answer the request at once.
 	Stop *StopRequest
 }
 
-// uid returns the UID of the pod that the update is of.
+// uid returns the UID of the pod.
 func (u Update) uid() (types.UID, error) {
 	switch {
 	case u.Pod != nil && u.Pod.UID != "":
@@ -76,53 +77,50 @@ func (u Update) uid() (types.UID, error) {
 	return "", errors.New("update: one of Pod and RuntimePod is required")
 }
 
-// RuntimePod identifies a pod that only the runtime knows. A Loop makes a
-// syncpod.RuntimePod of it, which has its status besides.
+// RuntimePod identifies a pod that only the runtime knows. syncpod.RuntimePod also has its status.
 type RuntimePod struct {
 	UID       types.UID
 	Name      string
 	Namespace string
 }
 
-// StopRequest says how to stop a pod.
+// StopRequest states how to stop a pod.
 type StopRequest struct {
-	// ID is handed back in Effects.Stopped when the pod has stopped, exactly once.
-	// Zero asks for no answer. Only for a Set: Workers, and so a Loop, ignore it.
+	// ID is returned once in Effects.Stopped, when the pod has stopped. Zero requests no
+	// answer. Workers ignore it: Workers.KillPod waits for the answer itself.
 	ID StopID
-	// Evict tells that the pod is evicted: what it wrote may be removed, even while
-	// its source still wants it. It is heeded only in the request that begins the stop;
-	// in later ones it is ignored.
+	// Evict marks the pod as evicted: the agent may remove its volumes and logs although its
+	// source still wants it. Only the request that begins the stop can set it.
 	Evict bool
-	// GracePeriodSeconds is the time the pod has to stop, nil for the pod's own.
-	// It can only shorten the time the pod was given before. In seconds; 0 and less
-	// count as 1.
+	// GracePeriodSeconds is the time that the pod has to stop, in seconds; nil is the pod's
+	// own grace period, and values below 1 count as 1. It can only shorten the time of earlier
+	// requests.
 	GracePeriodSeconds *int64
-	// Report is what is to be reported of the pod, nil for nothing but its
-	// containers' ends. Of several the first counts.
+	// Report is the reason for the pod's status. With nil the status has only the ends of
+	// the containers. The first report of a pod counts.
 	Report *StopReport
 }
 
-// StopReport is why the node stops a pod that its source still wants. The pod is
-// reported as Failed with it, whatever its containers' ends.
+// StopReport is the reason why the node stops a pod that its source still wants. The status of
+// the pod is Failed with this reason, whatever the exit codes of its containers are.
 type StopReport struct {
-	// Reason is one word for programs, such as Evicted, Preempting or Terminated.
+	// Reason is status.reason of the pod, such as Evicted, Preempting or Terminated.
 	Reason string
-	// Message is for people.
+	// Message is status.message of the pod.
 	Message string
-	// Disruption tells that the node is in need, and not the pod at fault: the pod is
-	// reported with the condition DisruptionTarget, too, whose reason is
-	// TerminationByKubelet.
+	// Disruption adds the condition DisruptionTarget with the reason TerminationByKubelet:
+	// the node needs the pod's resources, and the pod has not failed by itself (KEP-3329).
 	Disruption bool
 }
 
-// StopID identifies a request to whoever made it.
+// StopID identifies a stop request. The caller of the Set chooses it.
 type StopID uint64
 
-// WorkType is what is to be done for a pod.
+// WorkType is the call that a pod needs.
 type WorkType uint8
 
 const (
-	// SyncPod brings the pod to where its definition says.
+	// SyncPod brings the pod to the state of its definition.
 	SyncPod WorkType = iota
 	// SyncTerminatingPod stops the pod and all its containers.
 	SyncTerminatingPod
@@ -130,7 +128,7 @@ const (
 	SyncTerminatingRuntimePod
 	// SyncTerminatedPod cleans up after a pod that has stopped.
 	SyncTerminatedPod
-	// RemovePod removes what the node has of an orphaned pod.
+	// RemovePod removes an orphaned pod from the node.
 	RemovePod
 )
 
@@ -149,14 +147,14 @@ func (t WorkType) String() string {
 	return "SyncPod"
 }
 
-// Work is one thing to be done for one pod. It is in flight from the call of
-// Next that returned it to that of Done or Abandon.
+// Work is one call for one pod. It is in flight from the Next that returns it until Done or
+// Abandon.
 type Work struct {
 	UID  types.UID
 	Type WorkType
-	// Revision tells this work from all other.
+	// Revision is unique among the work of a Set.
 	Revision Revision
-	// UpdateType is that of the update this work follows.
+	// UpdateType is the type of the update that led to this work.
 	UpdateType UpdateType
 	// Pod is the pod, nil for SyncTerminatingRuntimePod, and for RemovePod of a pod whose
 	// definition is not known.
@@ -165,19 +163,18 @@ type Work struct {
 	RuntimePod *RuntimePod
 	// Removal is the reason of a RemovePod.
 	Removal Removal
-	// GracePeriodSeconds is the time that SyncTerminatingPod has, nil if nobody has
-	// asked for the pod to be stopped and its own grace period holds.
+	// GracePeriodSeconds is the time that SyncTerminatingPod has. Nil is the pod's own grace
+	// period: there was no stop request.
 	GracePeriodSeconds *int64
-	// Deadline is when SyncTerminatingPod has to be over, counted from the requests:
-	// the earliest of all. If there was none, the pod's own time is counted from
-	// when it was first told to stop. Zero for other work.
+	// Deadline is the time by which SyncTerminatingPod must have stopped the pod: the earliest
+	// deadline of all stop requests. Without a request the pod's grace period begins with the first
+	// SyncTerminatingPod. Zero for other work.
 	Deadline time.Time
-	// Report is what is to be reported of the pod, for SyncTerminatingPod and
-	// SyncTerminatedPod; see StopRequest.Report.
+	// Report is StopRequest.Report, for SyncTerminatingPod and SyncTerminatedPod.
 	Report *StopReport
 }
 
-// Removal is why a pod is removed from the node.
+// Removal is the reason why a pod is removed from the node.
 type Removal uint8
 
 const (
@@ -187,8 +184,8 @@ const (
 	Unwanted
 	// Replaced: a source wants a new pod with the UID of the pod.
 	Replaced
-	// Unknown: no source wants the pod, and the Set knew nothing of it: an earlier agent
-	// has left it.
+	// Unknown: no source wants the pod, and the Set did not know it. An earlier agent left it
+	// behind.
 	Unknown
 )
 
@@ -200,38 +197,37 @@ func (r Removal) String() string {
 	case Replaced:
 		return "a source wants a new pod with its UID"
 	case Unknown:
-		return "an earlier agent has left the pod, and no source wants it"
+		return "an earlier agent left the pod behind, and no source wants it"
 	}
 	return ""
 }
 
-// Revision counts the work that a Set has handed out, from 1.
+// Revision numbers the work of a Set, from 1.
 type Revision uint64
 
-// Outcome is how work ended.
+// Outcome is the result of work.
 type Outcome uint8
 
 const (
-	// Failed: the work is to be done again.
+	// Failed: the work must be retried.
 	Failed Outcome = iota
 	// Succeeded: the work is done.
 	Succeeded
-	// SucceededTerminal: SyncPod found that the pod is over and is to be stopped.
-	// After other work it is the same as Succeeded.
+	// SucceededTerminal: SyncPod found that the pod has finished; the pod is stopped next.
+	// For other work it is the same as Succeeded.
 	SucceededTerminal
 )
 
-// Effects lists what the caller must do after a change. The zero Effects ask for
-// nothing.
+// Effects lists what the caller must do after a change. The zero value requires nothing.
 type Effects struct {
 	// Work: the pod may have work; call Next.
 	Work bool
-	// Retry: the work failed and no news is waiting; call Requeue after a while.
+	// Retry: the work failed and no update is pending; call Requeue after a back-off.
 	Retry bool
-	// Interrupt: cancel the work in flight, other work is more urgent.
+	// Interrupt: cancel the work in flight, because other work is more urgent.
 	Interrupt bool
-	// Stopped are the requests that are done.
+	// Stopped are the stop requests to answer.
 	Stopped []StopID
-	// Successors are other pods that this one held up; call Next for them.
+	// Successors are other pods that waited for this one; call Next for them.
 	Successors []types.UID
 }

@@ -23,8 +23,8 @@ type Workers struct {
 	// the StatusSource, the Observer or the Logger.
 	mu        sync.Mutex
 	scheduler scheduler
-	// hungry: a goroutine is about to take work. While pods are ready there is always
-	// one, so that no pod waits for the work of another.
+	// hungry: a goroutine is about to take work. There is one whenever pods are ready, so that no
+	// pod waits for the work of another.
 	hungry bool
 }
 
@@ -42,8 +42,8 @@ func New(c Config) (*Workers, error) {
 
 // Run does the work of the pods until ctx is done. Then it detaches: it cancels
 // the work in flight, leaves the pods as they are, and returns nil when all work
-// has returned, abandoned work included. That takes as long as the Syncer takes to
-// heed its cancellation. To stop the pods first, call Drain before ending ctx. Work
+// has returned, abandoned work included. That takes as long as the Syncer needs after
+// its cancellation. To stop the pods first, call Drain before ending ctx. Work
 // gets the values of ctx, but not its deadline. Run can be called once.
 func (w *Workers) Run(ctx context.Context) error {
 	if err := w.begin(ctx); err != nil {
@@ -88,7 +88,7 @@ func (w *Workers) detach() {
 	w.scheduler.drain.end(ErrStopped)
 }
 
-// fire does what is due by now.
+// fire does the work that is due.
 func (w *Workers) fire(timer *time.Timer) {
 	then := change{now: time.Now()}
 	w.mu.Lock()
@@ -97,14 +97,12 @@ func (w *Workers) fire(timer *time.Timer) {
 	w.scheduler.timers.arm(timer, then.now)
 }
 
-// UpdatePod takes news of a pod, and has it worked on as soon as the pod's work
-// in flight allows it. It does not wait for that. Of several updates that arrive
-// meanwhile the last counts; a request to stop is never lost. What the update
-// points to is lent: it must not change from now on.
+// UpdatePod records an update of a pod and returns. The workers sync the pod as soon as no work of it is
+// in flight. Of several updates that arrive meanwhile the last counts; stop requests are never
+// lost. The caller must not change the objects of the update any more.
 //
-// Update.Stop.ID is ignored; KillPod waits for the answer. The error tells that
-// the update cannot be used, and was not: ErrStopped, ErrDraining, or what is
-// missing in it.
+// Update.Stop.ID is ignored; KillPod waits for the answer. An error means that the update was
+// refused: ErrStopped, ErrDraining, or the name of the missing field.
 func (w *Workers) UpdatePod(u Update) error {
 	_, err := w.update(u, nil)
 	return err
@@ -140,7 +138,7 @@ func (w *Workers) work() {
 	}
 }
 
-// first returns the job that a goroutine begins with, nil if others were quicker.
+// first returns the first job of a goroutine, nil if another goroutine has taken it.
 func (w *Workers) first() *job {
 	then := change{now: time.Now()}
 	w.mu.Lock()

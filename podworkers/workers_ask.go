@@ -6,9 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SyncKnownPods tells the workers which pods the sources want, all of them; see
-// [Set.SyncKnownPods]. Pods that no source wants are stopped. The effects of what it
-// returns have been seen to and are left out.
+// SyncKnownPods reports all pods that the sources want; see [Set.SyncKnownPods]. The workers stop and
+// remove the other pods. The returned pods have no Effects: the workers have handled them.
 func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 	then := change{now: time.Now()}
 	w.mu.Lock()
@@ -27,9 +26,8 @@ func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod
 	return known, orphaned
 }
 
-// KillRuntimePod tells the workers that the runtime runs something of a pod that should
-// have stopped; see [Set.KillRuntimePod]. It is stopped. The error is ErrStopped, or
-// tells that the pod has no UID.
+// KillRuntimePod reports that the runtime runs containers of a pod that should have stopped, and
+// stops them; see [Set.KillRuntimePod]. The error is ErrStopped, or that the pod has no UID.
 func (w *Workers) KillRuntimePod(pod RuntimePod) error {
 	then := change{now: time.Now()}
 	w.mu.Lock()
@@ -41,7 +39,7 @@ func (w *Workers) KillRuntimePod(pod RuntimePod) error {
 	return nil
 }
 
-// RemoveOrphan has a pod removed that the workers do not know; see [Set.RemoveOrphan].
+// RemoveOrphan removes a pod that the workers do not know; see [Set.RemoveOrphan].
 func (w *Workers) RemoveOrphan(pod RuntimePod) {
 	then := change{now: time.Now()}
 	w.mu.Lock()
@@ -49,7 +47,7 @@ func (w *Workers) RemoveOrphan(pod RuntimePod) {
 	w.scheduler.follow(pod.UID, w.scheduler.set.RemoveOrphan(pod), &then)
 }
 
-// State returns where a pod stands; see [Set.State].
+// State returns the state of a pod; see [Set.State].
 func (w *Workers) State(uid types.UID) PodState {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,52 +17,46 @@ const (
 	defaultResyncInterval = time.Minute
 )
 
-// Config says what Workers work with. Every wait but AbandonAfter and those between tries
-// to remove a pod has up to half of it added at random, so that pods that failed together
-// do not come back together. A time that an error or a result names is kept as it is.
+// Config configures Workers. Waits have up to half of their length added at random, so that pods that
+// failed together are not retried together. Exceptions are AbandonAfter, the waits between attempts to remove a
+// pod, and times that an error or a Result names.
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer
-	// Status is asked for the status of a pod before each call of the Syncer, newer
-	// than the end of the call before. Nil hands a nil status to the Syncer, which
-	// then has to look for itself.
+	// Status returns the status of a pod before each call of the Syncer. That status is newer than
+	// the end of the previous call. If Status is nil, the Syncer gets a nil status and must inspect the
+	// pod itself.
 	Status StatusSource
-	// MaxConcurrent is how many calls of SyncPod may run at a time, those that were
-	// abandoned not counted; further pods wait in the order in which they have
-	// work. Work that stops pods and cleans up never waits. Zero means any number.
+	// MaxConcurrent limits the concurrent calls of SyncPod, without abandoned ones. Further pods wait in
+	// the order of their work. Work that stops, cleans up or removes pods never waits. Zero means no limit.
 	MaxConcurrent int
-	// AbandonAfter is how long work may take to return once it was cancelled
-	// because the pod is to stop, or to stop sooner. After that the pod goes on
-	// without it. Zero means 1 s.
+	// AbandonAfter is the time that cancelled work has to return, if it was cancelled because the pod must
+	// stop, or stop sooner. After that the pod gets other work. Zero means 1 s.
 	AbandonAfter time.Duration
-	// RetryInitial is the wait after a first failure whose error says neither when
-	// to try again (RetryError) nor that it will soon be gone (TemporaryError).
-	// Each further failure in a row doubles it, up to RetryMax, or to 1 min for the removal of
-	// a pod. Zero means 2 s.
+	// RetryInitial is the wait after the first failure, unless its error is a RetryError or a
+	// TemporaryError. Each further failure in a row doubles it, up to RetryMax, or up to 1 min for
+	// the removal of a pod. Zero means 2 s.
 	RetryInitial time.Duration
 	// RetryMax is the longest such wait. Zero means 30 s, or
 	// RetryInitial if that is longer.
 	RetryMax time.Duration
-	// RetryTransient is the wait after a failure that is likely to be gone soon.
-	// Zero means 1 s.
+	// RetryTransient is the wait after a TemporaryError. Zero means 1 s.
 	RetryTransient time.Duration
-	// ResyncInterval is how long after its last SyncPod a pod is looked at again
-	// although nothing was heard of it. Zero means 1 min.
+	// ResyncInterval is the longest time between two calls of SyncPod for a pod. Zero means 1 min.
 	ResyncInterval time.Duration
 	// Observer receives events. Default: none.
 	Observer Observer
-	// Trace is called before each call of the Syncer, which gets the context that it
-	// returns: one made of ctx. All that is done in the call has a context made of that,
-	// calls of the runtime among it. end is called with the error of the call when that
-	// has returned. Both must return soon, and neither may be nil. Default: nobody traces.
+	// Trace is called before each call of the Syncer and returns the context of the call, derived
+	// from ctx. All steps of the call, such as calls of the runtime, have contexts derived from it. The workers call
+	// end with the error of the call. Both functions must return soon; end must not be nil. Default: no
+	// tracing.
 	Trace func(ctx context.Context, w Work) (traced context.Context, end func(error))
-	// Log gets one line for each change of a pod's phase, each failure and each
-	// abandoned work. The zero Logger is silent.
+	// Log records each change of a pod's phase, each failure and each abandoned work. The zero Logger
+	// is silent.
 	Log logr.Logger
 }
 
-// withDefaults returns c with every field set, or an error that names the field
-// that cannot be.
+// withDefaults returns c with all defaults set, or an error that names the invalid field.
 func (c Config) withDefaults() (Config, error) {
 	if c.Syncer == nil {
 		return c, errors.New("podworkers: Config.Syncer is required")

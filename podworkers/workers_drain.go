@@ -14,16 +14,14 @@ import (
 // of Drain read over, and err once over is closed, without it.
 type drain struct {
 	left map[types.UID]struct{}
-	err  error // why it ended
+	err  error // the reason of its end
 	over chan struct{}
 }
 
-// Drain stops all pods, as stop says, and waits until all of them are cleaned up
-// after; stop.ID is ignored. From now on new pods are refused with ErrDraining,
-// also when Drain returns early because ctx is done: the pods stop all the same,
-// and Drain may be called again to wait for them. The error says how many are
-// left, and why. Pods only stop while Run is running; ErrStopped says that it
-// ended first.
+// Drain stops all pods, as stop requests, and waits until all of them have finished; stop.ID is
+// ignored. From the call on, new pods are refused with ErrDraining. If ctx ends first, the error has the
+// number of pods that are left and the reason; the pods continue to stop, and the caller may
+// call Drain again to wait for them. Pods only stop during Run; ErrStopped means that Run ended first.
 func (w *Workers) Drain(ctx context.Context, stop StopRequest) error {
 	d, err := w.beginDrain(stop)
 	if err != nil {
@@ -78,8 +76,8 @@ func (s *scheduler) beginDrain(stop StopRequest, then *change) (*drain, error) {
 	return s.drain, nil
 }
 
-// stop stops one pod without an update of it. A pod without a definition, for which the Set
-// refuses the update, is being stopped or has finished.
+// stop stops one pod with its last definition. The Set refuses the update of a pod without a definition;
+// such a pod is being stopped, or has finished.
 func (s *scheduler) stop(p *worker, r StopRequest, then *change) {
 	u := Update{Type: Kill, Pod: p.state.definition(), Stop: s.requests.add(&r, nil)}
 	if e, err := s.set.Update(then.now, u); err == nil {

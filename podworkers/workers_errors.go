@@ -6,30 +6,26 @@ import (
 )
 
 var (
-	// ErrStopped is returned by Workers whose Run is over or about to be, and is
-	// the cause of the cancellation of work in flight then: pods are left as they
-	// are.
+	// ErrStopped is returned by Workers whose Run has ended or is about to end, and is the cause
+	// of the cancellation of their work. The pods keep running.
 	ErrStopped = errors.New("podworkers: the workers have stopped")
-	// ErrDraining is returned for a pod that is heard of for the first time after
-	// Drain was called.
+	// ErrDraining is returned for a new pod after Drain was called.
 	ErrDraining = errors.New("podworkers: draining, no new pods are taken")
-	// ErrInterrupted is the cause of the cancellation of work in flight when its
-	// pod is to stop, or to stop sooner.
+	// ErrInterrupted is the cause of the cancellation of work whose pod must stop, or stop sooner.
 	ErrInterrupted = errors.New("podworkers: interrupted by a request to stop the pod")
 )
 
-// RetryError is an error that knows when the work may succeed, such as the end
-// of a back-off. Workers look for it with errors.As and try again at that time.
+// RetryError is an error with the time of the next attempt, such as the end of a back-off. Workers find
+// it with errors.As.
 type RetryError interface {
 	error
-	// RetryAt is when to try again. A time that has passed means soon, see
-	// Config.RetryTransient; the zero time says nothing.
+	// RetryAt is the time of the next attempt. If it has passed, Workers wait Config.RetryTransient. The
+	// zero time has no effect.
 	RetryAt() time.Time
 }
 
-// TemporaryError is an error that is likely to be gone in a moment, such as a
-// runtime that restarts or a network that is not up yet. Workers look for it
-// with errors.As and try again soon, see Config.RetryTransient.
+// TemporaryError is an error that probably disappears within seconds, such as the restart of a runtime or
+// a network that is not ready. Workers find it with errors.As and retry after Config.RetryTransient.
 type TemporaryError interface {
 	error
 	Temporary() bool

@@ -7,16 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// KillPod asks for a pod to be stopped, as UpdatePod does with a Kill, and waits
-// until it has stopped: nil says that no container of it runs and none will be
-// started. A pod that has stopped before is answered at once.
+// KillPod stops a pod, as UpdatePod does with a Kill, and waits until it has stopped. A nil error means
+// that no container of the pod runs, and none will start. KillPod returns at once for a pod that has stopped
+// before.
 //
-// A pod is tried to be stopped for as long as it takes, and KillPod waits for as
-// long as ctx lets it. The end of ctx ends only the waiting: the pod stops all the
-// same. The error then wraps the cause of ctx's end, and what the last try to
-// stop the pod failed with, if it did. ErrStopped says that Run ended before the
-// pod had stopped; where Run is not called, nothing stops. The type of the update
-// and Stop.ID are ignored.
+// The workers retry the stop until it succeeds. The end of ctx ends only the waiting. The error then wraps the
+// cause of ctx, and the error of the last attempt if that failed. ErrStopped means that Run ended before
+// the pod had stopped; without Run no pod stops. The type of the update and Stop.ID are ignored.
 func (w *Workers) KillPod(ctx context.Context, u Update) error {
 	u.Type = Kill
 	answer := make(chan error, 1)
@@ -51,7 +48,7 @@ func (w *Workers) forgetRequest(id StopID, uid types.UID) error {
 	return nil
 }
 
-// stillStopping is the error of a caller that waits no longer.
+// stillStopping returns the error of a caller that does not wait any longer.
 func stillStopping(who string, cause, failed error) error {
 	if failed == nil {
 		return fmt.Errorf("podworkers: %s still stopping: %w", who, cause)
@@ -59,7 +56,7 @@ func stillStopping(who string, cause, failed error) error {
 	return fmt.Errorf("podworkers: %s still stopping: %w; last failure: %w", who, cause, failed)
 }
 
-// requests are the stops whose callers wait for them. Workers.mu guards it.
+// requests are the stop requests whose callers wait. Workers.mu guards them.
 type requests struct {
 	waiting map[StopID]chan<- error
 	last    StopID

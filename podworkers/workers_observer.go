@@ -6,34 +6,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer is told what Workers do, to count and to trace. Its methods are called
-// from many goroutines at once, without any lock held, and must return soon: the
-// caller waits for them. Embed NopObserver to be told only of some of it.
+// Observer receives the events of Workers, for metrics and traces. Workers call its methods from many
+// goroutines at once, without a lock, and wait for them: they must return soon. Embed NopObserver to
+// implement only some methods.
 //
-// Of what the work does syncpod.Observer is told, of how the runtime is watched
-// pleg.Observer, and of pulls image.Observer. A loop.Config takes this one as
-// Workers.Observer; see syncpod.Observer for the others.
+// syncpod.Observer receives the steps of the work, pleg.Observer the events of the runtime, and
+// image.Observer the pulls. In a loop.Config this one is Workers.Observer; see syncpod.Observer for the
+// others.
 //
-// The order is that of the work, not of what led to it. Of one pod, SyncStarted
-// and SyncEnded alternate unless work is abandoned, and those of one work have the
-// same Work.Revision. PodSeen, PhaseChanged and SyncAbandoned come from whoever
-// brought the change about, each once, a moment after it: a pod's first
-// SyncStarted may come before its PodSeen, and two steps of a short life may come
-// in either order.
+// SyncStarted and SyncEnded of one pod alternate, unless work is abandoned, and have the same Work.Revision
+// for the same work. PodSeen, PhaseChanged and SyncAbandoned are called once each, by the goroutine
+// that made the change, shortly after it. Therefore the first SyncStarted of a pod may precede its PodSeen, and
+// two phases of a short life may be reported in either order.
 type Observer interface {
-	// PodSeen tells that a pod was heard of for the first time since it was last
-	// forgotten.
+	// PodSeen reports a new pod.
 	PodSeen(uid types.UID, at time.Time)
-	// PhaseChanged tells that a pod has moved on in its life. Each pod that is forgotten was
-	// reported as Finished before.
+	// PhaseChanged reports the next phase of a pod. Each pod is reported as Finished before it
+	// is reported as Forgotten.
 	PhaseChanged(uid types.UID, from, to Phase)
-	// SyncStarted tells that work begins.
+	// SyncStarted reports the begin of work.
 	SyncStarted(w Work)
-	// SyncEnded tells how work ended and how long it took, the wait for a fresh
-	// status included.
+	// SyncEnded reports the result of work, and its duration with the wait for a fresh status.
 	SyncEnded(w Work, took time.Duration, err error)
-	// SyncAbandoned tells that work did not return in time after it was cancelled,
-	// and that its pod goes on without it. SyncEnded follows if it ever returns.
+	// SyncAbandoned reports work that did not return in time after its cancellation. The pod gets other
+	// work. SyncEnded follows when the abandoned work returns.
 	SyncAbandoned(w Work)
 }
 

@@ -1,15 +1,14 @@
 package podworkers
 
-// ready holds the pods whose work has not started yet, in the order in which they got it.
-// Pods that are to stop come before pods that are to run, which may have to wait. The zero
-// ready has none.
+// ready is the queue of the pods whose work has not started. Pods that must stop come before pods that
+// must run, which may have to wait for MaxConcurrent. The zero value is empty.
 type ready struct {
 	stops, syncs []*worker
 	// syncing counts the calls of SyncPod in flight, limit is Config.MaxConcurrent.
 	syncing, limit int
 }
 
-// place is where in ready a pod is.
+// place is the queue of a pod in ready.
 type place uint8
 
 const (
@@ -31,7 +30,7 @@ func (r *ready) add(p *worker) {
 	}
 }
 
-// any reports whether there is a pod in line whose work can start now.
+// any reports whether the work of a queued pod can start now.
 func (r *ready) any() bool {
 	return len(r.stops) > 0 || len(r.syncs) > 0 && (r.limit == 0 || r.syncing < r.limit)
 }

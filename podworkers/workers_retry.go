@@ -9,20 +9,20 @@ import (
 	"github.com/podsync/podsync/internal/base/jitter"
 )
 
-// maxRemovalRetry is the longest wait between two tries to remove a pod. Nothing runs that
-// would wait for it.
+// maxRemovalRetry is the longest wait between two attempts to remove a pod. No running pod waits for a
+// removal.
 const maxRemovalRetry = time.Minute
 
-// A waiter is a pod whose next work has to wait. A wait for a time that nobody has named
-// is spread, so that pods that failed together do not come back together.
+// A waiter computes the wait before the next work of a pod. It adds a random part to waits whose time no error or
+// result names, so that pods that failed together are not retried together.
 type waiter struct {
 	*Config
 	uid types.UID
 	now time.Time
 }
 
-// retryIn returns after how long failed work is done again. failures counts those in
-// a row, this one included; next is what the work's result asks for.
+// retryIn returns the wait before failed work is retried. failures is the number of failures in a row, this one
+// included; next is Result.Next.
 func (w waiter) retryIn(work WorkType, err error, failures int, next time.Time) time.Duration {
 	wait := w.spread(backoff(w.RetryInitial, w.RetryMax, failures))
 	if work == RemovePod {
@@ -39,8 +39,7 @@ func (w waiter) retryIn(work WorkType, err error, failures int, next time.Time) 
 	return wait
 }
 
-// resyncIn returns after how long a pod is looked at again whose work was done, and
-// whose result asks for next.
+// resyncIn returns the wait before the next sync of a pod whose work succeeded; next is Result.Next.
 func (w waiter) resyncIn(next time.Time) time.Duration {
 	wait := w.spread(w.ResyncInterval)
 	if !next.IsZero() {
@@ -61,8 +60,8 @@ func backoff(initial, longest time.Duration, failures int) time.Duration {
 	return wait
 }
 
-// until returns the wait for a time that was named. One that has passed must not
-// make work go round without a pause.
+// until returns the wait for a given time. If the time has passed, it returns a short wait, so that the pod
+// is not synced in a busy loop.
 func (w waiter) until(at time.Time) time.Duration {
 	if wait := at.Sub(w.now); wait > 0 {
 		return wait
@@ -70,7 +69,7 @@ func (w waiter) until(at time.Time) time.Duration {
 	return w.spread(w.RetryTransient)
 }
 
-// spread returns d and up to half of it more.
+// spread returns d plus a random part of up to half of d.
 func (w waiter) spread(d time.Duration) time.Duration {
 	return d + jitter.UpTo(d/2, string(w.uid), w.now)
 }

@@ -9,56 +9,52 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Syncer does the work of pods. A Loop adapts a *syncpod.Syncer to it, whose methods have
-// other arguments. Workers call it for many pods at once, and for
-// one pod never twice at a time, unless an earlier call was abandoned (see
-// Config.AbandonAfter).
+// Syncer does the work of pods. Workers call it for many pods at once, and for one pod never twice at a
+// time, unless an earlier call was abandoned (see Config.AbandonAfter). A Loop adapts a *syncpod.Syncer to
+// this interface.
 //
 // The context of a call is that of Workers.Run, without its deadline: it is
 // cancelled when other work has become more urgent (context.Cause is
 // ErrInterrupted), when the workers stop (ErrStopped), and when the call has
-// returned. What a call was lent, the work and the status, is read-only and may
-// be kept.
+// returned. The work and the status are read-only; the Syncer may keep them.
 //
-// A call may be repeated at any time, also after it has succeeded, and so begins
-// with what it finds. It may call any method of the Workers but those that wait:
-// Run, KillPod and Drain.
+// Workers may repeat a call at any time, also after it has succeeded, so each call begins with the present state
+// of the pod. It may call any method of the Workers except those that wait: Run, KillPod and Drain.
 type Syncer interface {
-	// SyncPod brings the pod to where its definition says. It must return soon
-	// after its context is cancelled, with an error.
+	// SyncPod brings the pod to the state of its definition. After the cancellation of its context
+	// it must soon return an error.
 	SyncPod(ctx context.Context, w Work, status *runtime.PodStatus) (Result, error)
-	// SyncTerminatingPod stops the pod and returns nil only when no container of
-	// it runs: after that nobody looks for them any more. When it is cancelled
-	// with ErrInterrupted it is called again with an earlier deadline.
+	// SyncTerminatingPod stops the pod. It must return nil only when no container of the pod runs,
+	// because Workers do not stop the pod again. If it is cancelled with ErrInterrupted, it
+	// is called again with an earlier deadline.
 	SyncTerminatingPod(ctx context.Context, w Work, status *runtime.PodStatus) error
-	// SyncTerminatingRuntimePod does the same for a pod of which only what the
-	// runtime knows is known: the work has a RuntimePod and no Pod.
+	// SyncTerminatingRuntimePod does the same for a pod that only the runtime knows: the work has a
+	// RuntimePod and no Pod.
 	SyncTerminatingRuntimePod(ctx context.Context, w Work, status *runtime.PodStatus) error
-	// SyncTerminatedPod cleans up after a pod that has stopped.
+	// SyncTerminatedPod cleans up the resources of a pod that has stopped.
 	SyncTerminatedPod(ctx context.Context, w Work, status *runtime.PodStatus) error
-	// RemovePod removes all that the node has of an orphaned pod, its records last, and
-	// returns nil only when nothing is left: the pod is forgotten then, and a new pod may
-	// have its UID. The work has a Pod if its definition is known.
+	// RemovePod removes an orphaned pod from the node, its records last. It must return nil only when
+	// nothing is left: the pod is forgotten then, and a new pod may have its UID. The work has a Pod if
+	// the definition is known.
 	RemovePod(ctx context.Context, w Work, status *runtime.PodStatus) error
 }
 
-// Result is what SyncPod found.
+// Result is the result of SyncPod.
 type Result struct {
-	// Terminal: the pod is over, by its restart policy or because its node has refused it
-	// for good, and is to be stopped.
+	// Terminal: the pod has finished, by its restart policy or because the node rejected it, and must be
+	// stopped.
 	Terminal bool
-	// Next is when the pod is to be looked at again at the latest, such as the end
-	// of a back-off. Zero asks for nothing: the pod is looked at when there is news
-	// or after Config.ResyncInterval. A time that has passed means soon, see
+	// Next is the latest time of the next sync, such as the end of a back-off. Zero requests none: the
+	// next sync follows an update or Config.ResyncInterval. If the time has passed, Workers wait
 	// Config.RetryTransient.
 	Next time.Time
 }
 
-// StatusSource knows what the runtime reports of a pod.
+// StatusSource returns the status of a pod from the runtime.
 type StatusSource interface {
-	// Fresh returns the pod's status from a read that began at since or later. It
-	// makes such a read if there was none, rather than wait for the next poll, and
-	// returns when the context is cancelled. The zero since asks for any status. A
-	// nil status without an error is a pod of which the runtime knows nothing.
+	// Fresh returns the status of the pod from a read that began at since or later. If there was none,
+	// Fresh reads the runtime now and does not wait for the next poll. It returns when the context is cancelled.
+	// The zero since accepts any status. A nil status without an error means that the runtime does not
+	// have the pod.
 	Fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 }

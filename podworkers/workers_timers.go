@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// timers knows when something is due for which pod: one timer of the runtime
-// serves them all. A pod is due for one thing at a time: work that failed or was
-// last done long ago if it is idle, abandoning its work if it is busy.
+// timers has the next due time of each pod; one timer of the Go runtime serves all pods. An idle pod is
+// due for a retry or a resync, a busy pod for the abandonment of its work.
 //
-// Most times are put off before they come, when the pod has news. So a pod's
-// place in the heap is left alone then, and looked at again when it comes up.
+// Most due times are postponed before they come, by updates. The pod then keeps its place in the heap, and next
+// files it again when that place comes up.
 type timers struct {
 	heap timerHeap
-	// armed is when the runtime's timer goes off, zero if it does not.
+	// armed is the time of the timer, zero if it is stopped.
 	armed time.Time
 	// earlier is signalled when something is due before that. Run reads it without the lock.
 	earlier chan struct{}
@@ -21,15 +20,15 @@ type timers struct {
 
 // timerEntry is a pod's part in timers.
 type timerEntry struct {
-	// due is when something is due for the pod, zero if nothing is.
+	// due is the due time of the pod, zero if it has none.
 	due time.Time
-	// filed is the time under which the pod is in the heap, never after due.
+	// filed is the key of the pod in the heap, never after due.
 	filed time.Time
 	// place is the pod's index in the heap, plus one; zero if it is not there.
 	place int
 }
 
-// set makes a pod due at a time, and not at any other.
+// set replaces the due time of a pod.
 func (t *timers) set(p *worker, at time.Time) {
 	p.timer.due = at
 	switch {
@@ -48,17 +47,17 @@ func (t *timers) set(p *worker, at time.Time) {
 	}
 }
 
-// clear makes a pod due for nothing.
+// clear removes the due time of a pod.
 func (t *timers) clear(p *worker) { p.timer.due = time.Time{} }
 
-// remove takes a pod out.
+// remove removes a pod.
 func (t *timers) remove(p *worker) {
 	if p.timer.place != 0 {
 		heap.Remove(&t.heap, p.timer.place-1)
 	}
 }
 
-// next takes out a pod for which something is due at now; nil if there is none.
+// next removes and returns a pod that is due at now, nil if there is none.
 func (t *timers) next(now time.Time) *worker {
 	for len(t.heap) > 0 && !t.heap[0].timer.filed.After(now) {
 		p := heap.Pop(&t.heap).(*worker)
@@ -75,7 +74,7 @@ func (t *timers) next(now time.Time) *worker {
 	return nil
 }
 
-// arm sets the one timer there is for what is due first.
+// arm sets the timer to the first due time.
 func (t *timers) arm(timer *time.Timer, now time.Time) {
 	t.armed = time.Time{}
 	if len(t.heap) > 0 {
@@ -84,7 +83,7 @@ func (t *timers) arm(timer *time.Timer, now time.Time) {
 	}
 }
 
-// timerHeap orders pods by when they are filed.
+// timerHeap orders pods by timerEntry.filed.
 type timerHeap []*worker
 
 func (h timerHeap) Len() int           { return len(h) }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// worker is what the scheduler holds of one pod besides its state in the Set.
+// worker is the scheduler's part of a pod, beside its state in the Set.
 type worker struct {
 	uid types.UID
 	// state belongs to the Set and is only read.
@@ -15,7 +15,7 @@ type worker struct {
 	// phase is the pod's phase that was reported last.
 	phase  Phase
 	queued place
-	// failures counts those in a row, err is the last of them.
+	// failures is the number of failures in a row; err is the last one.
 	failures int
 	err      error
 	// job is the work in flight, nil if the pod is idle.
@@ -44,7 +44,7 @@ func (p *worker) moveOn(moves []moved) []moved {
 // mayStart reports whether there is work that can start now.
 func (s *scheduler) mayStart() bool { return s.stage == running && s.ready.any() }
 
-// next returns a job to be done now, nil if there is none.
+// next returns the next job, nil if there is none.
 func (s *scheduler) next(then *change) *job {
 	for s.mayStart() {
 		if p := s.ready.next(); p != nil {
@@ -82,7 +82,7 @@ func (s *scheduler) start(p *worker, then *change) *job {
 	return p.job
 }
 
-// leave takes a pod's work out of flight.
+// leave ends the pod's work in flight.
 func (s *scheduler) leave(p *worker, now time.Time) {
 	if p.job.Type == SyncPod {
 		s.ready.syncing--
@@ -93,7 +93,7 @@ func (s *scheduler) leave(p *worker, now time.Time) {
 	p.job = nil
 }
 
-// interrupt cancels a pod's work in flight, which has a while to return.
+// interrupt cancels the pod's work in flight, and gives it AbandonAfter to return.
 func (s *scheduler) interrupt(p *worker, now time.Time) {
 	if p.job.interrupted {
 		return
@@ -103,7 +103,7 @@ func (s *scheduler) interrupt(p *worker, now time.Time) {
 	s.timers.set(p, now.Add(s.config.AbandonAfter))
 }
 
-// abandon lets a pod go on without its work in flight.
+// abandon gives up on the pod's work in flight, so that the pod can get other work.
 func (s *scheduler) abandon(p *worker, then *change) {
 	j := p.job
 	then.abandoned = append(then.abandoned, j.Work)
