@@ -12,20 +12,20 @@ const (
 	DefaultMax     = 300 * time.Second
 )
 
-// Config says how long to wait. The zero Config is the kubelet's.
+// Config has the lengths of the waits. The zero Config has a kubelet's.
 type Config[K comparable] struct {
 	// Initial is the wait after the second failure; each further one doubles it.
 	// Zero means DefaultInitial.
 	Initial time.Duration
-	// Max is the longest wait. Zero means DefaultMax. It must not be shorter than
-	// Initial; a default Initial gives way to it.
+	// Max is the longest wait. Zero means DefaultMax. It must not be shorter than Initial; if
+	// Initial is zero, it is Max at most.
 	Max time.Duration
-	// MaxFor returns the longest wait for one key (KEP-4603); zero or less means
-	// Max, and it may be shorter than Initial. Nil means Max for all keys. It must
-	// give the same answer each time and is called with every Advance.
+	// MaxFor returns the longest wait for one key (KEP-4603), which may be shorter than Initial. A
+	// result of zero or less means Max, and so does a nil MaxFor. It must return the same result for
+	// the same key; Advance calls it each time.
 	MaxFor func(K) time.Duration
-	// WaitFirst makes the first failure wait Initial, the second twice that, and
-	// so on. By default the first try after a failure is made at once.
+	// WaitFirst makes the first failure wait Initial, the second twice that, and so on. By default
+	// the first retry follows at once.
 	WaitFirst bool
 }
 
@@ -38,19 +38,18 @@ type Backoff[K comparable] struct {
 
 // entry is the state of one key.
 type entry struct {
-	// failures counts those since the key was last forgotten.
+	// failures is the number of failures since the key was last forgotten.
 	failures int
-	// failedAt is when the last of them was told of, by the caller's clock.
+	// failedAt is the time of the Advance for the last failure, by the caller's clock.
 	failedAt time.Time
-	// failure is when it happened, by the clock of whoever saw it: two failures
-	// with the same time are one.
+	// failure is the time of the last failure by the clock that recorded it, such as the runtime's: two
+	// reports with the same time are one failure.
 	failure time.Time
-	// delay is the wait that followed from it, max the longest for the key.
+	// delay is the wait after the last failure, max the longest wait of the key.
 	delay, max time.Duration
 }
 
-// New returns a Backoff with no keys. The error names the field that is out of
-// range.
+// New returns a Backoff with no keys. The error names the invalid field.
 func New[K comparable](c Config[K]) (*Backoff[K], error) {
 	switch {
 	case c.Initial < 0:
@@ -66,13 +65,13 @@ func New[K comparable](c Config[K]) (*Backoff[K], error) {
 
 func (c Config[K]) longest() time.Duration { return cmp.Or(c.Max, DefaultMax) }
 
-// Check reports whether the key has to wait at now, and until when; until is zero
-// if it need not. Check changes nothing.
+// Check reports whether the key must wait at now, and until when. until is zero if the key need not
+// wait. Check changes nothing.
 func (b *Backoff[K]) Check(key K, now time.Time) (until time.Time, wait bool) {
 	return b.entries[key].check(now)
 }
 
-// check reports whether the entry asks to wait at now, and until when.
+// check reports whether the key must wait at now, and until when.
 func (e entry) check(now time.Time) (until time.Time, wait bool) {
 	until = e.failedAt.Add(e.delay)
 	if now.Before(e.failedAt) || !now.Before(until) {
@@ -81,11 +80,10 @@ func (e entry) check(now time.Time) (until time.Time, wait bool) {
 	return until, true
 }
 
-// Advance tells of a failure of key at now, and returns until when the key has
-// to wait: now if it need not. The wait counts from at, when the
-// failure happened by the clock of whoever saw it, such as the finish time of a
-// container; the zero time means now. A failure that was told of before, with
-// the same at, changes nothing, so it may be told of at every look.
+// Advance records a failure of the key at now, and returns the end of the wait: now if the key need not
+// wait. The wait begins at at, the time of the failure by the clock that recorded it, such as the finish time of
+// a container; the zero time means now. A failure with the same at as the last one changes nothing, so the
+// caller may report a failure each time it reads a status.
 func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 	e, news := b.after(key, now, at)
 	if !news {
@@ -101,8 +99,8 @@ func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 	return e.failedAt.Add(e.delay)
 }
 
-// Preview returns what Check would return after Advance with the same arguments. It
-// changes nothing.
+// Preview returns the result that Check would return after Advance with the same arguments. It changes
+// nothing.
 func (b *Backoff[K]) Preview(key K, now, at time.Time) (until time.Time, wait bool) {
 	e, _ := b.after(key, now, at)
 	return e.check(now)
@@ -124,12 +122,12 @@ func (b *Backoff[K]) after(key K, now, at time.Time) (e entry, news bool) {
 	e.failure = at
 	e.failedAt = now.Add(-e.age(now, at))
 	if waits && running.After(e.failedAt.Add(e.delay)) {
-		e.failedAt = running.Add(-e.delay) // what is told late ends no wait
+		e.failedAt = running.Add(-e.delay) // a failure that is reported late ends no wait
 	}
 	return e, true
 }
 
-// age returns how much of the delay is over at now, for a failure at at.
+// age returns the part of the delay that has passed at now, for a failure at at.
 func (e entry) age(now, at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -137,8 +135,8 @@ func (e entry) age(now, at time.Time) time.Duration {
 	return min(max(now.Sub(at), 0), e.delay)
 }
 
-// stale reports whether the key's last wait has been over for twice the longest
-// one: what fails now has nothing to do with what failed then.
+// stale reports whether twice the longest wait has passed since the key's last wait: a failure now is
+// not related to the failures before.
 func (e entry) stale(now time.Time) bool {
 	return now.Sub(e.failedAt.Add(e.delay))/2 > e.max
 }
@@ -152,7 +150,7 @@ func (b *Backoff[K]) maxFor(key K) time.Duration {
 	return b.config.longest()
 }
 
-// delay returns the wait after that many failures.
+// delay returns the wait after a number of failures.
 func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
 	doublings := failures - 1
 	if !b.config.WaitFirst {
@@ -171,29 +169,28 @@ func (b *Backoff[K]) delay(failures int, longest time.Duration) time.Duration {
 	return min(delay, longest)
 }
 
-// State is what a Backoff knows of one key. A program can store it, and restore it in another
-// Backoff, so that a wait continues there.
+// State is the state of one key. A program can store it, and restore it in another Backoff, so that a
+// wait continues there.
 type State struct {
-	// Failures is how many failures of the key count.
+	// Failures is the number of failures that count.
 	Failures int
-	// FailedAt is when the last of them was told of, from which the wait counts, by the
-	// caller's clock.
+	// FailedAt is the time of the last one by the caller's clock, from which the wait counts.
 	FailedAt time.Time
-	// Failure is when it happened, by the clock of whoever saw it; zero if that is not known.
+	// Failure is the time of the last one by the clock that recorded it, zero if that is not known.
 	Failure time.Time
 }
 
-// State returns what is known of a key, and whether anything is.
+// State returns the state of a key. The result is false if the key has none.
 func (b *Backoff[K]) State(key K) (State, bool) {
 	e, ok := b.entries[key]
 	return State{Failures: e.failures, FailedAt: e.failedAt, Failure: e.failure}, ok
 }
 
-// mostFailures is the most failures that a restored key has. Every wait is the longest by then.
+// mostFailures limits the failures of a restored key. All later waits are the longest.
 const mostFailures = 64
 
-// Restore replaces what is known of a key. The length of the wait follows from the number of
-// failures and from this Backoff's Config. A State without a failure forgets the key.
+// Restore replaces the state of a key. The wait follows from the number of failures and from this Backoff's
+// Config. A State without a failure forgets the key.
 func (b *Backoff[K]) Restore(key K, s State) {
 	if s.Failures <= 0 {
 		b.Forget(key)
@@ -207,15 +204,14 @@ func (b *Backoff[K]) Restore(key K, s State) {
 	b.entries[key] = e
 }
 
-// Failures returns how many failures of the key count.
+// Failures returns the number of failures of the key that count.
 func (b *Backoff[K]) Failures(key K) int { return b.entries[key].failures }
 
 // Forget drops the key: its next failure is its first.
 func (b *Backoff[K]) Forget(key K) { delete(b.entries, key) }
 
-// Collect drops the keys whose failures no longer count at now, and returns how
-// many are left. Call it now and then, so that keys that never come back do not
-// stay.
+// Collect drops the keys whose failures no longer count at now, and returns the number of keys that are
+// left. Call it from time to time, so that unused keys take no memory.
 func (b *Backoff[K]) Collect(now time.Time) (left int) {
 	for key, e := range b.entries {
 		if e.stale(now) {

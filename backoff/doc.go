@@ -1,19 +1,17 @@
-// Package backoff decides when something that failed may be tried again: for
-// each key the wait doubles with every failure, up to a maximum, and is
-// forgotten when no failure has followed for long enough.
+// Package backoff decides when a failed step may be retried. The wait of a key doubles with each failure,
+// up to a maximum. A key without failures for long enough starts again with the shortest wait.
 //
-// It is pure. Time comes in as an argument, nothing sleeps, and nothing is
-// started. [Backoff.Check] asks, [Backoff.Advance] tells of a failure,
-// [Backoff.Forget] drops a key and [Backoff.Collect] drops all that are stale.
+// The package is pure: the time is an argument, nothing sleeps, and nothing is started. [Backoff.Check]
+// reports whether a key must wait, [Backoff.Advance] records a failure, [Backoff.Forget] drops a key, and
+// [Backoff.Collect] drops all stale keys.
 //
-// The defaults are those of a kubelet that restarts containers: the first try
-// after a failure at once, then after 10 s, 20 s, 40 s and so on up to 300 s.
+// The defaults are a kubelet's for the restart of containers: the first retry follows at once, then the waits are
+// 10 s, 20 s, 40 s and so on, up to 300 s.
 //
 // # Clocks
 //
-// Pass times as time.Now returns them: they carry a monotonic reading, and no
-// step of the wall clock is seen here at all. Times without one, from a file or
-// a runtime, do no harm either: a wait is never longer than the key's delay, and
-// a clock that was set back ends it, so that a step of any size moves the next
-// try by one delay at most (kubernetes #134153).
+// Pass the times that time.Now returns: they have a monotonic reading, so a step of the wall clock has no
+// effect. Times without a monotonic reading, from a file or a runtime, are safe, too: a wait is never longer than the
+// key's delay, and ends if the clock was set back. A clock step of any size therefore moves the next retry by one
+// delay at most (kubernetes #134153).
 package backoff

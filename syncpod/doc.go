@@ -1,151 +1,134 @@
-// Package syncpod carries out what a pod needs on a container runtime.
+// Package syncpod syncs pods: it compares a pod with the container runtime, and carries out the plan of package
+// actions over CRI.
 //
-// A [Syncer] has a call for each stage of a pod's life: [Syncer.SyncPod] brings a
-// pod closer to what it should be, [Syncer.SyncTerminatingPod] ends it, and
-// [Syncer.SyncTerminatedPod] tidies up. For each pod call them in that order, as
-// often as each fails, one at a time; package podworkers keeps that order.
+// A [Syncer] has one call for each stage of a pod's life. [Syncer.SyncPod] brings a pod closer to its definition,
+// [Syncer.SyncTerminatingPod] stops it, and [Syncer.SyncTerminatedPod] cleans up after it. The caller makes the
+// calls of a pod in this order, one at a time, and repeats a call that fails; package podworkers does so.
 //
-// The least a Syncer is made of is a client of the runtime and a directory to keep
-// files in; everything else in [Config] has a default.
+// A Syncer needs a client of the runtime and a directory for its files. All other fields of [Config] have defaults.
 //
 // # SyncPod
 //
-// One call brings a pod one step closer to what it should be, in this order. Before it
-// the pod is allotted its resources (Config.Extensions.Allocations).
+// One call brings a pod one step closer to its definition, in this order. Before that the pod is allocated its
+// resources (Config.Extensions.Allocations).
 //
-//  1. Look. The status of the pod, which the caller has read or SyncPod reads. A
-//     sandbox that came up late, beside the one in use, is removed first, and
-//     the termination messages of exited containers are read.
-//  2. Decide. Package actions makes the plan, from the status, the results of probes, what
-//     is remembered, and the answers of Config.Extensions.Admit and Network. Nothing
-//     changes the plan afterwards. A sandbox without an address is not given up before it
-//     has had the time of one back-off.
+//  1. Inspect. The caller passes the status of the pod, or SyncPod reads it. SyncPod removes a sandbox that was
+//     created late, beside the one in use, and reads the termination messages of exited containers.
+//  2. Decide. Package actions computes the plan from the status, the results of probes, the memory of the
+//     pod, and the answers of Config.Extensions.Admit and Network. No later step changes the plan. A sandbox
+//     without an address is replaced only after the time of one back-off.
 //  3. Observe. Config.Observer gets the plan, if it changes anything.
-//  4. Report. Package apistatus makes the status, and Config.Sink gets it if it
-//     differs from the last one, while the work goes on.
-//  5. A pod that is over, or deleted, is left to SyncTerminatingPod: nothing new is
-//     made for it. That it was to end by a deadline, as an earlier agent was told, does
-//     not hold for one that goes on. One that seems to be over because the runtime does
-//     not know how an init container stands is stopped in step 9, and judged again.
-//  6. A pod that was not admitted is stopped, and has to wait.
-//  7. A pod with a network of its own waits until the node has one: nothing of it is
-//     touched.
+//  4. Report. Package apistatus computes the status. Config.Sink gets it if it differs from the last one, in
+//     parallel with the next steps.
+//  5. A pod that has finished or is deleted is left to SyncTerminatingPod: no container starts. For all other pods
+//     SyncPod forgets the deadline of an earlier termination. If a pod only seems to have finished, because the
+//     runtime reports an init container as unknown, step 9 stops that container and the next SyncPod decides again.
+//  6. A pod that was not admitted is stopped and waits.
+//  7. A pod with its own network waits until the node's network is ready; no step changes it before.
 //  8. A static pod gets its mirror pod.
-//  9. What is held for containers that do not run is released (container.Lifecycle), and
-//     containers that are to go are stopped, all at once. No container is started of
-//     which an earlier instance could not be stopped.
-//  10. If something is to be started the node is made ready: cgroup, directories,
-//     volumes, the resolver's configuration, the secrets to pull with. Otherwise only
-//     the cgroup is kept up to date.
-//  11. The sandbox is created if there is none that can be used, and reported.
-//     PostStart handlers that were cut short are run.
-//  12. The images of what is to start are pulled, all at once.
-//  13. Containers are started in order: ephemeral, init, regular. For each:
-//     attempt number, environment, mounts and configuration, creation, start,
-//     postStart handler.
-//  14. Containers that run are resized.
-//  15. Report again, if something keeps containers from running.
-//  16. The volumes of what runs are brought up to date; a failure of that is told in
-//     an event. The call ends when the sink has the last status.
+//  9. The resources of containers that do not run are released (container.Lifecycle). Containers that must stop are
+//     stopped in parallel. A container does not start if its earlier instance could not be stopped.
+//  10. If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's
+//     configuration, the pull secrets. Otherwise only the cgroup is updated.
+//  11. A sandbox is created if there is none to use, and is reported. PostStart handlers that were interrupted run
+//     again.
+//  12. The images of the containers that start are pulled in parallel.
+//  13. Containers start in order: ephemeral, init, regular. Each needs an attempt number, environment, mounts and
+//     configuration, CreateContainer, StartContainer, and its postStart handler.
+//  14. Running containers are resized.
+//  15. Report again, if a container cannot run.
+//  16. The volumes of running containers are updated; a failure is recorded as an event. The call returns when the
+//     sink has the last status.
 //
-// Of many pods that start at once only a few at a time get their sandbox, or a
-// container, while the processors are busy: more would make all of them slow
-// (Config.Limits.MaxParallelStarts).
+// If many pods start at once, only a few at a time create their sandbox or a container while the processors are
+// busy, because more would slow all of them down (Config.Limits.MaxParallelStarts).
 //
-// Containers are stopped before the node is made ready, unlike in a kubelet: a
-// volume that is not there does not keep what is unhealthy running.
+// Containers are stopped before the node is prepared, unlike in a kubelet: a volume that cannot be mounted does not keep
+// an unhealthy container running.
 //
-// A new pod of one container whose image is there costs five calls of the
-// runtime: RunPodSandbox, PodSandboxStatus for the address, ImageStatus,
-// CreateContainer and StartContainer. One that is settled costs none.
+// A new pod with one container, whose image is present, takes five calls of the runtime: RunPodSandbox,
+// PodSandboxStatus for the address, ImageStatus, CreateContainer and StartContainer. A settled pod takes none.
 //
-// Whatever stops a SyncPod half way, the end of its context or of the whole
-// process, the next one starts from what the runtime reports. Answers that leave
-// open what happened are followed by a look, not by a repetition, so that a
-// container is never run twice (kubernetes #139670).
+// If a SyncPod is interrupted, by the end of its context or of the process, the next one starts from the state that the
+// runtime reports. If the answer of a call is lost, SyncPod inspects the runtime and does not repeat the call, so that a
+// container never runs twice (kubernetes #139670).
 //
 // # Where each rule lives
 //
-// What a pod needs is judged in package actions, and what is reported of it in
-// package apistatus. Here are the rules of carrying it out, in the order of the
-// steps above:
+// Package actions decides what a pod needs, and package apistatus what is reported. The files of this package carry the
+// plan out, in the order of the steps above:
 //
-//	sync.go            SyncPod: the order of the steps, each a type of its own over the work that they share
+//	sync.go            SyncPod: the order of the steps
 //	messages.go        1  termination messages
-//	active_deadline.go 2  the end of a pod that was active for too long
-//	facts.go           2  all that the decision depends on, and the decision; explain.go explains it
-//	attempt.go         13 which attempt is next, and what the logs show
+//	active_deadline.go 2  activeDeadlineSeconds
+//	facts.go           2  the input of the decision, and the decision; explain.go explains it
+//	attempt.go         13 the next attempt number, from the runtime and from the logs
 //	admit.go           2, 6, 7  admission, and the network
-//	report.go          4, 15  one status after another, each delivered once
+//	report.go          4, 15  the delivery of statuses, in order, each once
 //	mirror.go          8  mirror pods
-//	execute.go         9 to 14, in this order; what the plan kills, clears and resets
+//	execute.go         9 to 14; the kills and resets of the plan
 //	cgroup.go          10 the cgroup of the pod
-//	prepare.go         10 the node made ready for the pod
-//	sandbox.go         11 the sandbox, in its turn, and the wait for its address
-//	start_image.go     12 images, those of containers and those that they mount
-//	start.go           13 who may start now, and in which turn; one container from its
+//	prepare.go         10 the preparation of the node
+//	sandbox.go         11 the sandbox, and the wait for its address
+//	start_image.go     12 images of containers, and images that they mount
+//	start.go           13 which containers may start now; the start of one container, from its
 //	                      image to its postStart handler
-//	start_create.go    13 CreateContainer, and what its lost answer is worth
+//	start_create.go    13 CreateContainer, and lost answers
 //	start_launch.go    13 StartContainer, and postStart handlers
-//	start_mounts.go    13 mounts on the node for the start alone
+//	start_mounts.go    13 mounts on the node that exist only during a start
 //	loglink.go         13 links for log shippers
-//	resize.go          14 resources changed in place
-//	resize_allot.go    which resources the pod is allotted, and what is said of that
-//	refresh.go         16 volumes of what runs
+//	resize.go          14 in-place resize
+//	resize_allot.go    the allocated resources of the pod, and their conditions
+//	refresh.go         16 volumes of running containers
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
 //	                   package stop stops containers and pods
 //
 //	memory.go          the memory of each pod, under its lock; its rules and its record are in
 //	                   package memory
-//	records.go         what outlives the agent, loaded and saved; records_file.go keeps it in files
+//	records.go         loads and saves the records that outlive the agent; records_file.go keeps them in files
 //
 //	config.go          Config and New; config_groups.go has the groups of Config;
 //	                   config_check.go, config_client.go and config_root.go are checks and defaults
 //	parts.go           the interfaces to the rest of an agent; observer.go, and events.go
 //	                   with how events and log lines name a pod
-//	errors.go          steps, reasons, and when to try again
-//	meminfo.go         the memory of the node; maskedpaths.go, what is masked of its CPUs;
-//	                   turn.go, what one at a time has
+//	errors.go          steps, reasons, and the times of retries
+//	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
+//	                   turn.go, a lock with a context
 //
 // # What runs once
 //
-// A container that is not to run again must not, though the runtime loses it. The rules:
-// package memory knows which containers those are, what was seen of their current instance
-// (NoteRunOnce, WithSeen, HasRunSince), and that a start that was cut short is no run; facts.go
-// passes that to package actions, and which ephemeral containers have been started; start.go
-// checks again before each start.
+// A container that must run only once must not run again, even if the runtime loses it. Package memory records these
+// containers and the observed states of their instances (NoteRunOnce, WithSeen, HasRunSince); a start that was
+// interrupted is no run. facts.go passes these facts, and the ephemeral containers that have started, to package
+// actions. start.go checks again before each start.
 //
 // # Waiting
 //
-// What fails is tried again at growing intervals: containers that end, and
-// containers that cannot even be made (kubernetes #142032), and sandboxes. A
-// container whose image or resources change does not wait. Nothing sleeps here:
-// [Result.NextTry] says when to come again, and so does an error, by its method
-// RetryAt; one whose method Temporary returns true will be gone soon. Package
-// podworkers goes by all three.
+// Failures are retried with a back-off: containers that end, containers that cannot be created
+// (kubernetes #142032), and sandboxes. A container whose image or resources change does not wait. SyncPod does not
+// sleep: [Result.NextTry] is the time of the next call, and so is the method RetryAt of an error. An error whose
+// method Temporary returns true probably disappears soon. Package podworkers uses all three.
 //
 // # The end of a pod
 //
-// From the deadline that a [Termination] has, or that the pod's grace period
-// gives, everything is counted: preStop handlers run until then, sidecars wait for
-// the other containers until then, and a container that is told to stop only at
-// the deadline still has two seconds. See [Syncer.SyncTerminatingPod]. Of a pod whose end
-// has to wait, such as for the runtime, [Syncer.SetDeadline] remembers the deadline.
+// The deadline of a [Termination], or without one the pod's grace period, bounds the whole termination: preStop
+// handlers run until then, and sidecars wait for the other containers until then. A container that gets its stop
+// signal only at the deadline still has two seconds. See [Syncer.SyncTerminatingPod]. If a termination must wait, for
+// example for the runtime, [Syncer.SetDeadline] records the deadline.
 //
 // # Status
 //
-// What is reported is a walk: phases never go back, and an exit code once seen is
-// never replaced. It goes on from the status that was computed last, delivered or
-// not, and in a new agent from the status that the pod is handed in with. So
-// whoever keeps pods over a restart of the agent fills in what the sink got last.
+// A status never goes back: phases only move forward, and a recorded exit code is never replaced. Each status
+// continues the last one that was computed, delivered or not. In a new agent it continues the status of the pod
+// that the caller passes, so an embedder that keeps pods over a restart must pass the status that the sink got
+// last.
 //
 // # Memory
 //
-// A Syncer remembers of each pod what the runtime does not tell, such as
-// back-offs, or may lose, such as exit codes, until SyncTerminatedPod or
-// SyncTerminatingRuntimePod has succeeded. Nothing that keeps two instances of a container
-// from running at a time depends on it. That a container which is to run once does, though
-// the runtime loses it, depends on what [Records] keep of it; whoever reads statuses for
-// others hands them to [Syncer.Observe], so that none is missed.
+// A Syncer remembers facts of each pod that the runtime does not report, such as back-offs, or may lose, such as exit
+// codes. It forgets them when SyncTerminatedPod or SyncTerminatingRuntimePod has succeeded. The rule that only one
+// instance of a container runs at a time does not depend on this memory. The rule that a container runs once, even
+// if the runtime loses it, depends on [Records]. An embedder that reads statuses for other purposes passes them to
+// [Syncer.Observe], so that no state is missed.
 package syncpod

@@ -1,8 +1,7 @@
-// Package loop keeps pods running on a node: it puts the parts of podsync together to
-// an agent.
+// Package loop is a whole node agent: it connects the packages of podsync.
 //
-// A [Loop] is told by its sources which pods should run, and by the runtime what does.
-// It hands both to package podworkers, which has package syncpod do the work:
+// The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
+// passes both to package podworkers, which calls package syncpod:
 //
 //	Source ─┐                                  ┌─> StatusStore
 //	Source ─┼─> Loop ──> podworkers ──> syncpod ─┴─> Sink
@@ -13,93 +12,84 @@
 //
 //	loop.go        New, Run, Drain, KillPod
 //	shutdown.go    Shutdown: pods stop in the order of their priority
-//	feed.go        what each source has said, and what all of them want
-//	reconcile.go   that is compared with what the workers know: stop, update, add
+//	feed.go        the last snapshot of each source, and the pods that all of them want
+//	reconcile.go   compares them with the pods of the workers: stop, update, add
 //	table.go       the pods that the workers know
 //	notices.go     log lines and events about pods and the node
-//	evictor.go     how a pressure.Manager looks after the node
-//	oom.go         what is told of processes that were killed for lack of memory
-//	admitted.go    who runs beside a new pod, for an Admission
-//	worker_pod.go  one pod that the workers know; what of a pod counts as a change
-//	state.go       what is known of each pod, besides its definition
+//	evictor.go     connects a pressure.Manager to the workers
+//	oom.go         events and metrics of OOM kills
+//	admitted.go    the active pods, for an Admission
+//	worker_pod.go  one pod that the workers know; which changes of a pod count
+//	state.go       the state of each pod, beside its definition
 //
-//	housekeeping.go  the workers are told of orphans: pods that no source wants, and
-//	               containers that run though their pod has ended
-//	remove.go      RemovePod removes what the node has of a pod
-//	collect.go     collectors: of what pods leave, and of images
+//	housekeeping.go  reports orphans to the workers: pods that no source wants, and
+//	               containers that run although their pod has ended
+//	remove.go      RemovePod removes a pod from the node
+//	collect.go     garbage collection of containers, logs and images
 //
 //	work.go        the work on a pod, done with package syncpod
-//	reader.go      reads of a pod begin with what an earlier agent has seen;
-//	               looks.go is how work looks at them
-//	available.go   work waits while the runtime is away
-//	observer.go    how the work goes
-//	sink.go        what is reported: remembered, stored, handed on
-//	events.go      events wait for the recorder, and nothing else does
-//	pods.go, health.go  what has become of each pod, for the embedder
+//	reader.go      reads of pods, which use the statuses of an earlier agent; looks.go, the reads
+//	               of the work
+//	available.go   work waits while the runtime is unavailable
+//	observer.go    records the progress of the work
+//	sink.go        statuses: kept, stored, passed on
+//	events.go      a queue before the event recorder
+//	pods.go, health.go  the state of each pod and of the agent, for the embedder
 //
-//	config.go      Config; config_client.go makes of the Client what is missing,
-//	               parts.go are the interfaces in it
-//	store.go       StatusStore; store_file.go keeps it in files, restore.go reads it first of all
+//	config.go      Config; config_client.go has the defaults that need the Client,
+//	               parts.go the interfaces
+//	store.go       StatusStore; store_file.go keeps it in files, restore.go reads it at the start
 //
 // # Sources
 //
-// A source delivers all that it wants each time something of it changes; package
-// [github.com/podsync/podsync/syncpod/source] has two, and the interface for others. Each is
-// ready, updated and cleaned up after on its own: what it does not want any more is
-// stopped, and what the runtime has of a pod that nobody wants once the source that
-// the pod was from has spoken, whatever becomes of other sources (kubernetes #105547,
-// #140257).
+// A source delivers all its pods after each change; package [github.com/podsync/podsync/syncpod/source] has
+// several sources, and the interface for others. Sources are independent: a pod that its source does not want any more
+// is stopped. A pod of the runtime that no source wants is stopped as soon as its own source has delivered,
+// whatever the state of the other sources is (kubernetes #105547, #140257).
 //
 // # A pod
 //
-// A pod is known by its UID. One that is new is adopted if it runs already, and
-// otherwise asked for with [Admission], in the order of creation. One with the UID of a
-// pod that is still stopping waits for the end of it, and so does a static pod for
-// another of its name. When a pod is not wanted any more it is stopped within its grace
-// period, cleaned up after, and what the runtime has of it is removed.
+// A pod is identified by its UID. A new pod that already runs is adopted; otherwise [Admission] decides, in the order
+// of creation. A pod whose UID belongs to a pod that is still stopping waits for its end, and so does a static pod for
+// another static pod of its name. A pod that no source wants any more is stopped within its grace period, cleaned up,
+// and removed from the runtime.
 //
 // # Restarts
 //
-// When the context of [Loop.Run] ends the agent detaches: pods go on. The next one
-// learns from the runtime what runs, and from the [StatusStore] what was reported:
-// running pods are adopted as they are, finished ones stay finished. The runtime lists what there
-// is, and is asked for nothing that an earlier agent saw in the same state, if the store is a
-// [RuntimeStatusStore]. Nothing is
-// stopped before the source has spoken that could want it. What is kept of a pod that
-// went meanwhile is deleted, its directory included, once all sources have spoken.
-// [Loop.Drain] stops the pods first.
+// When the context of [Loop.Run] ends, the agent detaches: the pods keep running. The next agent reads the running
+// containers from the runtime, and the last statuses from the [StatusStore]: it adopts running pods without a
+// change, and finished pods stay finished. With a [RuntimeStatusStore] it lists the runtime, and inspects only pods
+// whose state has changed since. It stops no pod before the source of the pod has delivered. Once all sources have
+// delivered, it deletes the records and directories of pods that no longer exist. [Loop.Drain] stops the pods
+// first.
 //
 // # When the node runs short
 //
-// With a Config.EvictionPolicy the node is looked at every 10 s. If it has too little left
-// of memory, disk or processes, what nobody needs is removed, and then one pod after the other
-// goes, as package [github.com/podsync/podsync/syncpod/eviction] decides; a pod that exceeds its
-// limits of storage goes, too. It is reported as Failed with the reason Evicted, and not started
-// again. Static and critical pods stay. Meanwhile new pods are refused. [Loop.Pressure] has the
-// conditions of the node, and says why which pod goes or stays. With a Config.OOM processes
-// that the kernel kills for lack of memory become events.
+// With a Config.EvictionPolicy the agent measures the node every 10 s. Under pressure of memory, disk or processes it
+// removes unused images and dead containers, and then evicts one pod after the other, as package
+// [github.com/podsync/podsync/syncpod/eviction] decides. It also evicts pods that exceed their storage limits. An
+// evicted pod is reported as Failed with the reason Evicted, and does not start again. Static and critical pods
+// are not evicted. Under pressure the agent rejects new pods. [Loop.Pressure] returns the conditions of the node, and the
+// reason why each pod is evicted or kept. With a Config.OOM the agent records OOM kills of the kernel as events.
 //
 // # Files
 //
-// What outlives the agent is below Config.Root, by the UIDs of pods:
+// The files that outlive the agent are below Config.Root, by the UIDs of pods:
 //
-//	pods/<uid>/           a pod's directory, see package poddir
-//	statuses/<uid>.json   what was reported of a pod, by this agent and by the runtime: [FileStore],
-//	                      read when Run begins
+//	pods/<uid>/           the directory of a pod, see package poddir
+//	statuses/<uid>.json   the last status of a pod, and of the runtime: [FileStore], read when Run begins
 //	evictions/<uid>.json  an eviction that has not ended, with an EvictionPolicy
-//	records/<uid>.json    what the work on a pod has to remember: syncpod.FileRecords,
-//	                      read when the work on it begins
+//	records/<uid>.json    the record of a pod: syncpod.FileRecords, read when the work on the pod begins
 //
-// # While the runtime is away
+// # While the runtime is unavailable
 //
-// Nothing is asked of it but whether it is back, at growing intervals of up to 5 s,
-// however many pods there are. Then it is listed, and all goes on at once. A pod that is
-// deleted meanwhile has its time all the same: it runs from when the source has said so,
-// also if the runtime has yet to answer for the first time, and with a Root, or
-// Sync.Deps.Records, over restarts of the agent.
+// The agent only asks the runtime whether it is available, at growing intervals of up to 5 s, however many pods there
+// are. Then it lists the runtime once, and all work continues. The grace period of a pod that is deleted
+// meanwhile begins with the deletion, even before the first answer of the runtime. With a Root, or Sync.Deps.Records,
+// it continues over restarts of the agent.
 //
-// # Nothing waits for a poll
+// # No polling
 //
-// News of a source is work for a pod the moment it is delivered, and so are an event of
-// the runtime and the end of a pod. What fails comes back by itself.
+// A snapshot of a source, an event of the runtime and the end of a pod lead to work at once. The agent retries
+// failures by itself.
 package loop

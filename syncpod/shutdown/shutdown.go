@@ -1,11 +1,10 @@
-// Package shutdown says in which order the pods of a node stop before it is switched off,
-// and how long each has, as a kubelet does (KEP-2000, KEP-2712). It is pure, and does
-// nothing: Shutdown of a loop.Loop does, and when the node is about to go is for its
-// embedder to hear, of systemd for example.
+// Package shutdown decides in which order the pods of a node stop before the node shuts down, and how much time
+// each pod has, as a kubelet does (KEP-2000, KEP-2712). It is pure; Loop.Shutdown of package loop stops the pods.
+// The embedder detects the shutdown, for example with systemd's inhibitor locks.
 //
-// Pods stop in groups by their priority, the lowest first. A group begins when all pods of
-// the one before have stopped, or when its period is over. Each pod has its own time to
-// stop, and that of its group at most.
+// Pods stop in groups by priority, the lowest first. A group begins when all pods of the previous group have
+// stopped, or when the period of that group has passed. Each pod has its own grace period, but not more than
+// the period of its group.
 package shutdown
 
 import (
@@ -20,29 +19,29 @@ import (
 )
 
 const (
-	// Reason is that of a pod which was stopped for the shutdown of its node.
+	// Reason is the status.reason of a pod that was stopped for a shutdown.
 	Reason = "Terminated"
-	// Message is what such a pod says to people.
+	// Message is its status.message.
 	Message = "Pod was terminated in response to imminent node shutdown."
-	// RejectedReason is that of a pod which came meanwhile, and was not started.
+	// RejectedReason is the status.reason of a pod that arrived during a shutdown and was not started.
 	RejectedReason = "NodeShutdown"
-	// RejectedMessage is what such a pod says to people.
+	// RejectedMessage is its status.message.
 	RejectedMessage = "Pod was rejected as the node is shutting down."
 )
 
-// A Policy says how long pods have. Either ByPriority is set or the two others, of
-// which it is made otherwise. The zero Policy has no groups, and no time for any pod.
+// A Policy has the time for the pods. Set either ByPriority, or the two other fields, which are then translated
+// to groups. The zero Policy has no groups, and no time for any pod.
 type Policy struct {
-	// GracePeriod is the time of the whole shutdown, and CriticalGracePeriod the part of it
-	// that is for pods with a priority of system-cluster-critical or more. As
-	// shutdownGracePeriod and shutdownGracePeriodCriticalPods of a kubelet.
+	// GracePeriod is the time of the whole shutdown, and CriticalGracePeriod the part of it for pods
+	// with a priority of system-cluster-critical or higher: shutdownGracePeriod and
+	// shutdownGracePeriodCriticalPods of a KubeletConfiguration.
 	GracePeriod, CriticalGracePeriod time.Duration
-	// ByPriority are the groups, in any order. As shutdownGracePeriodByPodPriority.
+	// ByPriority are the groups, in any order: shutdownGracePeriodByPodPriority.
 	ByPriority []Period
 }
 
-// A Period is the time of a group: of the pods that have its priority or more, and less
-// than that of the next group. Pods with less than any belong to the lowest group.
+// A Period is the time of one group. The group has the pods whose priority is at least Priority, and lower than that
+// of the next group. Pods with a lower priority than all groups belong to the lowest group.
 type Period struct {
 	Priority    int32
 	GracePeriod time.Duration
@@ -54,7 +53,7 @@ const (
 	nodeCritical    = clusterCritical + 1000
 )
 
-// Validate returns what is wrong with a Policy, with the name of its field.
+// Validate returns an error that names the invalid field.
 func (p Policy) Validate() error {
 	for _, f := range []struct {
 		name  string
@@ -90,7 +89,7 @@ func check(name string, d time.Duration) error {
 	return nil
 }
 
-// Total is how long a shutdown takes at most: what whoever holds it up has to ask for.
+// Total is the longest duration of a shutdown, by which an inhibitor must delay it.
 func (p Policy) Total() time.Duration {
 	var total time.Duration
 	for _, g := range p.periods() {
@@ -99,7 +98,7 @@ func (p Policy) Total() time.Duration {
 	return total
 }
 
-// periods are the groups, the lowest first.
+// periods returns the groups, the lowest first.
 func (p Policy) periods() []Period {
 	if len(p.ByPriority) == 0 && p.GracePeriod > 0 {
 		return []Period{{0, p.GracePeriod - p.CriticalGracePeriod}, {clusterCritical, p.CriticalGracePeriod}}
@@ -112,23 +111,22 @@ func (p Policy) periods() []Period {
 	})
 }
 
-// A Group are pods that stop together.
+// A Group is a set of pods that stop together.
 type Group struct {
 	Period
-	// Deadline is when all of them are to be gone at the latest, from the beginning of the
-	// shutdown on.
+	// Deadline is the time by which all of them must have stopped, from the beginning of the shutdown.
 	Deadline time.Duration
 	// Stops are in the order of the pods.
 	Stops []Stop
 }
 
-// A Stop is a pod, and how long it has to stop.
+// A Stop is a pod and its time to stop.
 type Stop struct {
 	Pod          *v1.Pod
 	GraceSeconds int64
 }
 
-// String is the group in words.
+// String returns the group as one line.
 func (g Group) String() string {
 	var pods []string
 	for _, s := range g.Stops {
@@ -137,9 +135,9 @@ func (g Group) String() string {
 	return fmt.Sprintf("priority %d and more, gone after %v: %s", g.Priority, g.Deadline, strings.Join(pods, ", "))
 }
 
-// Order puts pods in groups, in which they stop one after the other. Groups without a pod
-// take no time, and are left out. Pods that are over belong to none. Pods are only read.
-// Of a valid Policy without a group all pods are in one that has no time.
+// Order returns the groups in the order in which they stop. It omits groups without a pod, which take no time, and
+// pods that have finished. It does not write to the pods. With a Policy without groups all pods are in one group that
+// has no time.
 func Order(pods []*v1.Pod, p Policy) []Group {
 	periods := p.periods()
 	if len(periods) == 0 {
@@ -166,7 +164,7 @@ func Order(pods []*v1.Pod, p Policy) []Group {
 	return order
 }
 
-// groupOf returns the last group that is not above a priority, or the lowest.
+// groupOf returns the highest group that is not above a priority, or the lowest group.
 func groupOf(priority int32, periods []Period) int {
 	at := 0
 	for i, g := range periods {
@@ -177,7 +175,7 @@ func groupOf(priority int32, periods []Period) int {
 	return at
 }
 
-// graceOf is the pod's own time, but no more than that of its group.
+// graceOf returns the pod's own grace period, but not more than the period of its group.
 func graceOf(pod *v1.Pod, period time.Duration) int64 {
 	grace := int64(period / time.Second)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
@@ -186,8 +184,8 @@ func graceOf(pod *v1.Pod, period time.Duration) int64 {
 	return max(grace, 0)
 }
 
-// priorityOf is that of the spec. Of a pod that no API server has seen the class says it,
-// if it is one of those that every cluster has.
+// priorityOf returns the priority of the spec. If it is not set, because no API server has admitted the pod, the
+// class counts, if it is one of the two classes that every cluster has.
 func priorityOf(pod *v1.Pod) int32 {
 	switch {
 	case pod.Spec.Priority != nil:

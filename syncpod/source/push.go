@@ -17,27 +17,23 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// Push is a [Source] of the pods that a program hands to it: from an API server,
-// a message queue, or wherever it has them. Its methods may be called
-// concurrently, before, while and after Run is running; they never wait for the
-// pods to be delivered.
+// Push is a [Source] of pods that a program provides, for example from an API server or a message queue. Its
+// methods may be called concurrently, before, during and after Run. They do not wait for the delivery of
+// the pods.
 //
-// Call Set once at least, with what there is to run or with nothing: until then the Push
-// does not know all of its pods, so that it is not ready, Health is not OK, and what
-// an earlier agent has left of its pods is not stopped. Update and Delete then say what
-// changes.
+// The program must call Set at least once, with all its pods or with none. Until then the source is not ready,
+// Health is not OK, and the agent does not stop the pods that an earlier agent ran for this source. Update and
+// Delete report later changes.
 //
-// A pod that is to be gone within a time of its own is given to Update with that in
-// metadata.deletionGracePeriodSeconds, and with a deletionTimestamp. It is stopped by that,
-// and may be taken away with Delete, or Set, at once or when it has stopped: of all that
-// was said of it the last time counts.
+// To stop a pod within a given time, pass it to Update with a metadata.deletionTimestamp and the time in
+// metadata.deletionGracePeriodSeconds. The program may then remove the pod with Delete or Set, at once or after it has
+// stopped. The last grace period before the removal counts.
 //
-// Pods get the API's defaults and are validated. They need a UID, by which they
-// are known; package podspec gives one to pods that have none. They are copied.
+// The Push copies the pods, sets the API's defaults and validates them. Each pod must have a UID; package
+// podspec makes UIDs for pods without one.
 //
-// [NewPush] is for pods each of which is one of a kind, whoever made them, and
-// [NewAdmittedPush] for those among them that an API server has validated;
-// [NewStaticPush] is for static pods, of which those of one name take turns.
+// [NewPush] is for pods that are identified by their UIDs. [NewAdmittedPush] is for such pods that an API server has
+// validated. [NewStaticPush] is for static pods, which are identified by their names.
 type Push struct {
 	name     string
 	static   bool
@@ -47,35 +43,33 @@ type Push struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*v1.Pod
-	// order is that in which the pods first came.
+	// order has the pods in the order of their first updates.
 	order []types.UID
-	// complete tells that all pods are known: Set was called.
+	// complete: Set was called, so the Push has all pods.
 	complete bool
-	// told are the pods of the last snapshot, and leaving those that were changed since
-	// and then taken away.
+	// told are the pods of the last snapshot. leaving are the pods that changed after it and were then
+	// removed.
 	told    map[types.UID]*v1.Pod
 	leaving []*v1.Pod
 }
 
 var _ Source = (*Push)(nil)
 
-// NewPush returns a Push of pods as an API server has them, or whoever else gives each pod
-// a UID of its own: pods with one name and different UIDs are different pods, and run side
-// by side. Its name is runtime.ConfigSourceAPI, so a Loop can have one of them.
+// NewPush returns a Push of pods that are identified by their UIDs, such as those of an API server. Pods with
+// the same name and different UIDs are different pods and run side by side. The name of the source is
+// runtime.ConfigSourceAPI, so a Loop can have only one such Push.
 func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Validate) }
 
-// NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. They are
-// valid by the rules of that server, whatever its version, and refused only for what
-// podspec.ValidateAdmitted finds.
+// NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of
+// whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted.
 func NewAdmittedPush() *Push {
 	return newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
 }
 
-// NewStaticPush returns a Push of static pods, as those of a [Folder] are, with the name
-// of the source, which must be none of another source and not runtime.ConfigSourceAPI.
-// The name of a static pod stands for it: one with another UID is the next version, and
-// waits until the one before has stopped. What has ended is run again when the agent
-// starts anew, unless a Store remembers that it has.
+// NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the name of the source; it
+// must be unique and not runtime.ConfigSourceAPI. A static pod is identified by its name: a pod of the same name
+// with another UID is the next version, and waits until the version before has stopped. After a restart of the
+// agent a finished pod runs again, unless the agent has a StatusStore.
 func NewStaticPush(name string) *Push { return newPush(name, true, podspec.Validate) }
 
 func newPush(name string, static bool, validate func(*v1.Pod) error) *Push {
@@ -88,10 +82,9 @@ func (p *Push) Name() string { return p.name }
 // Static reports whether the pods are static ones: [NewStaticPush] has made the Push.
 func (p *Push) Static() bool { return p.static }
 
-// Set says which pods should run: these, and no others. Until the first call the
-// snapshots are incomplete. The error joins what is wrong with pods that are not
-// valid; of each of them the version set before goes on, if there is one, and
-// the others are taken.
+// Set replaces all pods of the source. Until the first call the snapshots are incomplete. The error joins the
+// errors of all invalid pods. Set accepts the valid pods; an invalid pod keeps its previous version, if it
+// has one.
 func (p *Push) Set(pods ...*v1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +115,7 @@ func (p *Push) Set(pods ...*v1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// Update says that a pod should run as well, or has changed.
+// Update adds a pod, or replaces it.
 func (p *Push) Update(pod *v1.Pod) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,10 +131,9 @@ func (p *Push) Update(pod *v1.Pod) error {
 	return nil
 }
 
-// Delete says that a pod should not run any more: it is stopped within the grace period
-// that was told last, that of its spec, or of an Update with a
-// metadata.deletionTimestamp and deletionGracePeriodSeconds, which may come right before.
-// It has no effect for a pod that is not known.
+// Delete removes a pod. The agent stops it within its last grace period: that of its spec, or that of an Update
+// with a metadata.deletionTimestamp and deletionGracePeriodSeconds, which may directly precede the Delete. An
+// unknown UID has no effect.
 func (p *Push) Delete(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +143,8 @@ func (p *Push) Delete(uid types.UID) {
 	p.tell()
 }
 
-// leave notes that a pod is taken away. What was said of it last is delivered before, if
-// it has not been yet: it may give the pod another time to stop.
+// leave records that a pod was removed. If its last update was not delivered, the Push delivers it first, because
+// it may have another grace period.
 func (p *Push) leave(uid types.UID) {
 	pod, told := p.pods[uid], p.told[uid]
 	if pod != nil && pod != told && (told != nil || pod.DeletionTimestamp != nil) {
@@ -190,8 +182,8 @@ func (p *Push) tell() {
 	}
 }
 
-// Run delivers the pods each time they have changed, until ctx ends. It returns
-// nil. Nothing is delivered before a method was called.
+// Run delivers the pods after each change, until ctx ends. It returns nil. It delivers nothing before the first
+// call of Set, Update or Delete.
 func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 	last := Snapshot{Incomplete: true}
 	for {
@@ -209,7 +201,7 @@ func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 	}
 }
 
-// snapshots returns what is to be delivered, in order.
+// snapshots returns the snapshots to deliver, in order.
 func (p *Push) snapshots() (all []Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,7 +216,7 @@ func (p *Push) snapshots() (all []Snapshot) {
 	return append(all, now)
 }
 
-// before is a snapshot with those that leave, as they are last.
+// before returns a snapshot with the removed pods, in their last versions.
 func (p *Push) before(now Snapshot) Snapshot {
 	now.Pods = slices.Clone(now.Pods)
 	for _, pod := range slices.Backward(p.leaving) {
