@@ -8,20 +8,18 @@ import (
 	"github.com/podsync/podsync/internal/base/creation"
 )
 
-// attempts are what a Runner remembers of a pod's sandboxes.
+// attempts has the attempt numbers of a pod's sandboxes.
 type attempts struct {
-	// next is the attempt to make next.
+	// next is the number of the next attempt.
 	next uint32
-	// unresolved are the attempts of which it is not known what has become. One that was
-	// given up stays unresolved, whatever succeeds after it. Most pods never have any: nil
-	// then.
+	// unresolved are the attempts whose results are unknown. An attempt that was given up stays
+	// unresolved, even if a later one succeeds. Nil for most pods.
 	unresolved map[uint32]bool
-	// reserved counts how often next was asked for in vain, with nothing listed
-	// that could have its name.
+	// reserved counts the failed requests for next while no listed sandbox had its name.
 	reserved creation.Refusals
 }
 
-// begin returns the attempt to make, which is at least the one wanted.
+// begin returns the next attempt, which is at least the wanted one.
 func (r *Runner) begin(pod types.UID, wanted uint32) (next uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +34,7 @@ func (r *Runner) begin(pod types.UID, wanted uint32) (next uint32) {
 	return a.next
 }
 
-// made notes that an attempt has become the pod's sandbox.
+// made records that an attempt has become the pod's sandbox.
 func (r *Runner) made(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +44,7 @@ func (r *Runner) made(pod types.UID, attempt uint32) {
 	}
 }
 
-// markUnresolved notes that it is not known what has become of an attempt.
+// markUnresolved records that the result of an attempt is unknown.
 func (r *Runner) markUnresolved(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +58,7 @@ func (r *Runner) markUnresolved(pod types.UID, attempt uint32) {
 	a.unresolved[attempt] = true
 }
 
-// markResolved notes that nothing more will come of an attempt.
+// markResolved records that an attempt will not create a sandbox any more.
 func (r *Runner) markResolved(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +67,7 @@ func (r *Runner) markResolved(pod types.UID, attempt uint32) {
 	}
 }
 
-// unresolvedAttempts returns the unresolved attempts, the caller's own.
+// unresolvedAttempts returns a copy of the unresolved attempts.
 func (r *Runner) unresolvedAttempts(pod types.UID) map[uint32]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +77,8 @@ func (r *Runner) unresolvedAttempts(pod types.UID) map[uint32]bool {
 	return nil
 }
 
-// nameReserved notes that an attempt was asked for in vain: its name is taken, and what
-// has it is not listed. It reports whether the attempt is given up.
+// nameReserved records a failed request for an attempt: its name is reserved, and no listed sandbox has it. It
+// reports whether the attempt is given up.
 func (r *Runner) nameReserved(pod types.UID, attempt uint32) (gaveUp bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,43 +17,38 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Created is a sandbox that is ready.
+// Created is a ready sandbox.
 type Created struct {
 	ID string
-	// Attempt is that of the sandbox, which may be higher than the one asked for.
+	// Attempt is the attempt number of the sandbox, at least that of the config.
 	Attempt uint32
-	// Adopted is set if an earlier Create had made it, whose answer was lost.
+	// Adopted: an earlier Create, whose answer was lost, has created the sandbox.
 	Adopted bool
 }
 
-// Create runs a sandbox for a pod. The attempt in config is the lowest that may
-// be used; a higher one is used if that one has been. config is not written to,
-// and the owner's mark is added to a copy.
+// Create runs a sandbox for a pod. It uses the attempt number of config, or a higher one if that number was used
+// before. It adds the owner's mark to a copy of config.
 //
-// When Create fails, what it had begun is removed, in a context of its own, since
-// the usual reason to fail is that the given one has ended. Where the answer
-// leaves open what happened (the time ran out, the runtime went away, the name is
-// reserved: containerd #9947, cri-o #7010), the attempt is unresolved, and Create
-// looks at what is there:
+// When Create fails, it removes the sandbox that it may have created, in a context of its own, because the usual
+// reason of a failure is the end of ctx. If the answer of the runtime does not tell whether a sandbox was created (a
+// timeout, an unavailable runtime, a reserved name: containerd #9947, cri-o #7010), the attempt is unresolved, and Create
+// lists the sandboxes of the pod:
 //
-//   - the sandbox is there and ready: it is adopted, or removed if ctx has ended;
-//   - it is there and not ready: it is removed;
-//   - it is not there: it may come later. The next Create looks again before it
-//     asks for anything, and asks for the same attempt, because some runtimes keep
-//     a sandbox that was made too late and hand it over when asked again. Only
-//     when that was in vain RunnerConfig.NameReservedRetries times, refused or without
-//     an answer, is the attempt given up.
+//   - A ready sandbox of the attempt is adopted, or removed if ctx has ended.
+//   - A sandbox that is not ready is removed.
+//   - If there is none, it may appear later. The next Create lists again first, and then requests the same attempt,
+//     because some runtimes keep a sandbox that was created too late and return it for the next request. Create gives
+//     the attempt up after RunnerConfig.NameReservedRetries such requests that failed.
 //
-// Only sandboxes of the attempt asked for and of those unresolved are looked at. Of
-// several that are ready the highest attempt is adopted, and the others are
-// removed; one that cannot be does not keep the ready one from being adopted. An
-// unresolved attempt that is lower than the one in config is never adopted: a ready
-// sandbox of it is removed, and another is the pod's history and stays.
+// Create only considers sandboxes of the requested attempt and of unresolved ones. Of several ready sandboxes it
+// adopts the one with the highest attempt and removes the others; a failed removal does not prevent the adoption. It
+// never adopts an unresolved attempt below the attempt in config: it removes the sandbox of such an attempt if it is
+// ready, and keeps it as the pod's history if not.
 //
-// An attempt that was given up stays unresolved when another has become the pod's
-// sandbox, and may come up beside it: see [Runner.Resolve].
+// An attempt that was given up stays unresolved, and its sandbox may appear beside the pod's sandbox: see
+// [Runner.Resolve].
 //
-// Errors of the runtime have a class of package cri. Try again after a pause.
+// Errors of the runtime have a class of package cri. The caller retries after a back-off.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
 	if err := validate(config); err != nil {
 		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
@@ -68,7 +63,7 @@ func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig
 	return created, nil
 }
 
-// validate looks at what Create finds a sandbox by.
+// validate checks the fields by which Create finds a sandbox.
 func validate(config *runtimeapi.PodSandboxConfig) error {
 	uid := config.GetMetadata().GetUid()
 	switch label := config.GetLabels()[runtime.LabelPodUID]; {
@@ -85,9 +80,9 @@ type creating struct {
 	*Runner
 	pod        types.UID
 	handler    string
-	lowest     uint32 // the attempt the caller wants at least
-	attempt    uint32 // to make
-	unresolved bool   // whether an earlier Create has asked for it
+	lowest     uint32 // the lowest attempt that the caller accepts
+	attempt    uint32 // the requested one
+	unresolved bool   // an earlier Create has requested it
 }
 
 func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig) (Created, error) {
@@ -114,15 +109,15 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 		return Created{}, errors.Join(err, c.undo(ctx))
 	}
 	c.made(c.pod, c.attempt)
-	// What was unresolved may have come up while this one was made.
+	// Sandboxes of unresolved attempts may have appeared meanwhile.
 	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
 
 // removeLast removes the sandboxes with the highest attempt number that exists. The new sandbox gets
 // the same number, so that the agent could not distinguish them. No pod has that many sandboxes, but
-// a runtime may report a wrong number. What it reports may also be a sandbox that it does not stop:
-// the next Create lists the sandboxes again.
+// a runtime may report a wrong number. It may also report a sandbox that it does not stop, so the removal
+// has a timeout, and the next Create lists the sandboxes again.
 func (c *creating) removeLast(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
@@ -153,7 +148,7 @@ func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return resp.GetPodSandboxId(), nil
 }
 
-// resolveCreate looks at what has become of an attempt whose answer says neither.
+// resolveCreate finds the result of an attempt whose answer does not tell it.
 func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
 	c.markUnresolved(c.pod, c.attempt)
 	if deadline.Over(ctx) {
@@ -173,7 +168,7 @@ func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, err
 	return Created{}, cause
 }
 
-// lookup looks at the sandboxes of the attempt made and of those that are unresolved.
+// lookup finds the sandboxes of the requested attempt and of the unresolved ones.
 func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
 	return creation.Lookup[runtimeapi.PodSandbox]{
 		List: c.listed, Fits: c.best,
@@ -183,8 +178,7 @@ func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
 	}
 }
 
-// adopted notes that a sandbox that was found is the pod's. There is none if s is
-// nil.
+// adopted records that s is the pod's sandbox. A nil s is no sandbox.
 func (c *creating) adopted(s *runtimeapi.PodSandbox) Created {
 	if s == nil {
 		return Created{}
@@ -195,9 +189,8 @@ func (c *creating) adopted(s *runtimeapi.PodSandbox) Created {
 	return Created{ID: s.GetId(), Attempt: attempt, Adopted: true}
 }
 
-// resolve ends what is unresolved with what is listed: it returns the ready sandbox to adopt,
-// nil if there is none, and removes all others that can have come from attempts
-// unresolved.
+// resolve lists the sandboxes of the unresolved attempts. It returns the ready sandbox to adopt, nil if there is
+// none, and removes the others.
 func (c *creating) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
@@ -218,7 +211,7 @@ func (c *creating) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox 
 	return best
 }
 
-// undo removes what a failed creation left, although its context may have ended.
+// undo removes the sandbox of a failed creation, even if ctx has ended.
 func (c *creating) undo(ctx context.Context) error {
 	ctx, cancel := c.detach(ctx, c.config.CleanupTimeout)
 	defer cancel()
@@ -236,8 +229,7 @@ func (c *creating) undo(ctx context.Context) error {
 	return nil
 }
 
-// listed returns the pod's own sandboxes of the attempt made and of the unresolved
-// ones. Others are none of Create's business.
+// listed returns the pod's sandboxes of the requested attempt and of the unresolved ones.
 func (c *creating) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {

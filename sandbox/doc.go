@@ -1,44 +1,39 @@
-// Package sandbox makes the sandbox of a pod: the environment its containers
-// share, as CRI's PodSandboxConfig describes it.
+// Package sandbox creates the sandbox of a pod: the environment that its containers share, as CRI's
+// PodSandboxConfig describes it.
 //
-// [Config] is pure: it turns a pod, and what the node knows about it, into the
-// message. The parts that need the node's own settings are small functions of
-// their own, usable without the rest: [HostnameOf], [DNS], [LogDirectory] and
-// [RuntimeHandler].
+// [ConfigOf] is pure: it builds that message from a pod and the settings of the node. The parts that need these
+// settings are functions of their own: [HostnameOf], [DNS], [LogDirectory] and [RuntimeHandler].
 //
-// [Runner] makes, stops and removes sandboxes over CRI. Its [Runner.Create] is
-// built for the answer that never comes: a creation that timed out ends in one
-// sandbox, by adoption or removal of what is there, on runtimes that refuse a name
-// that is taken and on those that hand over what has it. A sandbox that comes up
-// when another has taken its place is removed by [Runner.Resolve], which is to be
-// called at each look at a pod while [Runner.Unresolved] says so.
+// [Runner] creates, stops and removes sandboxes over CRI. If the answer of a creation is lost, [Runner.Create]
+// inspects the runtime and adopts or removes the sandbox, so that the pod ends up with one sandbox. This works with
+// runtimes that refuse a reserved name, and with runtimes that return the sandbox that has the name. A sandbox that
+// appears after another one has replaced it is removed by [Runner.Resolve]: call it with each status of a pod while
+// [Runner.Unresolved] is true.
 //
 // # Defaults
 //
-// The pod is taken as it is. Fields that an API server fills in are not filled
-// in here, and one of them matters: the namespaces, users, groups and SELinux
-// label of a sandbox are described only for a pod whose spec.securityContext is
-// not nil, as a kubelet does. A pod that no API server has seen must be given
-// its defaults first (the API default is an empty object).
+// This package sets no API defaults. One of them matters: like a kubelet, it describes the namespaces, users, groups
+// and SELinux label of a sandbox only if the spec.securityContext of the pod is not nil. The caller must set the
+// defaults of a pod that no API server has admitted (the API's default is an empty object).
 //
 // # Ownership
 //
-// Nothing given is written to, and nothing returned shares memory with it. All
-// functions may be called concurrently.
+// No function writes to its arguments, and no result shares memory with them. All functions may be called
+// concurrently.
 //
 // # Where each rule lives
 //
 //	config.go      Config: the message, from the parts below
 //	hostname.go    HostnameOf
-//	dns.go         DNS; dnslimits.go what of it is too much, resolvconf.go the node's own
+//	dns.go         DNS; dnslimits.go the limits, resolvconf.go the node's configuration
 //	ports.go       port mappings
-//	linux.go       namespaces, users, sysctls; resources.go what the containers need together
+//	linux.go       namespaces, users, sysctls; resources.go the sum of the containers' resources
 //	handler.go     RuntimeHandler
 //
-//	runner.go      Runner: what comes up late is removed
-//	create.go      Create, and what its lost answer is worth
-//	attempts.go    which attempt is next, and which are unresolved
-//	stop.go        Stop and Remove, one of each sandbox at a time; Wait and Cut
+//	runner.go      Runner, and Resolve, which removes late sandboxes
+//	create.go      Create, and lost answers
+//	attempts.go    the next attempt, and the unresolved attempts
+//	stop.go        Stop and Remove, one at a time for each sandbox; Wait and CancelPending
 //
 // # Limits
 //

@@ -22,54 +22,49 @@ import (
 type RunnerConfig struct {
 	// Runtime makes the sandboxes. Required.
 	Runtime cri.SandboxRunner
-	// Owner marks what is made, and says what may be touched. Default: the agent
-	// "podsync".
+	// Owner marks the sandboxes of the agent; the Runner touches no others. Default: the agent "podsync".
 	Owner cri.Owner
-	// CleanupTimeout bounds the removal of what a failed Create left behind, which
-	// goes on when Create's context has ended, and that of the sandboxes of lost
-	// attempts. Default 1 min. CancelPending ends it before.
+	// CleanupTimeout bounds the cleanup of a failed Create, which continues after the end of Create's
+	// context, and the removal of sandboxes of unresolved attempts. Default 1 min. CancelPending ends it
+	// earlier.
 	CleanupTimeout time.Duration
-	// StopTimeout bounds one StopPodSandbox, which goes on when the context of the
-	// Stop that began it has ended. Default 4 min, longer than what cri.Timeouts
-	// gives the call.
+	// StopTimeout bounds one StopPodSandbox, which continues after the end of its caller's context. Default
+	// 4 min, longer than the timeout of cri.Timeouts for the call.
 	StopTimeout time.Duration
-	// NameReservedRetries is how often an attempt is asked for in vain, while nothing
-	// listed has its name, before Create moves on to the next. Default 3, which leaves
-	// a runtime that keeps what timed out the time to hand it over (cri-o #4221).
+	// NameReservedRetries is the number of failed requests for an attempt, while no listed sandbox has its name,
+	// after which Create uses the next attempt. Default 3, so that a runtime that keeps a timed-out sandbox
+	// can return it (cri-o #4221).
 	NameReservedRetries int
-	// UnresolvedTimeout bounds a call for an unresolved attempt. CRI-O does not answer
-	// such a call before its time is over, whatever has become of the attempt; the call
-	// after it gets the sandbox. Default 30 s.
+	// UnresolvedTimeout bounds a request for an unresolved attempt. CRI-O blocks such a request until its
+	// deadline, and answers the one after it with the sandbox. Default 30 s.
 	UnresolvedTimeout time.Duration
-	// InitialRetry is the pause after the first failed stop or remove, which doubles
-	// up to MaxRetry. Default 1 s and 30 s.
+	// InitialRetry is the pause after the first failed stop or removal. It doubles up to MaxRetry. Default 1 s
+	// and 30 s.
 	InitialRetry, MaxRetry time.Duration
-	// MakeLogDirectory makes the directory of a pod's logs, which runtimes expect
-	// to be there. Default: os.MkdirAll with mode 0755.
+	// MakeLogDirectory creates the directory of a pod's logs, which runtimes expect to exist. Default:
+	// os.MkdirAll with mode 0755.
 	MakeLogDirectory func(path string) error
-	// Log gets a line when a sandbox is adopted, given up or removed. Default
-	// silent.
+	// Log records each sandbox that is adopted, given up or removed. Default silent.
 	Log logr.Logger
 }
 
-// Runner makes, stops and removes sandboxes over CRI. It remembers, for each pod
-// until Forget, which attempts were made and which of them are unresolved: asked
-// for, and not known to have become a sandbox or to have failed. Another Runner,
-// such as that of the next process, knows nothing of these.
+// Runner creates, stops and removes sandboxes over CRI. For each pod it remembers, until Forget, the attempts, and which
+// of them are unresolved: requested, with an unknown result. A new Runner, such as that of the next process, does not
+// know them.
 //
-// All methods may be called concurrently, Create and Resolve for different pods.
+// All methods may be called concurrently, but Create and Resolve only for different pods.
 type Runner struct {
 	config RunnerConfig
 	stops  flights
 
 	mu   sync.Mutex
 	pods map[types.UID]*attempts
-	// base ends, by endBase, what goes on although its caller has left: see Cut.
+	// base is the context of the calls that CancelPending cancels, with endBase.
 	base    context.Context
 	endBase context.CancelFunc
 }
 
-// NewRunner returns a Runner. It makes no call.
+// NewRunner returns a Runner. It makes no calls.
 func NewRunner(c RunnerConfig) (*Runner, error) {
 	if c.Runtime == nil {
 		return nil, errors.New("sandbox: RunnerConfig.Runtime is missing")
@@ -103,16 +98,16 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	return r, nil
 }
 
-// Forget drops what is remembered of a pod that is gone. A sandbox of it that
-// comes up later is for whoever looks at all pods of the runtime.
+// Forget drops the attempts of a pod that was removed. A sandbox of the pod that appears later is an orphan, which the
+// agent finds in its list of all pods.
 func (r *Runner) Forget(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pods, pod)
 }
 
-// Unresolved reports whether an attempt at a sandbox of the pod is unresolved, and so
-// may yet come up. It stays unresolved until it has come up or Forget was called.
+// Unresolved reports whether the pod has an unresolved attempt, whose sandbox may still appear. The attempt stays
+// unresolved until its sandbox has appeared, or Forget was called.
 func (r *Runner) Unresolved(pod types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,16 +115,14 @@ func (r *Runner) Unresolved(pod types.UID) bool {
 	return a != nil && len(a.unresolved) > 0
 }
 
-// Resolve removes sandboxes that have come up late, beside the one with the ID
-// keep, which is the one the pod uses; "" if it uses none. An attempt that was
-// given up may come up at any time, and two ready sandboxes make a pod start over:
-// call Resolve at each look at the pod for as long as Unresolved says so, before
-// deciding on what was seen. While nothing is unresolved it makes no call.
+// Resolve removes sandboxes that have appeared late, beside the pod's sandbox. keep is the ID of that sandbox, "" if
+// there is none. The sandbox of an attempt that was given up can appear at any time, and two ready sandboxes make a pod
+// start over: while Unresolved is true, call Resolve for each status of the pod, before the decision. Without unresolved
+// attempts it makes no call.
 //
-// Of the sandboxes of unresolved attempts, those that are ready are removed, and
-// those of higher attempts than the one kept, which would pass for the latest. The
-// rest is history and stays. What cannot be removed within
-// RunnerConfig.CleanupTimeout stays unresolved, and is in the error.
+// Of the sandboxes of unresolved attempts Resolve removes those that are ready, and those with a higher attempt than
+// the kept one, which would count as the latest. The others are the pod's history and stay. The error names the sandboxes
+// that could not be removed within RunnerConfig.CleanupTimeout; their attempts stay unresolved.
 func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error {
 	if !r.Unresolved(pod) {
 		return nil
@@ -153,10 +146,9 @@ func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error 
 	return nil
 }
 
-// clear resolves what the sandboxes listed tell of, all of one pod, but for the one
-// kept: it removes those that are ready, and those that are not from the attempt
-// lowest on; lower ones are history. Each is tried, whatever becomes of the others,
-// and what cannot be removed is unresolved.
+// clear resolves the attempts of the listed sandboxes, all of one pod, except the kept one. It removes those that are
+// ready, and those that are not ready from the attempt lowest on; lower ones are history. A failed removal does not stop
+// the others, and leaves its attempt unresolved.
 func (r *Runner) clear(ctx context.Context, listed []*runtimeapi.PodSandbox, keep string, lowest uint32) error {
 	failed := make([]error, len(listed))
 	var removals sync.WaitGroup

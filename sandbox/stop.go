@@ -15,17 +15,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Stop stops a sandbox, and with it releases its network. A sandbox that is not
-// there has been stopped. Stop tries again, with growing pauses, until it has
-// succeeded or ctx ends: a network that was not released is lost
-// (containerd #5768). Only a refusal that no repetition can change is returned at
-// once.
+// Stop stops a sandbox and releases its network. A sandbox that the runtime does not have counts as stopped. Stop
+// retries with a back-off until it succeeds or ctx ends, because a network that is not released is lost
+// (containerd #5768). It returns errors that no retry can change (unimplemented, invalid, no permission) at once.
 //
-// At most one StopPodSandbox of a sandbox is in flight; runtimes do not take two
-// (openshift/origin #18424). A Stop that finds one in flight takes its result. One
-// that was begun goes on when the contexts of all who wait for it have ended, until
-// the runtime answers or RunnerConfig.StopTimeout is over; a runtime that works on
-// even then may be given a second one. See [Runner.Wait] and [Runner.CancelPending].
+// At most one StopPodSandbox of a sandbox is in flight, because runtimes do not support two (openshift/origin
+// #18424). A Stop that finds a call in flight waits for its result. A call continues after the contexts of all callers
+// have ended, until the runtime answers or RunnerConfig.StopTimeout passes. If the runtime still works on it then, it may
+// get a second one. See [Runner.Wait] and [Runner.CancelPending].
 func (r *Runner) Stop(ctx context.Context, id string) error {
 	if id == "" {
 		return errors.New("sandbox: Stop: the sandbox ID is empty")
@@ -54,16 +51,15 @@ func (r *Runner) stopOnce(ctx context.Context, id string) error {
 	}
 }
 
-// Wait returns when no StopPodSandbox is in flight. CancelPending ends those that are.
+// Wait returns when no StopPodSandbox is in flight. CancelPending cancels these calls.
 func (r *Runner) Wait() {
 	for f := r.stops.any(); f != nil; f = r.stops.any() {
 		<-f.done
 	}
 }
 
-// CancelPending ends what goes on although the contexts of its callers have ended: each
-// StopPodSandbox in flight, and the removal of what a failed Create left behind. It
-// waits for nothing. What is begun after it goes on.
+// CancelPending cancels the calls that continue after the contexts of their callers have ended: each StopPodSandbox
+// in flight, and the cleanup of a failed Create. It does not wait, and has no effect on later calls.
 func (r *Runner) CancelPending() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,8 +67,8 @@ func (r *Runner) CancelPending() {
 	r.base, r.endBase = context.WithCancel(context.Background())
 }
 
-// detach returns a context that goes on when ctx has ended, until the timeout is over
-// or CancelPending is called.
+// detach returns a context that continues after the end of ctx, until the timeout passes or CancelPending is
+// called.
 func (r *Runner) detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	r.mu.Lock()
@@ -84,9 +80,8 @@ func (r *Runner) detach(ctx context.Context, timeout time.Duration) (context.Con
 	}
 }
 
-// Remove stops a sandbox as Stop does, even one that looks stopped, and only then
-// removes it and the containers in it. A sandbox that is not there has been
-// removed. It tries again as Stop does.
+// Remove stops a sandbox as Stop does, even if its state is not ready, and then removes it with its containers. A
+// sandbox that the runtime does not have counts as removed. Remove retries as Stop does.
 func (r *Runner) Remove(ctx context.Context, id string) error {
 	if err := r.Stop(ctx, id); err != nil {
 		return err
@@ -101,8 +96,7 @@ func (r *Runner) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// retry calls until it succeeds, finds nothing to do, is refused for good, or ctx
-// ends.
+// retry repeats call until it succeeds, returns NotFound or a final error, or ctx ends.
 func (r *Runner) retry(ctx context.Context, call func() error) error {
 	for pause := r.config.InitialRetry; ; pause = min(2*pause, r.config.MaxRetry) {
 		err := cri.IgnoreNotFound(call())
@@ -119,7 +113,7 @@ func (r *Runner) retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// final reports whether no repetition changes the answer.
+// final reports whether no retry changes the answer.
 func final(err error) bool {
 	return errors.Is(err, cri.ErrUnimplemented) || errors.Is(err, cri.ErrInvalid) || errors.Is(err, cri.ErrPermission)
 }
@@ -141,8 +135,7 @@ func (r *Runner) listPod(ctx context.Context, pod types.UID) ([]*runtimeapi.PodS
 	return own, nil
 }
 
-// flights are calls under way, one at a time for a key. The zero value is ready to
-// use.
+// flights are the calls in flight, one at a time for each key. The zero value is ready to use.
 type flights struct {
 	mu sync.Mutex
 	m  map[string]*flight
@@ -154,7 +147,7 @@ type flight struct {
 	err  error
 }
 
-// join returns the key's call, which it begins if none is under way.
+// join returns the call in flight of the key, and starts one if there is none.
 func (fs *flights) join(key string, call func() error) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -176,7 +169,7 @@ func (fs *flights) join(key string, call func() error) *flight {
 	return f
 }
 
-// any returns one of the calls under way, nil if there is none.
+// any returns one of the calls in flight, nil if there is none.
 func (fs *flights) any() *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
