@@ -6,9 +6,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -168,4 +170,41 @@ func (n *node) orphanThatDoesNotStop(failing critest.Method, times int) {
 	if err != nil {
 		n.Fatal(err)
 	}
+}
+
+// W10: a pod is wanted again while the agent removes what an earlier agent has left of it. Admission decides on
+// it once, when the old pod is forgotten, and not with each change of the source.
+func TestW10_AdmissionWaitsForTheOrphan(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		n.leave(nil, pod("file", "web", "u", forever))
+		n.Exit(n.Journal().Pod("u").Of(critest.StartContainer)[0].ContainerID, 1)
+		for _, sb := range n.Sandboxes() {
+			n.Must(n.EditSandbox(sb.GetId(), func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		}
+		const removal = 30 * time.Second
+		n.Fault(critest.Fault{Match: critest.Match{Method: critest.RemovePodSandbox}, Delay: removal})
+		src := source.NewStaticPush("file")
+		var decided []time.Duration
+		began := time.Now()
+		n.start([]source.Source{src}, func(c *loop.Config) {
+			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
+				if p.UID == "u" {
+					decided = append(decided, time.Since(began))
+				}
+				return nil
+			})
+		})
+		set(t, src)
+		for _, other := range []string{"a", "b", "c"} {
+			time.Sleep(2 * time.Second)
+			set(t, src, pod("file", "web", "u", forever), pod("file", other, other, forever))
+		}
+		time.Sleep(2 * time.Minute)
+		if len(decided) != 1 || decided[0] < removal {
+			t.Errorf("admission has decided after %v, want once after %v", decided, removal)
+		}
+		if got := n.Journal().Pod("u").Count(critest.RunPodSandbox); got != 2 {
+			t.Errorf("%d sandboxes of the pod were made, want that of the earlier agent and a new one", got)
+		}
+	})
 }
