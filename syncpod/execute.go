@@ -163,7 +163,7 @@ func (w clearing) removeOne(ctx context.Context, r removal) error {
 	if r.step == StepClear && c.State == runtime.ContainerCreated && w.memory.Mark(c.ID.ID, memory.StartRequested) {
 		w.record(ctx) // if it is stopped and cannot be removed, it has exited, and has not run
 	}
-	if c.Live() {
+	if c.Live() && !w.plan.KillPod { // which has stopped all containers
 		err := w.syncer.stopper.StopContainer(ctx, stop.Container{
 			Pod: w.pod, Ref: &r.ref, Status: c, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
 			Deadline: w.memory.killBy(c.ID.ID, stop.ContainerGrace(w.pod, r.ref.Spec(w.pod), r.why)), Message: actions.KillMessage(r.ref.Name, r.why, r.restart),

@@ -469,6 +469,22 @@ func TestRestartAllStartsWhatRunsOnce(t *testing.T) {
 	})
 }
 
+// All containers start over in a new sandbox, because the pod has lost its sandbox. The runtime gets one stop for each
+// container that runs.
+func TestRestartAllInANewSandboxStopsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("b")), restartAllOn88)
+		n.settle(pod, time.Minute)
+		n.exit("app", 88)
+		must(t, n.EditSandbox(n.Sandboxes()[0].GetId(), func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.settle(pod, time.Minute)
+		n.wantStates("app 1 running", "b 1 running")
+		if stops := n.Journal().Of(critest.StopContainer); len(stops) != 1 || stops[0].Container != "b" {
+			t.Errorf("stops:\n%v\nwant one, of b", stops)
+		}
+	})
+}
+
 // A sidecar asks for it: the pod goes on, though all that is to run once has ended for that.
 func TestRestartAllThatASidecarAsksFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
