@@ -74,7 +74,7 @@ func TestLookAtAnAddress(t *testing.T) {
 			t.Fatalf("%q, %v", got, err)
 		}
 	}
-	if got, err := do(known, "exec", "web-n1", "--", "echo", "hello"); err != nil || got != "hello\n" {
+	if got, err := do(known, "exec", "web-n1", "-c", "app", "--", "echo", "hello"); err != nil || got != "hello\n" {
 		t.Errorf("exec: %q, %v, want %q and no error", got, err, "hello\n")
 	}
 	mixed := append(stranger[:4:4], known[4:]...) // knows the agent, which does not know it

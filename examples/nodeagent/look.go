@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,21 +24,7 @@ type console struct {
 	out, errs io.Writer
 }
 
-// looks are the commands that look into an agent.
-var looks = map[string]struct {
-	usage string
-	do    func(context.Context, *looking) error
-}{
-	"logs":         {"logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]", printLogs},
-	"exec":         {"exec [-it] POD [-c CONTAINER] -- COMMAND", execute},
-	"attach":       {"attach [-it] POD [-c CONTAINER]", attach},
-	"port-forward": {"port-forward POD [LOCAL:]PORT...", forwardPorts},
-	"top":          {"top [POD]", printTop},
-	"explain":      {"explain POD", printExplanation},
-	"timeline":     {"timeline [-o html|trace] [POD]", printTimeline},
-}
-
-// A looking is one such command.
+// A looking is one command that inspects an agent.
 type looking struct {
 	console
 	serve, container, output                 string
@@ -45,53 +32,39 @@ type looking struct {
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
 	since                                    time.Duration
-	names                                    []string // what is no flag
-	command                                  []string // what is after --
+	names                                    []string // the arguments that are no flags
+	argv                                     []string // the arguments after --
 }
 
-// look runs a command.
+// look runs the command that the first argument names.
 func look(ctx context.Context, args []string, c console) error {
-	l := &looking{console: c}
-	err := l.parse(args)
-	if err == nil {
-		err = looks[args[0]].do(ctx, l)
+	cmd, err := commandOf(args[0])
+	if err != nil {
+		return err
 	}
-	usage := "Usage: nodeagent " + looks[args[0]].usage
+	l := &looking{console: c}
+	flags := cmd.flagSet(l)
+	err = l.parse(cmd, flags, args[1:])
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(c.errs, usage)
+		cmd.help(c.errs, flags)
+		return err
+	}
+	if err == nil {
+		err = cmd.do(ctx, l)
 	}
 	if wrong := (wrongUsage{}); errors.As(err, &wrong) {
-		return &failure{exitUsage, usage, wrong.error}
+		return &failure{exitUsage, cmd.usage(), wrong.error}
 	}
-	return err
+	return l.didYouMean(ctx, err)
 }
 
-// wrongUsage is an error of whoever has typed a command.
+// wrongUsage is an error in a command line.
 type wrongUsage struct{ error }
 
 // parse reads a command line. Flags may be anywhere before --.
-func (l *looking) parse(args []string) error {
-	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // of errors main tells
-	both := false
-	flags.StringVar(&l.serve, "serve", "unix://"+defaultServe, "where the agent is")
-	l.certificates.flags(flags)
-	flags.StringVar(&l.container, "c", "", "container")
-	flags.StringVar(&l.output, "o", "html", "what is printed")
-	flags.BoolVar(&l.follow, "f", false, "follow")
-	flags.BoolVar(&l.previous, "p", false, "previous")
-	flags.BoolVar(&l.timestamps, "timestamps", false, "timestamps")
-	flags.Int64Var(&l.tail, "tail", -1, "lines")
-	flags.DurationVar(&l.since, "since", 0, "how long ago")
-	flags.BoolVar(&l.stdin, "i", false, "standard input")
-	flags.BoolVar(&l.tty, "t", false, "terminal")
-	flags.BoolVar(&both, "it", false, "both")
-	command, args := args[0], args[1:]
-	for i, arg := range args {
-		if arg == "--" {
-			args, l.command = args[:i], args[i+1:]
-			break
-		}
+func (l *looking) parse(cmd command, flags *flag.FlagSet, args []string) error {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, l.argv = args[:i], args[i+1:]
 	}
 	for len(args) > 0 {
 		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -103,9 +76,11 @@ func (l *looking) parse(args []string) error {
 			l.names, args = append(l.names, args[0]), args[1:]
 		}
 	}
-	l.stdin, l.tty = l.stdin || both, l.tty || both
-	if len(l.names) == 0 && !strings.HasSuffix(looks[command].usage, "[POD]") {
+	switch {
+	case len(l.names) == 0 && !cmd.podOptional:
 		return wrongUsage{errors.New("POD is missing")}
+	case len(l.names) > 1 && !cmd.ports:
+		return wrongUsage{fmt.Errorf("unexpected argument %q after the pod", l.names[1])}
 	}
 	return nil
 }
@@ -116,7 +91,7 @@ func (l *looking) dial(ctx context.Context) (net.Conn, error) {
 	if wrong := (wrongUsage{}); err == nil || errors.As(err, &wrong) {
 		return conn, err
 	}
-	return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use it?", err}
+	return nil, &failure{exitOther, "Does the agent run, with -serve " + l.serve + ", and may you use it? -serve or " + serveVariable + " names another endpoint.", err}
 }
 
 func (l *looking) dialEndpoint(ctx context.Context) (net.Conn, error) {
@@ -156,8 +131,7 @@ func (l *looking) get(ctx context.Context, path string) (*http.Response, error) 
 	return nil, errors.New(strings.TrimSpace(string(text)))
 }
 
-// path returns the path of what a command does in its container, which by default is
-// the pod's first.
+// path returns the path of a request about the pod's container.
 func (l *looking) path(ctx context.Context, what string) (string, error) {
 	namespace, name := l.pod()
 	path := "/" + what + "/" + namespace + "/" + name
@@ -167,24 +141,54 @@ func (l *looking) path(ctx context.Context, what string) (string, error) {
 	if l.container != "" {
 		return path + "/" + l.container, nil
 	}
-	resp, err := l.get(ctx, "/pods")
+	pods, err := l.pods(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer resp.Body.Close()
-	var pods v1.PodList
-	if err := json.NewDecoder(resp.Body).Decode(&pods); err != nil {
-		return "", err
-	}
-	for _, pod := range pods.Items {
-		if pod.Namespace == namespace && pod.Name == name {
-			return path + "/" + pod.Spec.Containers[0].Name, nil
+	for i := range pods {
+		if pods[i].Namespace == namespace && pods[i].Name == name {
+			return path + "/" + l.defaultContainer(&pods[i]), nil
 		}
 	}
 	return "", fmt.Errorf("pod %q does not exist", namespace+"/"+name)
 }
 
-// pod is the namespace and the name of the pod that is meant.
+// pods returns the pods of the agent.
+func (l *looking) pods(ctx context.Context) ([]v1.Pod, error) {
+	resp, err := l.get(ctx, "/pods")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var pods v1.PodList
+	err = json.NewDecoder(resp.Body).Decode(&pods)
+	return pods.Items, err
+}
+
+// defaultContainer returns the container that a command without -c uses, as kubectl does: the one that
+// an annotation names, or else the first. It prints which one, unless the pod has no other.
+func (l *looking) defaultContainer(pod *v1.Pod) string {
+	var names []string
+	for _, c := range pod.Spec.Containers {
+		names = append(names, c.Name)
+	}
+	if name := pod.Annotations["kubectl.kubernetes.io/default-container"]; slices.Contains(names, name) {
+		return name
+	}
+	chosen := names[0]
+	for _, c := range pod.Spec.EphemeralContainers {
+		names = append(names, c.Name+" (ephem)")
+	}
+	for _, c := range pod.Spec.InitContainers {
+		names = append(names, c.Name+" (init)")
+	}
+	if len(names) > 1 {
+		fmt.Fprintf(l.errs, "Defaulted container %q out of: %s\n", chosen, strings.Join(names, ", "))
+	}
+	return chosen
+}
+
+// pod returns the namespace and the name of the pod that the command names.
 func (l *looking) pod() (namespace, name string) {
 	namespace, name, ok := strings.Cut(l.names[0], "/")
 	if !ok {

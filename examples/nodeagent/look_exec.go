@@ -21,10 +21,10 @@ var protocols = []string{"v5.channel.k8s.io", "v4.channel.k8s.io"}
 
 // execute is nodeagent exec.
 func execute(ctx context.Context, l *looking) error {
-	if len(l.command) == 0 {
-		return wrongUsage{errors.New("COMMAND is missing")}
+	if len(l.argv) == 0 {
+		return wrongUsage{errors.New("COMMAND is missing, after --")}
 	}
-	return l.stream(ctx, "exec", url.Values{"command": l.command})
+	return l.stream(ctx, "exec", url.Values{"command": l.argv})
 }
 
 // attach is nodeagent attach.

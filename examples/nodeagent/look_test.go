@@ -39,6 +39,8 @@ apiVersion: v1
 kind: Pod
 metadata: {name: web}
 spec:
+  initContainers:
+  - {name: first, image: registry.test/app:1, command: [sh, -c, "exit 0"]}
   containers:
   - {name: app, image: registry.test/app:1, command: [sh, -c, "echo one; echo two; while true; do sleep 0.05; test -e /go && echo go && rm /go; done"]}
   - {name: other, image: registry.test/app:1, command: [sh, -c, "echo of the other; sleep infinity"]}
@@ -81,16 +83,25 @@ func TestLook(t *testing.T) {
 		args []string
 		want string // and then the error, if any
 	}{
-		{"", []string{"logs", "web-n1"}, "one\ntwo\n"},
-		{"", []string{"logs", "default/web-n1", "-tail", "1"}, "two\n"},
+		{"", []string{"get", "web"}, "pod \"default/web\" does not exist\nDid you mean web-n1?"},
+		{"", []string{"get", "-o", "yaml"}, "-o yaml: only json is known"},
+		{"", []string{"get", "-h"}, "Usage: nodeagent get [-serve ENDPOINT] [-o json] [[NAMESPACE/]POD]\n"},
+		{"", []string{"gett", "web-n1"}, `unknown command "gett"` + "\nDid you mean get? " + seeHelp},
+		{"", []string{"describe", "web-n1"}, "The commands are get, explain, logs,"},
+		{"", []string{"logs", "web-n1"}, "Defaulted container \"app\" out of: app, other, first (init)\none\ntwo\n"},
+		{"", []string{"logs", "web-n2"}, "pod \"default/web-n2\" does not exist\nDid you mean web-n1?"},
+		{"", []string{"logs", "prod/web-n1"}, "pod \"prod/web-n1\" does not exist\nDid you mean default/web-n1?"},
+		{"", []string{"logs", "-h"}, "\n  -c container\n"},
+		{"", []string{"logs", "web-n1", "app"}, `unexpected argument "app" after the pod`},
+		{"", []string{"logs", "default/web-n1", "-c", "app", "-tail", "1"}, "two\n"},
 		{"", []string{"logs", "-p", "web-n1"}, `previous terminated container "app" in pod "web-n1" not found`},
-		{"", []string{"logs", "web-n1", "-tail=-5"}, "one\ntwo\n"},
+		{"", []string{"logs", "web-n1", "-c", "app", "-tail=-5"}, "one\ntwo\n"},
 		{"", []string{"logs", "none"}, `pod "default/none" does not exist`},
 		{"", []string{"logs", "web-n1", "-c", "none"}, `container "none" not found in pod "web-n1"`},
 		{"", []string{"logs"}, "POD is missing"},
 		{"", []string{"logs", "-x", "web-n1"}, "flag provided but not defined: -x"},
-		{"", []string{"exec", "web-n1", "--", "sh", "-c", "echo a; echo b >&2; exit 3"}, "a\nb\ncommand terminated with exit code 3"},
-		{"hello", []string{"exec", "-i", "web-n1", "--", "cat"}, "hello"},
+		{"", []string{"exec", "web-n1", "-c", "app", "--", "sh", "-c", "echo a; echo b >&2; exit 3"}, "a\nb\ncommand terminated with exit code 3"},
+		{"hello", []string{"exec", "-i", "web-n1", "-c", "app", "--", "cat"}, "hello"},
 		{"echo a\nexit 4\n", []string{"exec", "-it", "web-n1", "-c", "other", "--", "sh"}, "a\ncommand terminated with exit code 4"},
 		{"", []string{"exec", "web-n1", "--", "none"}, "executable file not found"},
 		{"", []string{"exec", "web-n1"}, "COMMAND is missing"},
@@ -99,10 +110,12 @@ func TestLook(t *testing.T) {
 		{"", []string{"top", "none"}, `pod "default/none" does not run`},
 		{"", []string{"explain", "web-n1"}, `State: syncing.
 The pod is as it should be.
+Init container "first" is left alone: initialization is over. The runtime reports attempt 0 of it as exited with exit code 0 (Completed); its restart policy is Always.
 Container "app" is left alone: it runs as it should. The runtime reports attempt 0 of it as running; its restart policy is Always.
 Container "other" is left alone: it runs as it should. The runtime reports attempt 0 of it as running; its restart policy is Always.
 `},
 		{"", []string{"explain", "none"}, `pod "default/none" does not exist`},
+		{"", []string{"explain", "web"}, "pod \"default/web\" does not exist\nDid you mean web-n1?"},
 		{"", []string{"timeline", "none"}, `pod "default/none" is not known`},
 		{"", []string{"timeline", "-o", "svg"}, "-o svg: want html or trace"},
 		{"", []string{"port-forward", "web-n1"}, "PORT is missing"},
@@ -119,11 +132,19 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 	if got, err := do("", "top"); err != nil || !strings.HasPrefix(got, "NAME     CPU(cores)   MEMORY(bytes)\nn1  ") || !strings.HasSuffix(got, "\nweb-n1   30m          3Mi\n") {
 		t.Errorf("top: %q, %v", got, err)
 	}
+	if got, err := do("", "get", "web-n1"); err != nil || !strings.HasPrefix(got, "NAME     READY   STATUS    RESTARTS   AGE\nweb-n1   2/2     Running   0 ") {
+		t.Errorf("get: %q, %v", got, err)
+	}
 	if got, err := do("", "timeline"); err != nil || !strings.HasPrefix(got, "<!DOCTYPE html>") || !strings.Contains(got, `"n":"default/web-n1"`) {
 		t.Errorf("timeline: %.200q, %v, want it to begin with %q and %q in it and no error", got, err, "<!DOCTYPE html>", `"n":"default/web-n1"`)
 	}
 	if got, err := do("", "timeline", "-o", "trace", "web-n1"); err != nil || !json.Valid([]byte(got)) || !strings.Contains(got, `"cat":"sandbox"`) {
 		t.Errorf("timeline: %q, %v, want json.Valid([]byte(got)) and %q in it and no error", got, err, `"cat":"sandbox"`)
+	}
+	t.Setenv(serveVariable, "unix://"+socket)
+	var out heard
+	if err := look(t.Context(), []string{"get", "-o", "json"}, console{nil, &out, &out}); err != nil || !json.Valid(out.text.Bytes()) || !strings.Contains(out.String(), `"name": "web-n1"`) {
+		t.Errorf("get with %s: %v, %s", serveVariable, err, &out)
 	}
 	testFollowing(t, socket)
 	testForwarding(t, socket)
@@ -133,6 +154,17 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 	}
 	if _, err := do("", "logs", "web-n1"); err == nil || !strings.Contains(err.Error(), "Does the agent run") {
 		t.Errorf("without an agent: %v", err)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"db-n1", "logs", "top", "web-n1", "web-canary-n1"}
+	for word, want := range map[string]string{
+		"lgs": "logs", "tpo": "", "log": "logs", "web": "web-canary-n1", "weeb-n1": "web-n1", "web-canary": "web-canary-n1", "db-n2": "db-n1", "describe": "", "": "",
+	} {
+		if got := nearest(word, names); got != want {
+			t.Errorf("nearest(%q) is %q, want %q", word, got, want)
+		}
 	}
 }
 

@@ -5,21 +5,22 @@
 //	go run ./examples/nodeagent -manifests DIR      # pods of yours, in memory
 //	nodeagent -manifests DIR -runtime unix:///run/containerd/containerd.sock
 //
-// With -serve unix:///run/podsync.sock other processes look into it, as kubectl does
-// into a cluster:
+// With -serve unix:///tmp/podsync.sock other processes inspect it, as kubectl does a cluster:
 //
+//	export PODSYNC_SERVE=unix:///tmp/podsync.sock
+//	nodeagent get [-o json] [POD]
+//	nodeagent explain POD
 //	nodeagent logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]
 //	nodeagent exec [-it] POD [-c CONTAINER] -- COMMAND
 //	nodeagent attach [-it] POD [-c CONTAINER]
 //	nodeagent port-forward POD [LOCAL:]PORT...
 //	nodeagent top [POD]
-//	nodeagent explain POD
 //	nodeagent timeline [-o html|trace] [POD] > pods.html
 //
-// POD is a name, or namespace/name; -serve says where the agent is. With -serve
-// https://:10250 and -tls-cert, -tls-key and -tls-ca it is at an address, for those who
-// have a certificate of that authority: the same commands with flags of the same names,
-// and whoever else speaks to a kubelet.
+// POD is NAME or NAMESPACE/NAME. PODSYNC_SERVE or the flag -serve of each command names the agent. With -serve
+// https://:10250 and -tls-cert, -tls-key and -tls-ca the agent serves an address, for callers with a
+// certificate of that authority: the same commands with flags of the same names, and all other clients
+// of a kubelet.
 //
 // Change, add and remove manifests while it runs. Ctrl-C detaches: the pods keep
 // running, and the next start takes them over. With -drain it stops them first.
@@ -40,6 +41,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -63,7 +65,7 @@ func main() {
 
 // start runs the agent, or looks into one that runs.
 func start(ctx context.Context, args []string) error {
-	if len(args) > 0 && looks[args[0]].do != nil {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return look(ctx, args, console{os.Stdin, os.Stdout, os.Stderr})
 	}
 	o, err := parse(args, os.Stderr)

@@ -130,11 +130,11 @@ func (o *observer) tell(pods []v1.Pod) {
 // complain says once what keeps the agent from its work.
 func (o *observer) complain(h loop.Health) {
 	wrong := map[string]bool{}
-	for _, text := range troubles(h) {
-		if !o.wrong[text] && !wrong[text] {
-			o.screen.say("%s", text)
+	for _, r := range troubles(h) {
+		if !o.wrong[r.Message] && !wrong[r.Message] {
+			o.screen.print(r)
 		}
-		wrong[text] = true
+		wrong[r.Message] = true
 	}
 	if len(wrong) == 0 && len(o.wrong) > 0 {
 		o.screen.say("All is well again.")
@@ -142,26 +142,26 @@ func (o *observer) complain(h loop.Health) {
 	o.wrong = wrong
 }
 
-// troubles are what is wrong besides what pods' events tell.
-func troubles(h loop.Health) []string {
-	var wrong []string
+// troubles returns a message for each error and warning that no event of a pod reports.
+func troubles(h loop.Health) []record {
+	var wrong []record
 	switch err := h.Runtime.Err; {
 	case err == nil:
-		wrong = sentences(wrong, "The runtime does not list its pods: %v", h.Runtime.ListErr)
+		wrong = messages(wrong, levelError, "The runtime does not list its pods: %v", h.Runtime.ListErr)
 	case !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped):
-		wrong = append(wrong, "The runtime is away: "+err.Error())
+		wrong = messages(wrong, levelError, "The runtime is away: %v", err)
 	}
-	wrong = sentences(wrong, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
+	wrong = messages(wrong, levelError, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {
 		for _, err := range source.Errors {
-			wrong = append(wrong, err.Error()+goesOn(err))
+			wrong = messages(wrong, levelError, "%v"+goesOn(err), err)
 		}
-		wrong = sentences(wrong, "Warning: %v", source.Warnings...)
-		wrong = sentences(wrong, "%v", source.Failed)
+		wrong = messages(wrong, levelWarning, "Warning: %v", source.Warnings...)
+		wrong = messages(wrong, levelError, "%v", source.Failed)
 	}
 	for _, pod := range h.Pods {
 		for _, err := range untold(pod.Err) {
-			wrong = append(wrong, fmt.Sprintf("Pod %s: %v", orElse(pod.Name, string(pod.UID)), err))
+			wrong = messages(wrong, levelError, "%v", fmt.Errorf("Pod %s: %w", orElse(pod.Name, string(pod.UID)), err))
 		}
 	}
 	return wrong
@@ -191,12 +191,17 @@ func untold(err error) []error {
 	return []error{err}
 }
 
-// sentences appends to texts a sentence for each of errs that is one.
-func sentences(texts []string, format string, errs ...error) []string {
+// messages appends a message for each of errs that is not nil.
+func messages(to []record, l level, format string, errs ...error) []record {
 	for _, err := range errs {
-		if err != nil {
-			texts = append(texts, fmt.Sprintf(format, err))
+		if err == nil {
+			continue
 		}
+		r := record{Kind: "Message", Level: l, Message: fmt.Sprintf(format, err)}
+		if e, ok := errors.AsType[*source.ManifestError](err); ok {
+			r.File, r.Document = e.File, e.Document
+		}
+		to = append(to, r)
 	}
-	return texts
+	return to
 }

@@ -19,6 +19,8 @@ const (
 	defaultRoot    = "/var/lib/podsync"
 	defaultPodLogs = "/var/log/pods"
 	defaultServe   = "/run/podsync.sock"
+	// serveVariable names the endpoint of the agent for all commands, in the environment.
+	serveVariable = "PODSYNC_SERVE"
 )
 
 // options are what the agent is started with.
@@ -49,13 +51,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.cgroups, "cgroups", "", "`cgroup`, such as kubepods, below which each pod has one of its own, with the limits of the pod; beside a kubelet take another than its (default none: that is left to the runtime)")
 	flags.StringVar(&o.output, "o", "", "json for one JSON object a line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when told to end, and not only leave them; a second Ctrl-C leaves those that still stop")
-	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which nodeagent logs, exec, attach, port-forward, top and timeline look into the agent, "+
+	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which the commands inspect the agent, "+
 		"such as unix://"+defaultServe+", where root and the agent's own user may, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
 	o.certificates.flags(flags)
 	o.logs.flags(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(stderr, "Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\nUsage of nodeagent:")
+		printUsage(stderr)
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return o, err
@@ -72,6 +74,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, err
 }
 
+// printUsage prints how to run and to inspect an agent, before the flags.
+func printUsage(to io.Writer) {
+	fmt.Fprint(to, "Usage: nodeagent [FLAGS]\n\n"+
+		"Runs the pods whose manifests are in a folder. Ctrl-C leaves them running; the next start takes them over.\n\n"+
+		"       nodeagent COMMAND [-serve ENDPOINT] ...\n\n"+
+		"Inspects an agent that runs with the same -serve. "+serveVariable+" replaces the flag.\n\n")
+	printCommands(to)
+	fmt.Fprint(to, "\nnodeagent COMMAND -h prints the flags of a command. The flags of the agent:\n")
+}
+
 // discard removes what the agent has made for the time being.
 func (o options) discard() {
 	if o.scratch != "" {
@@ -82,7 +94,7 @@ func (o options) discard() {
 func (o options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
-		return fmt.Errorf("%q is no flag, and flags are all there is", rest[0])
+		return fmt.Errorf("unexpected argument %q: a command precedes all flags", rest[0])
 	case o.output != "" && o.output != "json":
 		return fmt.Errorf("-o %s: only json is known", o.output)
 	case o.runtime != memory && !strings.HasPrefix(o.runtime, "/") && !strings.Contains(o.runtime, "://"):

@@ -20,7 +20,7 @@ import (
 
 func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"pods", `"pods" is no flag`},
+		{"pods", `unexpected argument "pods": a command precedes all flags`},
 		{"-bogus", "not defined: -bogus"},
 		{"-o yaml", "-o yaml: only json is known"},
 		{"-runtime unix:///run/x.sock", "-manifests is missing"},
@@ -66,7 +66,7 @@ func TestParseHelp(t *testing.T) {
 	if _, err := parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-cgroups cgroup", "-container-log-max-size size", "-container-log-max-files number", "-o "} {
+	for _, want := range []string{"nodeagent COMMAND [-serve ENDPOINT]", serveVariable, "\n  get           print", "\n  port-forward  forward", "Ctrl-C", "-manifests folder", "-runtime endpoint", "-drain", "-root", "-pod-logs", "-node", "-owner name", "-cgroups cgroup", "-container-log-max-size size", "-container-log-max-files number", "-o "} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("help does not tell of %s:\n%s", want, &help)
 		}

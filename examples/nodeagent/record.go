@@ -30,12 +30,28 @@ type record struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
+	// Level is info, warning or error, of a message.
+	Level level `json:"level,omitempty"`
+	// File and Document name the manifest that a message is about. Documents of a file count from 1; without
+	// one the message is about the whole file.
+	File     string `json:"file,omitempty"`
+	Document int    `json:"document,omitempty"`
+
 	// Ready and Restarts are kubectl's, of a pod.
 	Ready    string `json:"ready,omitempty"`
 	Restarts *int32 `json:"restarts,omitempty"`
 	// Status is all that is known of a pod.
 	Status *v1.PodStatus `json:"status,omitempty"`
 }
+
+// A level says how bad the content of a message is.
+type level string
+
+const (
+	levelInfo    level = "info"
+	levelWarning level = "warning"
+	levelError   level = "error"
+)
 
 func (r record) String() string { return printable(r.text()) }
 

@@ -81,7 +81,7 @@ func containerOf(fieldPath string) string {
 
 // say shows a message that is about no pod.
 func (s *screen) say(format string, args ...any) {
-	s.print(record{Kind: "Message", Message: fmt.Sprintf(format, args...)})
+	s.print(record{Kind: "Message", Level: levelInfo, Message: fmt.Sprintf(format, args...)})
 }
 
 // close says a last word. A table is left to stand above it.

@@ -154,8 +154,31 @@ func TestComplaintsOfPods(t *testing.T) {
 		{UID: "u", Err: fmt.Errorf("stop: %w", errors.New("no answer"))},
 		{Name: "default/told", Err: step},
 	}}
-	if got, want := troubles(health), []string{"Pod default/web: no sink", "Pod u: stop: no answer"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	want := []record{
+		{Kind: "Message", Level: levelError, Message: "Pod default/web: no sink"},
+		{Kind: "Message", Level: levelError, Message: "Pod u: stop: no answer"},
+	}
+	if got := troubles(health); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The object of a message has its level, and the file and the document of the manifest that it is about.
+func TestComplaintsInJSON(t *testing.T) {
+	var out bytes.Buffer
+	o := observer{screen: screenOn(&out, jsonLines, 80, 24)}
+	health := healthWith(&source.ManifestError{File: "web.yaml", Document: 2, Object: "Pod default/web", Err: errors.New("no containers")})
+	health.Sources[0].Warnings = []error{&source.ManifestError{File: "odd.yaml", Err: errors.New("unknown field")}}
+	o.complain(health)
+	o.complain(healthWith())
+	for _, want := range []string{
+		`"kind":"Message","message":"web.yaml: document 2: Pod default/web: no containers","level":"error","file":"web.yaml","document":2}`,
+		`"kind":"Message","message":"Warning: odd.yaml: unknown field","level":"warning","file":"odd.yaml"}`,
+		`"kind":"Message","message":"All is well again.","level":"info"}`,
+	} {
+		if line, err := out.ReadString('\n'); err != nil || !strings.HasSuffix(line, want+"\n") {
+			t.Errorf("got %q, %v, want %s", line, err, want)
+		}
 	}
 }
 

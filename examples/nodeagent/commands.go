@@ -1,0 +1,157 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// A command inspects an agent that runs.
+type command struct {
+	name, args, summary string
+	do                  func(context.Context, *looking) error
+	// flags defines the flags beyond -serve and the certificates. It is nil if there are none.
+	flags func(*looking, *flag.FlagSet)
+	// podOptional: without a pod the command is about all of them.
+	podOptional bool
+	// ports: further arguments follow the pod.
+	ports bool
+}
+
+// commands returns the commands, in the order of the help.
+func commands() []command {
+	return []command{
+		{name: "get", args: "[-o json] [[NAMESPACE/]POD]", summary: "print the pods and their statuses",
+			do: printPods, flags: getFlags, podOptional: true},
+		{name: "explain", args: "[NAMESPACE/]POD", summary: "print the next step of each container, and its reason", do: printExplanation},
+		{name: "logs", args: "[-f] [-p] [-tail N] [-since 5m] [-timestamps] [NAMESPACE/]POD [-c CONTAINER]",
+			summary: "print the log of a container", do: printLogs, flags: logFlags},
+		{name: "exec", args: "[-it] [NAMESPACE/]POD [-c CONTAINER] -- COMMAND [ARG...]", summary: "run a command in a container", do: execute, flags: streamFlags},
+		{name: "attach", args: "[-it] [NAMESPACE/]POD [-c CONTAINER]", summary: "attach to the process of a container", do: attach, flags: streamFlags},
+		{name: "port-forward", args: "[NAMESPACE/]POD [LOCAL:]PORT...", summary: "forward local ports to a pod", do: forwardPorts, ports: true},
+		{name: "top", args: "[[NAMESPACE/]POD]", summary: "print the CPU and the memory in use", do: printTop, podOptional: true},
+		{name: "timeline", args: "[-o html|trace] [[NAMESPACE/]POD]", summary: "print what happened to the pods, as a page or a trace",
+			do: printTimeline, flags: timelineFlags, podOptional: true},
+	}
+}
+
+// commandOf returns the command of this name, and an error that proposes another one if there is none.
+func commandOf(name string) (command, error) {
+	var names []string
+	for _, c := range commands() {
+		if c.name == name {
+			return c, nil
+		}
+		names = append(names, c.name)
+	}
+	advice := "The commands are " + strings.Join(names, ", ") + ". " + seeHelp
+	if near := nearest(name, names); near != "" {
+		advice = "Did you mean " + near + "? " + seeHelp
+	}
+	return command{}, &failure{exitUsage, advice, fmt.Errorf("unknown command %q", name)}
+}
+
+// flagSet returns the flags of the command, which write to l.
+func (c command) flagSet(l *looking) *flag.FlagSet {
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // main prints the errors
+	flags.StringVar(&l.serve, "serve", cmp.Or(os.Getenv(serveVariable), "unix://"+defaultServe),
+		"`endpoint` of the agent, which its own flag -serve names; "+serveVariable+" sets the default")
+	l.certificates.flags(flags)
+	if c.flags != nil {
+		c.flags(l, flags)
+	}
+	return flags
+}
+
+func (c command) usage() string { return "Usage: nodeagent " + c.name + " [-serve ENDPOINT] " + c.args }
+
+// help prints the usage and the flags.
+func (c command) help(to io.Writer, flags *flag.FlagSet) {
+	fmt.Fprintf(to, "%s\n\n%s.\n\n", c.usage(), strings.ToUpper(c.summary[:1])+c.summary[1:])
+	flags.SetOutput(to)
+	flags.PrintDefaults()
+}
+
+// printCommands prints a line for each command.
+func printCommands(to io.Writer) {
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, c := range commands() {
+		fmt.Fprintf(t, "  %s\t%s\n", c.name, c.summary)
+	}
+	t.Flush()
+}
+
+func getFlags(l *looking, flags *flag.FlagSet) {
+	flags.StringVar(&l.output, "o", "", "json for the pods as an API server has them (default a table)")
+}
+
+func timelineFlags(l *looking, flags *flag.FlagSet) {
+	flags.StringVar(&l.output, "o", "html", "`format`: html for a page, trace for Perfetto")
+}
+
+func containerFlag(l *looking, flags *flag.FlagSet) {
+	flags.StringVar(&l.container, "c", "", "`container` (default the one that kubectl takes: of the annotation kubectl.kubernetes.io/default-container, or the first)")
+}
+
+func logFlags(l *looking, flags *flag.FlagSet) {
+	containerFlag(l, flags)
+	flags.BoolVar(&l.follow, "f", false, "follow the log until the container ends")
+	flags.BoolVar(&l.previous, "p", false, "print the log of the previous instance of the container")
+	flags.BoolVar(&l.timestamps, "timestamps", false, "print the time of each line")
+	flags.Int64Var(&l.tail, "tail", -1, "`number` of last lines to print, all if it is negative")
+	flags.DurationVar(&l.since, "since", 0, "print only lines newer than this `duration`, such as 5m")
+}
+
+func streamFlags(l *looking, flags *flag.FlagSet) {
+	containerFlag(l, flags)
+	flags.BoolVar(&l.stdin, "i", false, "pass standard input on")
+	flags.BoolVar(&l.tty, "t", false, "give the process a terminal")
+	flags.BoolFunc("it", "short for -i -t", func(string) error {
+		l.stdin, l.tty = true, true
+		return nil
+	})
+}
+
+// nearest returns the candidate that a mistyped word most likely stands for, empty if none is like it.
+// A candidate that continues the word after a hyphen is: the name of a static pod ends with that of its node.
+func nearest(word string, candidates []string) string {
+	best, least := "", max(1, len(word)/3)+1
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		d := distance(word, c)
+		if word != "" && strings.HasPrefix(c, word+"-") {
+			d = 0
+		}
+		if d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// distance counts the characters to insert, delete or replace to get from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// printPods is nodeagent get.
+func printPods(ctx context.Context, l *looking) error {
+	if l.output != "" && l.output != "json" {
+		return wrongUsage{fmt.Errorf("-o %s: only json is known", l.output)}
+	}
+	pods, err := l.pods(ctx)
+	if err != nil {
+		return err
+	}
+	if len(l.names) > 0 {
+		namespace, name := l.pod()
+		pods = slices.DeleteFunc(pods, func(p v1.Pod) bool { return p.Namespace != namespace || p.Name != name })
+		if len(pods) == 0 {
+			return fmt.Errorf("pod %q does not exist", namespace+"/"+name)
+		}
+	}
+	if l.output == "json" {
+		encoder := json.NewEncoder(l.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods})
+	}
+	for _, line := range tableOf(rowsOf(pods), time.Now()) {
+		fmt.Fprintln(l.out, line)
+	}
+	return nil
+}
+
+// didYouMean adds the pod that is most like the one that the command names to its error, if the agent
+// has no pod of that name.
+func (l *looking) didYouMean(ctx context.Context, err error) error {
+	if err == nil || len(l.names) == 0 || errors.As(err, new(*failure)) {
+		return err
+	}
+	pods, getErr := l.pods(ctx)
+	if getErr != nil {
+		return err // without a proposal
+	}
+	namespace, name := l.pod()
+	inNamespace, elsewhere := map[string]string{}, map[string]string{}
+	for _, p := range pods {
+		switch {
+		case p.Namespace == namespace && p.Name == name:
+			return err
+		case p.Namespace == namespace:
+			inNamespace[p.Name] = l.names[0][:len(l.names[0])-len(name)] + p.Name
+		default:
+			elsewhere[p.Name] = p.Namespace + "/" + p.Name
+		}
+	}
+	for _, known := range []map[string]string{inNamespace, elsewhere} {
+		if near := nearest(name, slices.Collect(maps.Keys(known))); near != "" {
+			return &failure{exitOther, "Did you mean " + known[near] + "?", err}
+		}
+	}
+	return err
+}
