@@ -10,6 +10,7 @@
 //     [ManifestError].
 //   - A [Push] is a Source of the pods that a program hands to it. [NewPush] is for
 //     pods as an API server has them, [NewStaticPush] for static ones.
+//   - A [Poll] is a Source of the pods that a function returns, which it calls in an interval.
 //   - A [Remembered] is the Source of another one's pods that it remembers in a file, for
 //     nodes that are started while their server is away.
 //
@@ -22,6 +23,7 @@
 //
 //	source.go        Source and Snapshot
 //	push.go          Push
+//	poll.go          Poll
 //	folder.go        Folder: which manifests there are
 //	folder_run.go    when they are read; folder_watch.go hears of changes
 //	folder_file.go   one file, and what was read of it before

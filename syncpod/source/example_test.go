@@ -2,11 +2,19 @@ package source_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -62,4 +70,48 @@ func ExampleRemembered() {
 	// It takes the place of server in loop.Config.Sources.
 	fmt.Println(remembered.Name())
 	// Output: api
+}
+
+// Pods from a server, which has them as a PodList. An error of the server stops no pod.
+func ExamplePoll() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"items": [{"metadata": {"name": "web"}, "spec": {"containers": [{"name": "nginx", "image": "nginx:1.29"}]}}]}`)
+	}))
+	defer server.Close()
+
+	poll, err := source.NewPoll(source.PollConfig{Name: runtime.ConfigSourceHTTP, List: func(ctx context.Context) ([]*v1.Pod, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("%s: %s", server.URL, resp.Status)
+		}
+		var list v1.PodList
+		err = json.NewDecoder(io.LimitReader(resp.Body, 10<<20)).Decode(&list)
+		var pods []*v1.Pod
+		for i := range list.Items {
+			pods = append(pods, podspec.Static(&list.Items[i], "edge-7", podspec.Source{Kind: runtime.ConfigSourceHTTP, Location: server.URL}))
+		}
+		return pods, err
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err = poll.Run(ctx, func(s source.Snapshot) {
+		for _, pod := range s.Pods {
+			fmt.Println(pod.Namespace, pod.Name, pod.Spec.RestartPolicy)
+		}
+		cancel()
+	})
+	fmt.Println(err)
+	// Output:
+	// default web-edge-7 Always
+	// <nil>
 }

@@ -85,10 +85,12 @@ func (p *Push) Static() bool { return p.static }
 // Set replaces all pods of the source. Until the first call the snapshots are incomplete. The error joins the
 // errors of all invalid pods. Set accepts the valid pods; an invalid pod keeps its previous version, if it
 // has one.
-func (p *Push) Set(pods ...*v1.Pod) error {
+func (p *Push) Set(pods ...*v1.Pod) error { return errors.Join(p.set(pods)...) }
+
+// set returns an error for each pod that is not valid.
+func (p *Push) set(pods []*v1.Pod) (errs []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var errs []error
 	set := map[types.UID]*v1.Pod{}
 	var order []types.UID
 	for _, pod := range pods {
@@ -96,7 +98,9 @@ func (p *Push) Set(pods ...*v1.Pod) error {
 		if err == nil && set[ready.UID] != nil {
 			err = fmt.Errorf("%s %s/%s: %w", kindPod, pod.Namespace, pod.Name, field.Duplicate(field.NewPath("metadata", "uid"), pod.UID))
 		}
-		errs = append(errs, err)
+		if err != nil {
+			errs = append(errs, err)
+		}
 		if err != nil && pod != nil {
 			ready = p.pods[pod.UID]
 		}
@@ -112,7 +116,7 @@ func (p *Push) Set(pods ...*v1.Pod) error {
 	}
 	p.pods, p.order, p.complete = set, order, true
 	p.tell()
-	return errors.Join(errs...)
+	return errs
 }
 
 // Update adds a pod, or replaces it.
