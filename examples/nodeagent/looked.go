@@ -62,7 +62,7 @@ func serveTLS(ctx context.Context, address string, s *server.Server, c certifica
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Addr: address, Handler: endingWith(ctx, s), TLSConfig: config, ReadHeaderTimeout: 30 * time.Second}
+	web := &http.Server{Addr: address, Handler: endingWith(ctx, s), TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 256 << 10}
 	web.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // streams need HTTP/1.1
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {

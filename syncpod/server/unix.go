@@ -29,6 +29,7 @@ func (s *Server) ServeUnix(ctx context.Context, path string, uids ...int) error 
 	var running sync.WaitGroup
 	server := &http.Server{
 		ReadHeaderTimeout: headerTimeout,
+		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return context.WithValue(ctx, trusted{}, true) },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			running.Add(1)
@@ -53,9 +54,12 @@ func (s *Server) ServeUnix(ctx context.Context, path string, uids ...int) error 
 }
 
 const (
-	// headerTimeout bounds the time in which a request has to say what it wants.
+	// headerTimeout bounds the time until the header of a request has arrived.
 	headerTimeout = 30 * time.Second
-	// lastWords is how long answers have to come to their end, which know of it.
+	// maxHeader bounds the header of a request, in bytes. The command of an exec is part of the URL, and the
+	// kernel limits each argument to 128 KiB.
+	maxHeader = 256 << 10
+	// lastWords is the time that responses have to end when the server shuts down.
 	lastWords = time.Second
 )
 

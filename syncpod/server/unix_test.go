@@ -92,6 +92,33 @@ func TestServeUnix(t *testing.T) {
 	}
 }
 
+// A header above the limit is refused before the agent holds all of it.
+func TestServeUnixBoundsHeaders(t *testing.T) {
+	if goruntime.GOOS != "linux" {
+		t.Skip("who is at the other end of a socket is known on Linux alone")
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- idleServer(t).ServeUnix(ctx, socket) }()
+	for size, want := range map[int]string{maxHeader / 2: "200 ", 2 * maxHeader: "431 "} {
+		var got string
+		var err error
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			if got, err = over(socket, "/pods?x="+strings.Repeat("x", size)); err == nil {
+				break
+			}
+		}
+		if err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("a header of %d bytes is answered %.100q, %v, want %s", size, got, err, want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServeUnixReplacesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {

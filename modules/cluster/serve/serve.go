@@ -39,7 +39,8 @@ type Config struct {
 const (
 	// headerTimeout bounds the TLS handshake, and then the header of a request over HTTP/1.1.
 	headerTimeout = 10 * time.Second
-	// maxHeader is how long a header may be, in bytes. The command of an exec is in it.
+	// maxHeader bounds the header of a request, in bytes. The command of an exec is part of the URL, and the kernel
+	// limits each argument to 128 KiB. Go's default is 1 MiB for each peer.
 	maxHeader = 256 << 10
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = 90 * time.Second
