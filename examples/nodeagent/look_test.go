@@ -102,7 +102,7 @@ func TestLook(t *testing.T) {
 		{"", []string{"logs", "-x", "web-n1"}, "flag provided but not defined: -x"},
 		{"", []string{"exec", "web-n1", "-c", "app", "--", "sh", "-c", "echo a; echo b >&2; exit 3"}, "a\nb\ncommand terminated with exit code 3"},
 		{"hello", []string{"exec", "-i", "web-n1", "-c", "app", "--", "cat"}, "hello"},
-		{"echo a\nexit 4\n", []string{"exec", "-it", "web-n1", "-c", "other", "--", "sh"}, "a\ncommand terminated with exit code 4"},
+		{"echo a; exit 4\n", []string{"exec", "-it", "web-n1", "-c", "other", "--", "sh"}, "echo a; exit 4\r\na\r\ncommand terminated with exit code 4"},
 		{"", []string{"exec", "web-n1", "--", "none"}, "executable file not found"},
 		{"", []string{"exec", "web-n1"}, "COMMAND is missing"},
 		{"", []string{"attach", "none"}, `pod "default/none" does not exist`},

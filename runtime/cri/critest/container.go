@@ -22,7 +22,8 @@ type container struct {
 	image    Image  // as it was when the container was created
 	files    *files
 	log      *containerLog
-	stdin    *input // nil if it has none
+	stdin    *input    // nil if it has none
+	keys     *terminal // of a process on a terminal with a stdin, nil if it is not on one
 	audience audience
 	process  *sh.Process
 	exited   chan struct{} // closed once the exit is recorded

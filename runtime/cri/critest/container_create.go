@@ -94,6 +94,10 @@ func (s service) create(ctx context.Context, c *container) error {
 	if c.config.GetStdin() {
 		c.stdin = newInput()
 	}
+	if c.stdin != nil && c.config.GetTty() {
+		c.keys = newTerminal(nil)
+		c.keys.feed(c.stdin)
+	}
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {
 		if _, err := s.newProcess(c); err != nil {

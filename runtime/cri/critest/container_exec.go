@@ -60,7 +60,7 @@ func (s service) newExec(c *container, cmd []string, io console) (*sh.Process, e
 	}
 	main := c.process
 	p := sh.New(sh.Config{
-		Args: cmd, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs, Files: c.files,
+		Args: cmd, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs, Terminal: io.tty, Files: c.files,
 		Programs: s.programs(c, io), Kill: main.SignalInside,
 	})
 	if !p.Found() {

@@ -59,6 +59,9 @@
 //     told to stop and exits with 128 and the signal's number, 143. In an image
 //     that is OnlyKnown it does not exist instead, and the start fails.
 //
+// On a terminal (exec -it, or a container with tty and stdin) Return is a newline, keys are echoed, Backspace
+// erases, Ctrl-C ends the command that a shell runs, or is SIGINT, and Ctrl-D ends the input.
+//
 // A script outside this is a syntax error: a line in the log, and exit code 2.
 //
 // Some behaviours and how to ask for them:

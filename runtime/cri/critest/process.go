@@ -83,13 +83,22 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 		in: c.stdin, tty: c.config.GetTty(),
 		out: heard{c.log.stream("stdout"), &c.audience, channelStdout}, errs: heard{c.log.stream("stderr"), &c.audience, channelStderr},
 	}
+	echo := io.out
+	if io.tty {
+		io.out = onTerminal{io.out}
+		io.errs = io.out
+	}
 	p := sh.New(sh.Config{
 		Args: args, Env: c.environment(), Stdin: io.stdin(), Stdout: io.out, Stderr: io.errs,
-		Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Fallback: fallback,
+		Terminal: io.tty, Files: c.files, Init: c.isInit(), Programs: s.programs(c, io), Fallback: fallback,
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown,
 			"failed to create containerd task: failed to create shim task: OCI runtime create failed: exec: %q: executable file not found in $PATH", args[0])
+	}
+	if c.keys != nil {
+		c.keys.echoTo(echo)
+		c.keys.control(p)
 	}
 	return p, nil
 }

@@ -33,21 +33,27 @@ type carrier interface {
 // channels are the streams of a process over one connection.
 type channels struct {
 	conn  carrier
-	stdin *input            // nil if it is not wanted
+	stdin stdin
 	sizes chan TerminalSize // the newest one
 	ctx   context.Context   // ends when the client has gone
 	done  chan struct{}     // closed when nothing is read any more
 }
 
-// openChannels answers a request for so many streams, and reads what comes to stdin, which is
+// A stdin takes what a caller sends.
+type stdin interface {
+	add([]byte)
+	close()
+}
+
+// openChannels answers a request for so many streams, and reads what comes to a stdin, which is
 // closed if closes is set when nothing more does.
-func openChannels(v *visit, streams int, stdin *input, closes bool) (*channels, error) {
+func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, error) {
 	conn, err := v.carry(streams)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
-	ch := &channels{conn: conn, stdin: stdin, sizes: make(chan TerminalSize, 1), ctx: ctx, done: make(chan struct{})}
+	ch := &channels{conn: conn, stdin: to, sizes: make(chan TerminalSize, 1), ctx: ctx, done: make(chan struct{})}
 	context.AfterFunc(ctx, func() { conn.Close() }) // whoever writes to it waits no longer
 	go func() {
 		defer close(ch.done)

@@ -12,20 +12,32 @@ func (s service) serveExec(v *visit, c *container, req *runtimeapi.ExecRequest) 
 	if !req.GetStdin() {
 		in.close()
 	}
-	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), in, true)
+	var to stdin = in
+	shown := newScreen()
+	keys := newTerminal(shown.echo)
+	if req.GetTty() {
+		keys.feed(in)
+		to = keys
+	}
+	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), to, true)
 	if err != nil {
 		return // which was answered
 	}
 	io := console{in: in, out: wanted(ch, channelStdout, req.GetStdout()), errs: wanted(ch, channelStderr, req.GetStderr()), sizes: ch.sizes}
 	if req.GetTty() {
-		io.errs, io.tty = io.out, true
+		shown.out = io.out
+		io.out, io.tty = onTerminal{shown}, true
+		io.errs = io.out
 	}
 	p, err := s.newExec(c, req.GetCmd(), io)
 	if err != nil {
 		ch.end(0, err)
 		return
 	}
+	keys.control(p)
+	hide := shown.show()
 	code, err := runExec(ch.ctx, c, p)
+	hide()
 	ch.end(code, err)
 }
 
@@ -55,7 +67,11 @@ func (s service) serveAttach(v *visit, c *container, req *runtimeapi.AttachReque
 	if !req.GetStdin() {
 		in = nil
 	}
-	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), in, in != nil && c.config.GetStdinOnce())
+	var to stdin = in
+	if in != nil && c.keys != nil {
+		to = c.keys
+	}
+	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), to, in != nil && c.config.GetStdinOnce())
 	if err != nil {
 		return // which was answered
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"sync"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
 // maxInput is how much of what nobody has read is kept, in bytes.
@@ -16,6 +18,13 @@ type input struct {
 	text   bytes.Buffer
 	closed bool
 	more   chan struct{} // something has changed
+
+	// terminal: a Read returns one line at most.
+	terminal bool
+	// ends are the numbers of bytes before each Ctrl-D that was not read yet.
+	ends []int
+	// reading is set while a Read waits, and interrupted if Ctrl-C is to end it.
+	reading, interrupted bool
 }
 
 func newInput() *input { return &input{more: make(chan struct{}, 1)} }
@@ -61,16 +70,66 @@ func notify(c chan struct{}) {
 // Read waits until there is something. One goroutine may read at a time.
 func (in *input) Read(b []byte) (int, error) {
 	for {
-		in.mu.Lock()
-		n, _ := in.text.Read(b) // the end is not that of the buffer
-		closed := in.closed
-		in.mu.Unlock()
-		switch {
-		case n > 0 || len(b) == 0:
-			return n, nil
-		case closed:
-			return 0, io.EOF
+		n, err := in.take(b)
+		if n > 0 || len(b) == 0 || err != nil {
+			return n, err
 		}
 		<-in.more
 	}
+}
+
+// take reads what there is. It returns 0 and no error if a Read has to wait.
+func (in *input) take(b []byte) (n int, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.interrupted:
+		err = sh.ErrInterrupted
+	case len(in.ends) > 0 && in.ends[0] == 0:
+		in.ends, err = in.ends[1:], io.EOF
+	default:
+		n, _ = in.text.Read(b[:in.most(len(b))]) // the end is not that of the buffer
+		for i := range in.ends {
+			in.ends[i] -= n
+		}
+		if n == 0 && in.closed {
+			err = io.EOF
+		}
+	}
+	in.interrupted, in.reading = false, n == 0 && err == nil
+	return n, err
+}
+
+// most returns how many of the next size bytes one Read may return.
+func (in *input) most(size int) int {
+	if len(in.ends) > 0 {
+		size = min(size, in.ends[0])
+	}
+	if i := bytes.IndexByte(in.text.Bytes(), '\n'); in.terminal && i >= 0 {
+		size = min(size, i+1)
+	}
+	return size
+}
+
+// maxEnds is how many Ctrl-D are kept.
+const maxEnds = 256
+
+// end is Ctrl-D: a Read that comes to it returns io.EOF, and the next one goes on.
+func (in *input) end() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.ends) < maxEnds {
+		in.ends = append(in.ends, in.text.Len())
+	}
+	notify(in.more)
+}
+
+// interrupt is Ctrl-C: what was not read is discarded, and a Read that waits ends after the process was interrupted.
+func (in *input) interrupt(process func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.text.Reset()
+	in.ends, in.interrupted = nil, in.reading
+	process()
+	notify(in.more)
 }

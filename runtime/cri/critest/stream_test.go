@@ -112,7 +112,7 @@ func TestExec(t *testing.T) {
 			{&runtimeapi.ExecRequest{Cmd: []string{"echo", "a"}, Stdout: true}, "", "a\n", "", "0"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"sh", "-c", "echo a; echo b >&2; exit 3"}, Stdout: true, Stderr: true}, "", "a\n", "b\n", "3"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"sh", "-c", "echo a; echo b >&2"}, Stderr: true}, "", "", "b\n", "0"},
-			{&runtimeapi.ExecRequest{Cmd: []string{"sh", "-c", "echo a; echo b >&2"}, Stdout: true, Tty: true}, "", "a\nb\n", "", "0"},
+			{&runtimeapi.ExecRequest{Cmd: []string{"sh", "-c", "echo a; echo b >&2"}, Stdout: true, Tty: true}, "", "a\r\nb\r\n", "", "0"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdin: true, Stdout: true}, "hello", "hello", "", "0"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"cat"}, Stdout: true}, "", "", "", "0"},
 			{&runtimeapi.ExecRequest{Cmd: []string{"sh"}, Stdin: true, Stdout: true, Stderr: true}, "echo a\nif\nexit 7\necho never\n", "a\n", "sh: syntax error", "7"},

@@ -2,6 +2,8 @@ package sh
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -65,17 +67,50 @@ func runLines(s *shell, io stdio) int {
 	if !s.main {
 		s = s.fork()
 	}
+	typed := s.main && s.p.cfg.Terminal
 	s.main = false
-	for lines := bufio.NewScanner(s.p.cfg.Stdin); !s.stopped() && lines.Scan(); {
+	if !typed {
+		_ = s.runLinesOf(s.p.cfg.Stdin, io, s.list)
+		return s.last
+	}
+	s.p.mu.Lock()
+	s.p.typed = true
+	s.p.mu.Unlock()
+	for errors.Is(s.runLinesOf(s.p.cfg.Stdin, io, s.typed), ErrInterrupted) && !s.stopped() { // Ctrl-C ends no shell
+		fmt.Fprint(io.err, "\n")
+	}
+	return s.last
+}
+
+// runLinesOf runs each line that it reads, until the first error.
+func (s *shell) runLinesOf(r io.Reader, io stdio, run func(list, stdio)) error {
+	lines := bufio.NewScanner(r)
+	for !s.stopped() && lines.Scan() {
 		l, err := parse(lines.Text())
 		if err != nil {
 			fmt.Fprintf(io.err, "sh: syntax error: %v\n", err)
 			s.last = 2
 			continue
 		}
-		s.list(l, io)
+		run(l, io)
 	}
-	return s.last
+	return lines.Err()
+}
+
+// typed runs a line that was typed at a terminal. Interrupt ends it, and not the shell.
+func (s *shell) typed(l list, io stdio) {
+	ctx, end := context.WithCancel(s.p.ctx)
+	s.ctx = ctx
+	s.p.mu.Lock()
+	s.p.stop = end
+	s.p.mu.Unlock()
+	s.list(l, io)
+	if ctx.Err() != nil {
+		s.last = exitBySignal(SIGINT)
+		fmt.Fprint(io.err, "\n")
+	}
+	end()
+	s.ctx = s.p.ctx
 }
 
 func sleep(s *shell, args []string, io stdio) int {
@@ -91,7 +126,7 @@ func sleep(s *shell, args []string, io stdio) int {
 			break
 		}
 	}
-	s.p.sleep(total)
+	s.sleep(total)
 	return 0
 }
 

@@ -81,7 +81,7 @@ func wait(s *shell, _ []string, io stdio) int {
 			select {
 			case <-done:
 				waiting = false
-			case <-s.p.ctx.Done():
+			case <-s.ctx.Done():
 				return 0
 			case <-wake:
 				if n := s.runTraps(io); n != 0 && !s.exit {

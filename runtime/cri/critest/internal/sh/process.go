@@ -2,6 +2,7 @@ package sh
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"math"
@@ -43,7 +44,10 @@ type Config struct {
 	// process has ended, if it can be. Nil is empty.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Files          Files
+	// Terminal: Stdin is a terminal. It returns one line for each Read, [ErrInterrupted] from a Read that
+	// Ctrl-C has interrupted, and io.EOF for each Ctrl-D.
+	Terminal bool
+	Files    Files
 	// Init means that the process is number 1 of a PID namespace: a signal
 	// that it has no handler for does nothing, as the kernel has it.
 	Init bool
@@ -69,7 +73,12 @@ type Process struct {
 	pending []Signal          // trapped, action not yet run
 	wake    chan struct{}     // something became pending
 	program chan int          // not nil while a Program runs in the foreground
+	typed   bool              // the process is a shell that reads its commands from a terminal
+	stop    func()            // ends the typed command that runs
 }
+
+// ErrInterrupted is the error of a read from a terminal that Ctrl-C has interrupted.
+var ErrInterrupted = errors.New("interrupted")
 
 // New prepares a process; Run runs it.
 func New(cfg Config) *Process {
@@ -138,6 +147,20 @@ func (p *Process) Signal(n Signal) {
 	}
 }
 
+// Interrupt is Ctrl-C at the terminal of the process. If a shell reads its commands from the terminal, it
+// ends the command that runs, and the shell reads the next one. Otherwise it is SIGINT.
+func (p *Process) Interrupt() {
+	p.mu.Lock()
+	typed := p.typed
+	if typed && p.stop != nil {
+		p.stop()
+	}
+	p.mu.Unlock()
+	if !typed {
+		p.Signal(SIGINT)
+	}
+}
+
 // die must be called with mu held.
 func (p *Process) die(n Signal) {
 	if !p.killed {
@@ -167,10 +190,10 @@ func (p *Process) kill(n Signal) {
 // timer, which virtual time would run to.
 const forever = time.Duration(math.MaxInt64)
 
-// sleep reports false if the process was ended meanwhile.
-func (p *Process) sleep(d time.Duration) bool {
+// sleep reports false if the command was ended meanwhile.
+func (s *shell) sleep(d time.Duration) bool {
 	if d == forever {
-		<-p.ctx.Done()
+		<-s.ctx.Done()
 		return false
 	}
 	t := time.NewTimer(d)
@@ -178,7 +201,7 @@ func (p *Process) sleep(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-p.ctx.Done():
+	case <-s.ctx.Done():
 		return false
 	}
 }
@@ -223,7 +246,7 @@ func (p *Process) foreground(prog Program) applet {
 				p.mu.Unlock()
 			}()
 		}
-		return prog(p.ctx, &Call{
+		return prog(s.ctx, &Call{
 			Args: args, Env: maps.Clone(s.env), Stdin: p.cfg.Stdin, Stdout: io.out, Stderr: io.err,
 			Files: p.cfg.Files, Signals: signals,
 		})

@@ -1,6 +1,7 @@
 package sh
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -20,6 +21,7 @@ type applet func(s *shell, args []string, io stdio) int
 // which run in the background or in parentheses, share its fate.
 type shell struct {
 	p     *Process
+	ctx   context.Context // ends with the process, or with the command that was typed
 	env   map[string]string
 	main  bool // no command has run: the next one is the process itself
 	child bool
@@ -30,15 +32,15 @@ type shell struct {
 }
 
 func newShell(p *Process) *shell {
-	return &shell{p: p, main: true, env: p.cfg.Env, jobs: &sync.WaitGroup{}}
+	return &shell{p: p, ctx: p.ctx, main: true, env: p.cfg.Env, jobs: &sync.WaitGroup{}}
 }
 
 func (s *shell) fork() *shell {
-	return &shell{p: s.p, env: maps.Clone(s.env), child: true, jobs: s.jobs, last: s.last}
+	return &shell{p: s.p, ctx: s.ctx, env: maps.Clone(s.env), child: true, jobs: s.jobs, last: s.last}
 }
 
 // stopped reports whether no further command may run.
-func (s *shell) stopped() bool { return s.exit || !s.p.alive() }
+func (s *shell) stopped() bool { return s.exit || s.ctx.Err() != nil }
 
 // script parses and runs text.
 func (s *shell) script(text string, io stdio) int {
@@ -73,6 +75,7 @@ func (s *shell) background(c command, io stdio) {
 	done := make(chan struct{})
 	s.mine = append(s.mine, done)
 	child := s.fork()
+	child.ctx = s.p.ctx // Ctrl-C ends the foreground only
 	s.jobs.Go(func() {
 		defer close(done)
 		child.command(c, io)
@@ -101,7 +104,7 @@ func (s *shell) command(c command, io stdio) {
 // sleep does not stop virtual time.
 func (s *shell) loop(l *loop, io stdio) {
 	code := 0
-	for s.p.sleep(time.Millisecond) {
+	for s.sleep(time.Millisecond) {
 		s.list(l.cond, io)
 		if s.stopped() {
 			return
