@@ -164,7 +164,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.children.Go(func() { l.house.run(ctx) })
 	l.collectors.start(ctx, &l.children)
 	if oom := l.config.OOM; oom != nil {
-		l.children.Go(func() { (&oomReporter{oom, l.table}).run(ctx) })
+		l.children.Go(func() { newOOMReporter(oom, l.table).run(ctx) })
 	}
 	if l.pressure != nil {
 		l.children.Go(func() { l.relieve(ctx) })

@@ -7,84 +7,181 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )
 
-// maxLateKills bounds the kills whose container is yet to be known, and lateKillPauses are the
-// times until it is looked for again: a container may be killed before it was seen to run.
+// maxLateKills bounds the unknown containers whose kills wait, and lateKillPauses are the times until
+// the reporter searches for such a container again: a container may be killed before the agent has seen it run.
 const maxLateKills = 16
 
 func lateKillPauses() []time.Duration {
 	return []time.Duration{time.Second, 4 * time.Second, 10 * time.Second}
 }
 
-// oomReporter makes events of processes that the kernel has killed for lack of memory.
+// killInterval is the shortest time between two reports about one container, or about the node: a
+// container can have its processes killed without end.
+const killInterval = time.Minute
+
+// oomReporter reports processes that the kernel has killed for lack of memory.
 type oomReporter struct {
 	watcher OOMWatcher
 	table   *podTable
+	// tasks are the goroutines of late kills and of intervals.
+	tasks sync.WaitGroup
+
+	mu sync.Mutex
+	// late has the number of kills of each unknown container, by its ID.
+	late map[string]int
+	// recent has, for each report within killInterval, the number of kills that it did not report.
+	recent map[killSubject]int
 }
 
-// run tells of processes that are killed, until ctx ends.
+// killSubject identifies what a report is about: a container, or the node if the UID is empty. Reports about
+// kills by a limit and by the node's lack of memory are apart.
+type killSubject struct {
+	uid       types.UID
+	container string
+	system    bool
+}
+
+func newOOMReporter(watcher OOMWatcher, table *podTable) *oomReporter {
+	return &oomReporter{watcher: watcher, table: table, late: map[string]int{}, recent: map[killSubject]int{}}
+}
+
+// run reports processes that are killed, until ctx ends.
 func (r *oomReporter) run(ctx context.Context) {
-	var pending sync.WaitGroup
-	defer pending.Wait()
-	late := make(chan struct{}, maxLateKills)
+	defer r.tasks.Wait()
 	err := r.watcher.Run(ctx, func(k oom.Kill) {
 		if k.System() {
-			r.table.logger.Info("the node is out of memory", "process", k.Process, "pid", k.PID, "cgroup", k.Cgroup)
-			r.table.nodeEvent("SystemOOM", fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", k.Process, k.PID))
+			r.report(ctx, nil, "", k, 1)
 		}
-		if r.tellKill(k) {
-			return
-		}
-		select {
-		case late <- struct{}{}:
-			pending.Go(func() { defer func() { <-late }(); r.tellLate(ctx, k) })
-		default:
+		if k.Container() != "" && !r.reportContainer(ctx, k, 1) {
+			r.postpone(ctx, k)
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		r.table.logger.Error(err, "processes that are killed for lack of memory are not told of")
+		r.table.logger.Error(err, "processes that are killed for lack of memory are not reported")
 	}
 }
 
-// tellLate tells of a kill once its container is known, if that is soon.
-func (r *oomReporter) tellLate(ctx context.Context, k oom.Kill) {
+// reportContainer reports kills in a container of a pod, of which k is the first. It returns false
+// if the container is not known.
+func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int) bool {
+	pod, container := r.containerOf(k)
+	if pod == nil {
+		return false
+	}
+	r.report(ctx, pod, container, k, kills)
+	return true
+}
+
+// postpone reports a kill once its container is known, if that is soon. A container has one place
+// among the late kills, however many of its processes are killed.
+func (r *oomReporter) postpone(ctx context.Context, k oom.Kill) {
+	id := k.Container()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, waits := r.late[id]; !waits {
+		if len(r.late) == maxLateKills {
+			return
+		}
+		r.tasks.Go(func() { r.reportLate(ctx, k) })
+	}
+	r.late[id]++
+}
+
+func (r *oomReporter) reportLate(ctx context.Context, k oom.Kill) {
+	id := k.Container()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.late, id)
+	}()
 	for _, pause := range lateKillPauses() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		if r.tellKill(k) {
+		r.mu.Lock()
+		kills := r.late[id]
+		r.mu.Unlock()
+		if r.reportContainer(ctx, k, kills) {
 			return
 		}
 	}
 }
 
-// tellKill makes an event of a kill in one of our containers. It returns false if the container
-// is not known.
-func (r *oomReporter) tellKill(k oom.Kill) bool {
-	if k.Container() == "" {
-		return true
+// report reports kills in a container, or on the node if pod is nil; k is the first of them. Within killInterval
+// of a report it only counts them, and the end of the interval reports their number.
+func (r *oomReporter) report(ctx context.Context, pod *v1.Pod, container string, k oom.Kill, kills int) {
+	subject := killSubject{container: container, system: k.System()}
+	if pod != nil {
+		subject.uid = pod.UID
 	}
-	pod, container := r.containerOf(k)
+	r.mu.Lock()
+	counted, recent := r.recent[subject]
+	if recent {
+		counted += kills
+	} else {
+		counted = kills - 1
+	}
+	r.recent[subject] = counted
+	r.mu.Unlock()
+	if recent {
+		return
+	}
 	if pod == nil {
-		return false
+		r.sayNode(fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", k.Process, k.PID))
+	} else {
+		r.sayContainer(pod, container, k.System(), fmt.Sprintf("Process %s, PID %d, of container %s was killed", k.Process, k.PID, container))
 	}
-	r.table.log(pod).Info("process killed for lack of memory", "container", container, "process", k.Process, "pid", k.PID)
-	if r.table.events == nil {
-		return true
+	r.tasks.Go(func() {
+		for further := r.further(ctx, subject); further > 0; further = r.further(ctx, subject) {
+			if pod == nil {
+				r.sayNode(fmt.Sprintf("System OOM encountered, %d further victim processes within %v", further, killInterval))
+			} else {
+				r.sayContainer(pod, container, subject.system, fmt.Sprintf("%d further processes of container %s were killed within %v", further, container, killInterval))
+			}
+		}
+	})
+}
+
+// further waits until killInterval has passed or ctx ends, and returns the number of kills since the last report. If
+// there were none, the next kill is reported at once.
+func (r *oomReporter) further(ctx context.Context, subject killSubject) int {
+	timer := time.NewTimer(killInterval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kills := r.recent[subject]
+	if r.recent[subject] = 0; kills == 0 {
+		delete(r.recent, subject)
+	}
+	return kills
+}
+
+func (r *oomReporter) sayNode(message string) {
+	r.table.logger.Info("the node is out of memory", "message", message)
+	r.table.nodeEvent("SystemOOM", message)
+}
+
+func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, message string) {
 	why := "the memory limit was reached"
-	if k.System() {
+	if system {
 		why = "the node is out of memory"
 	}
-	r.table.events.Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling",
-		"Process %s, PID %d, of container %s was killed: %s", k.Process, k.PID, container, why)
-	return true
+	r.table.log(pod).Info("killed for lack of memory", "container", container, "message", message, "reason", why)
+	if r.table.events != nil {
+		r.table.events.Eventf(podref.ContainerNamed(pod, container), v1.EventTypeWarning, "OOMKilling", "%s: %s", message, why)
+	}
 }
 
 // containerOf returns the container that a process was in, by what the runtime has told of
