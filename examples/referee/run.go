@@ -43,12 +43,11 @@ func (o options) run(ctx context.Context, stdout, stderr io.Writer) (code int, e
 		program.Output = &shared{w: file}
 	}
 	report, err := agenttest.Judge(ctx, agenttest.Config{
-		Agent: program.Agent, Scenarios: scenarios, Notice: o.notice, Patience: o.patience, Parallel: o.parallel, Progress: progress(stderr),
+		Agent: program.Agent, Scenarios: scenarios, Notice: o.notice, Patience: o.patience, Parallel: o.parallel, Progress: o.progress(stderr),
 	})
 	if err != nil {
 		return exitNotPlayed, err
 	}
-	report.Agent = strings.Join(o.command, " ")
 	if err := errors.Join(o.write(report), report.WriteText(stdout)); err != nil {
 		return exitNotPlayed, err
 	}
@@ -67,6 +66,7 @@ func codeOf(r *agenttest.Report) int {
 
 // write writes the files that were asked for.
 func (o options) write(r *agenttest.Report) error {
+	r.Agent = strings.Join(o.command, " ")
 	var errs []error
 	if o.json != "" {
 		text, err := json.MarshalIndent(r, "", "  ")
@@ -91,12 +91,17 @@ func (s *shared) Write(text []byte) (int, error) {
 	return s.w.Write(text)
 }
 
-// progress says what is going on, a line for each scenario that has ended.
-func progress(w io.Writer) func(agenttest.Progress) {
+// progress prints a line for each scenario that has ended, and writes the files anew: a run that is killed
+// leaves the report on the scenarios before.
+func (o options) progress(w io.Writer) func(agenttest.Progress) {
 	return func(p agenttest.Progress) {
-		switch {
-		case !p.Ended:
+		if !p.Ended {
 			return
+		}
+		if err := o.write(p.Report); err != nil {
+			fmt.Fprintln(w, "referee:", err)
+		}
+		switch {
 		case p.Err != nil:
 			fmt.Fprintf(w, "[%d/%d] %-34s %6s  not played: %v\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second), p.Err)
 		case len(p.Broken) > 0:

@@ -100,6 +100,9 @@ type Progress struct {
 	Took time.Duration
 	// Done of All have ended.
 	Done, All int
+	// Report is on the scenarios that have ended, if Ended is set. A program that keeps it
+	// has a report also if it is killed.
+	Report *Report
 }
 
 const (

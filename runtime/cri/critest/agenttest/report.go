@@ -159,15 +159,20 @@ func (o *Outcome) add(v *verdict) {
 
 func byLength(a, b Breach) int { return cmp.Compare(len(a.Story), len(b.Story)) }
 
-// done completes the report.
+// done returns a report on the scenarios so far.
 func (t *tally) done() *Report {
+	report := t.report
+	report.Scenarios, report.Outcomes = slices.Clone(report.Scenarios), slices.Clone(report.Outcomes)
+	for n := range report.Outcomes {
+		report.Outcomes[n].Breaches = slices.Clone(report.Outcomes[n].Breaches)
+	}
 	for name, all := range t.figures {
-		slices.Sort(all)
-		t.report.Figures = append(t.report.Figures, Figure{
+		all = slices.Sorted(slices.Values(all))
+		report.Figures = append(report.Figures, Figure{
 			Name: name, N: len(all), Median: all[len(all)/2], P90: all[len(all)*9/10], Max: all[len(all)-1],
 		})
 	}
-	slices.SortFunc(t.report.Figures, func(a, b Figure) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(t.report.Scenarios, func(a, b Played) int { return cmp.Compare(a.Scenario.Name, b.Scenario.Name) })
-	return &t.report
+	slices.SortFunc(report.Figures, func(a, b Figure) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(report.Scenarios, func(a, b Played) int { return cmp.Compare(a.Scenario.Name, b.Scenario.Name) })
+	return &report
 }

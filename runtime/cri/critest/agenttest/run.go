@@ -18,6 +18,7 @@ type Test[T any] interface {
 	Logf(format string, args ...any)
 	Skip(args ...any)
 	Context() context.Context
+	Deadline() (deadline time.Time, ok bool)
 	Run(name string, f func(T)) bool
 }
 
@@ -30,7 +31,8 @@ const (
 
 // Run plays the scenarios with an agent that is started in this process, and has a subtest
 // for each promise, which fails with the shortest story if it is broken, and is skipped if
-// nothing put it to the test.
+// nothing put it to the test. If the deadline of the test is near, the remaining scenarios are not played, and
+// the test fails with a report on the others.
 //
 // around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or
 // nil for real time. In virtual time the agent has to use package time, has to connect with
@@ -46,7 +48,13 @@ func Run[T Test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 		around, rest = func(t T, f func(T)) { f(t) }, restReal
 	}
 	all := newTally()
-	for _, sc := range cfg.Scenarios {
+	left := timeLeft(t.Deadline())
+	for n, sc := range cfg.Scenarios {
+		if !left() {
+			all.skip(cfg.Scenarios[n:])
+			t.Errorf("%d of %d scenarios are not played: %v", len(cfg.Scenarios)-n, len(cfg.Scenarios), errNoTime)
+			break
+		}
 		t.Run("scenario="+sc.Name, func(t T) {
 			around(t, func(t T) {
 				h, err := play(t.Context(), cfg, sc, rest)
@@ -63,6 +71,26 @@ func Run[T Test[T]](t T, around func(T, func(T)), cfg Config) *Report {
 		t.Run(o.Promise, func(t T) { tell(t, o) })
 	}
 	return report
+}
+
+var errNoTime = errors.New("the time of the test is nearly over, see go test -timeout")
+
+// skip notes scenarios for which no time is left.
+func (t *tally) skip(all []Scenario) {
+	for _, sc := range all {
+		t.fail(sc, errNoTime)
+	}
+}
+
+// timeLeft returns a function that is called before each scenario. It reports whether there is time for twice
+// the longest scenario so far: a test that exceeds its deadline ends without a report.
+func timeLeft(deadline time.Time, ok bool) func() bool {
+	last, longest := time.Now(), time.Duration(0)
+	return func() bool {
+		now := time.Now()
+		longest, last = max(longest, now.Sub(last)), now
+		return !ok || deadline.Sub(now) > 2*longest
+	}
 }
 
 // tell passes, fails or skips a test for a promise.
@@ -129,6 +157,9 @@ func (j *judging) progress(p Progress) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p.Done, p.All = j.ended, len(j.cfg.Scenarios)
+	if p.Ended {
+		p.Report = j.done()
+	}
 	j.cfg.Progress(p)
 }
 
