@@ -161,7 +161,7 @@ func troubles(h loop.Health) []record {
 	}
 	for _, pod := range h.Pods {
 		for _, err := range untold(pod.Err) {
-			wrong = messages(wrong, levelError, "%v", fmt.Errorf("Pod %s: %w", orElse(pod.Name, string(pod.UID)), err))
+			wrong = messages(wrong, levelError, "Pod %v", fmt.Errorf("%s: %w", orElse(pod.Name, string(pod.UID)), err))
 		}
 	}
 	return wrong

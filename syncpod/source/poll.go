@@ -108,7 +108,7 @@ func (p *Poll) list(ctx context.Context, late func(error)) ([]*v1.Pod, error) {
 	case <-returned:
 		return pods, err
 	case <-time.After(listTimeout + listGrace):
-		late(fmt.Errorf("List has not returned %v after the end of its context", listGrace))
+		late(fmt.Errorf("the call of List has not returned %v after the end of its context", listGrace))
 	}
 	<-returned
 	return pods, err

@@ -109,7 +109,7 @@ func TestPollHangs(t *testing.T) {
 			return []*v1.Pod{pushed("a", "1")}, nil
 		}})
 		time.Sleep(31 * time.Second)
-		if got, n := last(); got != "incomplete source own: List has not returned 1s after the end of its context" || n != 1 {
+		if got, n := last(); got != "incomplete source own: the call of List has not returned 1s after the end of its context" || n != 1 {
 			t.Errorf("got %q in snapshot %d", got, n)
 		}
 		close(release)

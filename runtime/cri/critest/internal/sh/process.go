@@ -206,8 +206,6 @@ func (s *shell) sleep(d time.Duration) bool {
 	}
 }
 
-func (p *Process) alive() bool { return p.ctx.Err() == nil }
-
 // ignoredByDefault lists CHLD, CONT, URG and WINCH.
 func ignoredByDefault(n Signal) bool { return n == 17 || n == 18 || n == 23 || n == 28 }
 
