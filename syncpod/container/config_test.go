@@ -253,6 +253,24 @@ func TestCheckNonRoot(t *testing.T) {
 	}
 }
 
+func TestCheckNonRootNamesTheUser(t *testing.T) {
+	for want, tc := range map[string]struct {
+		user  *int64
+		image container.Image
+	}{
+		`user "app" of image "r.io/app:v1" is a name`:                                            {nil, container.Image{Username: "app"}},
+		`user 0 of image "r.io/app:v1" is root`:                                                  {nil, container.Image{}},
+		`user 4294967296 of image "r.io/app:v1" is no user ID: must be between 0 and 2147483647`: {nil, container.Image{UID: ptr[int64](1 << 32)}},
+		`securityContext.runAsUser 0 is root`:                                                    {ptr[int64](0), container.Image{UID: ptr[int64](1)}},
+		`securityContext.runAsUser -1 is no user ID`:                                             {ptr[int64](-1), container.Image{UID: ptr[int64](1)}},
+	} {
+		c := &v1.Container{Image: "r.io/app:v1", SecurityContext: &v1.SecurityContext{RunAsNonRoot: ptr(true), RunAsUser: tc.user}}
+		if err := container.CheckNonRoot(&v1.Pod{}, c, tc.image); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
 func fullInput() container.Input {
 	in := of(v1.Container{
 		Command: []string{"$(A)"}, Args: []string{"$(B)"}, WorkingDir: "/",

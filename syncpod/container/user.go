@@ -3,20 +3,19 @@ package container
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // ErrRunAsNonRoot means that a container may not run as root (runAsNonRoot) and
 // would, or cannot be shown not to.
 var ErrRunAsNonRoot = errors.New("runAsNonRoot is set")
 
-// CheckNonRoot returns an error that wraps [ErrRunAsNonRoot] if the container
-// must not run as root but would. It looks at the user of the spec, and, where
-// there is none, at that of the image. A user of the image known only by name
-// may well be root under another name, and is refused. So is a UID outside the range of
-// securityContext.runAsUser: cut to 32 bits it may be 0.
+// CheckNonRoot returns an error that wraps [ErrRunAsNonRoot] if the container must not run as root but would. It
+// checks the user of the spec, or if the spec has none, the user of the image. It refuses a user of the image that
+// is only a name, because any name may belong to root, and a number outside the range of runAsUser, because a
+// runtime that keeps 32 bits of 1<<32 runs the process as root. The error names the field or the image.
 func CheckNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
 	if pod == nil || c == nil {
 		return errors.New("runAsNonRoot: the pod or container is nil")
@@ -26,17 +25,20 @@ func CheckNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
 		return nil
 	}
 	uid, username := image.user(sc)
-	switch {
-	case uid == nil:
-		return fmt.Errorf("%w and the image's user %q is a name, which may be root", ErrRunAsNonRoot, username)
-	case *uid < 0, *uid > math.MaxInt32:
-		return fmt.Errorf("%w and the user's UID %d is not from 0 to %d: a runtime may take it for another one", ErrRunAsNonRoot, *uid, math.MaxInt32)
-	case *uid != 0:
-		return nil
-	case sc.RunAsUser != nil:
-		return fmt.Errorf("%w and securityContext.runAsUser is 0, root", ErrRunAsNonRoot)
+	if uid == nil {
+		return fmt.Errorf("%w and the user %q of image %q is a name, which may be root", ErrRunAsNonRoot, username, c.Image)
 	}
-	return fmt.Errorf("%w and the image runs as root", ErrRunAsNonRoot)
+	user := fmt.Sprintf("the user %d of image %q", *uid, c.Image)
+	if sc.RunAsUser != nil {
+		user = fmt.Sprintf("securityContext.runAsUser %d", *uid)
+	}
+	if invalid := validation.IsValidUserID(*uid); len(invalid) > 0 {
+		return fmt.Errorf("%w and %s is no user ID: %s", ErrRunAsNonRoot, user, invalid[0])
+	}
+	if *uid == 0 {
+		return fmt.Errorf("%w and %s is root", ErrRunAsNonRoot, user)
+	}
+	return nil
 }
 
 // user returns the user of the container's process: the spec's, or the image's,

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // keep stands for a user or group that is left as it is: the agent's.
@@ -33,8 +33,8 @@ type owners struct {
 // ownersOf returns the owners of what is made for a pod. An agent that may not give
 // files away keeps what it cannot give.
 func (v *Volumes) ownersOf(pod *v1.Pod) (owners, error) {
-	group, groupErr := idOf("spec.securityContext.fsGroup", fsGroup(pod))
-	user, userErr := idOf("securityContext.runAsUser", commonUser(pod))
+	group, groupErr := idOf("spec.securityContext.fsGroup", fsGroup(pod), validation.IsValidGroupID)
+	user, userErr := idOf("securityContext.runAsUser", commonUser(pod), validation.IsValidUserID)
 	switch self := os.Geteuid(); {
 	case self < 0: // Windows has no such owners
 		group, user = keep, keep
@@ -49,12 +49,13 @@ func (v *Volumes) ownersOf(pod *v1.Pod) (owners, error) {
 	return owners{group: group, user: user}, errors.Join(groupErr, userErr)
 }
 
-func idOf(field string, id *int64) (int, error) {
-	switch {
-	case id == nil:
+// idOf returns the ID of a field, keep if it is not set. validate returns why an ID is invalid.
+func idOf(field string, id *int64, validate func(int64) []string) (int, error) {
+	if id == nil {
 		return keep, nil
-	case *id < 0 || *id > math.MaxInt32:
-		return keep, fmt.Errorf("%s %d is not between 0 and %d", field, *id, math.MaxInt32)
+	}
+	if invalid := validate(*id); len(invalid) > 0 {
+		return keep, fmt.Errorf("%s %d: %s", field, *id, invalid[0])
 	}
 	return int(*id), nil
 }

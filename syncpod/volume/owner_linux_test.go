@@ -242,7 +242,7 @@ func TestOwnersThatCannotBe(t *testing.T) {
 			pod := podWith(named("vol", emptyDir()), named("conf", v1.VolumeSource{ConfigMap: conf()}))
 			pod.Spec.SecurityContext = security
 			err := unprivileged(t).SetUp(t.Context(), pod, t.TempDir())
-			if err == nil || strings.Count(err.Error(), fmt.Sprintf("%s %d is not between", field, id)) != 2 {
+			if err == nil || strings.Count(err.Error(), fmt.Sprintf("%s %d: must be between", field, id)) != 2 {
 				t.Errorf("%s %d: %v, want an error and 2", field, id, err)
 			}
 		}
