@@ -35,7 +35,7 @@ func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte,
 		return nil, tooLarge(name, limit)
 	}
 	var text bytes.Buffer
-	text.Grow(int(info.Size()) + bytes.MinRead)           // so that it is read at once
+	text.Grow(int(info.Size()) + bytes.MinRead)            // so that it is read at once
 	_, err := text.ReadFrom(io.LimitReader(file, limit+1)) // it may grow meanwhile
 	if err == nil && int64(text.Len()) > limit {
 		err = tooLarge(name, limit)
