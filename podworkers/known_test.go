@@ -111,6 +111,7 @@ func TestDoneOfWorkThatIsNotInFlight(t *testing.T) {
 	if e := h.set.Done(w, Succeeded); e.Work {
 		t.Errorf("done: %+v", e)
 	}
+	h.update(Update{Type: Sync, Pod: pod("a")}) // pending work is no reason for effects
 	for _, again := range []Work{w, {UID: "a", Revision: 99}, {UID: "b"}} {
 		if e := h.set.Done(again, Failed); e.Work || e.Retry || e.Interrupt {
 			t.Errorf("work %d of %s is done once more: %+v, want no effects", again.Revision, again.UID, e)
