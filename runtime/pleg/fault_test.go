@@ -730,3 +730,38 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 		}
 	})
 }
+
+// A pod that could not be read is told of when it can be read again, although nothing of it has changed: until then its
+// status was an error.
+func TestRecoveredPodIsTold(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		id := n.pod("u")
+		w := n.settled(listsOnly)
+		edit := func(state runtimeapi.ContainerState) {
+			n.Must(n.EditContainer(id, func(s *runtimeapi.ContainerStatus) { s.State = state }))
+		}
+		broken := n.Fault(critest.Fault{Match: critest.Match{Method: critest.ContainerStatus}, Times: critest.Always, Err: internal()})
+		edit(runtimeapi.ContainerState_CONTAINER_UNKNOWN)
+		time.Sleep(10 * time.Second)
+		if h := w.Health(); len(h.Pods) != 1 {
+			t.Fatalf("health: %v, want one pod that cannot be read", h)
+		}
+		w.heard()
+		broken.Remove()
+		edit(runtimeapi.ContainerState_CONTAINER_RUNNING)
+		time.Sleep(time.Minute)
+		if got := w.heardOf("u"); len(got) != 1 {
+			t.Errorf("told %q, want the status once", got)
+		}
+	})
+}
+
+// A call without a UID fails at once, and does not wait for the time of the status.
+func TestFreshRefusesAnEmptyUIDAtOnce(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		w, began := n.settled(), time.Now()
+		if _, err := w.Fresh(t.Context(), "", began.Add(time.Hour)); err == nil || time.Since(began) > 0 {
+			t.Errorf("error %v after %v, want one at once", err, time.Since(began))
+		}
+	})
+}

@@ -18,3 +18,16 @@ func TestP7_HealthBeforeTheFirstLook(t *testing.T) {
 		t.Errorf("%q, want %q in it", s, "not available for 3s: not listed yet")
 	}
 }
+
+// The lines go from the whole runtime to single pods.
+func TestHealthSaysAllInOrder(t *testing.T) {
+	now := time.Now()
+	h := Health{
+		At: now, Listing: now.Add(-6 * time.Second), ListErr: errors.New("refused"), ListFailing: now.Add(-time.Minute), StreamErr: errors.New("cut"),
+		Pods: []ReadFailure{{UID: "a", Err: errors.New("broken"), Since: now.Add(-time.Second)}, {UID: "b", Looking: now.Add(-7 * time.Second)}},
+	}
+	want := "list: in progress for 6s\nlist: fails for 1m0s: refused\nevents: not heard: cut\npod a: cannot be read for 1s: broken\npod b: being read for 7s"
+	if got := h.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -40,9 +40,6 @@ func (o owners) add(p *pod) {
 }
 
 func (o owners) remove(p *pod) {
-	if o == nil {
-		return
-	}
 	for id := range ids(p.latest) {
 		delete(o, id)
 	}
