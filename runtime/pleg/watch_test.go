@@ -892,3 +892,16 @@ func TestCallbacksMayCallBack(t *testing.T) {
 		}
 	})
 }
+
+// A pod whose containers have ended runs as long as its sandbox is ready: there is something to stop.
+func TestPodWithAReadySandboxRuns(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		id := n.pod("u")
+		w := n.settled()
+		n.Exit(id, 0)
+		time.Sleep(2 * time.Second)
+		if pods := w.Pods(); len(pods) != 1 || !pods[0].Running {
+			t.Errorf("pods %+v, want one that runs", pods)
+		}
+	})
+}
