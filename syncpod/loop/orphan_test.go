@@ -186,7 +186,7 @@ func TestW10_AdmissionWaitsForTheOrphan(t *testing.T) {
 		src := source.NewStaticPush("file")
 		var decided []time.Duration
 		began := time.Now()
-		n.start([]source.Source{src}, func(c *loop.Config) {
+		a := n.start([]source.Source{src}, func(c *loop.Config) {
 			c.Admission = loop.AdmissionFunc(func(p *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
 				if p.UID == "u" {
 					decided = append(decided, time.Since(began))
@@ -200,6 +200,7 @@ func TestW10_AdmissionWaitsForTheOrphan(t *testing.T) {
 			set(t, src, pod("file", "web", "u", forever), pod("file", other, other, forever))
 		}
 		time.Sleep(2 * time.Minute)
+		a.stop() // before decided is read
 		if len(decided) != 1 || decided[0] < removal {
 			t.Errorf("admission has decided after %v, want once after %v", decided, removal)
 		}
