@@ -48,9 +48,9 @@ type RunnerConfig struct {
 	Log logr.Logger
 }
 
-// Runner creates, stops and removes sandboxes over CRI. For each pod it remembers, until Forget, the attempts, and which
-// of them are unresolved: requested, with an unknown result. A new Runner, such as that of the next process, does not
-// know them.
+// Runner creates, stops and removes sandboxes over CRI. Until Forget it remembers the attempts of each pod, and which of
+// them are unresolved. An attempt is unresolved if the Runner has requested its sandbox but does not know the result. A
+// Runner keeps this in memory: after a restart of the agent the new one starts without it.
 //
 // All methods may be called concurrently, but Create and Resolve only for different pods.
 type Runner struct {

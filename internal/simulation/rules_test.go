@@ -201,11 +201,11 @@ func TestRulesNotice(t *testing.T) {
 		{"C5", "a job runs twice whose start was answered", func(tr *trace) { job(tr); tr.calls = answered }},
 		{"C5", "a job runs twice that was said to run", func(tr *trace) { job(tr); tell(tr, 2, isRunning("x://a")) }},
 		{"C5", "a job runs twice that was said to have ended", func(tr *trace) { job(tr); tell(tr, 2, terminated("x://a", 1)) }},
-		{"W1: nothing", "a start after the stop", func(tr *trace) {
+		{"W1: no start", "a start after the stop", func(tr *trace) {
 			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}}
 			tr.calls = critest.Journal{call(critest.StartContainer, 2, unchanged)}
 		}},
-		{"W1: the work", "a sync after the stop", func(tr *trace) {
+		{"W1: the phase", "a sync after the stop", func(tr *trace) {
 			tr.works = []workSpan{{0, podworkers.Work{UID: "u", Type: podworkers.SyncTerminatingPod}, at(1)}, {0, podworkers.Work{UID: "u"}, at(2)}}
 		}},
 		{"W2", "a sandbox for a pod that is deleted", func(tr *trace) {
@@ -316,7 +316,7 @@ func TestRulesNotice(t *testing.T) {
 			tr.instances["b"].Ended = at(25)
 			tr.end, tr.pods["u"].marked, tr.pods["u"].grace, tr.pods["u"].hastened = at(60), at(10), 20, at(12)
 		}},
-		{"B1: waits", "a third start after 5 s", func(tr *trace) {
+		{"B1: the back-off doubles", "a third start after 5 s", func(tr *trace) {
 			tr.pods["u"].kind = kindNamed("crash")
 			for n, id := range []string{"a", "b", "c"} {
 				tr.instances[id] = &instance{order: n, Process: critest.Process{
@@ -469,7 +469,7 @@ func TestEndOfWhatWasNeverStarted(t *testing.T) {
 			tr.recordsLost = map[types.UID][]time.Time{"u": {at(1)}}
 		}
 		tell(tr, 3, terminated(tc.id, 2))
-		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "S3: what has ended") })
+		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "S3: a pod that has ended") })
 		if broken != tc.broken {
 			t.Errorf("%+v: broken %t", tc, broken)
 		}

@@ -55,6 +55,22 @@ func (d *deliveries) last() (Snapshot, int) {
 	return d.all[len(d.all)-1], len(d.all)
 }
 
+// words returns the last snapshot as a line, and how many there were.
+func (d *deliveries) words() (string, int) {
+	s, n := d.last()
+	var words []string
+	for _, pod := range s.Pods {
+		words = append(words, pod.Name+"="+pod.Spec.Containers[0].Image)
+	}
+	if s.Incomplete {
+		words = append(words, "incomplete")
+	}
+	for _, err := range s.Errors {
+		words = append(words, err.Error())
+	}
+	return strings.Join(words, " "), n
+}
+
 func runFolder(t *testing.T, dir string) *folderTest {
 	t.Helper()
 	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "node-1"})

@@ -28,20 +28,7 @@ func runPoll(t *testing.T, c PollConfig) (last func() (string, int), end context
 			t.Error(err)
 		}
 	}
-	return func() (string, int) {
-		s, n := got.last()
-		var words []string
-		for _, pod := range s.Pods {
-			words = append(words, pod.Name+"="+pod.Spec.Containers[0].Image)
-		}
-		if s.Incomplete {
-			words = append(words, "incomplete")
-		}
-		for _, err := range s.Errors {
-			words = append(words, err.Error())
-		}
-		return strings.Join(words, " "), n
-	}, end
+	return got.words, end
 }
 
 func TestPoll(t *testing.T) {

@@ -34,17 +34,7 @@ func runPush(t *testing.T, p *Push) func() (string, int) {
 			t.Error(err)
 		}
 	})
-	return func() (string, int) {
-		s, n := got.last()
-		var words []string
-		for _, pod := range s.Pods {
-			words = append(words, pod.Name+"="+pod.Spec.Containers[0].Image)
-		}
-		if s.Incomplete {
-			words = append(words, "incomplete")
-		}
-		return strings.Join(words, " "), n
-	}
+	return got.words
 }
 
 func TestPush(t *testing.T) {

@@ -67,8 +67,8 @@ func TestMutantsRefuse(t *testing.T) {
 // The names of rules are read off the lines that say what was broken.
 func TestRuleOf(t *testing.T) {
 	for line, want := range map[string]string{
-		"C1: one live container of a name: a and b":   "C1: one live container of a name",
-		"S1, S3: all arrives: u: it is left: really":  "S1, S3: all arrives",
+		"C1: one running container of each name: a and b":   "C1: one running container of each name",
+		"S1, S3: every pod reaches its desired state: u: it is left: really":  "S1, S3: every pod reaches its desired state",
 		"it did not come to its end: panic: deadlock": "it did not come to its end",
 		"goroutine 1 [running]":                       "",
 		"syncpod: simulation: out of order":           "",

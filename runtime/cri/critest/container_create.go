@@ -95,7 +95,7 @@ func (s service) create(ctx context.Context, c *container) error {
 		c.stdin = newInput()
 	}
 	if c.stdin != nil && c.config.GetTty() {
-		c.keys = newTerminal(nil)
+		c.keys = newTerminal()
 		c.keys.feed(c.stdin)
 	}
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}

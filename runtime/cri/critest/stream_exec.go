@@ -14,9 +14,10 @@ func (s service) serveExec(v *visit, c *container, req *runtimeapi.ExecRequest) 
 	}
 	var to stdin = in
 	shown := newScreen()
-	keys := newTerminal(shown.echo)
+	keys := newTerminal()
 	if req.GetTty() {
 		keys.feed(in)
+		keys.echoTo(shown.echo)
 		to = keys
 	}
 	ch, err := openChannels(v, count(req.GetStdin(), req.GetStdout(), req.GetStderr(), req.GetTty()), to, true)

@@ -15,22 +15,22 @@ type terminal struct {
 	in *input
 
 	mu        sync.Mutex
-	echo      func([]byte) // prints what is typed, and must not wait
+	echo      func([]byte) // shows typed keys; it must not block
 	interrupt func()       // of the process
 	line      []byte       // typed and not yet sent to the process
 }
 
-// newTerminal returns the terminal of a process that does not run yet.
-func newTerminal(echo func([]byte)) *terminal { return &terminal{echo: echo, interrupt: func() {}} }
+// newTerminal returns a terminal for a process that does not run yet. Until echoTo it shows no keys.
+func newTerminal() *terminal { return &terminal{echo: func([]byte) {}, interrupt: func() {}} }
 
 // feed has the keys go to an input.
 func (t *terminal) feed(in *input) { t.in, in.terminal = in, true }
 
-// echoTo has keys echoed to a writer.
-func (t *terminal) echoTo(w io.Writer) {
+// echoTo passes the keys that the terminal shows to echo.
+func (t *terminal) echoTo(echo func(keys []byte)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.echo = func(b []byte) { _, _ = w.Write(b) } // as the output of the process, which cannot be lost
+	t.echo = echo
 }
 
 // control has Ctrl-C interrupt a process.

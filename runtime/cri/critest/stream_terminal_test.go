@@ -77,17 +77,8 @@ func TestExecOnATerminal(t *testing.T) {
 
 func TestAttachToATerminal(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		sandbox := n.newSandbox("u")
-		resp, err := n.rt.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{
-			PodSandboxId: sandbox, SandboxConfig: podConfig("u"),
-			Config: &runtimeapi.ContainerConfig{
-				Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "app"},
-				Command: []string{"sh"}, Stdin: true, Tty: true,
-			},
-		})
-		n.ok(err)
-		n.ok(n.startIt(resp.ContainerId))
-		attached, err := n.rt.Attach(n.Context(), &runtimeapi.AttachRequest{ContainerId: resp.ContainerId, Stdin: true, Stdout: true, Tty: true})
+		id := n.shell(&runtimeapi.ContainerConfig{Tty: true})
+		attached, err := n.rt.Attach(n.Context(), &runtimeapi.AttachRequest{ContainerId: id, Stdin: true, Stdout: true, Tty: true})
 		n.ok(err)
 		c := n.connect(attached.Url, "v5.channel.k8s.io")
 		synctest.Wait()
@@ -103,7 +94,7 @@ func TestAttachToATerminal(t *testing.T) {
 			t.Errorf("%q", said)
 		}
 		synctest.Wait()
-		if st, err := n.inspect(resp.ContainerId); err != nil || st.State != runtimeapi.ContainerState_CONTAINER_EXITED {
+		if st, err := n.inspect(id); err != nil || st.State != runtimeapi.ContainerState_CONTAINER_EXITED {
 			t.Errorf("%v, %v, want %v", st, err, runtimeapi.ContainerState_CONTAINER_EXITED)
 		}
 	})

@@ -173,20 +173,24 @@ func TestExecSizes(t *testing.T) {
 	})
 }
 
+// shell starts a shell that reads its stdin, in a pod of its own. It returns the ID of the container.
+func (n *node) shell(config *runtimeapi.ContainerConfig) string {
+	sandbox := n.newSandbox("u")
+	config.Metadata, config.Image = &runtimeapi.ContainerMetadata{Name: "app"}, &runtimeapi.ImageSpec{Image: "app"}
+	config.Command, config.Stdin = []string{"sh"}, true
+	resp, err := n.rt.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox, SandboxConfig: podConfig("u"), Config: config,
+	})
+	n.ok(err)
+	n.ok(n.startIt(resp.ContainerId))
+	return resp.ContainerId
+}
+
 func TestAttach(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
-		sandbox := n.newSandbox("u")
-		resp, err := n.rt.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{
-			PodSandboxId: sandbox, SandboxConfig: podConfig("u"),
-			Config: &runtimeapi.ContainerConfig{
-				Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: "app"},
-				Command: []string{"sh"}, Stdin: true, StdinOnce: true,
-			},
-		})
-		n.ok(err)
-		n.ok(n.startIt(resp.ContainerId))
+		id := n.shell(&runtimeapi.ContainerConfig{StdinOnce: true})
 		attach := func(req *runtimeapi.AttachRequest) caller {
-			req.ContainerId = resp.ContainerId
+			req.ContainerId = id
 			attached, err := n.rt.Attach(n.Context(), req)
 			n.ok(err)
 			return n.connect(attached.Url, "v4.channel.k8s.io")
@@ -203,7 +207,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%q, want %q", said, "0")
 		}
 		synctest.Wait()
-		if st, err := n.inspect(resp.ContainerId); err != nil || st.State != runtimeapi.ContainerState_CONTAINER_EXITED {
+		if st, err := n.inspect(id); err != nil || st.State != runtimeapi.ContainerState_CONTAINER_EXITED {
 			t.Errorf("%v, %v, want %v and no error", st, err, runtimeapi.ContainerState_CONTAINER_EXITED)
 		}
 	})
