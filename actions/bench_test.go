@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
-	"github.com/podsync/podsync/internal/conformance/record"
+	"github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/runtime"
 )
 
-const recorded = "../internal/conformance/testdata/actions.jsonl.gz"
+const recorded = "../internal/rig/conformance/testdata/actions.jsonl.gz"
 
 // An op is one decision. BenchmarkCompute/vectors decides on recorded pods in
 // random states, on each several times before the next, which shows the cost of

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podsync/podsync/internal/testnode"
+	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )

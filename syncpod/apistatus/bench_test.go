@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/podsync/podsync/internal/conformance/record"
+	"github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/syncpod/apistatus"
 )
 
-const recorded = "../../internal/conformance/testdata/status.jsonl.gz"
+const recorded = "../../internal/rig/conformance/testdata/status.jsonl.gz"
 
 // An op is one status. BenchmarkStatus/vectors makes those of recorded pods in
 // random states, of each several times before the next, which shows the cost of

@@ -46,7 +46,7 @@ possible() {
   local need
   [ "$(uname -s)" = Linux ] || { echo 'this is not Linux'; return 1; }
   [ "$(id -u)" = 0 ] || { echo 'root is needed'; return 1; }
-  [ -x "$root/internal/e2e/containerd.sh" ] || { echo 'internal/e2e/containerd.sh is not there'; return 1; }
+  [ -x "$root/internal/rig/e2e/containerd.sh" ] || { echo 'internal/rig/e2e/containerd.sh is not there'; return 1; }
   for need in curl openssl unshare nsenter; do
     command -v $need > /dev/null || { echo "$need is not there"; return 1; }
   done
@@ -79,12 +79,12 @@ up() {
   local dir=$1 in=(nsenter "--net=$1/net")
   [ ! -e "$dir/net" ] || die "something is up in $dir already"
   build
-  "$root/internal/e2e/containerd.sh" build 2.4 > /dev/null
+  "$root/internal/rig/e2e/containerd.sh" build 2.4 > /dev/null
   mkdir -p "$dir/log"
   network "$dir"
   certificates "$dir"
   control_plane "$dir"
-  "${in[@]}" "$root/internal/e2e/containerd.sh" up 2.4 "$dir/containerd" | tail -n 1 > "$dir/endpoint"
+  "${in[@]}" "$root/internal/rig/e2e/containerd.sh" up 2.4 "$dir/containerd" | tail -n 1 > "$dir/endpoint"
   images "$dir"
 }
 
@@ -201,7 +201,7 @@ image() {
     flags+=("$1")
     shift
   done
-  (cd "$root" && go run ./internal/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") > "$dir/image.tar"
+  (cd "$root" && go run ./internal/rig/e2e/busyboximage "${flags[@]}" /bin/busybox "$name" "${@:2}") > "$dir/image.tar"
   "${PODSYNC_E2E_CACHE:-$HOME/.cache/podsync-e2e}/containerd-2.4.2/ctr" -a "$dir/containerd/containerd.sock" -n k8s.io images import "$dir/image.tar" > /dev/null
   rm "$dir/image.tar"
 }
@@ -325,7 +325,7 @@ down() {
   for name in kubelet kube-scheduler kube-controller-manager kube-apiserver etcd; do
     stop "$dir" $name
   done
-  "$root/internal/e2e/containerd.sh" down 2.4 "$dir/containerd" || true # what is left shows below
+  "$root/internal/rig/e2e/containerd.sh" down 2.4 "$dir/containerd" || true # what is left shows below
   find $CGROUPS -depth -type d -path "*$(cgroup_name "$dir")*" -exec rmdir {} + 2> /dev/null || true
   awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n 1 umount -l 2> /dev/null || true
   ! grep -qF " $dir/" /proc/mounts || die "there are mounts left below $dir, which is not removed"

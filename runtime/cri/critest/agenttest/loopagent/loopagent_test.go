@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/podsync/podsync/internal/plancheck"
+	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest/loopagent"
 	"github.com/podsync/podsync/syncpod/loop"

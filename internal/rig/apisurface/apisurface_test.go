@@ -1,0 +1,143 @@
+package apisurface
+
+import (
+	"flag"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the module exports into docs/api/next.txt")
+
+const again = "go test ./internal/rig/apisurface -rewrite writes docs/api/next.txt anew"
+
+var (
+	root = filepath.Join("..", "..", "..")
+	next = filepath.Join(root, "docs", "api", "next.txt")
+
+	loadPublic = sync.OnceValues(func() (surface, error) {
+		packages, lines, err := Public(root)
+		return surface{packages, lines}, err
+	})
+)
+
+type surface struct {
+	packages []Package
+	lines    []string
+}
+
+func public(t *testing.T) surface {
+	t.Helper()
+	s, err := loadPublic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.packages) < 15 || len(s.lines) < 1000 {
+		t.Fatalf("%d packages export %d names, there must be more", len(s.packages), len(s.lines))
+	}
+	return s
+}
+
+func TestSurfaceIsWrittenDown(t *testing.T) {
+	now := public(t).lines
+	if *rewrite {
+		if err := os.WriteFile(next, []byte(strings.Join(now, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written := readLines(t, next)
+	for _, line := range Gone(now, written) {
+		t.Errorf("not written down: %s", line)
+	}
+	for _, line := range Gone(written, now) {
+		t.Errorf("written down, and not there: %s", line)
+	}
+	if !slices.Equal(written, now) {
+		t.Errorf("%v, want %v", again, now)
+	}
+}
+
+func TestBreaksAreAnnounced(t *testing.T) {
+	changelog := read(t, filepath.Join(root, "CHANGELOG.md"))
+	files, err := filepath.Glob(filepath.Join(root, "docs", "api", "v*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var released []string
+	for _, file := range files {
+		released = append(released, strings.TrimSuffix(filepath.Base(file), ".txt"))
+	}
+	named := Versions(changelog)
+	slices.Sort(released)
+	slices.Sort(named)
+	if !slices.Equal(released, named) {
+		t.Errorf("docs/api has the releases %q, and CHANGELOG.md tells of %q", released, named)
+	}
+	last := Latest(released)
+	if last == "" {
+		return // there is nothing to keep yet
+	}
+	gone := Gone(readLines(t, filepath.Join(root, "docs", "api", last+".txt")), public(t).lines)
+	for _, line := range Unannounced(gone, Announced(changelog)) {
+		t.Errorf("%s had %s, and CHANGELOG.md does not name it under \"Breaking\"", last, line)
+	}
+}
+
+func TestEveryNameHasAComment(t *testing.T) {
+	for _, p := range public(t).packages {
+		documented := false
+		for _, name := range p.GoFiles {
+			f := parse(t, filepath.Join(p.Dir, name))
+			documented = documented || f.Doc != nil
+			for _, n := range Uncommented(f) {
+				t.Errorf("%s: nothing says what %s.%s is", filepath.Join(p.Dir, name), f.Name.Name, n)
+			}
+		}
+		if !documented {
+			t.Errorf("package %s has no comment", p.ImportPath)
+		}
+	}
+}
+
+func TestEveryPackageHasAnExample(t *testing.T) {
+	for _, p := range public(t).packages {
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := func(e *doc.Example) bool { return e.Output != "" || e.EmptyOutput }
+		if !slices.ContainsFunc(files, func(file string) bool { return slices.ContainsFunc(doc.Examples(parse(t, file)), runs) }) {
+			t.Errorf("package %s has no example that runs", p.ImportPath)
+		}
+	}
+}
+
+func parse(t *testing.T, name string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func readLines(t *testing.T, name string) []string {
+	t.Helper()
+	return strings.Split(strings.TrimSuffix(read(t, name), "\n"), "\n")
+}

@@ -1,0 +1,20 @@
+// Package apisurface holds the module to its word on the API: what is exported is
+// written down, and what a release had does not go unannounced.
+//
+//	go test ./internal/rig/apisurface -rewrite
+//
+// writes docs/api/next.txt, which has a line for each exported name of each public
+// package: functions, types, their methods and fields, constants and variables, with
+// all that a user's program depends on. Names of parameters and comments are left out.
+// At a release the file is copied to docs/api/<version>.txt and never changed again.
+//
+// The tests fail if next.txt is not what the code exports, and if a line of the last
+// release is gone or has changed and CHANGELOG.md does not name it under "Breaking".
+// They also ask for a comment on each exported name, for an example that runs in each
+// public package, and that documents name and link to what is there.
+//
+//	lines.go     the lines of a package
+//	packages.go  the public packages, as the compiler has them
+//	changes.go   what a release had and is gone, and what the change log says of it
+//	comments.go  exported names without a comment
+package apisurface

@@ -1,0 +1,77 @@
+package architecture
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A home is the one file that has a rule. No other file of the library, of a module or of an
+// example may spell the rule out.
+type home struct {
+	rule, file string
+	// spelled matches a line that spells the rule out.
+	spelled *regexp.Regexp
+}
+
+var homes = []home{
+	{"a pod phase is terminal", "runtime/pod.go", regexp.MustCompile(`Pod(Succeeded|Failed) *(\|\||&&).*Pod(Succeeded|Failed)\b`)},
+	{"a reason is a failed probe", "actions/reason.go", regexp.MustCompile(`\b(Liveness|Startup)Failed *(\|\||&&|,).*(Liveness|Startup)Failed\b`)},
+	{"the content of a new file reaches the disk", "internal/base/durable/durable.go", regexp.MustCompile(`OpenFile\(path, os\.O_WRONLY\|os\.O_CREATE\|os\.O_TRUNC`)},
+	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
+}
+
+// judges have rules of their own, because they judge those of the library.
+var judges = []string{"internal/rig/conformance/...", "internal/rig/simulation/...", "runtime/cri/critest/..."}
+
+// spelledOut returns the lines of a file that have a rule whose home is another file.
+func spelledOut(h home, path, text string) []string {
+	var broken []string
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if path != h.file && h.spelled.MatchString(line) {
+			broken = append(broken, fmt.Sprintf("%s:%d: %s: this rule is in %s", path, n, h.rule, h.file))
+		}
+	}
+	return broken
+}
+
+func TestEachRuleHasOneHome(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range moduleSources(t) {
+		if f.test() || matchAny(judges, f.path) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, f.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range homes {
+			for _, b := range spelledOut(h, f.path, string(text)) {
+				t.Error(b)
+			}
+			if f.path == h.file && h.spelled.Match(text) {
+				found[h.rule] = true
+			}
+		}
+	}
+	for _, h := range homes {
+		if !found[h.rule] {
+			t.Errorf("%s is listed as the home of %q, but does not have it", h.file, h.rule)
+		}
+	}
+}
+
+func TestHomeRule(t *testing.T) {
+	text := "package p\nfunc over(p v1.PodPhase) bool { return p == v1.PodFailed || p == v1.PodSucceeded }\n"
+	if got := spelledOut(homes[0], "syncpod/over.go", text); len(got) != 1 || !strings.HasPrefix(got[0], "syncpod/over.go:2: ") {
+		t.Errorf("%q, want a fault in line 2", got)
+	}
+	if got := spelledOut(homes[0], homes[0].file, text); len(got) != 0 {
+		t.Errorf("%q at home", got)
+	}
+}

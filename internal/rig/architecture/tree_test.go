@@ -1,0 +1,106 @@
+package architecture
+
+import (
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// top is what may stand at the top of the repository, next to dotfiles.
+var top = []string{
+	"LICENSE", "README.md", "doc.go", "docs", "go.mod", "go.sum",
+	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", // where readers and tools look for them
+	"actions", "backoff", "examples", "internal", "modules", "podworkers", "runtime", "sandbox", "syncpod",
+}
+
+// inside is what may stand in internal: what the library is built on, and what runs or checks it.
+var inside = []string{"base", "rig"}
+
+// misplaced returns what else stands at the top or in internal, of files given by their paths.
+func misplaced(files []string) []string {
+	var broken []string
+	for _, file := range files {
+		first, below, _ := strings.Cut(file, "/")
+		if !strings.HasPrefix(first, ".") && !slices.Contains(top, first) {
+			broken = append(broken, first+" at the top of the repository: a reader must see the packages there, and little else")
+		}
+		if second, _, _ := strings.Cut(below, "/"); first == "internal" && !slices.Contains(inside, second) {
+			broken = append(broken, second+" in internal: a package there is a base of the library, or a rig that runs it")
+		}
+	}
+	slices.Sort(broken)
+	return slices.Compact(broken)
+}
+
+var vague = []string{"common", "helper", "helpers", "misc", "shared", "util", "utils"}
+
+// vaguelyNamed returns the Go files and packages whose name says nothing.
+func vaguelyNamed(files []string) []string {
+	var broken []string
+	for _, file := range files {
+		base, isGo := strings.CutSuffix(path.Base(file), ".go")
+		if !isGo || strings.Contains(file, "testdata/") {
+			continue
+		}
+		base = strings.TrimSuffix(base, "_test")
+		if slices.Contains(vague, base) || slices.Contains(vague, path.Base(path.Dir(file))) {
+			broken = append(broken, file+": a name must say what is in it")
+		}
+	}
+	return broken
+}
+
+// repositoryFiles are the files that git knows, so that what a developer has
+// lying about does not count, or all there are where there is no repository.
+func repositoryFiles(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()
+	if files := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }); err == nil && slices.Contains(files, "go.mod") {
+		return files
+	}
+	var files []string
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		files = append(files, filepath.ToSlash(rel))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestTree(t *testing.T) {
+	files := repositoryFiles(t)
+	if !slices.Contains(files, "go.mod") {
+		t.Errorf("go.mod is not among the %d files of the repository", len(files))
+	}
+	for _, b := range slices.Concat(misplaced(files), vaguelyNamed(files)) {
+		t.Error(b)
+	}
+}
+
+func TestTreeRules(t *testing.T) {
+	for _, tt := range []struct {
+		rule  func([]string) []string
+		files []string
+		want  int
+	}{
+		{misplaced, []string{"go.mod", "doc.go", ".ci/run", ".gitignore", "docs/a.md", "actions/a.go", "internal/base/a/a.go", "internal/rig/b/b.go"}, 0},
+		{misplaced, []string{"internal/scale/main.go", "internal/doc.go"}, 2},
+		{misplaced, []string{"main.go", "Makefile", "pkg/a/a.go", "pkg/b/b.go", "NOTES.md"}, 4},
+		{vaguelyNamed, []string{"actions/utility.go", "docs/util.md", "runtime/common.proto", "a/testdata/util.go"}, 0},
+		{vaguelyNamed, []string{"actions/util.go", "actions/helpers_test.go", "internal/common/a.go", "internal/utils/utils.go"}, 4},
+	} {
+		if got := tt.rule(tt.files); len(got) != tt.want {
+			t.Errorf("%v: %q, want %d", tt.files, got, tt.want)
+		}
+	}
+}

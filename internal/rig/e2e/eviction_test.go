@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/rig/plancheck"
+	"github.com/podsync/podsync/runtime/oom"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// A relief is an agent in this process, of pods that are not static: those are never evicted.
+type relief struct {
+	*loop.Loop
+	t    *testing.T
+	pods *source.Push
+	// detach ends the agent, and leaves its pods as they are.
+	detach func()
+
+	mu     sync.Mutex
+	events []string
+	last   map[types.UID]v1.PodStatus
+}
+
+// onRelief runs a test on each endpoint, with an agent that sees its own pods alone.
+func onRelief(t *testing.T, policy eviction.Policy, test func(r *relief)) {
+	onEdges(t, func(t *testing.T, e *edge) {
+		r := newRelief(t, e, func(c *loop.Config) { c.EvictionPolicy, c.OOM = &policy, &oom.Watcher{} })
+		test(r)
+	})
+}
+
+// newRelief starts an agent with what is changed of its configuration. Its pods stop with the test,
+// unless it was detached from them.
+func newRelief(t *testing.T, e *edge, change func(c *loop.Config)) *relief {
+	t.Helper()
+	r := &relief{t: t, pods: source.NewPush(), last: map[types.UID]v1.PodStatus{}}
+	dir := t.TempDir()
+	owner := e.owner
+	owner.Name += "-" + strings.ToLower(filepath.Base(t.Name()[:strings.Index(t.Name(), "/")]))
+	config := loop.Config{
+		Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{r.pods}, NodeName: nodeName,
+		Sync: syncpod.Config{
+			Owner: owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, Events: syncpod.EventRecorderFunc(r.event), Sink: syncpod.StatusSinkFunc(r.reported),
+		},
+	}
+	if change != nil {
+		change(&config)
+	}
+	plancheck.Check(t, &config)
+	agent, err := loop.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Loop = agent
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- agent.Run(ctx) }()
+	r.detach = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := agent.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+		_ = r.pods.Set()
+		time.Sleep(time.Second) // what is left of them is removed
+		r.detach()
+	})
+	return r
+}
+
+func (r *relief) reported(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last[pod.UID] = status
+	return nil
+}
+
+// status is the last that was reported of a pod.
+func (r *relief) status(uid types.UID) v1.PodStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[uid]
+}
+
+func (r *relief) event(about k8sruntime.Object, _, reason, format string, args ...any) {
+	ref, ok := about.(*v1.ObjectReference)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, ref.Name+" "+reason+": "+fmt.Sprintf(format, args...))
+}
+
+// wantEvent waits for an event that has these words.
+func (r *relief) wantEvent(words ...string) {
+	r.t.Helper()
+	r.until("event "+strings.Join(words, ", "), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.events, func(e string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e, w) })
+		})
+	})
+}
+
+func (r *relief) until(what string, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(3 * time.Minute); !ok(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.t.Fatalf("%s: not in time; events:\n%s\n%v", what, strings.Join(r.events, "\n"), r.Pressure())
+		}
+	}
+}
+
+// pod is a pod that asks for some memory, and runs a script.
+func (r *relief) pod(name, script string) *v1.Pod {
+	p := &v1.Pod{Spec: v1.PodSpec{
+		RestartPolicy: v1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)),
+		Containers: []v1.Container{{
+			Name: "app", Image: image, ImagePullPolicy: v1.PullNever, Command: []string{"/bin/busybox", "sh", "-c", script},
+			Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("16Ki")}},
+		}},
+	}}
+	p.Namespace, p.Name, p.UID = "e2e", name, types.UID(fmt.Sprintf("%s-%d-%d", name, os.Getpid(), time.Now().UnixNano()))
+	return p
+}
+
+func (r *relief) run(pods ...*v1.Pod) {
+	r.t.Helper()
+	if err := r.pods.Set(pods...); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, p := range pods {
+		r.until(p.Name+" runs", func() bool { return r.status(p.UID).Phase != "" && r.status(p.UID).Phase != v1.PodPending })
+	}
+}
+
+func disruption(s v1.PodStatus) *v1.PodCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == v1.DisruptionTarget {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// A node that wants nearly all of its memory to be free is short of it: the pod goes that may.
+func TestEvictionByMemory(t *testing.T) {
+	policy := eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "99.9%"}, Interval: 5 * time.Second}
+	onRelief(t, policy, func(r *relief) {
+		stays, goes := r.pod("stays", "sleep 1000"), r.pod("goes", "sleep 1000")
+		stays.Spec.Priority = new(int32(2_000_001_000))
+		r.run(stays, goes)
+		r.until("eviction", func() bool { return r.status(goes.UID).Phase == v1.PodFailed })
+		s := r.status(goes.UID)
+		const begin = "The node was low on resource: memory. Threshold quantity: "
+		if c := disruption(s); s.Reason != "Evicted" || !strings.HasPrefix(s.Message, begin) || !strings.Contains(s.Message, "Container app was using ") || c == nil || c.Reason != "TerminationByKubelet" {
+			r.t.Errorf("%+v, want Reason %q and it to begin with %v and %q in it and some c and Reason %q", s, "Evicted", begin, "Container app was using ", "TerminationByKubelet")
+		}
+		r.wantEvent("goes Evicted: ", begin)
+		r.wantEvent(nodeName, "EvictionThresholdMet: Attempting to reclaim memory")
+		time.Sleep(11 * time.Second)
+		if s := r.status(stays.UID); s.Phase != v1.PodRunning {
+			r.t.Errorf("the critical pod is %s: %s", s.Phase, s.Message)
+		}
+		if c := r.Pressure().Conditions[0]; c.Type != v1.NodeMemoryPressure || c.Status != v1.ConditionTrue {
+			r.t.Errorf("%+v, want Type %v and Status %v", c, v1.NodeMemoryPressure, v1.ConditionTrue)
+		}
+		if why := r.Pressure().Explain(stays.UID); why != "stays: it is critical" {
+			r.t.Errorf("%v, want %q", why, "stays: it is critical")
+		}
+	})
+}
+
+// A pod that writes more into an emptyDir than that may hold goes, and one that does not stays.
+func TestEvictionByEmptyDir(t *testing.T) {
+	onRelief(t, eviction.Policy{Hard: map[eviction.Signal]string{}, Interval: 2 * time.Second}, func(r *relief) {
+		limit := resource.MustParse("1Mi")
+		writing := func(name, count string) *v1.Pod {
+			p := r.pod(name, "dd if=/dev/zero of=/cache/data bs=64k count="+count+"; sleep 1000")
+			p.Spec.Volumes = []v1.Volume{{Name: "cache", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &limit}}}}
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "cache", MountPath: "/cache"}}
+			return p
+		}
+		little, much := writing("little", "4"), writing("much", "64")
+		r.run(little, much)
+		r.until("eviction", func() bool { return r.status(much.UID).Phase == v1.PodFailed })
+		s := r.status(much.UID)
+		if want := `Usage of EmptyDir volume "cache" exceeds the limit "1Mi". `; s.Reason != "Evicted" || s.Message != want || disruption(s) != nil {
+			r.t.Errorf("%+v, want %q", s, want)
+		}
+		if s := r.status(little.UID); s.Phase != v1.PodRunning {
+			r.t.Errorf("the other pod is %s: %s", s.Phase, s.Message)
+		}
+	})
+}
+
+// A container that takes more memory than it may is killed, and so is a process of one that goes
+// on without it: both are told, with the process.
+func TestOOMKilled(t *testing.T) {
+	if log, err := os.Open("/dev/kmsg"); err != nil {
+		t.Skip(err)
+	} else {
+		log.Close()
+	}
+	onRelief(t, eviction.Policy{Hard: map[eviction.Signal]string{}}, func(r *relief) {
+		limited := func(name, script string) *v1.Pod {
+			p := r.pod(name, script)
+			p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("24Mi")}
+			return p
+		}
+		// A container that is killed in the moment of its start may have the reason Error:
+		// containerd 1.6 hears of the kill when the end is written down.
+		whole, part := limited("whole", "sleep 2; exec /bin/busybox tail /dev/zero"), limited("part", "/bin/busybox tail /dev/zero; sleep 1000")
+		r.run(whole, part)
+		r.until("end", func() bool { return r.status(whole.UID).Phase == v1.PodFailed })
+		ended := r.status(whole.UID).ContainerStatuses[0].State.Terminated
+		if ended == nil || ended.Reason != "OOMKilled" || ended.ExitCode != 137 {
+			r.t.Errorf("%+v, want some ended and Reason %q and ExitCode 137", ended, "OOMKilled")
+		}
+		r.wantEvent("whole OOMKilling: Process ", "PID ", "of container app was killed: the memory limit was reached")
+		r.wantEvent("part OOMKilling: Process ", "PID ", "of container app was killed: the memory limit was reached")
+		if s := r.status(part.UID); s.Phase != v1.PodRunning {
+			r.t.Errorf("the pod that goes on is %s", s.Phase)
+		}
+	})
+}

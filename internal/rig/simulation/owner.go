@@ -1,0 +1,178 @@
+package simulation
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/internal/rig/plancheck"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+	"github.com/podsync/podsync/syncpod/source"
+)
+
+// sources are the names of those that pods come from.
+var sources = []string{"file", runtime.ConfigSourceAPI}
+
+// owner is one of those who share the runtime, by the name that is in the labels: agents, one
+// after the other, with the disk that outlives them and the pods that they are to run.
+type owner struct {
+	name  string
+	disk  *disk
+	agent *agent
+	// wanted are the pods of each source, by UID.
+	wanted map[string]map[types.UID]*v1.Pod
+}
+
+func newOwner(name string) *owner {
+	o := &owner{name: name, disk: newDisk(), wanted: map[string]map[types.UID]*v1.Pod{}}
+	for _, s := range sources {
+		o.wanted[s] = map[types.UID]*v1.Pod{}
+	}
+	return o
+}
+
+// agent is one run of a Loop.
+type agent struct {
+	*loop.Loop
+	ctx    context.Context
+	cancel context.CancelFunc
+	conn   *grpc.ClientConn
+	ended  chan struct{}
+	span   *agentSpan
+	push   map[string]*source.Push
+}
+
+// start starts an agent that is told of all pods sooner or later, source by source.
+func (w *world) start(o *owner) {
+	conn, err := w.rt.Dial(append(asDialled(), grpc.WithUserAgent(o.name))...)
+	w.check(err)
+	a := &agent{
+		conn: conn, ended: make(chan struct{}), push: map[string]*source.Push{},
+		span: &agentSpan{owner: o.name, told: map[string]time.Time{}},
+	}
+	var all []source.Source
+	for _, name := range sources {
+		a.push[name] = newPush(name)
+		all = append(all, a.push[name])
+	}
+	cfg := loop.Config{
+		Client: cri.NewClient(conn), Sources: all, Store: o.disk,
+		Sync: syncpod.Config{
+			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Deps: syncpod.Dependencies{Logs: noLogs{}, Records: o.disk, Prepare: syncpod.PreparerFunc(w.prepare)},
+			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
+		},
+		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
+	}
+	a.span.plans = plancheck.New()
+	a.span.plans.Watch(&cfg)
+	a.Loop, err = loop.New(cfg)
+	w.check(err)
+	a.span.from = time.Now()
+	w.trace.agents = append(w.trace.agents, a.span)
+	a.ctx, a.cancel = context.WithCancel(w.t.Context())
+	go func() {
+		defer close(a.ended)
+		w.check(a.Run(a.ctx))
+	}()
+	o.agent = a
+	w.say("%s: agent starts", o.name)
+	for _, source := range sources {
+		w.after(w.upTo(w.silence), func() {
+			if o.agent == a {
+				w.tell(o, source)
+			}
+		})
+	}
+}
+
+// asDialled are the options of a connection that cri.Dial makes, but for the jitter of
+// its reconnections, which no seed would bring back.
+func asDialled() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(cri.Timeouts{}.Interceptor()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+}
+
+// stop ends the agent, as a crash would or in peace.
+func (w *world) stop(o *owner, crash bool) {
+	w.say("%s: agent ends, crash %t", o.name, crash)
+	if crash {
+		o.agent.conn.Close()
+	}
+	o.agent.cancel()
+	<-o.agent.ended
+	o.agent.conn.Close()
+	o.agent.span.to, o.agent.span.readable = time.Now(), o.disk.readableFrom()
+	for uid := range o.disk.takeUnsaved() {
+		w.trace.loseRecord(uid)
+	}
+	o.agent = nil
+}
+
+// hears reports whether a change of a source is told now: there is an agent, and the
+// source has spoken to it.
+func (o *owner) hears(source string) bool {
+	return o.agent != nil && !o.agent.span.told[source].IsZero()
+}
+
+// news has a source that has spoken say what it wants.
+func (w *world) news(o *owner, source string) {
+	if o.hears(source) {
+		w.tell(o, source)
+	}
+}
+
+// tell has a source say what it wants.
+func (w *world) tell(o *owner, source string) {
+	var pods []*v1.Pod
+	for _, uid := range slices.Sorted(maps.Keys(o.wanted[source])) {
+		pods = append(pods, o.wanted[source][uid])
+	}
+	if o.agent.span.told[source].IsZero() {
+		o.agent.span.told[source] = time.Now()
+	}
+	w.check(o.agent.push[source].Set(pods...))
+}
+
+// prepare makes the volumes of pods, while it can.
+func (w *world) prepare(context.Context, *v1.Pod) (sandbox.Input, error) {
+	return sandbox.Input{}, w.volumes.err()
+}
+
+// sink takes statuses, while it can.
+func (w *world) sink() syncpod.StatusSink {
+	return syncpod.StatusSinkFunc(func(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+		if err := w.reports.err(); err != nil {
+			return err
+		}
+		return w.trace.SetPodStatus(ctx, pod, status)
+	})
+}
+
+// noLogs are logs that tell nothing of attempts.
+type noLogs struct{}
+
+func (noLogs) MakeDirectory(string, string) error               { return nil }
+func (noLogs) LastAttempt(string, string) (uint32, bool, error) { return 0, false, nil }
+
+func newPush(name string) *source.Push {
+	if name == runtime.ConfigSourceAPI {
+		return source.NewPush()
+	}
+	return source.NewStaticPush(name)
+}
