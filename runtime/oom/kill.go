@@ -2,7 +2,6 @@ package oom
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,29 +31,19 @@ func (k Kill) String() string {
 	return fmt.Sprintf("process %q, PID %d, of %s: %s is at its limit", k.Process, k.PID, k.Cgroup, k.Limit)
 }
 
-// Container returns the runtime's ID of the container that the process was in, empty if it was
-// in none: the first cgroup below that of a pod that is named by such an ID, as runtimes and systemd
-// make a name of it. Cgroups below it may be the container's own, with names of its choice. Without
-// a pod's cgroup it is the first of all.
-func (k Kill) Container() string {
-	names := strings.Split(k.Cgroup, "/")
-	if pod := slices.IndexFunc(names, isPod); pod >= 0 {
-		names = names[pod:]
-	}
-	for _, name := range names {
+// Containers returns the IDs of containers in the cgroup's path, the outermost first, as runtimes and
+// systemd make names of cgroups of them. The process was in the container of the first ID that the
+// caller's runtime has. IDs before that one are those of containers in which the whole node runs. A
+// container may choose the names of cgroups below its own, so IDs behind that one prove nothing.
+func (k Kill) Containers() (ids []string) {
+	for name := range strings.SplitSeq(k.Cgroup, "/") {
 		name = strings.TrimSuffix(name, ".scope")
 		name = name[strings.LastIndexAny(name, "-:")+1:]
 		if isID(name) {
-			return name
+			ids = append(ids, name)
 		}
 	}
-	return ""
-}
-
-// isPod reports whether a cgroup has the name of a pod's, as the drivers cgroupfs and systemd
-// make it of the pod's UID.
-func isPod(name string) bool {
-	return strings.HasPrefix(name, "pod") || strings.Contains(name, "-pod")
+	return ids
 }
 
 // idLength is how many hexadecimal digits the IDs of runtimes have.

@@ -1,6 +1,7 @@
 package oom
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,8 +27,8 @@ func TestParse(t *testing.T) {
 			Kill{42, "b,pid=1,uid=0", 7, "/a", ""}, ""},
 	} {
 		got, ok := Parse(tc.record)
-		if !ok || got != tc.want || got.Container() != tc.container || got.System() != (tc.want.Limit == "") {
-			t.Errorf("%s: %+v, %v, container %q; want %+v", tc.name, got, ok, got.Container(), tc.want)
+		if !ok || got != tc.want || strings.Join(got.Containers(), " ") != tc.container || got.System() != (tc.want.Limit == "") {
+			t.Errorf("%s: %+v, %v, container %q; want %+v", tc.name, got, ok, got.Containers(), tc.want)
 		}
 	}
 }
@@ -50,8 +51,8 @@ func TestParseForgedNames(t *testing.T) {
 			head + ",global_oom,task_memcg=" + cgroup + tail:               true,
 		} {
 			k, ok := Parse(record)
-			if !ok || k.Container() != id || k.System() != system || k.PID != 42 {
-				t.Errorf("%s\nis a kill: %t, of the container %q, of the node: %t", record, ok, k.Container(), k.System())
+			if !ok || len(k.Containers()) == 0 || k.Containers()[0] != id || k.System() != system || k.PID != 42 {
+				t.Errorf("%s\nis a kill: %t, of the containers %q, of the node: %t", record, ok, k.Containers(), k.System())
 			}
 		}
 	}
@@ -60,21 +61,20 @@ func TestParseForgedNames(t *testing.T) {
 	}
 }
 
-// A container may make cgroups below its own, with names of its choice.
-func TestContainer(t *testing.T) {
+// A container may make cgroups below its own, with names of its choice. It cannot change the names above them.
+func TestContainers(t *testing.T) {
 	other := strings.Repeat("f", 64)
-	for cgroup, want := range map[string]string{
-		"/kubepods/burstable/pod12-34/" + id + "/" + other:                                              id,
-		"/kubepods/burstable/pod12-34/" + id + "/podx/" + other:                                         id,
-		"/kubepods.slice/kubepods-pod12_34.slice/cri-containerd-" + id + ".scope/crio-" + other + ".x":  id,
-		"/kubepods.slice/kubepods-pod12_34.slice/cri-containerd-" + id + ".scope/a-" + other + ".scope": id,
-		"/docker/" + other + "/kubelet/kubepods/pod12-34/" + id:                                         id,
-		"/custom/" + id + "/" + other:                                                                   id,
-		"/kubepods/burstable/pod12-34/":                                                                 "",
-		"/" + id[1:]:                                                                                    "",
+	for cgroup, want := range map[string][]string{
+		"/kubepods/burstable/pod12-34/" + id: {id},
+		"/k8s.io/" + id + "/podx/" + other:   {id, other},
+		"/kubepods.slice/kubepods-pod12_34.slice/cri-containerd-" + id + ".scope/crio-" + other + ".x":  {id},
+		"/kubepods.slice/kubepods-pod12_34.slice/cri-containerd-" + id + ".scope/a-" + other + ".scope": {id, other},
+		"/docker/" + other + "/kubelet/kubepods/pod12-34/" + id:                                         {other, id},
+		"/kubepods/burstable/pod12-34/": nil,
+		"/" + id[1:]:                    nil,
 	} {
-		if got := (Kill{Cgroup: cgroup}).Container(); got != want {
-			t.Errorf("a kill in %s is of the container %q, want %q", cgroup, got, want)
+		if got := (Kill{Cgroup: cgroup}).Containers(); !slices.Equal(got, want) {
+			t.Errorf("a kill in %s has the containers %q, want %q", cgroup, got, want)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(";,uid=1,pid=1")
 	f.Fuzz(func(t *testing.T, record string) {
 		k, ok := Parse(record)
-		if ok && (k.PID <= 0 || k.String() == "" || k.Container() != "" && !strings.Contains(k.Cgroup, k.Container())) {
+		if ok && (k.PID <= 0 || k.String() == "" || slices.ContainsFunc(k.Containers(), func(id string) bool { return !strings.Contains(k.Cgroup, id) })) {
 			t.Errorf("%q is %+v", record, k)
 		}
 	})

@@ -1,8 +1,10 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +60,7 @@ func (r *oomReporter) run(ctx context.Context) {
 		if k.System() {
 			r.report(ctx, nil, "", k, 1)
 		}
-		if k.Container() != "" && !r.reportContainer(ctx, k, 1) {
+		if len(k.Containers()) > 0 && !r.reportContainer(ctx, k, 1, false) {
 			r.postpone(ctx, k)
 		}
 	})
@@ -68,10 +70,11 @@ func (r *oomReporter) run(ctx context.Context) {
 }
 
 // reportContainer reports kills in a container of a pod, of which k is the first. It returns false
-// if the container is not known.
-func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int) bool {
-	pod, container := r.containerOf(k)
-	if pod == nil {
+// if the container is not known. If the outermost container is not known, it may be the container of
+// the process, which the agent is about to see, or one in which the whole node runs: nested allows the latter.
+func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int, nested bool) bool {
+	pod, container, id := r.containerOf(k)
+	if pod == nil || !nested && id != k.Containers()[0] {
 		return false
 	}
 	r.report(ctx, pod, container, k, kills)
@@ -81,26 +84,26 @@ func (r *oomReporter) reportContainer(ctx context.Context, k oom.Kill, kills int
 // postpone reports a kill once its container is known, if that is soon. A container has one place
 // among the late kills, however many of its processes are killed.
 func (r *oomReporter) postpone(ctx context.Context, k oom.Kill) {
-	id := k.Container()
+	_, _, id := r.containerOf(k)
+	id = cmp.Or(id, k.Containers()[0])
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, waits := r.late[id]; !waits {
 		if len(r.late) == maxLateKills {
 			return
 		}
-		r.tasks.Go(func() { r.reportLate(ctx, k) })
+		r.tasks.Go(func() { r.reportLate(ctx, id, k) })
 	}
 	r.late[id]++
 }
 
-func (r *oomReporter) reportLate(ctx context.Context, k oom.Kill) {
-	id := k.Container()
+func (r *oomReporter) reportLate(ctx context.Context, id string, k oom.Kill) {
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.late, id)
 	}()
-	for _, pause := range lateKillPauses() {
+	for i, pause := range lateKillPauses() {
 		select {
 		case <-ctx.Done():
 			return
@@ -109,7 +112,7 @@ func (r *oomReporter) reportLate(ctx context.Context, k oom.Kill) {
 		r.mu.Lock()
 		kills := r.late[id]
 		r.mu.Unlock()
-		if r.reportContainer(ctx, k, kills) {
+		if r.reportContainer(ctx, k, kills, i > 0) {
 			return
 		}
 	}
@@ -184,20 +187,22 @@ func (r *oomReporter) sayContainer(pod *v1.Pod, container string, system bool, m
 	}
 }
 
-// containerOf returns the container that a process was in, by what the runtime has told of
-// pods; a nil pod if it is none of theirs.
-func (r *oomReporter) containerOf(k oom.Kill) (pod *v1.Pod, container string) {
-	id := k.Container()
+// containerOf returns the first container of the cgroup's path that a pod has, with its ID; a nil pod if
+// no pod has one of them.
+func (r *oomReporter) containerOf(k oom.Kill) (pod *v1.Pod, container, id string) {
+	ids := k.Containers()
+	first := len(ids)
 	for _, p := range r.table.all() {
 		status := r.table.lastStatus(p.UID)
 		if status == nil {
 			continue
 		}
 		for i := range status.Containers {
-			if c := &status.Containers[i]; c.ID.ID == id {
-				return p, c.Name
+			c := &status.Containers[i]
+			if at := slices.Index(ids[:first], c.ID.ID); at >= 0 {
+				first, pod, container, id = at, p, c.Name, c.ID.ID
 			}
 		}
 	}
-	return nil, ""
+	return pod, container, id
 }

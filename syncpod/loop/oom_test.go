@@ -125,6 +125,57 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 	})
 }
 
+// A container that may write its cgroup makes cgroups that name another container. Without cgroups of pods its own
+// name is the first all the same, also if the agent has not seen it yet.
+func TestOOMKillInACgroupThatNamesAnother(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		killed, src := make(kills), source.NewPush()
+		events := &heard{}
+		n.start([]source.Source{src}, tellingOOM(killed, events))
+		set(t, src, asking("other", ""))
+		time.Sleep(30 * time.Second)
+		other := n.instances("other").Containers[0].ID.ID
+		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
+			if _, err := n.Runtime.Inject(critest.Fault{Match: critest.Match{Method: m}, Delay: 500 * time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(t, src, asking("other", ""), asking("web", ""))
+		for len(n.Runtime.Journal().Of(critest.StartContainer)) == 1 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		at := "/k8s.io/" + n.Runtime.Journal().Of(critest.StartContainer)[1].ContainerID
+		killed <- oom.Kill{PID: 7, Process: "sh", Cgroup: at + "/podx/" + other, Limit: at}
+		time.Sleep(2 * time.Minute)
+		killed <- oom.Kill{PID: 8, Process: "sh", Cgroup: at + "/podx/" + other, Limit: at}
+		time.Sleep(2 * time.Minute)
+		got := events.all()
+		if len(got) != 2 || !strings.HasPrefix(got[0], "Pod webspec.") || !strings.HasPrefix(got[1], "Pod webspec.") {
+			t.Errorf("events %q, want two of the pod web", got)
+		}
+	})
+}
+
+// The whole node runs in a container, whose ID is the first name in all cgroups.
+func TestOOMKillOnANodeInAContainer(t *testing.T) {
+	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
+		killed, src := make(kills), source.NewPush()
+		events := &heard{}
+		n.start([]source.Source{src}, tellingOOM(killed, events))
+		set(t, src, asking("web", ""), asking("db", ""))
+		time.Sleep(30 * time.Second)
+		for _, pod := range []string{"web", "db"} {
+			at := "/docker/" + strings.Repeat("f", 64) + "/kubepods/podx/" + n.instances(pod).Containers[0].ID.ID
+			killed <- oom.Kill{PID: 7, Process: "sh", Cgroup: at, Limit: at}
+		}
+		time.Sleep(6 * time.Second)
+		got := strings.Join(events.all(), "\n")
+		if len(events.all()) != 2 || !strings.Contains(got, "Pod webspec.") || !strings.Contains(got, "Pod dbspec.") {
+			t.Errorf("events %q, want one of each pod", got)
+		}
+	})
+}
+
 // A container has its processes killed without end: the first kill is an event at once, and the number of the others
 // once a minute. The kills of another container are reported all the same.
 func TestOOMKillsWithoutEnd(t *testing.T) {
