@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/internal/base/regular"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -46,34 +47,24 @@ var copySuffixes = []string{
 	".dpkg-dist", ".dpkg-new", ".dpkg-old", ".rpmnew", ".rpmorig", ".rpmsave",
 }
 
-// readManifest reads a file, or where a symbolic link leads to.
+// readManifest reads a file, or the file that a symbolic link leads to. Nothing but a regular file is opened:
+// opening a FIFO would wait for a writer.
 func readManifest(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, gone := os.Lstat(path); gone != nil {
-			return nil, errNotRegular
+	file, info, err := regular.OpenPath(path)
+	switch {
+	case errors.Is(err, regular.ErrNotRegular):
+		return nil, errNotRegular
+	case errors.Is(err, fs.ErrNotExist):
+		if found, gone := os.Lstat(path); gone != nil || found.Mode()&fs.ModeSymlink == 0 {
+			return nil, errNotRegular // it was removed, or replaced meanwhile
 		}
 		return nil, errors.New("it is a symbolic link to nothing")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular // opening a pipe would wait for a writer
-	}
-	return readFile(path)
-}
-
-// readFile reads a file that says to have something in it. Those of the kernel do not,
-// and to read one may wait for ever, as for the next line of its log.
-func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Size() == 0 {
-		return nil, err
+	if info.Size() == 0 { // as files of the kernel say, whose read may wait without end, as that of its log does
+		return nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
 	if err == nil && len(text) > maxManifest {
