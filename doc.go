@@ -71,7 +71,7 @@
 //   - [github.com/podsync/podsync/sandbox]: the sandbox of a pod: its configuration,
 //     which is pure, and made, stopped and removed so that no lost answer leaves
 //     two of them, or none for ever.
-//   - [github.com/podsync/podsync/syncpod/poddir]: a pod's directories, its
+//   - [github.com/podsync/podsync/syncpod/internal/poddir]: a pod's directories, its
 //     /etc/hosts and its termination messages.
 //   - [github.com/podsync/podsync/syncpod/volume]: the volumes that a node makes by
 //     itself, from emptyDir to projected.
@@ -79,18 +79,18 @@
 //     kept up to date and removed with what runs in them.
 //   - [github.com/podsync/podsync/syncpod/device]: what containers were given of the
 //     devices of the node, kept over restarts.
-//   - [github.com/podsync/podsync/syncpod/hook]: postStart and preStop handlers.
+//   - [github.com/podsync/podsync/syncpod/internal/hook]: postStart and preStop handlers.
 //   - [github.com/podsync/podsync/syncpod/probe]: startup, liveness and readiness
 //     probes.
-//   - [github.com/podsync/podsync/syncpod/pressure]: the node is looked after: what
+//   - [github.com/podsync/podsync/syncpod/internal/pressure]: the node is looked after: what
 //     nobody needs is removed, and pods are evicted, when it runs short.
 //   - [github.com/podsync/podsync/runtime/logs]: what containers have printed, as
 //     kubectl logs wants it: its end, its beginning at some time, or followed.
 //   - [github.com/podsync/podsync/runtime/oom]: processes that the kernel kills because
 //     memory runs out are told, of containers and of the node.
-//   - [github.com/podsync/podsync/runtime/logs/rotate]: logs that are full are rotated
+//   - [github.com/podsync/podsync/syncpod/internal/rotate]: logs that are full are rotated
 //     away, compressed and in the end removed, without the loss of a line.
-//   - [github.com/podsync/podsync/runtime/gc]: dead containers, sandboxes and logs
+//   - [github.com/podsync/podsync/syncpod/internal/gc]: dead containers, sandboxes and logs
 //     that nothing depends on are removed.
 //
 // # What shows it

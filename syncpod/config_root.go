@@ -10,7 +10,7 @@ import (
 
 	"github.com/podsync/podsync/internal/base/podfile"
 	"github.com/podsync/podsync/syncpod/container/env"
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 	"github.com/podsync/podsync/syncpod/internal/podref"
-	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/hook"
+	"github.com/podsync/podsync/syncpod/internal/hook"
 )
 
 const podUID = "3f0c2c1e-1111-4222-8333-444455556666"

@@ -14,7 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/podworkers"
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -44,7 +44,7 @@ func TestParseRefuses(t *testing.T) {
 
 // No log is rotated unless it is asked for, and then as a kubelet does.
 func TestParseRotation(t *testing.T) {
-	for args, want := range map[string]*rotate.Policy{
+	for args, want := range map[string]*logs.RotationPolicy{
 		"":                              nil,
 		"-container-log-max-size 1.5Mi": {MaxSize: 3 << 19},
 		"-container-log-max-files 7":    {MaxFiles: 7},

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 )
 
 // A rotation is when logs are rotated, in the spelling of a kubelet. The zero one is never.
@@ -23,11 +23,11 @@ func (r *rotation) flags(flags *flag.FlagSet) {
 }
 
 // policy is nil if no log is rotated.
-func (r rotation) policy() (*rotate.Policy, error) {
+func (r rotation) policy() (*logs.RotationPolicy, error) {
 	if r == (rotation{}) {
 		return nil, nil
 	}
-	p := &rotate.Policy{MaxFiles: r.maxFiles}
+	p := &logs.RotationPolicy{MaxFiles: r.maxFiles}
 	if r.maxSize != "" {
 		size, err := resource.ParseQuantity(r.maxSize)
 		if err == nil && size.Value() <= 0 {

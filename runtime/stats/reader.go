@@ -25,6 +25,15 @@ type Config struct {
 	Dir string
 }
 
+// A Source reads the usage of the node and of pods: a *Reader, or a source of the program's own.
+// With an error it returns the usage that it could read.
+type Source interface {
+	ReadNode(ctx context.Context) (Node, error)
+	Read(ctx context.Context, pods []*runtime.PodStatus) (Stats, error)
+}
+
+var _ Source = (*Reader)(nil)
+
 // A Reader reads what a node and its pods use. Make one with New; it may be used
 // concurrently. It remembers where cgroups are, and readings of CPU time to tell rates.
 type Reader struct {

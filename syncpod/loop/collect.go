@@ -10,8 +10,8 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/syncpod/internal/rotate"
 )
 
 // collectors remove what is no longer needed, at intervals: what pods leave behind, images, and old

@@ -12,12 +12,12 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/pleg"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
-	"github.com/podsync/podsync/syncpod/pressure"
 	"github.com/podsync/podsync/syncpod/probe"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -80,7 +80,7 @@ type Config struct {
 	Evicted func(eviction.Eviction)
 	// Stats tells an EvictionPolicy what node and pods use. Default: that of package stats,
 	// with the Client and the file system of Root.
-	Stats pressure.Stats
+	Stats stats.Source
 	// OOM tells which processes are killed because memory runs out: the zero oom.Watcher does
 	// where the kernel's log may be read. That becomes events: of a container OOMKilling,
 	// of the node SystemOOM. What it cannot do is logged. Default: nobody tells.
@@ -88,7 +88,7 @@ type Config struct {
 	// LogPolicy says when the logs of containers are rotated, in which the runtime has a
 	// part: that of a kubelet is the zero policy. It needs a Client, and logs that are
 	// files. Default: none are rotated, as runtimes do not do so either.
-	LogPolicy *rotate.Policy
+	LogPolicy *logs.RotationPolicy
 	// NodeName is the involved object of events that concern no pod: that images cannot be
 	// removed, or that the node is under pressure. Default: there are no such events.
 	NodeName string

@@ -7,12 +7,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/internal/assemble"
+	"github.com/podsync/podsync/syncpod/internal/gc"
 	"github.com/podsync/podsync/syncpod/internal/podref"
+	"github.com/podsync/podsync/syncpod/internal/rotate"
 	"github.com/podsync/podsync/syncpod/probe"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/pressure"
+	"github.com/podsync/podsync/syncpod/internal/pressure"
 )
 
 // makeStats makes the Stats of an EvictionPolicy.

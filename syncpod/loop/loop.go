@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/apistatus"
 	"github.com/podsync/podsync/syncpod/internal/podref"
-	"github.com/podsync/podsync/syncpod/pressure"
+	"github.com/podsync/podsync/syncpod/internal/pressure"
 )
 
 // A Loop keeps the pods running that its sources want. Make one with New; its

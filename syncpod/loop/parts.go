@@ -8,9 +8,9 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/gc"
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
 // Admission decides which new pods may run on the node: by what is left of its

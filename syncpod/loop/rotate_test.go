@@ -15,7 +15,6 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/logs"
-	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -66,7 +65,7 @@ func TestLogsAreRotated(t *testing.T) {
 			src := source.NewStaticPush("file")
 			a := n.start([]source.Source{src}, func(c *loop.Config) {
 				c.Sync.Node.LogsRoot, c.Sync.Deps.Logs = root, nil
-				c.LogPolicy = &rotate.Policy{MaxSize: 4 << 10, MaxFiles: files}
+				c.LogPolicy = &logs.RotationPolicy{MaxSize: 4 << 10, MaxFiles: files}
 			})
 			set(t, src, pod("file", "web", "u", chatty(4000)))
 			return a
@@ -132,7 +131,7 @@ func TestLogPolicyIsChecked(t *testing.T) {
 		"loop: Config.LogInterval is negative: -1s":     func(c *loop.Config) { c.LogInterval = -time.Second },
 	} {
 		_, conn := critest.Start(t, critest.Config{})
-		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewPush()}, LogPolicy: &rotate.Policy{}}
+		c := loop.Config{Client: cri.NewClient(conn), Sources: []source.Source{source.NewPush()}, LogPolicy: &logs.RotationPolicy{}}
 		c.Sync.RuntimeName, c.Sync.Node.LogsRoot, c.Sync.Deps.Logs = "critest", "/var/log/pods", noLogs{}
 		change(&c)
 		if _, err := loop.New(c); err == nil || !strings.Contains(err.Error(), want) {

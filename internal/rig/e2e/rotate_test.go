@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	podlogs "github.com/podsync/podsync/runtime/logs"
-	"github.com/podsync/podsync/runtime/logs/rotate"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
@@ -30,7 +29,7 @@ func TestRotatedWhileFollowed(t *testing.T) {
 		dir, pods := t.TempDir(), source.NewPush()
 		agent, err := loop.New(loop.Config{
 			Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods},
-			LogPolicy: &rotate.Policy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
+			LogPolicy: &podlogs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
 			Sync: syncpod.Config{Owner: e.owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 		})
 		if err != nil {

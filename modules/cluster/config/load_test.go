@@ -12,7 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 )
 
 const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -50,11 +50,11 @@ func TestLogs(t *testing.T) {
 	for _, tt := range []struct {
 		size  string
 		files *int32
-		want  *rotate.Policy
+		want  *logs.RotationPolicy
 		err   string
 	}{
-		{"", nil, &rotate.Policy{}, ""},
-		{"5Mi", new(int32(2)), &rotate.Policy{MaxSize: 5 << 20, MaxFiles: 2}, ""},
+		{"", nil, &logs.RotationPolicy{}, ""},
+		{"5Mi", new(int32(2)), &logs.RotationPolicy{MaxSize: 5 << 20, MaxFiles: 2}, ""},
 		{"-1", nil, nil, ""},
 		{"much", nil, nil, "containerLogMaxSize"},
 		{"1e-266666600", nil, nil, "containerLogMaxSize is \"1e-266666600\", want an amount: the exponent"},

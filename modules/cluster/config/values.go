@@ -6,14 +6,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 // Logs returns when the logs of containers are rotated, by containerLogMaxSize and
 // containerLogMaxFiles; nil is never, which a negative size stands for.
-func Logs(c *kubelet.KubeletConfiguration) (*rotate.Policy, error) {
-	var policy rotate.Policy
+func Logs(c *kubelet.KubeletConfiguration) (*logs.RotationPolicy, error) {
+	var policy logs.RotationPolicy
 	if c.ContainerLogMaxSize != "" {
 		size, err := podspec.ParseQuantity(c.ContainerLogMaxSize)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/syncpod/hook"
 	"github.com/podsync/podsync/syncpod/internal/handler"
+	"github.com/podsync/podsync/syncpod/internal/hook"
 	"github.com/podsync/podsync/syncpod/internal/memory"
 	"github.com/podsync/podsync/syncpod/internal/podref"
 )

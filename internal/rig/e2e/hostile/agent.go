@@ -25,7 +25,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
@@ -128,7 +128,7 @@ func newAgent(client *cri.Client, pods source.Source, dir, name string) (*loop.L
 	agent, err := loop.New(loop.Config{
 		Client: client, Root: root, NodeName: "node", Sources: []source.Source{pods},
 		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
-		LogPolicy:   &rotate.Policy{}, EvictionPolicy: &policy, Stats: figures, OOM: &oom.Watcher{},
+		LogPolicy:   &logs.RotationPolicy{}, EvictionPolicy: &policy, Stats: figures, OOM: &oom.Watcher{},
 		Sync: syncpod.Config{
 			Owner: cri.Owner{Name: name}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs"), Allocatable: allocatable},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},

@@ -17,7 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image"
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/runtime/oom"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod"
@@ -62,7 +62,7 @@ func beAgent(ctx context.Context, args []string) error {
 	debug.SetGCPercent(40) // as nodeagent, once it has settled
 	flags := flag.NewFlagSet(asAgent, flag.ContinueOnError)
 	manifests, endpoint, node := flags.String("manifests", "", ""), flags.String("runtime", "", ""), flags.String("node", "", "")
-	root, logs := flags.String("root", "", ""), flags.String("pod-logs", "", "")
+	root, podLogs := flags.String("root", "", ""), flags.String("pod-logs", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func beAgent(ctx context.Context, args []string) error {
 	agent, err := loop.New(loop.Config{
 		Client: client, Root: *root, NodeName: *node, Sources: []source.Source{remembered},
 		ImagePolicy: &image.GCPolicy{HighPercent: 99, LowPercent: 98},
-		LogPolicy:   &rotate.Policy{}, EvictionPolicy: &eviction.Policy{Hard: plenty()}, Stats: figures, OOM: &oom.Watcher{},
-		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: *logs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
+		LogPolicy:   &logs.RotationPolicy{}, EvictionPolicy: &eviction.Policy{Hard: plenty()}, Stats: figures, OOM: &oom.Watcher{},
+		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: *podLogs}, Extensions: syncpod.Extensions{Cgroups: cgroups, Allocations: allocations}},
 	})
 	if err != nil {
 		return err

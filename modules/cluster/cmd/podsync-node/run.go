@@ -26,8 +26,8 @@ import (
 	"github.com/podsync/podsync/modules/otel"
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/pressure"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -53,7 +53,7 @@ type agent struct {
 	tracing *otel.Tracing
 	// policy says when pods are evicted, by what figures tell; nil are those of the node.
 	policy  eviction.Policy
-	figures pressure.Stats
+	figures stats.Source
 	log     logr.Logger
 
 	// server is the URL of the API server, route finds the address of the node on the way to

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
 func ExampleDecide() {

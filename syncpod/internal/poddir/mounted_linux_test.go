@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
 func mount(t *testing.T, source, target, kind string, flags uintptr) {

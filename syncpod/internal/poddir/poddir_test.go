@@ -20,7 +20,7 @@ import (
 
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
 // What package syncpod wants of a pod's directories, a Dirs is as it is.

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/pressure"
+	"github.com/podsync/podsync/syncpod/internal/pressure"
 )
 
 // An exampleAgent has one pod, on a node of 4 GiB that has used them all.

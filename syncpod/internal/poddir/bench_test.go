@@ -3,7 +3,7 @@ package poddir_test
 import (
 	"testing"
 
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
 // BenchmarkMounts is what a start of a container waits for: a hosts file that

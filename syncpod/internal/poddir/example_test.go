@@ -11,7 +11,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/container"
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
 func Example() {

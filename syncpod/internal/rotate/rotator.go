@@ -214,7 +214,7 @@ func (r *Rotator) isDue(log containerLog) bool {
 		return true
 	}
 	info, err := os.Lstat(filepath.Join(r.config.LogsRoot, log.directory, log.container, log.log))
-	return err != nil || !info.Mode().IsRegular() || info.Size() >= r.config.Policy.maxSize()
+	return err != nil || !info.Mode().IsRegular() || info.Size() >= maxSize(r.config.Policy)
 }
 
 // settle records the result of a rotation or compression, and returns the error to report. While

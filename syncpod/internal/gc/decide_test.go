@@ -14,7 +14,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

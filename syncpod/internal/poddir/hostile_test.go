@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
 // A container may write to its /etc/hosts. One that makes it of four terabytes, without a block on

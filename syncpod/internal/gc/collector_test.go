@@ -19,7 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/gc"
+	"github.com/podsync/podsync/syncpod/internal/gc"
 )
 
 // remover notes what it is asked for, and answers some of it with errors.

@@ -6,31 +6,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/podsync/podsync/runtime/logs"
 )
 
-// Policy says how large logs get. The zero Policy is that of a kubelet.
-type Policy struct {
-	// MaxSize is the size in bytes from which on a log is rotated. It may have grown
-	// beyond that by then. Default 10 MiB.
-	MaxSize int64
-	// MaxFiles is how many files there are of one log at most, that which is written to
-	// and those that were rotated away. At least 2. Default 5.
-	MaxFiles int
-}
+// Policy says when a log is rotated, and how many files of it are kept.
+type Policy = logs.RotationPolicy
 
-// Validate returns what is wrong with a Policy, with the name of its field.
-func (p Policy) Validate() error {
-	if p.MaxSize < 0 {
-		return fmt.Errorf("MaxSize is negative: %d", p.MaxSize)
-	}
-	if p.MaxFiles != 0 && p.MaxFiles < 2 {
-		return fmt.Errorf("MaxFiles is %d: it must be 2 at least, one to write to and one that was rotated away", p.MaxFiles)
-	}
-	return nil
-}
-
-func (p Policy) maxSize() int64 { return cmp.Or(p.MaxSize, 10<<20) }
-func (p Policy) maxFiles() int  { return cmp.Or(p.MaxFiles, 5) }
+func maxSize(p Policy) int64 { return cmp.Or(p.MaxSize, 10<<20) }
+func maxFiles(p Policy) int  { return cmp.Or(p.MaxFiles, 5) }
 
 // A File is one in the directory of a log.
 type File struct {
@@ -117,8 +101,8 @@ func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
 	switch {
 	case f.current == nil:
 		rotation = []Step{{Action: Reopen, File: log, Reason: Missing}}
-	case f.current.Size >= p.maxSize():
-		excess := max(0, len(f.stamps)-(p.maxFiles()-2))
+	case f.current.Size >= maxSize(p):
+		excess := max(0, len(f.stamps)-(maxFiles(p)-2))
 		for _, s := range f.stamps[:excess] {
 			rotation = append(rotation, Step{Action: Remove, File: f.parts[s], Reason: Excess})
 		}

@@ -20,13 +20,6 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// Stats reads what is used. A *stats.Reader does. What could be read counts even with an
-// error.
-type Stats interface {
-	ReadNode(ctx context.Context) (stats.Node, error)
-	Read(ctx context.Context, pods []*runtime.PodStatus) (stats.Stats, error)
-}
-
 // Agent is whose pods are looked after. Its methods are called concurrently.
 type Agent interface {
 	// Running returns the pods that may have a running container, in a fixed order, with their
@@ -59,7 +52,7 @@ type Config struct {
 	// Agent has the pods. Required.
 	Agent Agent
 	// Stats says what is used. Required.
-	Stats Stats
+	Stats stats.Source
 	// PodsRoot has the directories of pods, PodsRoot/<UID>/volumes/<kind>/<name>, and LogsRoot
 	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: what is there
 	// counts as nothing.

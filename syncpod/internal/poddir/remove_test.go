@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/internal/poddir"
 )
 
 func TestCleanPod(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
-	"github.com/podsync/podsync/syncpod/pressure"
+	"github.com/podsync/podsync/syncpod/internal/pressure"
 )
 
 // agent is an agent and its node.

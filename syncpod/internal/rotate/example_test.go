@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podsync/podsync/runtime/logs/rotate"
+	"github.com/podsync/podsync/syncpod/internal/rotate"
 )
 
 // What is done with the log of a container that has grown to 10 MiB.

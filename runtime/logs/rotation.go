@@ -1,0 +1,25 @@
+package logs
+
+import "fmt"
+
+// RotationPolicy says when the log of a container is rotated, and how many files of it are
+// kept. The zero RotationPolicy is that of a kubelet.
+type RotationPolicy struct {
+	// MaxSize is the size in bytes from which on a log is rotated. A log may grow beyond it
+	// before the next check. Default 10 MiB.
+	MaxSize int64
+	// MaxFiles is the number of files of one log at most: the file that the runtime writes to
+	// and the rotated ones. At least 2. Default 5.
+	MaxFiles int
+}
+
+// Validate returns an error that names the invalid field.
+func (p RotationPolicy) Validate() error {
+	if p.MaxSize < 0 {
+		return fmt.Errorf("MaxSize is negative: %d", p.MaxSize)
+	}
+	if p.MaxFiles != 0 && p.MaxFiles < 2 {
+		return fmt.Errorf("MaxFiles is %d: it must be 2 at least, one to write to and one that was rotated away", p.MaxFiles)
+	}
+	return nil
+}
