@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/podsync/podsync v0.0.0
+	github.com/podsync/podsync/modules/devices v0.0.0
 	github.com/podsync/podsync/modules/prometheus v0.0.0
 	google.golang.org/grpc v1.85.0
 	k8s.io/api v0.37.2
@@ -92,6 +93,7 @@ require (
 
 replace (
 	github.com/podsync/podsync => ../..
+	github.com/podsync/podsync/modules/devices => ../devices
 	github.com/podsync/podsync/modules/otel => ../otel
 	github.com/podsync/podsync/modules/prometheus => ../prometheus
 )

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,11 +43,14 @@ func (n *Node) lastLook() look {
 	return n.look
 }
 
-// resources returns what the node has, with the resources that others have written to the Node,
-// such as the operator of a device. Of those all is allocatable, unless they have written less.
-// Huge pages are the node's alone.
+// resources returns the resources of the machine and of device plugins, and the resources that others
+// have written to the Node, such as the operator of a device. All of the latter is allocatable, unless
+// the others have written less. Only the node itself reports huge pages.
 func (n *Node) resources(there *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = n.config.Capacity.DeepCopy(), n.config.Allocatable.DeepCopy()
+	devices, healthy := n.config.Devices()
+	maps.Copy(capacity, devices)
+	maps.Copy(allocatable, healthy)
 	for name, q := range there.Capacity {
 		if _, ours := capacity[name]; ours || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
 			continue

@@ -55,6 +55,10 @@ type Config struct {
 	// Capacity is what the machine has, and Allocatable what of it pods can have. Required;
 	// see [Machine.Capacity] and [Allocatable].
 	Capacity, Allocatable v1.ResourceList
+	// Devices returns how many devices of plugins the node has of each resource, and how many of
+	// them pods can have. The Node has them besides the resources that others write to it; a resource
+	// that Devices has named once stays until it is named with none. It must not block. Default: no devices.
+	Devices func() (capacity, allocatable v1.ResourceList)
 	// Machine is what the machine is like.
 	Machine Machine
 	// AllowedSysctls are those that pods may set besides the safe ones; a * at the end
@@ -151,6 +155,9 @@ func New(c Config) (*Node, error) {
 	}
 	if c.HeartbeatFailed == nil {
 		c.HeartbeatFailed = func() {}
+	}
+	if c.Devices == nil {
+		c.Devices = func() (capacity, allocatable v1.ResourceList) { return nil, nil }
 	}
 	if c.Pressure == nil {
 		c.Pressure = func() []v1.NodeCondition { return nil }

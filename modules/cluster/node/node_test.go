@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,14 +95,20 @@ type site struct {
 }
 
 func onSite(t *testing.T, there *v1.Node, test func(s *site)) {
+	onSiteOf(t, there, func(*node.Config) {}, test)
+}
+
+func onSiteOf(t *testing.T, there *v1.Node, change func(*node.Config), test func(s *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{T: t, kube: fake.NewClientset(), runtime: &cri{}}
 		if there != nil {
 			s.kube = fake.NewClientset(there)
 		}
 		watchCopies(s.kube)
+		c := configOf(s.kube, s.runtime)
+		change(&c)
 		var err error
-		if s.Node, err = node.New(configOf(s.kube, s.runtime)); err != nil {
+		if s.Node, err = node.New(c); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -284,6 +291,35 @@ func TestN2_ResourcesOfOthersStay(t *testing.T) {
 		if a := st.Allocatable; a.Name(gpus, resource.DecimalSI).Value() != 3 || a.Name(fpgas, resource.DecimalSI).Value() != 2 || a.Cpu().Value() != 2 {
 			s.Errorf("allocatable is %v", a)
 		}
+	})
+}
+
+// N2: devices of plugins stand on the Node beside the resources that others have written, and follow the plugins.
+// The plugin's count replaces an older one under the same name.
+func TestN2_DevicesOfPlugins(t *testing.T) {
+	const gpus, cards = v1.ResourceName("example.com/gpu"), v1.ResourceName("vendor.test/card")
+	there := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{
+		Capacity:    v1.ResourceList{gpus: resource.MustParse("4"), cards: resource.MustParse("9")},
+		Allocatable: v1.ResourceList{gpus: resource.MustParse("4"), cards: resource.MustParse("9")},
+	}}
+	var healthy atomic.Int64
+	healthy.Store(2)
+	devices := func() (capacity, allocatable v1.ResourceList) {
+		return v1.ResourceList{cards: *resource.NewQuantity(3, resource.DecimalSI)}, v1.ResourceList{cards: *resource.NewQuantity(healthy.Load(), resource.DecimalSI)}
+	}
+	onSiteOf(t, there, func(c *node.Config) { c.Devices = devices }, func(s *site) {
+		wants := func(capacity, allocatable int64) {
+			s.Helper()
+			st := s.get().Status
+			of := func(l v1.ResourceList, name v1.ResourceName) int64 { return l.Name(name, resource.DecimalSI).Value() }
+			if of(st.Capacity, cards) != capacity || of(st.Allocatable, cards) != allocatable || of(st.Capacity, gpus) != 4 || of(st.Allocatable, gpus) != 4 {
+				s.Errorf("capacity is %v, allocatable %v, want %d and %d cards beside 4 GPUs", st.Capacity, st.Allocatable, capacity, allocatable)
+			}
+		}
+		wants(3, 2)
+		healthy.Store(0)
+		time.Sleep(11 * time.Second)
+		wants(3, 0)
 	})
 }
 

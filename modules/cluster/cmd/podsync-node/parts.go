@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/objects"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/modules/cluster/status"
+	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -48,6 +49,7 @@ type parts struct {
 	objects  *objects.Objects
 	mirrors  *mirrors.Mirrors
 	statuses *status.Manager
+	devices  *devices.Manager
 	loop     *loop.Loop
 }
 
@@ -60,6 +62,9 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	capacity := machine.Capacity(maxPods(a.kubelet, machine.CPUs))
 	room, err := a.room(machine, capacity)
 	if err != nil {
+		return p, err
+	}
+	if p.devices, err = a.devicesOf(); err != nil {
 		return p, err
 	}
 	if p.node, err = a.node(p, machine, capacity, room.allocatable, events); err != nil {
@@ -206,6 +211,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,
 		Pressure: func() []v1.NodeCondition { return p.loop.Pressure().Conditions },
+		Devices:  p.devices.Capacity,
 	}
 	if *a.kubelet.EnableServer {
 		c.Port = a.kubelet.Port
@@ -224,13 +230,14 @@ func (a *agent) loop(ctx context.Context, p *parts, room room, events record.Eve
 		return err
 	}
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
+	sync.Extensions.Devices = p.devices
 	var pods source.Source
 	if pods, sync.Objects = p.source, p.objects.Supply(); p.memory != nil {
 		pods, sync.Objects = p.memory, objects.SupplyRemembered(p.memory)
 	}
 	c := loop.Config{
 		Client: a.runtime, Root: a.root, Sources: []source.Source{pods}, NodeName: a.name, Log: a.log,
-		Admission: &node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}, Sync: sync,
+		Admission: p.admission(&node.Admission{Node: p.node, Allotted: allocator.Allotted, Reserve: allocator.Reserve}), Sync: sync,
 		EvictionPolicy: &a.policy, Stats: a.figures,
 		ImagePolicy: &image.GCPolicy{
 			HighPercent: int(*a.kubelet.ImageGCHighThresholdPercent), LowPercent: int(*a.kubelet.ImageGCLowThresholdPercent),

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/certificates"
 	"github.com/podsync/podsync/modules/cluster/config"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
+	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/modules/otel"
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
@@ -63,6 +64,8 @@ type agent struct {
 	route      func(ctx context.Context, server string) ([]netip.Addr, error)
 	interfaces func() ([]netip.Addr, error)
 	found      atomic.Pointer[foundAddress]
+	// devicePlugins is the directory in which device plugins look for a kubelet.
+	devicePlugins string
 }
 
 // run runs the node until ctx ends.
@@ -70,7 +73,7 @@ func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses}
+	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.config); err != nil {
@@ -178,7 +181,10 @@ func (a *agent) run(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("Started", "node", a.name, "runtime", a.runtime.RuntimeName()+"://"+a.runtime.RuntimeVersion())
-	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, func(ctx context.Context) error { return a.join(ctx, p) })
+	with := func(run func(context.Context, *parts) error) func(context.Context) error {
+		return func(ctx context.Context) error { return run(ctx, p) }
+	}
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.servePlugins), with(a.servePodResources), with(a.join))
 }
 
 // join runs what needs the API server, once that knows the node. What is remembered of pods

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/modules/devices"
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/loop"
+)
+
+// socketPause is the pause before the agent tries again to listen at a socket of a kubelet.
+const socketPause = 10 * time.Second
+
+// devicesOf makes the manager of device plugins.
+func (a *agent) devicesOf() (*devices.Manager, error) {
+	return devices.New(devices.Config{State: filepath.Join(a.root, "devices"), Directory: a.devicePlugins, Log: a.log})
+}
+
+// admission refuses pods for which there are too few devices, and then those that do not fit on
+// the node. The order matters: the node reserves resources for the pods that it admits.
+func (p *parts) admission(fits loop.Admission) loop.Admission {
+	return loop.AdmissionFunc(func(pod *v1.Pod, beside []*v1.Pod) *syncpod.Rejection {
+		if refused := p.devices.Admit(pod, beside); refused != nil {
+			return refused
+		}
+		return fits.Admit(pod, beside)
+	})
+}
+
+// servePlugins lets device plugins register until ctx ends. An agent that cannot have the socket of
+// a kubelet, because a kubelet or another agent on the machine has it, runs pods without devices meanwhile.
+func (a *agent) servePlugins(ctx context.Context, p *parts) error {
+	a.retry(ctx, "Device plugins cannot register", p.devices.Run)
+	return nil
+}
+
+// servePodResources serves the API of pod resources at a kubelet's place below the root directory until ctx ends.
+func (a *agent) servePodResources(ctx context.Context, p *parts) error {
+	a.retry(ctx, "The API of pod resources is not served", func(ctx context.Context) error {
+		listener, err := listenPodResources(ctx, filepath.Join(a.root, "pod-resources"))
+		if err != nil {
+			return err
+		}
+		return p.devices.ServePodResources(ctx, listener, p.active)
+	})
+	return nil
+}
+
+// retry calls serve again and again until ctx ends, and logs each new error.
+func (a *agent) retry(ctx context.Context, failed string, serve func(context.Context) error) {
+	last := ""
+	for {
+		err := serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != last {
+			last = err.Error()
+			a.log.Error(err, failed)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(socketPause):
+		}
+	}
+}
+
+// listenPodResources listens at the socket in a directory that only the agent's user and group may read. A socket
+// that an earlier agent has left is replaced.
+func listenPodResources(ctx context.Context, dir string) (net.Listener, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("pod resources: %w", err)
+	}
+	path := filepath.Join(dir, "kubelet.sock")
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket == 0 {
+		return nil, fmt.Errorf("pod resources: %s is no socket", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("pod resources: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("pod resources: %w", err)
+	}
+	return listener, nil
+}
+
+// active are the pods that are not finished.
+func (p *parts) active() (pods []*v1.Pod) {
+	for _, pod := range p.loop.Pods() {
+		if pod.Phase < podworkers.Finished {
+			pods = append(pods, pod.Pod)
+		}
+	}
+	return pods
+}

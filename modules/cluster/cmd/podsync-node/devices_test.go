@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+const card = "vendor.test/card"
+
+// knownCards is the state of an agent that knew the plugin of two cards.
+func knownCards(t *testing.T, root string) {
+	t.Helper()
+	dir := filepath.Join(root, "devices")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "resources.json"), []byte(`{"version":1,"resources":{"`+card+`":["a","b"]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The devices of plugins stand on the Node. A pod that asks for more of them than there are is rejected,
+// and a container that asks for one does not start without it.
+func TestDevices(t *testing.T) {
+	onSite(t, func(s *site) {
+		knownCards(t, s.root)
+		s.change = func(a *agent) { a.devicePlugins = filepath.Join(s.root, "plugins") }
+		s.boot()
+		for name, n := range map[string]string{"one": "1", "three": "3"} {
+			pod := podOf(name, "img")
+			pod.Spec.Containers[0].EnvFrom = nil
+			pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{card: resource.MustParse(n)}
+			s.create(pod)
+		}
+		s.sleep(time.Minute)
+		object := s.parts.node.Object().Status
+		if capacity, allocatable := object.Capacity[card], object.Allocatable[card]; capacity.Value() != 2 || allocatable.Value() != 0 {
+			t.Errorf("the Node has %v cards, %v of them allocatable, want 2 and 0: their plugin has not registered", capacity.Value(), allocatable.Value())
+		}
+		if got := s.pod("three").Status; got.Phase != v1.PodFailed || got.Reason != "UnexpectedAdmissionError" {
+			t.Errorf("the pod of three cards is %s %s %q, want Failed UnexpectedAdmissionError", got.Phase, got.Reason, got.Message)
+		}
+		got := s.pod("one").Status
+		if len(got.ContainerStatuses) != 1 || got.ContainerStatuses[0].State.Waiting == nil || !strings.Contains(got.ContainerStatuses[0].State.Waiting.Message, card) {
+			t.Errorf("the container that waits for the plugin is %+v", got.ContainerStatuses)
+		}
+	})
+}
+
+// A server that fails is started again, and an error is logged once, however often it returns.
+func TestSocketsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		a := &agent{log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		start, calls := time.Now(), 0
+		a.retry(ctx, "not served", func(ctx context.Context) error {
+			if calls++; calls < 4 {
+				return errors.New("taken")
+			}
+			cancel()
+			return ctx.Err()
+		})
+		if d := time.Since(start); calls != 4 || d != 3*socketPause || len(lines) != 1 || !strings.Contains(lines[0], "taken") {
+			t.Errorf("after %v and %d calls there are %q", d, calls, lines)
+		}
+	})
+}
+
+// The API of pod resources is where exporters look for it, also after an agent that has left its socket; a
+// file that is no socket stays.
+func TestPodResources(t *testing.T) {
+	root := t.TempDir()
+	knownCards(t, root)
+	a := &agent{options: options{root: root}, devicePlugins: filepath.Join(root, "plugins")}
+	manager, err := a.devicesOf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "pod-resources")
+	left, err := listenPodResources(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- a.servePodResources(ctx, &parts{devices: manager}) }()
+	conn, err := grpc.NewClient("unix:"+filepath.Join(dir, "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for { // the socket that was left is not served, so that calls of it fail once it is closed
+		resp, err := podresources.NewPodResourcesListerClient(conn).GetAllocatableResources(t.Context(), &podresources.AllocatableResourcesRequest{}, grpc.WaitForReady(true))
+		if err == nil {
+			if len(resp.GetDevices()) != 0 {
+				t.Errorf("devices of a plugin that has not registered are %v", resp.GetDevices())
+			}
+			break
+		}
+		t.Log(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("the directory of the socket is %v, %v", info.Mode(), err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	path := filepath.Join(dir, "kubelet.sock")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenPodResources(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "no socket") {
+		t.Errorf("the error for a file in place of the socket is %v", err)
+	}
+}
