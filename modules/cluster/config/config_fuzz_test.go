@@ -17,7 +17,11 @@ func FuzzConfiguration(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, _, err := parse(text)
+		text, err := toJSON(text)
+		if err != nil {
+			return
+		}
+		c, _, err := parse(text, nil)
 		if err != nil {
 			return
 		}
@@ -30,7 +34,7 @@ func FuzzConfiguration(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := parse(once)
+		again, _, err := parse(once, nil)
 		if err != nil {
 			t.Fatalf("%s is shown as %s: %v", text, once, err)
 		}

@@ -1,14 +1,15 @@
 // Package config reads the file that a kubelet is configured with, a KubeletConfiguration
 // of kubelet.config.k8s.io/v1beta1, for an agent that takes the kubelet's place.
 //
-// [Load] gives the fields that are heeded a kubelet's defaults, and warns of each other
-// field that is set: it changes nothing here.
+// Each field is honoured, refused or meaningless: [Fields] is the table. [Load] sets a kubelet's defaults, returns a
+// warning for each meaningless field that is set, and an error for a field that asks for something that the node does
+// not do. A field that protects the node is never meaningless. [CheckMachine] compares the machine with the fields that
+// demand something of it.
 //
-// Fields that protect the node are heeded or refused with an error, and never left out with a
-// warning. [CheckMachine] compares the machine with those that demand something of it.
-//
-//	hardening.go  the fields that protect the node
-//	load.go       Load, and which fields are heeded
+//	fields.go     the treatment of each field
+//	hardening.go  the values of fields that protect the node, and the checks of the machine
+//	load.go       Load, and the defaults
+//	dropin.go     the sources of a configuration: a file, its drop-ins, and flags
 //	effective.go  the configuration as the node shows it
 //	values.go     amounts of resources in the file
 //	eviction.go   when pods are evicted

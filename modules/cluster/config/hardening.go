@@ -13,23 +13,10 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// hardening are the fields that protect the node. Each is heeded, or refused where it asks for
-// something that is not done here: none of them may be left out with a warning.
-var hardening = []string{
-	"enableDebuggingHandlers", "eventBurst", "eventRecordQPS", "failCgroupV1", "failSwapOn", "maxOpenFiles", "memorySwap", "oomScoreAdj", "podsPerCore",
-	"protectKernelDefaults", "registryBurst", "registryPullQPS", "streamingConnectionIdleTimeout", "tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion",
-	// These are refused unless they ask for nothing.
-	"defaultPodSysctls", "qosReserved",
-}
-
 // refuse returns an error that names the field of a protection that is not there.
 func refuse(c *kubelet.KubeletConfiguration) error {
 	pods := slices.Contains(c.EnforceNodeAllocatable, "pods")
 	switch {
-	case len(c.DefaultPodSysctls) > 0:
-		return errors.New("defaultPodSysctls is set: no pod would have them")
-	case len(c.QOSReserved) > 0:
-		return errors.New("qosReserved is set: nothing would be reserved")
 	case !*c.CgroupsPerQOS && *c.PodPidsLimit > 0:
 		return errors.New("podPidsLimit is set, and cgroupsPerQOS is false: no pod would have the limit")
 	case !*c.CgroupsPerQOS && pods:

@@ -2,64 +2,16 @@ package config
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
 const hardeningHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"
-
-// harmless are the fields that are left out with a warning, by why that opens nothing. A field
-// that is new in KubeletConfiguration fails the test until it is here or heeded.
-var harmless = map[string][]string{
-	"what is not served or not done, which is stricter": {
-		"enableContentionProfiling", "enableDebugFlagsHandler", "enableProfilingHandler", "enableSystemLogHandler", "enableSystemLogQuery", "readOnlyPort",
-		"healthzPort", "healthzBindAddress", "staticPodURL", "staticPodURLHeader", "httpCheckFrequency", "volumePluginDir", "runOnce", "registerNode", "enableControllerAttachDetach",
-	},
-	"how often something is looked at, or how fast": {
-		"syncFrequency", "fileCheckFrequency", "volumeStatsAggPeriod", "cpuManagerReconcilePeriod", "kernelMemcgNotification", "runtimeRequestTimeout",
-		"configMapAndSecretChangeDetectionStrategy", "contentType", "logging", "showHiddenMetricsForVersion",
-	},
-	"performance on processors and memory that the managers would assign": {
-		"cpuManagerPolicy", "cpuManagerPolicyOptions", "memoryManagerPolicy", "topologyManagerPolicy", "topologyManagerPolicyOptions", "topologyManagerScope", "reservedMemory", "reservedSystemCPUs",
-		"memoryThrottlingFactor", "memoryReservationPolicy",
-	},
-	"cgroups that systemd gives to services, or without effect unless enforced": {"kubeletCgroups", "systemCgroups", "systemReservedCgroup", "kubeReservedCgroup"},
-	"how pods end or restart":                        {"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority", "singleProcessOOMKill"},
-	"networks of old runtimes":                       {"hairpinMode", "podCIDR", "makeIPTablesUtilChains", "iptablesMasqueradeBit", "iptablesDropBit"},
-	"logs of containers, within limits of their own": {"containerLogMaxSize", "containerLogMaxFiles", "containerLogMaxWorkers", "containerLogMonitorInterval"},
-	"features that pods are refused without":         {"featureGates", "userNamespaces", "imageServiceEndpoint"},
-}
-
-// TestNoProtectionIsLeftOut: each field is heeded, refused, or harmless.
-func TestNoProtectionIsLeftOut(t *testing.T) {
-	var left []string
-	for _, all := range harmless {
-		left = append(left, all...)
-	}
-	for field := range reflect.TypeFor[kubelet.KubeletConfiguration]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" {
-			continue
-		}
-		if !slices.Contains(heeded, name) && !slices.Contains(hardening, name) && !slices.Contains(left, name) {
-			t.Errorf("%s is neither heeded nor refused, and nothing says why it is harmless", name)
-		}
-	}
-	for _, name := range hardening {
-		if w := warnings(map[string]json.RawMessage{name: json.RawMessage("1")}); len(w) > 0 {
-			t.Errorf("%s is left out with a warning: %q", name, w)
-		}
-	}
-}
 
 func TestProtectionIsHeededOrRefused(t *testing.T) {
 	for text, want := range map[string]string{
@@ -91,7 +43,7 @@ func TestProtectionIsHeededOrRefused(t *testing.T) {
 		"enforceNodeAllocatable: [pods, kube-reserved]":            "enforceNodeAllocatable",
 		"enforceNodeAllocatable: [none]\ncgroupsPerQOS: false":     "",
 	} {
-		_, warnings, err := parse([]byte(hardeningHead + text))
+		_, warnings, err := parse([]byte(hardeningHead+text), nil)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) || len(warnings) > 0 {
 			t.Errorf("%q: warnings %q, error %v, want an error of %q", text, warnings, err, want)
 		}
@@ -99,7 +51,7 @@ func TestProtectionIsHeededOrRefused(t *testing.T) {
 }
 
 func TestTLSRestrictions(t *testing.T) {
-	c, _, err := parse([]byte(hardeningHead + "tlsMinVersion: VersionTLS13\ntlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\ntlsCurvePreferences: [29]\n"))
+	c, _, err := parse([]byte(hardeningHead+"tlsMinVersion: VersionTLS13\ntlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\ntlsCurvePreferences: [29]\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +77,7 @@ func TestCipherSuitesThatHTTP2Requires(t *testing.T) {
 			version = tls.VersionTLS13
 		}
 		served := serveTLS(t, &tls.Config{MinVersion: version, CipherSuites: suites})
-		_, _, err := parse([]byte(hardeningHead + "tlsCipherSuites: " + text))
+		_, _, err := parse([]byte(hardeningHead+"tlsCipherSuites: "+text), nil)
 		if (err == nil) != served || err != nil && !strings.Contains(err.Error(), "tlsCipherSuites has no suite that HTTP/2 requires") {
 			t.Errorf("%s: error %v, and net/http serves it: %t", text, err, served)
 		}
@@ -178,7 +130,7 @@ func TestMachineIsChecked(t *testing.T) {
 		{"", old, ""},
 		{"", fstest.MapFS{}, ""},
 	} {
-		c, _, err := parse([]byte(hardeningHead + tt.text))
+		c, _, err := parse([]byte(hardeningHead+tt.text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

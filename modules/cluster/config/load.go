@@ -2,14 +2,11 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/netip"
 	"os"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,49 +16,18 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// heeded are the fields that change something here.
-var heeded = []string{
-	"address", "allowedUnsafeSysctls", "authentication", "authorization", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
-	"clusterDNS", "clusterDomain", "containerLogMaxFiles", "containerLogMaxSize", "containerRuntimeEndpoint", "cpuCFSQuota", "cpuCFSQuotaPeriod", "crashLoopBackOff", "enableServer",
-	"enforceNodeAllocatable", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim", "evictionPressureTransitionPeriod",
-	"evictionSoft", "evictionSoftGracePeriod", "healthzBindAddress", "healthzPort", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "imagePullCredentialsVerificationPolicy",
-	"kubeAPIBurst", "kubeAPIQPS", "kubeReserved", "localStorageCapacityIsolation", "maxParallelImagePulls", "maxPods", "mergeDefaultEvictionSettings", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
-	"nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podLogsDir", "podPidsLimit", "port", "preloadedImagesVerificationAllowlist", "providerID", "registerWithTaints",
-	"resolvConf", "rotateCertificates", "seccompDefault", "serializeImagePulls", "serverTLSBootstrap", "singleProcessOOMKill", "staticPodPath", "systemReserved", "tlsCertFile", "tlsPrivateKeyFile", "tracing",
-}
-
-// granted are the fields of which some values are what is done anyway.
-var granted = map[string][]string{
-	"apiVersion": {`"` + apiVersion + `"`}, "kind": {`"` + kind + `"`},
-	"configMapAndSecretChangeDetectionStrategy": {`"Watch"`},
-	"cpuManagerPolicy":                          {`"none"`},
-	"enableControllerAttachDetach":              {`true`},
-	"enableContentionProfiling":                 {`false`},
-	"enableDebugFlagsHandler":                   {`false`},
-	"enableProfilingHandler":                    {`false`},
-	"enableSystemLogHandler":                    {`false`},
-	"enableSystemLogQuery":                      {`false`},
-	"featureGates":                              {`{}`},
-	"makeIPTablesUtilChains":                    {`false`},
-	"memoryManagerPolicy":                       {`"None"`},
-	"readOnlyPort":                              {`0`},
-	"registerNode":                              {`true`},
-	"runOnce":                                   {`false`},
-	"topologyManagerPolicy":                     {`"none"`},
-}
-
 const apiVersion, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
-// Load reads a file. The warnings name the fields that are set and not heeded, in their
-// order.
-func Load(path string) (c *kubelet.KubeletConfiguration, warnings []string, err error) {
-	text, err := read(path)
+// Load reads a configuration. The warnings name the fields that are set and change nothing, in alphabetical order; the
+// error names the first field that is refused. [Fields] has all of them.
+func Load(s Sources) (c *kubelet.KubeletConfiguration, warnings []string, err error) {
+	text, err := s.merged()
 	if err != nil {
 		return nil, nil, fmt.Errorf("config: %w", err)
 	}
-	c, warnings, err = parse(text)
+	c, warnings, err = parse(text, s.Flags)
 	if err != nil {
-		return nil, nil, fmt.Errorf("config: %s: %w", path, err)
+		return nil, nil, fmt.Errorf("config: %s: %w", s.File, err)
 	}
 	return c, warnings, nil
 }
@@ -82,40 +48,41 @@ func read(path string) ([]byte, error) {
 	return text, err
 }
 
-func parse(text []byte) (*kubelet.KubeletConfiguration, []string, error) {
-	text, duplicates, err := source.YAMLToJSON(text) // within limits, which the package yaml has not
-	if err = errors.Join(err, duplicates); err != nil {
-		return nil, nil, err
-	}
-	var c kubelet.KubeletConfiguration
-	if err := yaml.UnmarshalStrict(text, &c); err != nil {
-		return nil, nil, err
-	}
-	if c.APIVersion != apiVersion || c.Kind != kind {
-		return nil, nil, fmt.Errorf("apiVersion %q, kind %q: want %q and %q", c.APIVersion, c.Kind, apiVersion, kind)
-	}
-	var set map[string]json.RawMessage
-	if err := yaml.Unmarshal(text, &set); err != nil {
-		return nil, nil, err
-	}
-	setDefaults(&c)
-	if err := check(&c); err != nil {
-		return nil, nil, err
-	}
-	all := append(warnings(set), ignoredSignals(&c)...)
-	if c.MemorySwap.SwapBehavior == "LimitedSwap" {
-		all = append(all, "memorySwap.swapBehavior: LimitedSwap is set, and not heeded")
-	}
-	return &c, all, nil
+// toJSON converts YAML, within limits that the package yaml does not have.
+func toJSON(text []byte) ([]byte, error) {
+	text, duplicates, err := source.YAMLToJSON(text)
+	return text, errors.Join(err, duplicates)
 }
 
-func warnings(set map[string]json.RawMessage) (all []string) {
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if !slices.Contains(heeded, name) && !slices.Contains(hardening, name) && !slices.Contains(granted[name], string(set[name])) {
-			all = append(all, name+" is set, and not heeded")
-		}
+func decode(text []byte) (*kubelet.KubeletConfiguration, error) {
+	var c kubelet.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return nil, err
 	}
-	return all
+	if c.APIVersion != apiVersion || c.Kind != kind {
+		return nil, fmt.Errorf("apiVersion %q, kind %q: want %q and %q", c.APIVersion, c.Kind, apiVersion, kind)
+	}
+	return &c, nil
+}
+
+func parse(text []byte, flags func(*kubelet.KubeletConfiguration)) (*kubelet.KubeletConfiguration, []string, error) {
+	c, err := decode(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if flags != nil {
+		flags(c)
+	}
+	// The defaults are set afterwards: a field that only a default fills is not set.
+	warnings, err := unheeded(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	setDefaults(c)
+	if err := check(c); err != nil {
+		return nil, nil, err
+	}
+	return c, append(warnings, ignoredSignals(c)...), nil
 }
 
 // check says what cannot be done.

@@ -27,7 +27,7 @@ func load(t *testing.T, text string) (int32, []string, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, warnings, err := config.Load(path)
+	c, warnings, err := config.Load(config.Sources{File: path})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -39,8 +39,11 @@ func TestFileIsRead(t *testing.T) {
 	if err != nil || most != 110 || len(warnings) > 0 {
 		t.Errorf("maxPods %d, warnings %q, %v", most, warnings, err)
 	}
-	most, warnings, err = load(t, whole+"maxPods: 7\nregisterNode: false\ntopologyManagerPolicy: restricted\n")
-	want := []string{"registerNode is set, and not heeded", "topologyManagerPolicy is set, and not heeded"}
+	most, warnings, err = load(t, whole+"maxPods: 7\nvolumePluginDir: /plugins\nhairpinMode: none\n")
+	want := []string{
+		"hairpinMode is set and changes nothing: the CNI plugins of the runtime decide it; a kubelet does not read it either",
+		"volumePluginDir is set and changes nothing: there are no FlexVolumes",
+	}
 	if err != nil || most != 7 || !slices.Equal(warnings, want) {
 		t.Errorf("maxPods %d, warnings %q, want %q, %v", most, warnings, want, err)
 	}
@@ -83,7 +86,7 @@ func TestDefaultsThatFollow(t *testing.T) {
 		if err := os.WriteFile(path, []byte(whole+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, _, err := config.Load(path)
+		c, _, err := config.Load(config.Sources{File: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +133,7 @@ func configOf(t *testing.T, text string) (*kubelet.KubeletConfiguration, []strin
 	if err := os.WriteFile(path, []byte(whole+text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return config.Load(path)
+	return config.Load(config.Sources{File: path})
 }
 
 func TestEviction(t *testing.T) {

@@ -24,7 +24,7 @@ const maxImageNames = 5
 func (n *Node) describe(object *v1.Node) {
 	look, s := n.lastLook(), &object.Status
 	s.Capacity, s.Allocatable = n.resources(s)
-	s.Addresses = n.addresses()
+	s.Addresses = n.addresses(s.Addresses)
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.config.Port
 	s.DeclaredFeatures = declaredFeatures()
 	s.NodeInfo = n.info(look)
@@ -67,14 +67,6 @@ func (n *Node) resources(there *v1.NodeStatus) (capacity, allocatable v1.Resourc
 // declares them (KEP-5328), in order.
 func declaredFeatures() []string {
 	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
-}
-
-func (n *Node) addresses() []v1.NodeAddress {
-	var all []v1.NodeAddress
-	for _, ip := range n.config.IPs() {
-		all = append(all, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip.String()})
-	}
-	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: n.config.Name})
 }
 
 func (n *Node) info(l look) v1.NodeSystemInfo {

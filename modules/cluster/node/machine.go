@@ -30,6 +30,8 @@ type Machine struct {
 	PIDs int64
 	// HugePages is how much memory is set aside for pages of each size, both in bytes.
 	HugePages map[int64]int64
+	// StorageBytes is the size of the file system for logs, emptyDirs and what containers write; see [StorageBytes].
+	StorageBytes int64
 	// AppArmor is whether the kernel confines processes by AppArmor profiles.
 	AppArmor bool
 }
@@ -56,6 +58,9 @@ func (m Machine) Capacity(maxPods int64) v1.ResourceList {
 		v1.ResourceCPU:    *resource.NewQuantity(int64(m.CPUs), resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(m.MemoryBytes, resource.BinarySI),
 		v1.ResourcePods:   *resource.NewQuantity(maxPods, resource.DecimalSI),
+	}
+	if m.StorageBytes > 0 {
+		capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(m.StorageBytes, resource.BinarySI)
 	}
 	for size, bytes := range m.HugePages {
 		name := v1.ResourceHugePagesPrefix + resource.NewQuantity(size, resource.BinarySI).String()
@@ -97,15 +102,23 @@ func Allocatable(capacity v1.ResourceList, reserved ...v1.ResourceList) v1.Resou
 	return left
 }
 
+// reservedBy are the resources that hard thresholds keep free.
+var reservedBy = map[eviction.Signal]v1.ResourceName{
+	eviction.MemoryAvailable: v1.ResourceMemory, eviction.NodeFSAvailable: v1.ResourceEphemeralStorage,
+}
+
 // Reserved is what is kept free of a capacity: pods are evicted before the node has less. As for a
-// kubelet that is memory, by hard thresholds.
+// kubelet that is memory and ephemeral storage, by hard thresholds.
 func Reserved(rules eviction.Rules, capacity v1.ResourceList) v1.ResourceList {
 	reserved := v1.ResourceList{}
 	for _, t := range rules.Thresholds {
-		if t.Signal == eviction.MemoryAvailable && t.Grace == 0 {
-			bytes := t.Value.Of(uint64(max(capacity.Memory().Value(), 0)))
-			reserved[v1.ResourceMemory] = *resource.NewQuantity(int64(min(bytes, math.MaxInt64)), resource.BinarySI)
+		name, ok := reservedBy[t.Signal]
+		if _, has := capacity[name]; !ok || !has || t.Grace != 0 {
+			continue
 		}
+		of := capacity[name]
+		bytes := t.Value.Of(uint64(max(of.Value(), 0)))
+		reserved[name] = *resource.NewQuantity(int64(min(bytes, math.MaxInt64)), resource.BinarySI)
 	}
 	return reserved
 }

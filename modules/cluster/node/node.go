@@ -47,7 +47,10 @@ type Config struct {
 	Port int32
 	// ProviderID is the node's name with a cloud. Default: none.
 	ProviderID string
-	// Labels and Taints are those that the object is made with. A node may give itself
+	// ExternalCloud is set if a cloud controller manager completes the Node: it has a taint until then, and the
+	// addresses that the controller writes. ProvidedIPs is set if IPs are those that the controller should choose.
+	ExternalCloud, ProvidedIPs bool
+	// Labels and Taints are those that the object is made with; one that is there already keeps its own. A node may give itself
 	// only some labels; those of its name, OS and architecture it has by itself.
 	Labels map[string]string
 	Taints []v1.Taint

@@ -52,7 +52,8 @@ func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	}
 }
 
-// adopt returns the object, with the labels that a node gives itself, and whether it was made.
+// adopt returns the object, with the labels of its name, system and architecture, and whether it was made. As with a
+// kubelet, an object that is there already keeps its other labels and its taints: others may have changed them.
 func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error) {
 	nodes := n.config.Kube.CoreV1().Nodes()
 	wanted := n.initial()
@@ -65,12 +66,16 @@ func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	wrong := maps.Clone(wanted.Labels)
-	maps.DeleteFunc(wrong, func(k, v string) bool { return there.Labels[k] == v })
-	if len(wrong) == 0 {
+	labels, annotations := n.ownLabels(), n.annotations()
+	maps.DeleteFunc(labels, func(k, v string) bool { return there.Labels[k] == v })
+	maps.DeleteFunc(annotations, func(k string, v *string) bool {
+		has, ok := there.Annotations[k]
+		return v == nil && !ok || v != nil && ok && has == *v
+	})
+	if len(labels)+len(annotations) == 0 {
 		return there, false, nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": wrong, "uid": there.UID}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations, "uid": there.UID}})
 	if err != nil {
 		return nil, false, err
 	}
@@ -80,19 +85,32 @@ func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error
 
 // initial returns the object as it is made, without a status.
 func (n *Node) initial() *v1.Node {
-	labels := maps.Clone(n.config.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+	labels, annotations := n.ownLabels(), map[string]string{}
+	maps.Copy(labels, n.config.Labels)
+	for k, v := range n.annotations() {
+		if v != nil {
+			annotations[k] = *v
+		}
 	}
-	labels[v1.LabelHostname] = n.config.Name
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.config.Name, Labels: labels, Annotations: annotations},
+		Spec:       v1.NodeSpec{ProviderID: n.config.ProviderID, Taints: n.taints()},
+	}
+}
+
+// ownLabels returns the labels that the node has, whoever made its object, unless Config.Labels names them.
+func (n *Node) ownLabels() map[string]string {
+	labels := map[string]string{v1.LabelHostname: n.config.Name}
 	for _, k := range []string{v1.LabelOSStable, "beta.kubernetes.io/os"} {
 		labels[k] = operatingSystem
 	}
 	for _, k := range []string{v1.LabelArchStable, "beta.kubernetes.io/arch"} {
 		labels[k] = architecture
 	}
-	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.config.Name, Labels: labels},
-		Spec:       v1.NodeSpec{ProviderID: n.config.ProviderID, Taints: n.config.Taints},
+	for k := range labels {
+		if given, ok := n.config.Labels[k]; ok {
+			labels[k] = given
+		}
 	}
+	return labels
 }

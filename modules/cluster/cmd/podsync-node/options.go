@@ -14,6 +14,7 @@ import (
 
 // options are what the agent is started with.
 type options struct {
+	identity
 	config, kubeconfig, bootstrap, root, certDir, name string
 	// memoryKey is a file with a key, and after a comma one with the key before.
 	memoryKey string
@@ -46,6 +47,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.adopt, "adopt-kubelet-pods", false, "take over the pods that a kubelet runs; it must have ended, with the same --root-dir")
 	flags.StringVar(&o.name, "hostname-override", "", "`name` of the node (default that of the host)")
 	flags.StringVar(&ips, "node-ip", "", "`address` of the node, or two with a comma, one of each family (default that of the way to the API server)")
+	o.identity.define(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, "Runs the pods of a node of a Kubernetes cluster, in the place of a kubelet.\n"+

@@ -59,6 +59,9 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		return p, err
 	}
 	machine := node.ReadMachine()
+	if *a.kubelet.LocalStorageCapacityIsolation {
+		machine.StorageBytes = node.StorageBytes(a.root)
+	}
 	capacity := machine.Capacity(maxPods(a.kubelet, machine.CPUs))
 	room, err := a.room(machine, capacity)
 	if err != nil {
@@ -207,6 +210,7 @@ func (a *agent) room(machine node.Machine, capacity v1.ResourceList) (r room, er
 func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.ResourceList, events node.Recorder) (*node.Node, error) {
 	c := node.Config{
 		Kube: a.kube, Heartbeats: a.heartbeats, HeartbeatFailed: a.heartbeatFailed, Renewed: p.confirm, Runtime: a.runtime, Name: a.name, IPs: a.addresses, ProviderID: a.kubelet.ProviderID, Taints: a.kubelet.RegisterWithTaints,
+		Labels: a.labels, ExternalCloud: a.externalCloud, ProvidedIPs: len(a.ips) > 0,
 		Capacity: capacity, Allocatable: allocatable, Machine: machine, AllowedSysctls: a.kubelet.AllowedUnsafeSysctls,
 		Interval: a.kubelet.NodeStatusUpdateFrequency.Duration, ReportInterval: a.kubelet.NodeStatusReportFrequency.Duration,
 		LeaseDuration: seconds(a.kubelet.NodeLeaseDurationSeconds), MaxImages: new(int(*a.kubelet.NodeStatusMaxImages)), Events: events, Log: a.log,

@@ -76,7 +76,7 @@ func run(ctx context.Context, o options) error {
 	a := &agent{options: o, log: klog.Background(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory}
 	var warnings []string
 	var err error
-	if a.kubelet, warnings, err = config.Load(o.config); err != nil {
+	if a.kubelet, warnings, err = config.Load(o.sources()); err != nil {
 		return err
 	}
 	for _, w := range warnings {

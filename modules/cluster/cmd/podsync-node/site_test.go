@@ -182,7 +182,7 @@ func (s *site) run() {
 		figures: &short{left: 8 << 30}, // whatever this machine is short of
 	}
 	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
-	a.kubelet, _, err = config.Load(s.file("config.yaml", text))
+	a.kubelet, _, err = config.Load(config.Sources{File: s.file("config.yaml", text)})
 	s.must(err)
 	a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name})
 	s.must(err)

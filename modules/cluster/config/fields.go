@@ -1,0 +1,193 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// A Treatment is what the node does with a field of a KubeletConfiguration.
+type Treatment string
+
+const (
+	// Honoured: the field changes the node as it changes a kubelet, or an invalid value is refused.
+	Honoured Treatment = "honoured"
+	// Refused: the node does not start if the field asks for something that the node does not do.
+	Refused Treatment = "refused"
+	// Meaningless: the field changes nothing here. If it is set, [Load] returns a warning.
+	Meaningless Treatment = "meaningless"
+)
+
+// A Field is a field of a KubeletConfiguration, or of a struct in it.
+type Field struct {
+	// Name is the JSON name, such as "authentication.x509.clientCAFile".
+	Name string
+	// Treatment is what the node does with the field.
+	Treatment Treatment
+	// Reason says why the field is refused or meaningless. It is empty for honoured fields.
+	Reason string
+	// Granted are the values, as JSON, that ask for what the node does anyway: they are accepted without a
+	// warning. A field that is not set is always accepted.
+	Granted []string
+}
+
+// Fields returns all fields of KubeletConfiguration v1beta1, in the order of the Go types.
+func Fields() []Field {
+	all := make([]Field, 0, 160)
+	eachField(reflect.ValueOf(kubelet.KubeletConfiguration{}), "", func(name string, _ reflect.Value) {
+		all = append(all, fieldOf(name))
+	})
+	return all
+}
+
+// fieldOf returns the row of a field. The node does not start with a field that the table lacks: it may protect the node.
+func fieldOf(name string) Field {
+	if slices.Contains(honoured, name) {
+		return Field{Name: name, Treatment: Honoured}
+	}
+	if i := slices.IndexFunc(others, func(f Field) bool { return f.Name == name }); i >= 0 {
+		return others[i]
+	}
+	return Field{Name: name, Treatment: Refused, Reason: "the node does not know the field"}
+}
+
+// honoured are the fields that change something here.
+var honoured = strings.Fields(`
+	address allowedUnsafeSysctls apiVersion authentication.anonymous.enabled authentication.webhook.cacheTTL authentication.webhook.enabled
+	authentication.x509.clientCAFile authorization.mode authorization.webhook.cacheAuthorizedTTL authorization.webhook.cacheUnauthorizedTTL
+	cgroupDriver cgroupRoot cgroupsPerQOS clusterDNS clusterDomain containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint
+	cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff.maxContainerRestartPeriod enableDebuggingHandlers enableServer enforceNodeAllocatable
+	eventBurst eventRecordQPS evictionHard evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft
+	evictionSoftGracePeriod failCgroupV1 failSwapOn healthzBindAddress healthzPort imageGCHighThresholdPercent imageGCLowThresholdPercent
+	imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kind kubeAPIBurst kubeAPIQPS kubeReserved
+	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods mergeDefaultEvictionSettings nodeLeaseDurationSeconds
+	nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podLogsDir podPidsLimit podsPerCore port
+	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS resolvConf
+	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap singleProcessOOMKill staticPodPath
+	streamingConnectionIdleTimeout systemReserved tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing`)
+
+// others are the fields that are refused or meaningless.
+var others = []Field{
+	{Name: "syncFrequency", Treatment: Meaningless, Reason: "a pod is synced when something has changed, and not at intervals"},
+	{Name: "fileCheckFrequency", Treatment: Meaningless, Reason: "the folder of static pods is watched"},
+	{Name: "httpCheckFrequency", Treatment: Meaningless, Reason: "no pods are read from a URL"},
+	{Name: "staticPodURL", Treatment: Refused, Reason: "no pods are read from a URL: write them to staticPodPath"},
+	{Name: "staticPodURLHeader", Treatment: Refused, Reason: "no pods are read from a URL"},
+	{Name: "readOnlyPort", Treatment: Refused, Reason: "the node serves no port without authentication"},
+	{Name: "enableContentionProfiling", Treatment: Meaningless, Reason: "no profiles are served, which is stricter", Granted: []string{"false"}},
+	{Name: "enableProfilingHandler", Treatment: Meaningless, Reason: "no profiles are served, which is stricter", Granted: []string{"false"}},
+	{Name: "enableDebugFlagsHandler", Treatment: Meaningless, Reason: "no debug flags are served, which is stricter", Granted: []string{"false"}},
+	{Name: "enableSystemLogHandler", Treatment: Meaningless, Reason: "the logs of the machine are not served, which is stricter", Granted: []string{"false"}},
+	{Name: "enableSystemLogQuery", Treatment: Meaningless, Reason: "the logs of the machine are not served, which is stricter", Granted: []string{"false"}},
+	{Name: "volumeStatsAggPeriod", Treatment: Meaningless, Reason: "volumes are measured when an eviction or a request needs their size"},
+	{Name: "kubeletCgroups", Treatment: Meaningless, Reason: "the agent does not move itself: Slice= of its unit decides it"},
+	{Name: "systemCgroups", Treatment: Refused, Reason: "the agent does not move processes of the machine: set Slice= in their units"},
+	{Name: "systemReservedCgroup", Treatment: Meaningless, Reason: `only enforceNodeAllocatable with "system-reserved" reads it, which is refused`},
+	{Name: "kubeReservedCgroup", Treatment: Meaningless, Reason: `only enforceNodeAllocatable with "kube-reserved" reads it, which is refused`},
+	{Name: "cpuManagerPolicy", Treatment: Refused, Reason: "there is no CPU manager: no container would have CPUs of its own", Granted: []string{`"none"`}},
+	{Name: "cpuManagerPolicyOptions", Treatment: Refused, Reason: "there is no CPU manager"},
+	{Name: "cpuManagerReconcilePeriod", Treatment: Meaningless, Reason: "there is no CPU manager"},
+	{Name: "memoryManagerPolicy", Treatment: Refused, Reason: "there is no memory manager: no container would have the memory of one NUMA node", Granted: []string{`"None"`}},
+	{Name: "reservedMemory", Treatment: Refused, Reason: "there is no memory manager"},
+	{Name: "topologyManagerPolicy", Treatment: Refused, Reason: "there is no topology manager: no pod would be aligned", Granted: []string{`"none"`}},
+	{Name: "topologyManagerScope", Treatment: Meaningless, Reason: "there is no topology manager", Granted: []string{`"container"`}},
+	{Name: "topologyManagerPolicyOptions", Treatment: Refused, Reason: "there is no topology manager"},
+	{Name: "reservedSystemCPUs", Treatment: Refused, Reason: "pods would use these CPUs; set systemReserved instead"},
+	{Name: "qosReserved", Treatment: Refused, Reason: "nothing would be reserved"},
+	{Name: "runtimeRequestTimeout", Treatment: Meaningless, Reason: "each call of the runtime has a timeout of its own"},
+	{Name: "hairpinMode", Treatment: Meaningless, Reason: "the CNI plugins of the runtime decide it; a kubelet does not read it either"},
+	{Name: "podCIDR", Treatment: Meaningless, Reason: "a kubelet reads it only without an API server"},
+	{Name: "runOnce", Treatment: Refused, Reason: "the agent runs until it is stopped", Granted: []string{"false"}},
+	{Name: "contentType", Treatment: Meaningless, Reason: "requests are encoded as protobuf", Granted: []string{`"application/vnd.kubernetes.protobuf"`}},
+	{Name: "enableControllerAttachDetach", Treatment: Refused, Reason: "the node attaches no volumes", Granted: []string{"true"}},
+	{Name: "makeIPTablesUtilChains", Treatment: Meaningless, Reason: "the node writes no iptables rules; kube-proxy and CNI plugins write their own"},
+	{Name: "iptablesMasqueradeBit", Treatment: Meaningless, Reason: "the node writes no iptables rules"},
+	{Name: "iptablesDropBit", Treatment: Meaningless, Reason: "the node writes no iptables rules"},
+	{Name: "featureGates", Treatment: Meaningless, Reason: "there are no feature gates: what is implemented is on"},
+	{Name: "memorySwap.swapBehavior", Treatment: Refused, Reason: "no container would have swap", Granted: []string{`"NoSwap"`}},
+	{Name: "containerLogMaxWorkers", Treatment: Meaningless, Reason: "four logs are rotated at a time"},
+	{Name: "containerLogMonitorInterval", Treatment: Meaningless, Reason: "logs are checked every 10 s"},
+	{Name: "configMapAndSecretChangeDetectionStrategy", Treatment: Meaningless, Reason: "objects are watched", Granted: []string{`"Watch"`}},
+	{Name: "showHiddenMetricsForVersion", Treatment: Meaningless, Reason: "no metric is hidden"},
+	{Name: "defaultPodSysctls", Treatment: Refused, Reason: "no pod would have them"},
+	{Name: "volumePluginDir", Treatment: Meaningless, Reason: "there are no FlexVolumes"},
+	{Name: "kernelMemcgNotification", Treatment: Meaningless, Reason: "memory is measured at intervals"},
+	{Name: "logging", Treatment: Meaningless, Reason: "lines of text go to stderr"},
+	{Name: "shutdownGracePeriod", Treatment: Refused, Reason: "no shutdown would be delayed"},
+	{Name: "shutdownGracePeriodCriticalPods", Treatment: Refused, Reason: "no shutdown would be delayed"},
+	{Name: "shutdownGracePeriodByPodPriority", Treatment: Refused, Reason: "no shutdown would be delayed"},
+	{Name: "memoryThrottlingFactor", Treatment: Meaningless, Reason: "memory.high is not set, which a kubelet does only for the alpha feature MemoryQoS"},
+	{Name: "memoryReservationPolicy", Treatment: Refused, Reason: "no memory would be reserved for pods", Granted: []string{`"None"`}},
+	{Name: "registerNode", Treatment: Refused, Reason: "the agent registers its Node", Granted: []string{"true"}},
+	{Name: "imageServiceEndpoint", Treatment: Refused, Reason: "images are pulled through containerRuntimeEndpoint"},
+	{Name: "userNamespaces.idsPerPod", Treatment: Refused, Reason: "no pod would have a user namespace", Granted: []string{"65536"}},
+}
+
+// unheeded returns a warning for each meaningless field that is set, and an error that names the first refused field.
+func unheeded(c *kubelet.KubeletConfiguration) (warnings []string, err error) {
+	eachField(reflect.ValueOf(*c), "", func(name string, value reflect.Value) {
+		f := fieldOf(name)
+		if f.Treatment == Honoured || !isSet(value) || slices.Contains(f.Granted, asJSON(value)) {
+			return
+		}
+		if f.Treatment == Refused {
+			if err == nil {
+				err = fmt.Errorf("%s is set: %s", name, f.Reason)
+			}
+			return
+		}
+		warnings = append(warnings, name+" is set and changes nothing: "+f.Reason)
+	})
+	slices.Sort(warnings)
+	return warnings, err
+}
+
+// eachField calls f for each field, and for the fields of structs of the same package in place of these.
+func eachField(v reflect.Value, prefix string, f func(name string, value reflect.Value)) {
+	for field, value := range v.Fields() {
+		if field.Anonymous {
+			f("kind", value.FieldByName("Kind"))
+			f("apiVersion", value.FieldByName("APIVersion"))
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		inner := field.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() != reflect.Struct || inner.PkgPath() != v.Type().PkgPath() {
+			f(prefix+name, value)
+			continue
+		}
+		if value.Kind() == reflect.Pointer {
+			if value.IsNil() {
+				value = reflect.New(inner)
+			}
+			value = value.Elem()
+		}
+		eachField(value, prefix+name+".", f)
+	}
+}
+
+// isSet reports whether a field asks for something: a kubelet reads the zero value of a field without a pointer as not set.
+func isSet(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Map, reflect.Slice:
+		return v.Len() > 0
+	case reflect.Struct: // such as logging, in which kubeadm writes zeros that differ from Go's zero value
+		return asJSON(v) != asJSON(reflect.Zero(v.Type()))
+	}
+	return !v.IsZero()
+}
+
+func asJSON(v reflect.Value) string {
+	text, err := json.Marshal(v.Interface())
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

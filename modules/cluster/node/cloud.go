@@ -1,0 +1,47 @@
+package node
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// uninitialized is the taint of a Node that no cloud controller manager has completed yet, which then removes it.
+	uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+	// providedIPs is the annotation that tells a cloud controller manager which addresses of the machine to choose.
+	providedIPs = "alpha.kubernetes.io/provided-node-ip"
+)
+
+// taints returns those of a Node that is made.
+func (n *Node) taints() []v1.Taint {
+	if !n.config.ExternalCloud {
+		return n.config.Taints
+	}
+	return append(n.config.Taints[:len(n.config.Taints):len(n.config.Taints)], v1.Taint{Key: uninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule})
+}
+
+// annotations returns those of a Node that is registered: nil removes an annotation.
+func (n *Node) annotations() map[string]*string {
+	if !n.config.ExternalCloud || !n.config.ProvidedIPs {
+		return map[string]*string{providedIPs: nil}
+	}
+	var ips []string
+	for _, ip := range n.config.IPs() {
+		ips = append(ips, ip.String())
+	}
+	return map[string]*string{providedIPs: new(strings.Join(ips, ","))}
+}
+
+// addresses returns those of the Node. Where a cloud controller manager writes them, the node keeps what is there.
+func (n *Node) addresses(there []v1.NodeAddress) (all []v1.NodeAddress) {
+	if n.config.ExternalCloud && len(there) > 0 {
+		return there
+	}
+	if !n.config.ExternalCloud || n.config.ProvidedIPs {
+		for _, ip := range n.config.IPs() {
+			all = append(all, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip.String()})
+		}
+	}
+	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: n.config.Name})
+}
