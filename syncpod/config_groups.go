@@ -90,6 +90,9 @@ type Extensions struct {
 	Allocations Allocations
 	// Devices gives containers devices of the node; a *device.Keeper does. Default: none.
 	Devices Devices
+	// Volumes provides volumes that the node does not make by itself, such as those of PersistentVolumeClaims. It needs
+	// a Root, and Deps.Volumes by default. Default: pods that have such volumes fail.
+	Volumes volume.Plugin
 	// Lifecycle is called around the life of containers.
 	Lifecycle Lifecycle
 	// Mirrors shows static pods to an API server. Default: nobody does.

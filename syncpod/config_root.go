@@ -23,6 +23,7 @@ func (c *Config) fromRoot() error {
 		config := volume.Config{
 			ConfigMaps: c.Objects.Sources.ConfigMaps, Secrets: c.Objects.Sources.Secrets, Tokens: c.Objects.Tokens, Allocatable: c.Node.Allocatable,
 			RecursiveReadOnly: c.Node.RecursiveReadOnly, Unprivileged: os.Geteuid() > 0,
+			Plugin: c.Extensions.Volumes,
 		}
 		if c.Observer != nil {
 			config.Observer = c.Observer.VolumeSetUp

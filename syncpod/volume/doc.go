@@ -4,7 +4,7 @@
 //
 // Volumes lie where a kubelet has them, <pod>/volumes/kubernetes.io~<kind>/<name>.
 // Only those that a container of the pod mounts are made. A volume of another
-// kind is an error that names it. An image (KEP-4639) is mounted by the runtime: all that
+// kind is an error that names it, unless a [Plugin] provides it. An image (KEP-4639) is mounted by the runtime: all that
 // is made here is the mount that says so, of an image that is there already.
 //
 // # Files
@@ -54,6 +54,7 @@
 //	refresh.go    Refresh: what may have changed, and when to look again
 //	mount.go      Mounts: what a container gets; subpath.go for a subPath
 //	teardown.go   TearDown
+//	plugin.go     volumes of a Plugin
 //
 //	emptydir.go, hostpath.go  these kinds of volumes
 //	content.go    the files of the others; token.go those with a token, fixed.go

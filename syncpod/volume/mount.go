@@ -24,10 +24,14 @@ func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir stri
 	if req.Pod == nil || req.Container == nil {
 		return container.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
 	}
-	for i, d := range req.Container.VolumeDevices {
-		return container.Mounts{}, fmt.Errorf("volumeDevices[%d] (volume %q): nobody provides block devices", i, d.Name)
-	}
 	var mounts container.Mounts
+	for i := range req.Container.VolumeDevices {
+		device, err := v.device(req, &req.Container.VolumeDevices[i], dir)
+		if err != nil {
+			return container.Mounts{}, fmt.Errorf("volumeDevices[%d] (volume %q): %w", i, req.Container.VolumeDevices[i].Name, err)
+		}
+		mounts.Devices = append(mounts.Devices, device)
+	}
 	var kept pins
 	for i := range req.Container.VolumeMounts {
 		m, err := v.mount(req, i, dir, &kept)
@@ -47,12 +51,19 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept 
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
 	if vol == nil {
-		return nil, errors.New("the pod has no such volume")
+		return nil, errNoVolume
 	}
 	if vol.Image != nil {
 		return v.imageMount(req, ask)
 	}
-	host, err := v.hostPathOf(req, index, dir, kept)
+	at, err := v.locate(req.Pod, vol, dir)
+	if err == nil && at.Device {
+		err = errors.New("it has volumeMode Block, but it is mounted as a directory")
+	}
+	host := at.Path
+	if err == nil {
+		host, err = v.hostPathOf(req, index, dir, at.Path, kept)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind(vol), err)
 	}
@@ -65,12 +76,11 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept 
 		return nil, err
 	}
 	return &runtimeapi.Mount{
-		ContainerPath: path.Join("/", ask.MountPath),
-		HostPath:      host,
-		// Files that others write are not the container's to change.
-		Readonly:          ask.ReadOnly || vol.HostPath == nil && vol.EmptyDir == nil,
+		ContainerPath:     path.Join("/", ask.MountPath),
+		HostPath:          host,
+		Readonly:          ask.ReadOnly || at.ReadOnly,
 		RecursiveReadOnly: recursive,
-		SelinuxRelabel:    vol.HostPath == nil,
+		SelinuxRelabel:    at.SELinuxRelabel,
 		Propagation:       propagation,
 	}, nil
 }
@@ -103,6 +113,8 @@ func (v *Volumes) imageMount(req container.MountRequest, ask *v1.VolumeMount) (*
 	}, nil
 }
 
+var errNoVolume = errors.New("the pod has no such volume")
+
 func find(pod *v1.Pod, name string) *v1.Volume {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Name == name {
@@ -113,18 +125,9 @@ func find(pod *v1.Pod, name string) *v1.Volume {
 }
 
 // hostPathOf is what is mounted: the volume, or what is at a path in it.
-func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir string, kept *pins) (string, error) {
+func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir, volume string, kept *pins) (string, error) {
 	ask := &req.Container.VolumeMounts[index]
 	vol := find(req.Pod, ask.Name)
-	volume, err := pathOf(vol, dir)
-	if err != nil {
-		return "", err
-	}
-	if vol.HostPath == nil {
-		if _, err := os.Lstat(volume); err != nil {
-			return "", fmt.Errorf("it has not been set up: %w", err)
-		}
-	}
 	below, err := subPathOf(ask, req.Env)
 	if err != nil || below == "" {
 		return volume, err

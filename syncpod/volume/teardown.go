@@ -13,8 +13,9 @@ import (
 )
 
 // TearDown unmounts what SetUp and Mounts have mounted below the pod's directory
-// dir. What others have mounted there stays.
-func (v *Volumes) TearDown(_ context.Context, _ types.UID, dir string) error {
+// dir. What others have mounted there stays. A file in a volume that Volumes does not make, and whose
+// plugin has left it there or is missing, is an error: the caller must not remove dir.
+func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error {
 	v.fixed.forget(dir)
 	dir, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +28,15 @@ func (v *Volumes) TearDown(_ context.Context, _ types.UID, dir string) error {
 	for _, plugin := range []string{emptyDirPlugin, secretPlugin, projectedPlugin} {
 		errs = append(errs, unmountEach(dir, []string{"volumes", plugin, anyName}, unmount)) // if it is in memory
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err // a subPath that is still mounted uses its volume
+	}
+	if v.config.Plugin != nil {
+		if err := v.config.Plugin.TearDown(ctx, uid, dir); err != nil {
+			return err
+		}
+	}
+	return keepForeign(dir)
 }
 
 // anyName stands for every name in a directory.

@@ -39,6 +39,8 @@ type Config struct {
 	// Observer is told of each volume that SetUp has made, or could not make, and how
 	// long that took. It must return soon. Default: nobody is.
 	Observer func(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
+	// Plugin provides the volumes of other kinds. Default: a pod that has one fails.
+	Plugin Plugin
 }
 
 // Tokens gets tokens of service accounts.
@@ -100,10 +102,14 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
 	}
-	left := newRoom()
+	left, began := newRoom(), time.Now()
+	wait := v.setUpByPlugin(ctx, pod, dir)
 	return eachMounted(pod, func(vol *v1.Volume) error {
-		began := time.Now()
-		err := v.setUp(ctx, pod, vol, dir, left)
+		began := began
+		if !v.provides(vol) {
+			began = time.Now()
+		}
+		err := v.setUp(ctx, pod, vol, dir, left, wait)
 		if v.config.Observer != nil {
 			v.config.Observer(pod, vol, time.Since(began), err)
 		}
@@ -151,8 +157,11 @@ func mounted(pod *v1.Pod) map[string]bool {
 	return used
 }
 
-func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) error {
+// setUp makes one volume. byPlugin waits for one that the plugin mounts.
+func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room, byPlugin func(*v1.Volume) error) error {
 	switch {
+	case v.provides(vol):
+		return byPlugin(vol)
 	case vol.HostPath != nil:
 		return checkHostPath(vol.HostPath)
 	case vol.Image != nil:
@@ -172,14 +181,14 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 	return err
 }
 
-// pathOf returns where a volume is on the node.
+// pathOf returns where a volume is on the node that Volumes makes.
 func pathOf(vol *v1.Volume, dir string) (string, error) {
 	if vol.HostPath != nil {
 		return filepath.FromSlash(vol.HostPath.Path), nil
 	}
 	plugin := pluginOf(vol)
 	if plugin == "" {
-		return "", errors.New("nobody provides volumes of this kind")
+		return "", errNoProvider
 	}
 	if err := safepath.Element("volume name", vol.Name); err != nil {
 		return "", err
