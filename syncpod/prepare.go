@@ -72,7 +72,7 @@ func warnOfVolumes(ctx context.Context, o *observedPod, err error) {
 		o.warn(ctx, eventFailedMount, "Unable to attach or mount volumes: %v", err)
 	}
 	for _, failed := range volumes {
-		o.warn(ctx, eventFailedMount, "MountVolume.SetUp failed for volume %q : %v", failed.Volume, failed.Err)
+		o.warn(ctx, eventFailedMount, "%s failed for volume %q : %v", cmp.Or(failed.Operation, "MountVolume.SetUp"), failed.Volume, failed.Err)
 	}
 }
 

@@ -31,7 +31,8 @@ type Plugin interface {
 	// Volumes makes.
 	Provides(vol *v1.Volume) bool
 	// SetUp mounts a volume for a pod, or finds it mounted, and returns once containers can use it. dir is the
-	// absolute path of the pod's directory. An error is reported as an event, and SetUp is called again later. It
+	// absolute path of the pod's directory. An error, which may be an *[Error], is reported as an event, and SetUp is
+	// called again later. It
 	// must return when ctx ends, must not hold a secret in its error, and is not called while TearDown of the pod runs.
 	SetUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string) error
 	// Locate returns where SetUp has made a volume available. It returns an error if the volume is not mounted.

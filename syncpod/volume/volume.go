@@ -75,6 +75,9 @@ type Error struct {
 	// Kind is the field of the API that says what the volume is, such as configMap, and
 	// Pod its pod as namespace/name.
 	Kind, Pod string
+	// Operation is what failed, in a kubelet's words: "MountVolume.MountDevice" if a [Plugin] could not prepare the
+	// volume for the node. Empty means "MountVolume.SetUp".
+	Operation string
 	// Err is what is wrong. It does not hold what the volume does.
 	Err error
 }
@@ -127,7 +130,10 @@ func eachMounted(pod *v1.Pod, do func(*v1.Volume) error) error {
 		if !used[vol.Name] {
 			continue
 		}
-		if err := do(vol); err != nil {
+		err := do(vol)
+		if failed, ok := err.(*Error); ok { // a plugin names the PersistentVolume
+			errs = append(errs, failed)
+		} else if err != nil {
 			errs = append(errs, &Error{Volume: vol.Name, Kind: kind(vol), Pod: pod.Namespace + "/" + pod.Name, Err: err})
 		}
 	}
